@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from cobre.comm import Backend, launch  # noqa: E402
-from cobre.io.free_memory import prefer_system_allocator  # noqa: E402
+from cobre.io.storage.free_memory import prefer_system_allocator  # noqa: E402
 from cobre.study.requests import CaseRequest, RunRequest, with_iterations  # noqa: E402
 from collectives.footprint import account, peak_bytes  # noqa: E402
 from collectives.report import table  # noqa: E402
@@ -39,7 +39,7 @@ TITLES = {
 
 def hold_ready(comm: Backend, case: str) -> tuple[int, int, int]:
     """Runs on every rank: PSS and peak of the resident size once the study is ready, and bytes that are shared."""
-    from cobre.study.ready_study import get_ready  # noqa: PLC0415
+    from cobre.study.preparation.ready_study import get_ready  # noqa: PLC0415
 
     ready = get_ready(comm, CaseRequest(Path(case), None, 1), lambda _: None)
     comm.barrier()
@@ -60,12 +60,12 @@ def run_whole(comm: Backend, case: str, output: str, scenarios: int) -> tuple[in
 
 def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int) -> list[tuple[str, int, int]]:
     """Runs on every rank: what was done, PSS after it, and the resident size at most meanwhile, regions in full."""
-    from cobre.io.array_file import ArrayFile, write_arrays  # noqa: PLC0415
+    from cobre.io.storage.array_file import ArrayFile, write_arrays  # noqa: PLC0415
     from cobre.sddp.cuts.pool import CutPool, CutSet  # noqa: PLC0415
     from cobre.sddp.training.context import TrainingContext  # noqa: PLC0415
     from cobre.sddp.training.visited import VisitedStates  # noqa: PLC0415
-    from cobre.study.checkpoints import read_checkpoint, restore_cuts, snapshot  # noqa: PLC0415
-    from cobre.study.digest import training_digest  # noqa: PLC0415
+    from cobre.study.resume.checkpoints import read_checkpoint, restore_cuts, snapshot  # noqa: PLC0415
+    from cobre.study.training.digest import training_digest  # noqa: PLC0415
 
     found = []
 

@@ -6,16 +6,16 @@ from typing import Any
 from docstrings import introduction
 from record_tables import Style, is_list, records, table, words
 
-from cobre.io import block_factors, correlation_file, entities, stages_file
-from cobre.io.case_files import MOVED, REQUIRED_JSON
+from cobre.io.case_folder.case_files import MOVED, REQUIRED_JSON
 from cobre.io.constraints.reading import BOUNDS
 from cobre.io.constraints.variables import VARIABLES
-from cobre.io.initial_conditions import InitialConditionsFile
-from cobre.io.parquet_tables import TableFormat
-from cobre.io.penalties_file import PenaltiesFile
-from cobre.io.post_study_stages import PostStudyStagesFile
-from cobre.io.production_models import ProductionFile
-from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
+from cobre.io.decoding.parquet_tables import TableFormat
+from cobre.io.input_files import block_factors, correlation_file, entities, stages_file
+from cobre.io.input_files.initial_conditions import InitialConditionsFile
+from cobre.io.input_files.penalties_file import PenaltiesFile
+from cobre.io.input_files.post_study_stages import PostStudyStagesFile
+from cobre.io.input_files.production_models import ProductionFile
+from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 
 INTRODUCTION = """\
 # The case directory

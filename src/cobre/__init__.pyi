@@ -13,16 +13,16 @@ from cobre.compat.study_object import Study as Study
 from cobre.core.case import Case as Case
 from cobre.core.editing import changed as changed
 from cobre.io.case import load_case as load_case
-from cobre.io.problems import InvalidCaseError as InvalidCaseError
+from cobre.io.findings.problems import InvalidCaseError as InvalidCaseError
 from cobre.io.saving import save_case as save_case
 from cobre.policy.object import Policy as Policy
 from cobre.study.api import simulate as simulate
 from cobre.study.api import train as train
 from cobre.study.api import validate as validate
-from cobre.study.bound import bound as bound
-from cobre.study.results import SimulationResult as SimulationResult
-from cobre.study.results import TrainingResult as TrainingResult
-from cobre.study.system_picture import system_map as system_map
+from cobre.study.inspection.bound import bound as bound
+from cobre.study.inspection.system_map import system_map as system_map
+from cobre.study.results.script_results import SimulationResult as SimulationResult
+from cobre.study.results.script_results import TrainingResult as TrainingResult
 from cobre.versions import version_info as version_info
 
 __version__: str

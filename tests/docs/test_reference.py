@@ -14,7 +14,7 @@ from snippets import DOCS, GENERATED, ROOT
 from cobre.cli.main import main
 from cobre.comm.testing.case import all_cases
 from cobre.comm.testing.faults.table import all_plans
-from cobre.io.case_files import known_files
+from cobre.io.case_folder.case_files import known_files
 from cobre.io.config.records import ConfigFile
 
 COMM = ROOT / "src" / "cobre" / "comm"

@@ -14,12 +14,12 @@ from cobre.io.case import load_case
 from cobre.sddp.simulation.simulate import simulate as simulate_scenarios
 from cobre.sddp.training.evaluate import evaluate_policy
 from cobre.sddp.training.team_tables import TreeNodeTables
-from cobre.study.prepare import make_solver, prepare
-from cobre.study.ready_study import ReadyStudy
+from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.requests import with_iterations
-from cobre.study.simulation import entity_ids
-from cobre.study.simulation_sinks import ArrowSink
-from cobre.study.training import train_study
+from cobre.study.simulation.simulate_policy import entity_ids
+from cobre.study.simulation.sinks import ArrowSink
+from cobre.study.training.train_study import train_study
 
 ITERATIONS = 3
 SCENARIOS = 21

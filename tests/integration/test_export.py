@@ -14,8 +14,8 @@ from studies import QUICK_CASE, SLOW_CASE, small_copy
 import cobre as package
 from cobre.export import ExportError, export_run
 from cobre.export.cobre_python.simulation import scenarios_of
-from cobre.io.cobre_python_policy import read_cobre_python_policy
-from cobre.io.policy_file import read_policy
+from cobre.io.policies.cobre_python_policy import read_cobre_python_policy
+from cobre.io.policies.policy_file import read_policy
 
 SCENARIOS = 12
 FEW = [{"type": "iteration_limit", "limit": 2}]

@@ -18,7 +18,7 @@ from ahead_form import Form
 
 import cobre
 from cobre.io.case import load_case
-from cobre.study.prepare import prepare
+from cobre.study.preparation.prepare import prepare
 
 CASES = {
     "lead of two stages": ahead,

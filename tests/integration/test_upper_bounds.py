@@ -74,7 +74,7 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
     from cobre.policy.store import fill_pool
     from cobre.sddp.boundary import BoundaryCutPool
     from cobre.solver.batches import Bases, Chains, Keep
-    from cobre.study.prepare import make_solver, prepare
+    from cobre.study.preparation.prepare import make_solver, prepare
 
     study = prepare(cobre.load_case(case))
     solver, problem = make_solver(study, 1), study.problem

@@ -36,10 +36,10 @@ from cobre.solver.batches import (
 )
 from cobre.solver.program import StageProgram
 from cobre.solver.simplex import SimplexSolver
-from cobre.study.prepare import make_solver, prepare
-from cobre.study.ready_study import ReadyStudy
+from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.requests import Overrides, TrainingRequest, with_iterations
-from cobre.study.training import TrainedStudy, train_study
+from cobre.study.training.train_study import TrainedStudy, train_study
 
 with contextlib.suppress(ImportError):
     import pandas  # noqa: F401 - pyarrow loads it where it is installed, which is no memory of the run either

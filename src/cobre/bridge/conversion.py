@@ -17,8 +17,8 @@ from typing import Any, Literal
 from cobre._native import die_with_parent
 from cobre.bridge.environment import Bridge, clean_environment
 from cobre.bridge.errors import DeckNotConvertedError
-from cobre.io.atomic import WriteError, as_write_error, new_directory, scratch_directory
-from cobre.io.confined import move_file, no_links_below, remove_tree
+from cobre.io.storage.atomic import WriteError, as_write_error, new_directory, scratch_directory
+from cobre.io.storage.confined import move_file, no_links_below, remove_tree
 
 Model = Literal["newave", "decomp"]
 CASE_PARTS = (

@@ -14,7 +14,7 @@ from cobre.runs.formatting import rough_duration, size
 from cobre.wording import counted
 
 if TYPE_CHECKING:
-    from cobre.study.bench import Benchmark, Estimate, StageCost
+    from cobre.study.inspection.bench import Benchmark, Estimate, StageCost
 
 USUAL_CORES = (1, 16, 64)
 STAGE_HEADINGS = ("stage", "rows", "columns", "forward", "backward", "pivots", "µs/pivot", "active rows", "by HiGHS")
@@ -64,7 +64,7 @@ def bench(
     """
     with report_errors():
         from cobre.io.case import load_case
-        from cobre.study.bench import bench_case
+        from cobre.study.inspection.bench import bench_case
 
         measured = bench_case(load_case(case), stages=stages, paths=paths, rounds=rounds)
     estimates = [measured.estimate(count) for count in cores or usual_cores(measured.forward_passes)]

@@ -61,9 +61,8 @@ def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: boo
       cobre bound my_case --policy results/policy --json
     """
     from cobre.runs.events import Event
-    from cobre.study.bound import bound_in, bound_plan, bound_request
-    from cobre.study.placement import threads_per_worker
-    from cobre.study.script_placement import script_placement
+    from cobre.study.inspection.bound import bound_in, bound_plan, bound_request
+    from cobre.study.placement import script_placement, threads_per_worker
 
     if policy is not None and moved_to is not None:
         raise click.UsageError("--case says where the case of a RUN is; with --policy give the case itself as CASE")

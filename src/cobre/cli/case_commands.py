@@ -9,11 +9,11 @@ from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.run_path import CASE
-from cobre.io.shell_quoting import as_argument
+from cobre.shell_quoting import as_argument
 
 
 def _complete_template(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from cobre.io.templates import templates
+    from cobre.io.case_folder.templates import templates
 
     return [entry.name for entry in templates() if entry.name.startswith(incomplete)]
 
@@ -40,7 +40,7 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
       cobre init my_case
       cobre init my_case --template four_regions
     """
-    from cobre.io.templates import create_case, templates
+    from cobre.io.case_folder.templates import create_case, templates
 
     if is_list:
         for entry in templates():

@@ -11,7 +11,7 @@ from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.run_path import OutputPath
-from cobre.io.shell_quoting import as_argument
+from cobre.shell_quoting import as_argument
 
 if TYPE_CHECKING:
     from cobre.bridge.conversion import DeckRequest

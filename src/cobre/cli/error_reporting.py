@@ -132,10 +132,10 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.comm import BackendError, CommError
     from cobre.errors import MissingLibraryError
     from cobre.export.source import ExportError
-    from cobre.io.atomic import WriteError
-    from cobre.io.policy_file import PolicyFileError
-    from cobre.io.problems import InvalidCaseError
-    from cobre.io.templates import UnknownTemplateError
+    from cobre.io.case_folder.templates import UnknownTemplateError
+    from cobre.io.findings.problems import InvalidCaseError
+    from cobre.io.policies.policy_file import PolicyFileError
+    from cobre.io.storage.atomic import WriteError
     from cobre.policy.store import PolicyMismatchError
     from cobre.runs.content import NotAWholeRunError
     from cobre.runs.event_follower import NothingToFollowError
@@ -144,12 +144,12 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.sddp.lp.failure import StageFailedError
     from cobre.sddp.upper_bounds.find import BoundError
     from cobre.stochastic.errors import NoiseModelError
-    from cobre.study.bound import CaseChangedError, NothingToBoundError
-    from cobre.study.checkpoints import CheckpointError
-    from cobre.study.fingerprint import WorldMismatchError
-    from cobre.study.output_lock import OutputInUseError
-    from cobre.study.previous_run import OutputHoldsRunError
-    from cobre.study.verification import NotVerifiedError
+    from cobre.study.inspection.bound import CaseChangedError, NothingToBoundError
+    from cobre.study.inspection.verification import NotVerifiedError
+    from cobre.study.output.output_lock import OutputInUseError
+    from cobre.study.output.previous_run import OutputHoldsRunError
+    from cobre.study.preparation.fingerprint import WorldMismatchError
+    from cobre.study.resume.checkpoints import CheckpointError
 
     return (
         ((InvalidCaseError, NoiseModelError, DeckNotConvertedError, BoundError), ExitCode.INVALID_CASE),
@@ -178,7 +178,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
 
 def message_of(error: BaseException | None) -> str:
     """The message, and where to learn more."""
-    from cobre.io.shell_quoting import as_argument
+    from cobre.shell_quoting import as_argument
 
     saved = getattr(error, "saved", None)
     return (

@@ -18,7 +18,7 @@ from cobre.cli.run_path import OutputPath, RunPath
 from cobre.cli.status_commands import explain, top
 from cobre.cli.study_commands import run, simulate
 from cobre.cli.verify_command import verify
-from cobre.io.free_memory import prefer_system_allocator
+from cobre.io.storage.free_memory import prefer_system_allocator
 
 
 @click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -25,7 +25,7 @@ from cobre.runs.summary import RunSummary
 from cobre.sddp.stop import StopKind
 from cobre.study.config_outline import ConfigOutline, with_config_document
 from cobre.study.placement import Placement, choose_placement, run_in, threads_per_worker
-from cobre.study.rank_entry import run_study
+from cobre.study.ranks.entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest, with_iterations
 
 _SIGNALLED = {StopKind.INTERRUPTED: ExitCode.INTERRUPTED, StopKind.TERMINATED: ExitCode.TERMINATED}

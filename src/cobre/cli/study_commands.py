@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from cobre.cli.run_path import CASE, OutputPath, RunPath
-from cobre.io.magnitudes import MAX_COUNT, MAX_THREADS
+from cobre.io.decoding.magnitudes import MAX_COUNT, MAX_THREADS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

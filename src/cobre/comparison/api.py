@@ -13,7 +13,7 @@ from cobre.runs.content import NotAWholeRunError
 from cobre.runs.files import MANIFEST_FILE, SIMULATION
 
 if TYPE_CHECKING:
-    from cobre.study.results import SimulationResult
+    from cobre.study.results.script_results import SimulationResult
 
 
 def compare(a: "str | Path | SimulationResult", b: "str | Path | SimulationResult") -> StudyComparison:

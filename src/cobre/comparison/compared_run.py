@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from cobre.comparison.errors import NotComparableError
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.output.scenario_rows import Columns, RowsInMemory, RowSource, StoredRows, scenario_rows
-from cobre.io.stored_json import read_stored_object
-from cobre.io.untrusted_file import named_inside
+from cobre.io.storage.stored_json import read_stored_object
+from cobre.io.storage.untrusted_file import named_inside
 from cobre.report.study_facts import StudyFacts
 from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE
 
 if TYPE_CHECKING:
-    from cobre.study.results import SimulationResult
+    from cobre.study.results.script_results import SimulationResult
 
 
 @dataclass(frozen=True)

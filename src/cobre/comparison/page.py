@@ -11,7 +11,7 @@ from cobre.comparison.paired_means import is_certain
 from cobre.comparison.quantities import COST, title_of
 from cobre.comparison.result import StudyComparison
 from cobre.comparison.text import bits_lines
-from cobre.io.atomic import write_file
+from cobre.io.storage.atomic import write_file
 from cobre.report.document import document, numbers_of
 from cobre.report.section import Section
 

@@ -76,13 +76,13 @@ class StudyComparison:
 
     def to_pandas(self, name: str = "summary") -> Any:
         """A table (`summary`, `stages`, `entities` or `all_rows`) as a pandas DataFrame."""
-        from cobre.study.dataframes import as_pandas
+        from cobre.study.results.dataframes import as_pandas
 
         return as_pandas(self.table(name))
 
     def to_polars(self, name: str = "summary") -> Any:
         """A table (`summary`, `stages`, `entities` or `all_rows`) as a polars DataFrame."""
-        from cobre.study.dataframes import as_polars
+        from cobre.study.results.dataframes import as_polars
 
         return as_polars(self.table(name))
 
@@ -93,7 +93,7 @@ class StudyComparison:
         any other of `summary`. entity: the id or name of a plant or bus, or the name of a component of the cost;
         without it, the system.
         """
-        from cobre.study.dataframes import library
+        from cobre.study.results.dataframes import library
 
         library("matplotlib", "cobre[plots]")
         from cobre.comparison.figures import plot

@@ -10,9 +10,9 @@ import numpy as np
 
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids, kind_of
 from cobre.errors import ValidationError
-from cobre.io.atomic import check_writable
-from cobre.io.cobre_python_policy import NO_DATE, STATE_KINDS, iso_date
-from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
+from cobre.io.policies.cobre_python_policy import NO_DATE, STATE_KINDS, iso_date
+from cobre.io.policies.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
+from cobre.io.storage.atomic import check_writable
 from cobre.runs.files import POLICY_FILE
 
 Plain = Mapping[str, Any]

@@ -10,9 +10,9 @@ import numpy as np
 from cobre.compat.run_metadata import instant
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, StateName
-from cobre.io.cobre_python_policy import NO_DATE, STATE_KINDS
-from cobre.io.policy_file import VERSION, PolicyData, PolicyMetadata, StageCuts, find_policy_file, read_policy
-from cobre.io.untrusted_file import check_untrusted
+from cobre.io.policies.cobre_python_policy import NO_DATE, STATE_KINDS
+from cobre.io.policies.policy_file import VERSION, PolicyData, PolicyMetadata, StageCuts, find_policy_file, read_policy
+from cobre.io.storage.untrusted_file import check_untrusted
 from cobre.runs.files import CONVERGENCE_FILE, TRAINING
 from cobre.runs.stored import iteration_limit, stored_study
 

@@ -99,7 +99,7 @@ def load_policy(output_dir: str | Path, policy_subdir: str = "policy") -> dict[s
     It may be one that cobre-python wrote. A file that is no whole policy is an OutputError, which is an OSError.
     """
     from cobre.compat.policy_dictionaries import policy_dictionary
-    from cobre.io.policy_file import PolicyFileError
+    from cobre.io.policies.policy_file import PolicyFileError
 
     folder = _existing(_existing(Path(output_dir)) / policy_subdir)
     try:

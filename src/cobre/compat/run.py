@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cobre.runs.summary import RunSummary
-    from cobre.study.iteration_callback import IterationCallback
+    from cobre.study.training.iteration_callback import IterationCallback
 
 __all__ = ["run"]
 

@@ -10,6 +10,6 @@ def export(output_dir: str | Path = ".") -> int:
 
     Raises OutputError (an OSError) where nothing can be written.
     """
-    from cobre.io.case_schemas import write_schemas
+    from cobre.io.case_folder.case_schemas import write_schemas
 
     return write_schemas(Path(output_dir))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cobre.compat.energy_columns import ENERGY_COLUMNS, energy_columns, lagged_inflows
 from cobre.sddp.simulation.commitment_tables import AHEAD
-from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS
+from cobre.study.simulation.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS
 
 if TYPE_CHECKING:
     import pyarrow as pa

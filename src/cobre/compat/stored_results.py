@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cobre.compat.simulation_columns import needed_for, with_known_columns
 from cobre.io.output.results import read_results
-from cobre.io.untrusted_file import check_untrusted
+from cobre.io.storage.untrusted_file import check_untrusted
 from cobre.runs.events import Event
 from cobre.runs.files import TRAINING
 from cobre.runs.stored import logged_run, stored_study

@@ -16,9 +16,9 @@ from cobre.policy.store import check_fit, load_policy
 from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
 from cobre.sddp.prepared import PreparedStudy
-from cobre.study.iteration_callback import IterationCallback
-from cobre.study.prepare import prepare
+from cobre.study.preparation.prepare import prepare
 from cobre.study.script_run import ScriptRun, simulate_stored, store_simulation
+from cobre.study.training.iteration_callback import IterationCallback
 
 
 class Study:

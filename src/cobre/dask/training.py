@@ -13,15 +13,15 @@ from cobre.core.case import Case
 from cobre.dask.monitor import EventQueue, RunMonitor
 from cobre.dask.placement import RankAssignment, assign_ranks, check_client
 from cobre.dask.rank import run_rank
-from cobre.io.magnitudes import MAX_THREADS
+from cobre.io.decoding.magnitudes import MAX_THREADS
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy
 from cobre.study.api import ProgressCallback, progress_listener
 from cobre.study.arguments import count, seconds, training_request
-from cobre.study.case_argument import case_and_overrides
-from cobre.study.ready_study import as_case
+from cobre.study.preparation.case_argument import case_and_overrides
+from cobre.study.preparation.ready_study import as_case
 from cobre.study.requests import CaseRequest, Overrides, TrainingRequest
-from cobre.study.results import TrainingResult
+from cobre.study.results.script_results import TrainingResult
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cobre.export.run_tables import RunTables
 from cobre.export.spreadsheet_text import with_spreadsheet_text
-from cobre.io.confined import create_file
+from cobre.io.storage.confined import create_file
 
 
 def write_csv(tables: RunTables, folder: Path) -> None:

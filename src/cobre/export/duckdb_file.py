@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cobre.export.run_tables import RunTables
 from cobre.io.output.scenario_rows import RowSource
-from cobre.study.dataframes import library
+from cobre.study.results.dataframes import library
 
 
 def write_duckdb(tables: RunTables, target: Path) -> None:

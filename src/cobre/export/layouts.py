@@ -7,9 +7,9 @@ from pathlib import Path
 from cobre.export.new_file import new_file
 from cobre.export.run_tables import RunTables, read_tables
 from cobre.export.source import ExportError, RunSource
-from cobre.io.atomic import new_directory
 from cobre.io.output.manifest import ResultsError
-from cobre.io.untrusted_file import UntrustedFileError
+from cobre.io.storage.atomic import new_directory
+from cobre.io.storage.untrusted_file import UntrustedFileError
 
 __all__ = ["FORMATS", "LAYOUTS", "ExportError", "default_target", "export_run"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cobre.io.atomic import WriteError, as_write_error, scratch_directory
-from cobre.io.confined import make_folder, move_file
+from cobre.io.storage.atomic import WriteError, as_write_error, scratch_directory
+from cobre.io.storage.confined import make_folder, move_file
 
 
 @contextmanager

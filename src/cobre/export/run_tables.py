@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cobre.export.source import ExportError
 from cobre.io.output.manifest import digest_of, read_manifest
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, StoredRows
-from cobre.io.untrusted_file import named_inside
+from cobre.io.storage.untrusted_file import named_inside
 from cobre.runs.files import MANIFEST_FILE, SIMULATION, TRAINING
 from cobre.runs.stored import stored_study
 

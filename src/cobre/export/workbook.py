@@ -7,7 +7,7 @@ from typing import Any
 from cobre.export.run_tables import RunTables
 from cobre.export.source import ExportError
 from cobre.io.output.scenario_rows import RowSource
-from cobre.study.dataframes import library
+from cobre.study.results.dataframes import library
 
 MAX_ROWS = 1_048_576
 MAX_SHEET_NAME = 31

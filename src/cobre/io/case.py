@@ -5,14 +5,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cobre.core.case import Case, OverrideTables, ScenarioTables, System
-from cobre.io.block_factors import LOAD_FILE, SOURCE_FILE, read_load_factors, read_source_factors
-from cobre.io.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
-from cobre.io.computed_values import check_computed_values
+from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
+from cobre.io.case_folder.old_format import is_old_format
 from cobre.io.config.document import ConfigDocument
 from cobre.io.config.file import read_config, with_paths_from
 from cobre.io.constraints.reading import read_generic_constraints
-from cobre.io.correlation_file import read_correlation
-from cobre.io.entities import (
+from cobre.io.decoding.json_documents import Document, read_document
+from cobre.io.decoding.parquet_tables import read_table
+from cobre.io.file_names import CONFIG_FILE
+from cobre.io.findings.problems import Problems
+from cobre.io.input_files.block_factors import LOAD_FILE, SOURCE_FILE, read_load_factors, read_source_factors
+from cobre.io.input_files.correlation_file import read_correlation
+from cobre.io.input_files.entities import (
     read_buses,
     read_energy_contracts,
     read_hydros,
@@ -21,19 +25,15 @@ from cobre.io.entities import (
     read_pumping_stations,
     read_thermals,
 )
-from cobre.io.file_names import CONFIG_FILE
-from cobre.io.initial_conditions import read_initial_conditions
-from cobre.io.json_documents import Document, read_document
-from cobre.io.not_modelled import refuse_what_is_not_modelled
-from cobre.io.old_format import is_old_format
-from cobre.io.parquet_tables import read_table
-from cobre.io.penalties_file import read_penalties
-from cobre.io.post_study_stages import read_post_study_stages
-from cobre.io.problems import Problems
-from cobre.io.production_models import read_production_models
-from cobre.io.stages_file import read_stages
-from cobre.io.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
+from cobre.io.input_files.initial_conditions import read_initial_conditions
+from cobre.io.input_files.penalties_file import read_penalties
+from cobre.io.input_files.post_study_stages import read_post_study_stages
+from cobre.io.input_files.production_models import read_production_models
+from cobre.io.input_files.stages_file import read_stages
+from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
 from cobre.io.validation import check_case
+from cobre.io.validation.computed_values import check_computed_values
+from cobre.io.validation.not_modelled import refuse_what_is_not_modelled
 from cobre.io.validation.partial import NO_CONDITIONS, NO_CONFIG, NO_HORIZON, NO_PENALTIES, check_parts
 
 Overrides = Mapping[str, object]

@@ -8,7 +8,7 @@ from cobre.core.system_overview import System, system_of
 from cobre.errors import CaseIoError
 from cobre.io.case import load_case as load_whole_case
 from cobre.io.case import read_case
-from cobre.io.problems import CaseProblem, Problems
+from cobre.io.findings.problems import CaseProblem, Problems
 
 
 def load_case(path: str | Path) -> System:

@@ -7,7 +7,7 @@ from typing import Any
 
 from cobre.mcp.errors import JobError
 from cobre.mcp.jobs import cobre_command, job_environment
-from cobre.study.output_lock import is_in_use
+from cobre.study.output.output_lock import is_in_use
 
 
 def compute_bound(run: Path, method: str, paths: int, time_limit_s: float) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from cobre.io.config.file import read_config, with_paths_from
+from cobre.io.decoding.json_documents import read_document
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.json_documents import read_document
-from cobre.io.problems import Problems
+from cobre.io.findings.problems import Problems
 from cobre.mcp.roots import Roots
 
 

@@ -12,13 +12,13 @@ from typing import BinaryIO
 
 from cobre.comm.cores import usable_cores
 from cobre.comm.launch import interpreter_flags, new_process_environment
-from cobre.io.atomic import as_write_error
-from cobre.io.confined import make_folder, no_links_below, open_own, remove_file
-from cobre.io.untrusted_file import open_untrusted
+from cobre.io.storage.atomic import as_write_error
+from cobre.io.storage.confined import make_folder, no_links_below, open_own, remove_file
+from cobre.io.storage.untrusted_file import open_untrusted
 from cobre.mcp.errors import JobError
 from cobre.mcp.owner import signal_owner
 from cobre.runs.files import EVENT_FILE
-from cobre.study.output_lock import is_in_use
+from cobre.study.output.output_lock import is_in_use
 
 LOG_FILE = "run.log"
 MAX_STUDIES = 4

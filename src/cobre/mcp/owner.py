@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from cobre.io.untrusted_file import read_untrusted
+from cobre.io.storage.untrusted_file import read_untrusted
 from cobre.mcp.errors import JobError
 from cobre.runs.files import LOCK_FILE
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from cobre.io.untrusted_file import MAX_BYTES, read_untrusted
+from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
 from cobre.mcp.discovery import find_cases_and_runs
 from cobre.mcp.roots import Roots
 from cobre.runs.files import CONVERGENCE_FILE, EVENT_FILE, REPORT_FILE, STUDY_FILE, SUMMARY_FILE, TRAINING

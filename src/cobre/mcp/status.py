@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.errors import CobreError
-from cobre.io.stored_json import read_stored_object
+from cobre.io.storage.stored_json import read_stored_object
 from cobre.mcp.jobs import Job, Jobs, log_tail
 from cobre.runs.event_follower import EventFollower
 from cobre.runs.events import Event

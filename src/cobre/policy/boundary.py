@@ -11,7 +11,7 @@ from cobre.core.anticipation import Deliveries
 from cobre.core.case import Case
 from cobre.core.stage_data import COMMITMENT, ResolvedStudy
 from cobre.core.state_names import INFLOW_LAG, StateName, kind_of, state_names
-from cobre.io.policy_file import PolicyMetadata, find_policy_file, read_policy
+from cobre.io.policies.policy_file import PolicyMetadata, find_policy_file, read_policy
 from cobre.policy.object import state_owners
 from cobre.sddp.boundary import (
     BoundaryCuts,

@@ -9,9 +9,8 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.errors import PolicyIncompatibleError
-from cobre.io.atomic import check_writable
 from cobre.io.file_names import POLICY_FILE
-from cobre.io.policy_file import (
+from cobre.io.policies.policy_file import (
     PolicyData,
     PolicyMetadata,
     StreamedStage,
@@ -20,6 +19,7 @@ from cobre.io.policy_file import (
     read_policy_bytes,
     write_stages,
 )
+from cobre.io.storage.atomic import check_writable
 from cobre.policy.object import Policy, pool_stage_ids, state_names
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord

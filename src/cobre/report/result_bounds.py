@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from cobre.core.verdict import FoundBound
-from cobre.io.output.columns import numbers_of
+from cobre.io.storage.arrow_columns import numbers_of
 from cobre.report.bounds import Bounds, bounds_of_table
 from cobre.report.shown_results import ShownTraining
 

@@ -8,8 +8,7 @@ from typing import Any
 from cobre.core.verdict import FoundBound
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.output import ResultsError, read_manifest
-from cobre.io.shell_quoting import as_argument
-from cobre.io.stored_json import read_stored_object
+from cobre.io.storage.stored_json import read_stored_object
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.errors import ReportError
 from cobre.report.simulated import NEEDED_COLUMNS, Simulated
@@ -26,6 +25,7 @@ from cobre.runs.files import (
 )
 from cobre.runs.state import RunState
 from cobre.runs.view import RunView, read_view
+from cobre.shell_quoting import as_argument
 from cobre.wording import counted
 
 # Any of these makes a directory one that `cobre run` has written to.

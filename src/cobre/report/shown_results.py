@@ -1,6 +1,6 @@
 """What a training or simulation result must offer to be drawn or shown in a notebook.
 
-`cobre.study.results` has both; the report, which lies below, only says what it reads.
+`cobre.study.results.script_results` has both; the report, which lies below, only says what it reads.
 """
 
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.io.output.columns import numbers_of
-from cobre.io.untrusted_file import check_untrusted
+from cobre.io.storage.arrow_columns import numbers_of
+from cobre.io.storage.untrusted_file import check_untrusted
 
 
 class TableColumns(Mapping[str, NDArray[Any]]):

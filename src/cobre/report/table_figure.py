@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from cobre.io.output.columns import numbers_of
+from cobre.io.storage.arrow_columns import numbers_of
 from cobre.report.canvas import house_style
 from cobre.report.fan_charts import fan_legend
 from cobre.report.notebook_legend import put_legend

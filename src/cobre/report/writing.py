@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cobre.io.atomic import WriteError, write_file
+from cobre.io.storage.atomic import WriteError, write_file
 from cobre.report.errors import MALFORMED_DATA, ReportError, ReportNotWrittenError
 from cobre.report.page import page_of
 from cobre.report.run_folder import read_run

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.io.case_digests import differing_files
+from cobre.io.case_folder.case_digests import differing_files
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, paired_pieces
-from cobre.io.policy_file import PolicyData, StageCuts
+from cobre.io.policies.policy_file import PolicyData, StageCuts
 from cobre.runs.content import RunContent, column_values, read_run_content
 from cobre.runs.files import POLICY_FILE
 

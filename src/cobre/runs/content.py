@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.errors import CobreError
-from cobre.io.lock_file import is_in_use
 from cobre.io.output import ResultsError, open_results, read_manifest
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, StoredRows
-from cobre.io.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
-from cobre.io.stored_json import read_stored_object
-from cobre.io.untrusted_file import UntrustedFileError
+from cobre.io.policies.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
+from cobre.io.storage.lock_file import is_in_use
+from cobre.io.storage.stored_json import read_stored_object
+from cobre.io.storage.untrusted_file import UntrustedFileError
 from cobre.runs.convergence import without_times
 from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE, TRAINING
 from cobre.runs.stored import stored_policy_path

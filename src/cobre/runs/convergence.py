@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cobre.core.verdict import BoundHistory, FoundBound
-from cobre.io.output.columns import column_of, table_of
+from cobre.io.storage.arrow_columns import column_of, table_of
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase
 from cobre.solver.statistics import SolveStatistics

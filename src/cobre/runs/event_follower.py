@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from cobre.errors import CobreError
-from cobre.io.event_file import Event, events_in, whole_lines
-from cobre.io.untrusted_file import open_untrusted
+from cobre.io.storage.event_file import Event, events_in, whole_lines
+from cobre.io.storage.untrusted_file import open_untrusted
 from cobre.runs.files import EVENT_FILE, OUTPUT
 
 

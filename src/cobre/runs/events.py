@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from cobre.io.atomic import WriteError, as_write_error
-from cobre.io.confined import open_own, remove_file
-from cobre.io.event_file import Event, events_in, whole_lines
-from cobre.io.untrusted_file import MAX_BYTES, open_untrusted, read_untrusted
+from cobre.io.storage.atomic import WriteError, as_write_error
+from cobre.io.storage.confined import open_own, remove_file
+from cobre.io.storage.event_file import Event, events_in, whole_lines
+from cobre.io.storage.untrusted_file import MAX_BYTES, open_untrusted, read_untrusted
 from cobre.runs.files import EVENT_FILE
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import as_dict

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cobre.errors import CobreError
-from cobre.io.stored_json import read_stored_object
-from cobre.io.untrusted_file import check_untrusted
+from cobre.io.storage.stored_json import read_stored_object
+from cobre.io.storage.untrusted_file import check_untrusted
 from cobre.runs.files import FAILURES as FOLDER
 from cobre.runs.files import STUDY_FILE
 from cobre.runs.lp_names import Dictionary, Meaning

@@ -4,8 +4,8 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
-from cobre.io.lock_file import LastActivity, is_alive
-from cobre.io.stored_json import read_stored_object
+from cobre.io.storage.lock_file import LastActivity, is_alive
+from cobre.io.storage.stored_json import read_stored_object
 from cobre.runs.files import SUMMARY_FILE
 
 

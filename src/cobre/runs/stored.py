@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core import config as config_rules
-from cobre.io.stored_json import read_stored_object
-from cobre.io.untrusted_file import named_inside
+from cobre.io.storage.stored_json import read_stored_object
+from cobre.io.storage.untrusted_file import named_inside
 from cobre.runs.files import EVENT_FILE, POLICY, POLICY_FILE, STUDY_FILE
 from cobre.runs.view import RunView, read_view
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.errors import CobreError
 from cobre.io.output import read_manifest
-from cobre.io.stored_json import read_stored_object
-from cobre.io.untrusted_file import check_untrusted
+from cobre.io.storage.stored_json import read_stored_object
+from cobre.io.storage.untrusted_file import check_untrusted
 from cobre.runs.files import MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
 
 if TYPE_CHECKING:

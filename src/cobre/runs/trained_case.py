@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cobre import __version__
-from cobre.io.case_digests import differing_files, file_digests
-from cobre.io.stored_json import read_stored_object
+from cobre.io.case_folder.case_digests import differing_files, file_digests
+from cobre.io.storage.stored_json import read_stored_object
 from cobre.runs.files import STUDY_FILE
 
 MAX_NAMED = 5

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.verdict import BoundHistory, ConvergenceVerdict, FoundBound, verdict
-from cobre.io.event_file import numbered_lines
-from cobre.io.lock_file import LastActivity
-from cobre.io.untrusted_file import MAX_BYTES, read_untrusted
+from cobre.io.storage.event_file import numbered_lines
+from cobre.io.storage.lock_file import LastActivity
+from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
 from cobre.runs.events import Event, number_of
 from cobre.runs.formatting import printable_event
 from cobre.runs.state import RunState, end_state, state_of

@@ -9,24 +9,23 @@ from cobre import notebook
 from cobre.core.case import Case
 from cobre.io.case import read_case
 from cobre.io.case_overview import as_findings
-from cobre.io.conversion_manifest import conversion_in_words, read_conversion
-from cobre.io.grouped_findings import lines_of
-from cobre.io.magnitudes import MAX_THREADS
-from cobre.io.problems import CaseProblem, Layer, Problems
+from cobre.io.decoding.magnitudes import MAX_THREADS
+from cobre.io.findings.grouped_findings import lines_of
+from cobre.io.findings.problems import CaseProblem, Layer, Problems
+from cobre.io.input_files.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.saving.checking import find_problems
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.study.arguments import check_policy, count, training_request
-from cobre.study.case_argument import case_and_overrides
-from cobre.study.placement import run_in, threads_per_worker
+from cobre.study.placement import run_in, script_placement, threads_per_worker
 from cobre.study.plausibility import check_plausibility
-from cobre.study.ranks import simulate_rank, train_rank
-from cobre.study.ready_study import as_case
+from cobre.study.preparation.case_argument import case_and_overrides
+from cobre.study.preparation.ready_study import as_case
+from cobre.study.ranks.train_and_simulate import simulate_rank, train_rank
 from cobre.study.requests import CaseRequest, Overrides
-from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
-from cobre.study.script_placement import script_placement
+from cobre.study.results.script_results import ProgressEvent, SimulationResult, TrainingResult
 from cobre.wording import counted
 
 Result = TypeVar("Result")

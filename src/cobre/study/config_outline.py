@@ -6,8 +6,8 @@ from typing import Any, Self
 
 from cobre.io.config.document import ConfigDocument
 from cobre.io.config.overrides import with_overrides
-from cobre.io.problems import Problems
-from cobre.io.stored_json import is_shallow
+from cobre.io.findings.problems import Problems
+from cobre.io.storage.stored_json import is_shallow
 from cobre.study.requests import CaseRequest, Overrides
 
 

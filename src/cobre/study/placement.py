@@ -25,6 +25,7 @@ from cobre.comm.factory import create_communicator, select_backend
 from cobre.comm.types import BackendKind
 from cobre.printable import printable
 from cobre.runs.events import Event, EventListener, encode, no_events
+from cobre.study.arguments import as_python_int
 
 Value = TypeVar("Value")
 RankFunction = Callable[..., Value]
@@ -39,7 +40,7 @@ ONE_THREAD_PER_RANK = (
 ONE_CORE = "this process may use one core only"
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM)
-_PRELOAD = ("cobre.study.rank_preload",)
+_PRELOAD = ("cobre.study.ranks.preload",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,13 @@ def choose_placement(
     if size == 1 and kind in (BackendKind.AUTO, BackendKind.LOCAL):
         return Placement("local", 1, reason)
     return Placement("shm" if kind is BackendKind.AUTO else kind.value, size, reason)
+
+
+def script_placement(backend: str, num_workers: int | None) -> Placement:
+    """Where a script runs: as asked for; without a number of workers in one process, or as the rank that it is."""
+    wanted: Any = as_python_int(num_workers)  # what is no number is refused there
+    placement = choose_placement(backend, wanted)
+    return placement if placement.is_joined or num_workers is not None else choose_placement(backend, 1)
 
 
 def _reason(kind: BackendKind, *, is_alone: bool) -> str:

@@ -12,8 +12,8 @@ from cobre import __version__
 from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.core.config import Config
-from cobre.io.atomic import write_file
 from cobre.io.output.table_pieces import table_pieces
+from cobre.io.storage.atomic import write_file
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit
 from cobre.runs.events import Event, EventListener, new_event
@@ -22,15 +22,15 @@ from cobre.runs.summary import RunSummary
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.phases import added, as_dict
 from cobre.study.config_outline import with_config_document
-from cobre.study.cost_note import cost_note
-from cobre.study.ready_study import ReadyStudy, get_ready
+from cobre.study.output.run_output import begin_output, is_resumed, logged_run, write_training
+from cobre.study.output.run_results import simulation_event, summarize_run
+from cobre.study.preparation.ready_study import ReadyStudy, get_ready
 from cobre.study.requests import RunRequest, TrainingRequest
-from cobre.study.results import SimulationResult
-from cobre.study.run_output import begin_output, is_resumed, logged_run, write_training
-from cobre.study.run_results import simulation_event, summarize_run
-from cobre.study.simulation import StreamedSimulation
-from cobre.study.starting_point import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
-from cobre.study.training import TrainedStudy, train_study
+from cobre.study.results.cost_note import cost_note
+from cobre.study.results.script_results import SimulationResult
+from cobre.study.resume.starting_point import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
+from cobre.study.simulation.simulate_policy import StreamedSimulation
+from cobre.study.training.train_study import TrainedStudy, train_study
 
 
 def run_study(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:

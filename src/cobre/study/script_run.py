@@ -10,23 +10,22 @@ from typing import Any
 from cobre.comm import BackendError, CommError
 from cobre.comm.launch import WorkerError
 from cobre.errors import CobreError
-from cobre.io.atomic import write_file
 from cobre.io.output.results import write_results
-from cobre.io.stored_json import read_stored_object
+from cobre.io.storage.atomic import write_file
+from cobre.io.storage.stored_json import read_stored_object
 from cobre.policy.object import Policy
 from cobre.runs.events import EventLog
 from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.study.api import simulate
 from cobre.study.config_outline import with_config_document
-from cobre.study.iteration_callback import IterationCallback, iteration_replies
-from cobre.study.output_lock import output_lock
-from cobre.study.placement import run_in, threads_per_worker
-from cobre.study.rank_entry import run_study
+from cobre.study.output.output_lock import output_lock
+from cobre.study.output.run_results import simulation_event, simulation_numbers
+from cobre.study.placement import run_in, script_placement, threads_per_worker
+from cobre.study.ranks.entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
-from cobre.study.results import SimulationResult
-from cobre.study.run_results import simulation_event, simulation_numbers
-from cobre.study.script_placement import script_placement
+from cobre.study.results.script_results import SimulationResult
+from cobre.study.training.iteration_callback import IterationCallback, iteration_replies
 
 
 @dataclass(frozen=True, slots=True)

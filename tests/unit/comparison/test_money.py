@@ -215,7 +215,7 @@ def test_simulations_in_memory_are_compared_by_ids(runs, comparison):
 
 
 def fake_result(run):
-    from cobre.study.results import SimulationResult
+    from cobre.study.results.script_results import SimulationResult
 
     tables = {path.stem: parquet.read_table(path) for path in (run / "simulation").glob("*.parquet")}
     costs = by_scenario(run, "costs", "immediate_cost", "discount_factor")

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from cobre import errors
-from cobre.io.atomic import WriteError
-from cobre.io.policy_file import PolicyFileError
-from cobre.io.problems import CaseProblem, InvalidCaseError, Layer
+from cobre.io.findings.problems import CaseProblem, InvalidCaseError, Layer
+from cobre.io.policies.policy_file import PolicyFileError
+from cobre.io.storage.atomic import WriteError
 from cobre.policy.store import PolicyMismatchError
 from cobre.sddp.lp.failure import StageFailedError
 from cobre.stochastic.errors import NoiseModelError
-from cobre.study.output_lock import OutputInUseError
+from cobre.study.output.output_lock import OutputInUseError
 
 BUILT_IN = {
     errors.ValidationError: ValueError,

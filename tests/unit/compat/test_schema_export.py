@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import cobre
-from cobre.io.case_files import OPTIONAL_JSON, READ_ELSEWHERE, REQUIRED_JSON
-from cobre.io.case_schemas import SCHEMAS
+from cobre.io.case_folder.case_files import OPTIONAL_JSON, READ_ELSEWHERE, REQUIRED_JSON
+from cobre.io.case_folder.case_schemas import SCHEMAS
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed: schemas are not tried")
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

@@ -11,9 +11,9 @@ import pytest
 
 import cobre
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.io.array_file import ArrayFile, parse_arrays, write_arrays
 from cobre.io.output.manifest import ResultsError
-from cobre.study.checkpoints import read_checkpoint
+from cobre.io.storage.array_file import ArrayFile, parse_arrays, write_arrays
+from cobre.study.resume.checkpoints import read_checkpoint
 
 CONVERGENCE = {
     "iteration", "lower_bound", "upper_bound", "upper_bound_std", "upper_bound_kind", "gap_percent", "cuts_added",

@@ -19,8 +19,8 @@ from cobre.errors import CobreError, MissingLibraryError
 from cobre.export import ExportError, export_run, workbook
 from cobre.export.csv_files import write_csv
 from cobre.export.run_tables import RunTables, read_tables
-from cobre.io.atomic import WriteError
 from cobre.io.output.scenario_rows import RowsInMemory
+from cobre.io.storage.atomic import WriteError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 
@@ -207,7 +207,7 @@ def test_all_tables_are_known(run):
 
 
 def test_tables_in_memory_become_arrays(run):
-    from cobre.study.dataframes import as_xarray
+    from cobre.study.results.dataframes import as_xarray
 
     hydros = as_xarray(stored(run, "hydros"))
     assert hydros["storage_final_hm3"].dims == ("scenario_id", "stage_id", "block_id", "hydro_id")

@@ -7,8 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from cobre.io.array_file import MAGIC, VERSION, ArrayFileError, parse_arrays, write_arrays
-from cobre.io.atomic import WriteError
+from cobre.io.storage.array_file import MAGIC, VERSION, ArrayFileError, parse_arrays, write_arrays
+from cobre.io.storage.atomic import WriteError
 
 ARRAYS = {
     "numbers": np.array([[1.5, -0.0, np.nan], [np.inf, 5e-324, -1e300]]),

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cobre.io.output.columns import column_of, null_rows, numbers_of, table_of
+from cobre.io.storage.arrow_columns import column_of, null_rows, numbers_of, table_of
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 

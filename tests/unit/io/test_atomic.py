@@ -1,4 +1,4 @@
-"""Writing all or nothing: `cobre.io.atomic`."""
+"""Writing all or nothing: `cobre.io.storage.atomic`."""
 
 import errno
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cobre.io.atomic import (
+from cobre.io.storage.atomic import (
     WriteError,
     check_writable,
     new_directory,
@@ -151,7 +151,7 @@ def test_a_write_that_the_system_cuts_short_leaves_nothing(tmp_path):
     program = textwrap.dedent(f"""
         import resource, signal
         from pathlib import Path
-        from cobre.io.atomic import WriteError, write_file
+        from cobre.io.storage.atomic import WriteError, write_file
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
         try:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cobre.io.cobre_python_policy import read_cobre_python_policy
-from cobre.io.policy_file import PolicyFileError, find_policy_file, parse_policy, read_policy_bytes
+from cobre.io.policies.cobre_python_policy import read_cobre_python_policy
+from cobre.io.policies.policy_file import PolicyFileError, find_policy_file, parse_policy, read_policy_bytes
 from cobre.policy.store import load_policy
 
 FOLDER = Path(__file__).with_name("cobre_python_policy")

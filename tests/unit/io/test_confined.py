@@ -4,9 +4,17 @@ import os
 
 import pytest
 
-from cobre.io.atomic import WriteError, check_writable, finally_do, scratch_directory, sweep, write_file
-from cobre.io.confined import create_file, move_file, no_links_below, open_folder, open_own, remove_file, remove_tree
 from cobre.io.output.results import write_results
+from cobre.io.storage.atomic import WriteError, check_writable, finally_do, scratch_directory, sweep, write_file
+from cobre.io.storage.confined import (
+    create_file,
+    move_file,
+    no_links_below,
+    open_folder,
+    open_own,
+    remove_file,
+    remove_tree,
+)
 
 
 @pytest.fixture

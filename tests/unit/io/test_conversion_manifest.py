@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cobre.io.conversion_manifest import CONVERSION_MANIFEST, conversion_in_words, read_conversion
+from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST, conversion_in_words, read_conversion
 
 WRITTEN = {
     "command": "convert decomp",

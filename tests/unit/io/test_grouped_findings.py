@@ -1,7 +1,7 @@
 """Findings that are alike share a line."""
 
-from cobre.io.grouped_findings import lines_of
-from cobre.io.problems import CaseProblem, Layer
+from cobre.io.findings.grouped_findings import lines_of
+from cobre.io.findings.problems import CaseProblem, Layer
 
 
 def observation(hydro_id, value):

@@ -25,7 +25,7 @@ from ahead_cases import (
 from small_cases import hydro
 
 from cobre.io.case import read_case
-from cobre.io.problems import Problems
+from cobre.io.findings.problems import Problems
 
 FIRST, SECOND, THIRD = MONTHS[:3]
 

@@ -7,9 +7,9 @@ import pytest
 from old_case_files import Old, texts
 from pyarrow import parquet
 
-from cobre.io.atomic import WriteError
+from cobre.io.findings.problems import InvalidCaseError
 from cobre.io.migrate import NoteKind, migrate_case
-from cobre.io.problems import InvalidCaseError
+from cobre.io.storage.atomic import WriteError
 
 
 @pytest.fixture

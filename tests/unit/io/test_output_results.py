@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from cobre.io.atomic import WriteError
 from cobre.io.output import ResultsError, read_manifest, read_results, write_results
 from cobre.io.output.manifest import digest_of
+from cobre.io.storage.atomic import WriteError
 
 HYDROS = pa.table({"stage_id": pa.array([0, 1], pa.int32()), "storage_final_hm3": [1.5, None]})
 CONVERGENCE = pa.table({"iteration": pa.array([1], pa.int32()), "lower_bound": [2.0]})
@@ -96,7 +96,7 @@ def test_a_run_that_is_cut_short_keeps_the_old_results(tmp_path):
         import resource, signal
         from pathlib import Path
         import numpy as np, pyarrow as pa
-        from cobre.io.atomic import WriteError
+        from cobre.io.storage.atomic import WriteError
         from cobre.io.output import write_results
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))

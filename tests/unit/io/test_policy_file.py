@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cobre.io.atomic import WriteError
-from cobre.io.policy_file import (
+from cobre.io.policies.policy_file import (
     PolicyData,
     PolicyFileError,
     PolicyMetadata,
@@ -17,6 +16,7 @@ from cobre.io.policy_file import (
     read_policy,
     write_policy,
 )
+from cobre.io.storage.atomic import WriteError
 
 METADATA = PolicyMetadata(
     state_names=("storage_0", "storage_1", "inflow_lag_1_0"),

@@ -16,8 +16,8 @@ from cobre.core.config import (
     TimeLimit,
 )
 from cobre.io.config.file import read_config
-from cobre.io.json_documents import Document
-from cobre.io.problems import Problems
+from cobre.io.decoding.json_documents import Document
+from cobre.io.findings.problems import Problems
 
 LIMIT = {"type": "iteration_limit", "limit": 5}
 LEAST = {"training": {"selection": {"method": "sampled", "forward_passes": 2}, "stopping_rules": [LIMIT]}}

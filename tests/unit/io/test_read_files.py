@@ -9,8 +9,8 @@ import pytest
 from validation_case import problems_after, sound_documents, sound_tables, write_case
 
 from cobre.io.case import load_case, load_case_with_problems, read_case
-from cobre.io.case_files import MOVED, REQUIRED_JSON, known_files
-from cobre.io.problems import InvalidCaseError, Layer, Problems
+from cobre.io.case_folder.case_files import MOVED, REQUIRED_JSON, known_files
+from cobre.io.findings.problems import InvalidCaseError, Layer, Problems
 
 
 @pytest.fixture

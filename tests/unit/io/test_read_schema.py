@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from validation_case import drop, problems_after, put, sound_documents, together, write_case
 
 from cobre.io.case import read_case
-from cobre.io.problems import Layer, Problems
+from cobre.io.findings.problems import Layer, Problems
 
 FOREIGN_WORDS = ("pydantic", "Input should", "valid integer", "Field required", "validation error", "Traceback")
 

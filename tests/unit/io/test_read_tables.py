@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from cobre.core.case import ABSENT_ID
-from cobre.io.parquet_tables import Column, TableFormat, read_table
-from cobre.io.problems import Layer, Problems
-from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
+from cobre.io.decoding.parquet_tables import Column, TableFormat, read_table
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 
 ALL_TABLES = [*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), *PRODUCTION_TABLES.values()]
 TYPES = {"id": pa.int32(), "index": pa.uint32(), "number": pa.float64(), "date": pa.date32()}

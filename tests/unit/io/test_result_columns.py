@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cobre.io.output.columns import numbers_of
+from cobre.io.storage.arrow_columns import numbers_of
 
 
 @pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.float64()])

@@ -32,13 +32,13 @@ from cobre.core.production import (
     StageRange,
 )
 from cobre.core.temporal import CvarParameters, StateVariables
-from cobre.io.atomic import WriteError
 from cobre.io.constraints.expressions import parse_constraint
 from cobre.io.constraints.linear_form import parameter
-from cobre.io.problems import InvalidCaseError
+from cobre.io.findings.problems import InvalidCaseError
 from cobre.io.saving.config_document import config_document
 from cobre.io.saving.constraint_documents import expression_text
 from cobre.io.saving.study_documents import study_documents
+from cobre.io.storage.atomic import WriteError
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = Path(os.environ.get("COBRE_PUBLISHED_CASES", ROOT.parent / "shared" / "cases"))

@@ -2,7 +2,7 @@
 
 from validation_case import problems_after
 
-from cobre.io.problems import Layer
+from cobre.io.findings.problems import Layer
 from cobre.io.validation.layers import LAYERS
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from validation_case import by_entity_and_stage, columns, drop, problems_after, put, together
 
-from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
+from cobre.io.policies.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
 
 HYDROS = "system/hydros.json:hydros"
 STATION = "system/pumping_stations.json:pumping_stations.0"

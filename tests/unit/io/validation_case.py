@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from cobre.io.case import read_case
-from cobre.io.problems import Layer, Problems
+from cobre.io.findings.problems import Layer, Problems
 
 START = "2024-01-01"
 TYPES = {

@@ -5,7 +5,7 @@ import pytest
 from cobre.comm.cores import usable_cores
 from cobre.mcp.errors import JobError
 from cobre.mcp.jobs import Jobs, StudyRequest
-from cobre.study.output_lock import output_lock
+from cobre.study.output.output_lock import output_lock
 
 
 @pytest.fixture

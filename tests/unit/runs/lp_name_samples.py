@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from cobre.io.case import load_case
-from cobre.study.prepare import prepare
+from cobre.study.preparation.prepare import prepare
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

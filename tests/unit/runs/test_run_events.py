@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from cobre.io.atomic import WriteError
+from cobre.io.storage.atomic import WriteError
 from cobre.runs.events import EventLog, encode, iteration_event, new_event, read_events
 from cobre.runs.files import EVENT_FILE
 from cobre.sddp.events import IterationRecord, PhaseTimes, RankLoad

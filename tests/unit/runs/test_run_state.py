@@ -2,10 +2,10 @@
 
 import pytest
 
-from cobre.io.lock_file import LastActivity
+from cobre.io.storage.lock_file import LastActivity
 from cobre.runs.files import SUMMARY_FILE
 from cobre.runs.state import RunState, state_of
-from cobre.study.output_lock import output_lock
+from cobre.study.output.output_lock import output_lock
 
 HERE = LastActivity(None, 0.0)
 

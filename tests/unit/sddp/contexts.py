@@ -8,7 +8,7 @@ from cobre.sddp.training.loop import iterate
 from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases
-from cobre.study.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import make_solver, prepare
 
 
 def context_of(folder, overrides=None, comm=None, threads=1, keeps_states=False):

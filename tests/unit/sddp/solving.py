@@ -5,10 +5,10 @@ import numpy as np
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
 from cobre.sddp.simulation.simulate import simulate
-from cobre.study.prepare import make_solver, prepare
-from cobre.study.ready_study import ReadyStudy
-from cobre.study.simulation import entity_ids
-from cobre.study.training import train_study
+from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.simulation.simulate_policy import entity_ids
+from cobre.study.training.train_study import train_study
 
 
 def problem_of(case, folder):

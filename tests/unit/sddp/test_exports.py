@@ -17,8 +17,8 @@ import cobre
 from cobre.core.config import ExportsConfig
 from cobre.io.case import load_case
 from cobre.io.output.results import read_results
-from cobre.study.exports.writing import states_table, write_state_export, write_study_exports
-from cobre.study.prepare import prepare
+from cobre.study.output.exports.writing import states_table, write_state_export, write_study_exports
+from cobre.study.preparation.prepare import prepare
 
 FOUR_REGIONS = Path(__file__).resolve().parents[3] / "examples" / "four_regions"
 SEASONS = {

@@ -14,10 +14,10 @@ from cobre.sddp.cuts.visibility import count_sharing_memory
 from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.problem import Problem
 from cobre.sddp.sharing import share
-from cobre.study.prepare import make_solver, prepare
-from cobre.study.ready_study import ReadyStudy
+from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.requests import with_iterations
-from cobre.study.training import train_study
+from cobre.study.training.train_study import train_study
 
 CASE = Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs"
 

@@ -13,7 +13,7 @@ from factorised_basis import Basis
 
 from cobre.io.case import load_case
 from cobre.solver.program import StageProgram
-from cobre.study.prepare import prepare
+from cobre.study.preparation.prepare import prepare
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 CUTS = 30

@@ -6,10 +6,10 @@ from example_study import EXAMPLE, overrides
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.runs.events import no_events
-from cobre.study.prepare import make_solver, prepare
-from cobre.study.ready_study import ReadyStudy, as_case
+from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.ready_study import ReadyStudy, as_case
 from cobre.study.requests import TrainingRequest
-from cobre.study.training import train_study
+from cobre.study.training.train_study import train_study
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 import cobre
 from cobre.study.arguments import count, seconds
-from cobre.study.script_placement import script_placement
+from cobre.study.placement import script_placement
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 

@@ -13,10 +13,10 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
 from cobre.runs.formatting import rough_duration, size
 from cobre.solver.statistics import SolveStatistics
-from cobre.study.bench import Benchmark, StageCost, bench_case, sampled_stages
-from cobre.study.prepare import make_solver, prepare
-from cobre.study.ready_study import ReadyStudy
-from cobre.study.training import train_study
+from cobre.study.inspection.bench import Benchmark, StageCost, bench_case, sampled_stages
+from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.training.train_study import train_study
 
 
 @pytest.fixture(scope="module")

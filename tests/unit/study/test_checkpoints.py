@@ -8,14 +8,18 @@ import pytest
 from example_study import EXAMPLE, overrides
 
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.io.array_file import ArrayFile, write_arrays
-from cobre.io.atomic import WriteError
+from cobre.io.storage.array_file import ArrayFile, write_arrays
+from cobre.io.storage.atomic import WriteError
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy, save_pool
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingContext
-from cobre.study.checkpoints import (
+from cobre.study.preparation.fingerprint import Fingerprint, case_digest
+from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.ready_study import ReadyStudy, as_case
+from cobre.study.requests import TrainingRequest
+from cobre.study.resume.checkpoints import (
     CheckpointError,
     CheckpointPlan,
     CheckpointWriter,
@@ -26,12 +30,8 @@ from cobre.study.checkpoints import (
     restore,
     snapshot,
 )
-from cobre.study.digest import training_digest
-from cobre.study.fingerprint import Fingerprint, case_digest
-from cobre.study.prepare import make_solver, prepare
-from cobre.study.ready_study import ReadyStudy, as_case
-from cobre.study.requests import TrainingRequest
-from cobre.study.training import train_study
+from cobre.study.training.digest import training_digest
+from cobre.study.training.train_study import train_study
 from memory_use import peak_bytes
 
 

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from cobre.study.cost_note import PENALTIES, cost_note
+from cobre.study.results.cost_note import PENALTIES, cost_note
 
 
 def tables(thermal, outflow, deficit=0.0):

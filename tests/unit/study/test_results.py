@@ -7,7 +7,7 @@ import pytest
 from example_study import EXAMPLE
 
 import cobre
-from cobre.study.dataframes import as_pandas
+from cobre.study.results.dataframes import as_pandas
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Tables of the FlatBuffers format, written field by field with the library; `cobre.io.flat_table` reads them."""
+"""Tables of the FlatBuffers format, written field by field with the library; `io.policies.flat_table` reads them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

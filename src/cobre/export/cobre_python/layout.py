@@ -10,7 +10,7 @@ from cobre.export.cobre_python.policy import Producer, Seasons, write_policy_fil
 from cobre.export.cobre_python.simulation import write_simulation
 from cobre.export.cobre_python.training import copy_exports, write_training
 from cobre.export.source import RunSource
-from cobre.io.policy_file import read_policy
+from cobre.io.policies.policy_file import read_policy
 from cobre.runs.files import POLICY, POLICY_FILE
 from cobre.sddp.prepared import PreparedStudy
 

@@ -16,7 +16,7 @@ import numpy as np
 from cobre.compat.policy_dictionaries import from_elsewhere, number_of_day
 from cobre.export.cobre_python.flat_writer import Field, FlatWriter
 from cobre.export.cobre_python.state_order import their_states
-from cobre.io.policy_file import PolicyData, StageCuts
+from cobre.io.policies.policy_file import PolicyData, StageCuts
 
 FORMAT_VERSION = 3
 # cobre-python loads no policy of another version than its own: these are the name and version of the format.

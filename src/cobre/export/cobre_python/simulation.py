@@ -14,9 +14,9 @@ from cobre.export.cobre_python.writing import write_json, write_table
 from cobre.export.source import ExportError, RunSource
 from cobre.io.output.manifest import ResultsError, digest_of, read_manifest
 from cobre.io.output.results import read_results
-from cobre.io.untrusted_file import named_inside
+from cobre.io.storage.untrusted_file import named_inside
 from cobre.runs.files import SIMULATION
-from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS
+from cobre.study.simulation.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,8 +9,8 @@ from typing import Any
 from cobre.compat.policy_dictionaries import entity_manifest
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName
-from cobre.io.cobre_python_policy import NO_DATE, STATE_KINDS
-from cobre.io.policy_file import PolicyMetadata
+from cobre.io.policies.cobre_python_policy import NO_DATE, STATE_KINDS
+from cobre.io.policies.policy_file import PolicyMetadata
 
 NOTHING = -1
 Entity = dict[str, Any]

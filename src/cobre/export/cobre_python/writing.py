@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.export.cobre_python.columns import as_theirs, columns_of
-from cobre.io.untrusted_file import named_inside, open_untrusted
+from cobre.io.storage.untrusted_file import named_inside, open_untrusted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.json_documents import Document, read_document
-from cobre.io.problems import CaseProblem, Problems
+from cobre.io.findings.problems import CaseProblem, Problems
 
 
 @dataclass(frozen=True, slots=True)

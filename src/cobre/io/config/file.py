@@ -35,10 +35,10 @@ from cobre.io.config.records import (
 from cobre.io.config.settings_without_effect import warn_of_settings_without_effect
 from cobre.io.config.shared_fields import shared_fields
 from cobre.io.config.solver_profiles import solver_config
+from cobre.io.decoding.json_documents import Document, rewritten
+from cobre.io.decoding.json_files import decode
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.json_documents import Document, rewritten
-from cobre.io.json_files import decode
-from cobre.io.problems import Layer, Problems
+from cobre.io.findings.problems import Layer, Problems
 
 DEFAULT_TREE_SEED = 42
 DEFAULT_COST_SCALE = 1e6

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.problems import Layer, Problems
+from cobre.io.findings.problems import Layer, Problems
 
 
 def with_overrides(content: Any, overrides: Mapping[str, object], problems: Problems) -> Any:

@@ -9,7 +9,7 @@ from cobre.core.config import BoundaryPolicy, ExportsConfig, NonNegativityMethod
 from cobre.io.config.field_types import Count, NonNegativeCount, Positive
 from cobre.io.config.method_records import CutSelectionRecord, StoppingRuleRecord
 from cobre.io.config.solver_profiles import SolverProfileRecord, TrainingSolverRecord
-from cobre.io.json_files import JsonFile
+from cobre.io.decoding.json_files import JsonFile
 
 DEFAULT_SOLVER = TrainingSolverRecord()
 ALL_CUTS = CutSelectionRecord()

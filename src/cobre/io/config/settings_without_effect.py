@@ -12,7 +12,7 @@ from cobre.io.config.records import (
 )
 from cobre.io.config.solver_profiles import TrainingSolverRecord, warn_of_profile
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.problems import Layer, Problems
+from cobre.io.findings.problems import Layer, Problems
 
 SOLVER_RULES = ("max_added_per_round", "violation_tolerance")
 OF_A_WINDOW = ("seed_window", "start_iteration")  # what matters beside candidate_recency

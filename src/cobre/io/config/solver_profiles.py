@@ -7,7 +7,7 @@ from pydantic import Field
 
 from cobre.core.config import SolverConfig
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.problems import Layer, Problems
+from cobre.io.findings.problems import Layer, Problems
 
 Tolerance = Annotated[float, Field(gt=0)]
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from cobre.core.generic_constraints import Parameter, ParameterKind
-from cobre.io.json_documents import Document, read_document, rewritten
-from cobre.io.json_files import JsonFile, decode
-from cobre.io.problems import Layer, Problems
+from cobre.io.decoding.json_documents import Document, read_document, rewritten
+from cobre.io.decoding.json_files import JsonFile, decode
+from cobre.io.findings.problems import Layer, Problems
 
 FILE = "constraints/generic_parameters.json"
 

@@ -10,10 +10,10 @@ from cobre.io.constraints.expressions import parse_constraint, parse_expression,
 from cobre.io.constraints.linear_form import LinearForm, parameter
 from cobre.io.constraints.parameters import is_reference_name, read_parameters
 from cobre.io.constraints.tokens import ExpressionError
-from cobre.io.json_documents import Document, read_document
-from cobre.io.json_files import JsonFile, decode
-from cobre.io.parquet_tables import Column, TableFormat, read_table
-from cobre.io.problems import Layer, Problems
+from cobre.io.decoding.json_documents import Document, read_document
+from cobre.io.decoding.json_files import JsonFile, decode
+from cobre.io.decoding.parquet_tables import Column, TableFormat, read_table
+from cobre.io.findings.problems import Layer, Problems
 
 FILE = "constraints/generic_constraints.json"
 BOUNDS = TableFormat(

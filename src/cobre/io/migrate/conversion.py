@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from cobre.io.atomic import new_directory
 from cobre.io.case import read_case
+from cobre.io.findings.problems import Layer, Problems
 from cobre.io.migrate.configuration import convert_config
 from cobre.io.migrate.horizon import convert_stages
 from cobre.io.migrate.initial_conditions import convert_initial_conditions
@@ -29,7 +29,7 @@ from cobre.io.migrate.tables import (
 )
 from cobre.io.migrate.tables import note_new_effects as note_new_effects_of_tables
 from cobre.io.migrate.unknown_keys import drop_unknown_keys
-from cobre.io.problems import Layer, Problems
+from cobre.io.storage.atomic import new_directory
 
 Step = Callable[[OldCase, Notes], None]
 

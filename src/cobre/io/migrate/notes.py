@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from cobre.io.problems import CaseProblem
+from cobre.io.findings.problems import CaseProblem
 
 
 class NoteKind(Enum):

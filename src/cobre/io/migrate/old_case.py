@@ -6,10 +6,10 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cobre.io.case_files import FOLDERS, OPTIONAL_JSON, READ_ELSEWHERE, REQUIRED_JSON, check_files
-from cobre.io.json_documents import read_document
-from cobre.io.old_format import is_old_format
-from cobre.io.problems import Layer, Problems
+from cobre.io.case_folder.case_files import FOLDERS, OPTIONAL_JSON, READ_ELSEWHERE, REQUIRED_JSON, check_files
+from cobre.io.case_folder.old_format import is_old_format
+from cobre.io.decoding.json_documents import read_document
+from cobre.io.findings.problems import Layer, Problems
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cobre.io import (
+from cobre.io.config import records as config_records
+from cobre.io.decoding.json_files import JsonFile
+from cobre.io.file_names import CONFIG_FILE
+from cobre.io.input_files import (
     block_factors,
     correlation_file,
     entities,
@@ -15,9 +18,6 @@ from cobre.io import (
     production_models,
     stages_file,
 )
-from cobre.io.config import records as config_records
-from cobre.io.file_names import CONFIG_FILE
-from cobre.io.json_files import JsonFile
 from cobre.io.migrate.notes import Notes
 from cobre.io.migrate.old_case import OldCase
 

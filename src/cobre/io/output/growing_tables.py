@@ -16,12 +16,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cobre.io.atomic import flush_tree, write_file
-from cobre.io.confined import create_file, make_folder, remove_file, remove_tree
 from cobre.io.output.parquet_join import join_parquet
 from cobre.io.output.results import ResultTables, publish, write_table
-from cobre.io.stored_json import read_stored_object
-from cobre.io.untrusted_file import check_untrusted
+from cobre.io.storage.atomic import flush_tree, write_file
+from cobre.io.storage.confined import create_file, make_folder, remove_file, remove_tree
+from cobre.io.storage.stored_json import read_stored_object
+from cobre.io.storage.untrusted_file import check_untrusted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,8 +12,8 @@ from typing import Any
 from cobre import __version__
 from cobre.errors import CobreError
 from cobre.io.file_names import MANIFEST_FILE
-from cobre.io.stored_json import read_stored_object
-from cobre.io.untrusted_file import MAX_TABLE_BYTES, open_untrusted
+from cobre.io.storage.stored_json import read_stored_object
+from cobre.io.storage.untrusted_file import MAX_TABLE_BYTES, open_untrusted
 
 FORMAT_VERSION = 1
 LIBRARIES = ("numpy", "pyarrow", "highspy")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cobre.errors import CobreError
-from cobre.io.untrusted_file import check_untrusted
+from cobre.io.storage.untrusted_file import check_untrusted
 
 MAGIC = b"PAR1"
 COPIED_AT_ONCE = 1 << 20

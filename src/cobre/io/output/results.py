@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cobre.io.atomic import flush_tree, scratch_directory, write_file
-from cobre.io.confined import create_file, make_folder, move_file, remove_file
 from cobre.io.file_names import MANIFEST_FILE
 from cobre.io.output.manifest import ResultsError, describe_table, digest_of, manifest_text, read_manifest
 from cobre.io.output.scenario_rows import StoredRows
-from cobre.io.untrusted_file import UntrustedFileError, named_inside
+from cobre.io.storage.atomic import flush_tree, scratch_directory, write_file
+from cobre.io.storage.confined import create_file, make_folder, move_file, remove_file
+from cobre.io.storage.untrusted_file import UntrustedFileError, named_inside
 
 if TYPE_CHECKING:
     import pyarrow as pa

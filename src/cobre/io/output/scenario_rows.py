@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.io.output.columns import numbers_of
 from cobre.io.output.manifest import ResultsError
-from cobre.io.untrusted_file import check_untrusted
+from cobre.io.storage.arrow_columns import numbers_of
+from cobre.io.storage.untrusted_file import check_untrusted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cobre.io.untrusted_file import check_untrusted
+from cobre.io.storage.untrusted_file import check_untrusted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from cobre.core.case import Case
-from cobre.io.atomic import new_directory
 from cobre.io.case import read_case
-from cobre.io.problems import Problems
+from cobre.io.findings.problems import Problems
 from cobre.io.saving.checking import check_given_case
 from cobre.io.saving.documents import case_documents
 from cobre.io.saving.tables import write_tables
+from cobre.io.storage.atomic import new_directory
 
 
 def save_case(case: Case, folder: str | Path) -> Path:

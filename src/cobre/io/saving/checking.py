@@ -5,30 +5,30 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cobre.core.case import Case
-from cobre.io import block_factors, entities
-from cobre.io.computed_values import check_computed_values
 from cobre.io.config.file import read_config
 from cobre.io.constraints.parameters import FILE as PARAMETER_FILE
 from cobre.io.constraints.parameters import decode_parameters
 from cobre.io.constraints.reading import FILE as CONSTRAINT_FILE
 from cobre.io.constraints.reading import decode_constraints
-from cobre.io.correlation_file import FILE as CORRELATION_FILE
-from cobre.io.correlation_file import read_correlation
+from cobre.io.decoding.json_documents import Document
+from cobre.io.decoding.json_files import decode
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.initial_conditions import read_initial_conditions
-from cobre.io.json_documents import Document
-from cobre.io.json_files import decode
-from cobre.io.not_modelled import refuse_what_is_not_modelled
-from cobre.io.penalties_file import read_penalties
-from cobre.io.post_study_stages import FILE as POST_STUDY_FILE
-from cobre.io.post_study_stages import read_post_study_stages
-from cobre.io.problems import Layer, Problems
-from cobre.io.production_models import FILE as PRODUCTION_FILE
-from cobre.io.production_models import ProductionFile
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.input_files import block_factors, entities
+from cobre.io.input_files.correlation_file import FILE as CORRELATION_FILE
+from cobre.io.input_files.correlation_file import read_correlation
+from cobre.io.input_files.initial_conditions import read_initial_conditions
+from cobre.io.input_files.penalties_file import read_penalties
+from cobre.io.input_files.post_study_stages import FILE as POST_STUDY_FILE
+from cobre.io.input_files.post_study_stages import read_post_study_stages
+from cobre.io.input_files.production_models import FILE as PRODUCTION_FILE
+from cobre.io.input_files.production_models import ProductionFile
+from cobre.io.input_files.stages_file import read_stages
 from cobre.io.saving.documents import case_documents
 from cobre.io.saving.table_check import check_tables
-from cobre.io.stages_file import read_stages
 from cobre.io.validation import check_case
+from cobre.io.validation.computed_values import check_computed_values
+from cobre.io.validation.not_modelled import refuse_what_is_not_modelled
 
 Reader = Callable[[Document, Problems], object]
 READERS: Mapping[str, Reader] = {

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from cobre.core.case import Correlation, CorrelationGroup, ScenarioTables
-from cobre.io.block_factors import LOAD_FILE, SOURCE_FILE, Factors
-from cobre.io.correlation_file import FILE as CORRELATION_FILE
+from cobre.io.input_files.block_factors import LOAD_FILE, SOURCE_FILE, Factors
+from cobre.io.input_files.correlation_file import FILE as CORRELATION_FILE
 
 
 def scenario_documents(scenarios: ScenarioTables) -> Iterator[tuple[str, Any]]:

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.io.constraints.reading import BOUNDS
-from cobre.io.magnitudes import MAX_NUMBER
-from cobre.io.parquet_tables import Column, TableFormat
-from cobre.io.problems import Layer, Problems
-from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
+from cobre.io.decoding.magnitudes import MAX_NUMBER
+from cobre.io.decoding.parquet_tables import Column, TableFormat
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 
 KINDS = {"id": "iu", "index": "iu", "number": "f", "date": "M"}
 WORDS = {"id": "whole numbers", "index": "whole numbers", "number": "floating-point numbers", "date": "dates"}

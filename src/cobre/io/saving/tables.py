@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Case, Table
-from cobre.io.parquet_tables import Column, TableFormat
+from cobre.io.decoding.parquet_tables import Column, TableFormat
 from cobre.io.saving.table_check import case_tables
 
 if TYPE_CHECKING:

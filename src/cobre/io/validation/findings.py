@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import Case, Table
-from cobre.io.problems import Layer, Problems
+from cobre.io.findings.problems import Layer, Problems
 
 MAX_NAMED = 8
 NO_ENTITY = "there is no "

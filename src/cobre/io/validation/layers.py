@@ -3,36 +3,24 @@
 from contextlib import suppress
 
 from cobre.core.case import Case
-from cobre.io.problems import Layer, Problems
-from cobre.io.validation import (
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.validation import references
+from cobre.io.validation.findings import NO_ENTITY, Findings, Rule
+from cobre.io.validation.generic_constraints import generic_dimensions, generic_meaning, generic_references
+from cobre.io.validation.plants import (
     cascade,
     commitments,
-    correlation,
-    generic_dimensions,
-    generic_meaning,
-    generic_references,
-    graph,
-    horizon,
-    inflows,
-    initial_lags,
     limits,
-    override_values,
     plant_dimensions,
-    policies,
     prices,
     production,
-    references,
-    sampling,
-    scenario_dimensions,
-    stage_dimensions,
-    stopping,
     storage,
-    table_dimensions,
-    table_references,
     tailrace_curves,
     travel_times,
 )
-from cobre.io.validation.findings import NO_ENTITY, Findings, Rule
+from cobre.io.validation.scenarios import correlation, inflows, initial_lags, sampling, scenario_dimensions
+from cobre.io.validation.stages import graph, horizon, policies, stage_dimensions, stopping
+from cobre.io.validation.tables import override_values, table_dimensions, table_references
 
 LAYERS: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
     (

@@ -13,14 +13,17 @@ from cobre.core.config import Config, IterationLimit, TrainingConfig
 from cobre.core.entities import DeficitSegment
 from cobre.core.penalties import BusPenalties, HydroPenalties, LinePenalties, NonControllablePenalties, Penalties
 from cobre.core.temporal import Horizon, PolicyGraph
-from cobre.io import entities, stages_file
-from cobre.io.parquet_tables import TableFormat
-from cobre.io.problems import Layer, Problems
-from cobre.io.validation import correlation, horizon, inflows, limits, override_values, prices, stage_dimensions
-from cobre.io.validation.case_tables import CLASS_OF_COLUMN, override_tables, production_tables, scenario_tables
+from cobre.io.decoding.parquet_tables import TableFormat
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.input_files import entities, stages_file
 from cobre.io.validation.findings import Findings, Rule, distinct
+from cobre.io.validation.plants import limits, prices
 from cobre.io.validation.raw_references import Documents, check_raw_references, declared_in
-from cobre.io.validation.table_references import MAY_NAME_OTHER_STAGES
+from cobre.io.validation.scenarios import correlation, inflows
+from cobre.io.validation.stages import horizon, stage_dimensions
+from cobre.io.validation.tables import override_values
+from cobre.io.validation.tables.case_tables import CLASS_OF_COLUMN, override_tables, production_tables, scenario_tables
+from cobre.io.validation.tables.table_references import MAY_NAME_OTHER_STAGES
 
 CLASSES = {
     "bus": (entities.BUSES, "buses"),

@@ -7,9 +7,9 @@ that declares its target cannot be read, or has an entity without a proper id.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cobre.io import entities, initial_conditions
-from cobre.io.json_documents import Document
-from cobre.io.problems import Layer, Problems
+from cobre.io.decoding.json_documents import Document
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.input_files import entities, initial_conditions
 from cobre.io.validation.findings import Findings
 
 ARRAYS = {"bus": (entities.BUSES, "buses"), "hydro": (entities.HYDROS, "hydros")}

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from cobre.core.arrays import Floats
-from cobre.io.event_file import Event
+from cobre.io.storage.event_file import Event
 from cobre.report.bar_charts import StackLayer, numbers_chart
 from cobre.report.chart import Chart
 from cobre.report.data_table import Cell, DataTable, TableColumn

@@ -11,7 +11,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.errors import SolverError
-from cobre.io.atomic import check_writable, write_file
+from cobre.io.storage.atomic import check_writable, write_file
 from cobre.sddp.lp.build import StageLp
 from cobre.solver.batches import Chains, LpSolver, Realisations, SolveFailedError
 from cobre.solver.program import Names

@@ -26,7 +26,7 @@ from cobre.core.arrays import ByteFlags, Floats, Indices, Ints
 from cobre.sddp.cuts.oldest_best import OldestBest
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
-from cobre.sddp.upper_bounds.result import BoundPlan, UpperBound
+from cobre.sddp.upper_bound import BoundPlan, UpperBound
 
 
 class RiskMeasure(ABC):

@@ -18,7 +18,7 @@ from cobre.core.config import (
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.interfaces import StoppingRule
 from cobre.sddp.stop import StopKind
-from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
+from cobre.sddp.upper_bound import BoundMethod, BoundPlan, UpperBound
 
 
 @dataclass(frozen=True, slots=True)

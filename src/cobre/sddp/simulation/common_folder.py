@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 
 from cobre.comm import Communicator, ReduceOp
-from cobre.io.confined import create_file, remove_file
+from cobre.io.storage.confined import create_file, remove_file
 
 
 class CommonFolder:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.core.arrays import Floats, Ints
-from cobre.io.free_memory import give_back_memory
+from cobre.io.storage.free_memory import give_back_memory
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem

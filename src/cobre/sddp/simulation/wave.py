@@ -8,7 +8,7 @@ from typing import BinaryIO, Protocol
 
 from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.core.arrays import Floats
-from cobre.io.atomic import on_failure
+from cobre.io.storage.atomic import on_failure
 from cobre.sddp.cuts.visibility import count_sharing_memory
 from cobre.sddp.simulation.collect import Collector
 from cobre.sddp.simulation.common_folder import CommonFolder, find_common_folder

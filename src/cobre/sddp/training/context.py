@@ -21,7 +21,7 @@ from cobre.sddp.training.selection import SelectionMemory
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.traffic import Traffic
 from cobre.sddp.training.visited import VisitedStates
-from cobre.sddp.upper_bounds.result import UpperBound
+from cobre.sddp.upper_bound import UpperBound
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import (
     Bases,

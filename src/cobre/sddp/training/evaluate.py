@@ -12,8 +12,8 @@ from cobre.sddp.plugins.interfaces import Sampler, StoppingRule
 from cobre.sddp.stage_walk import discounted_costs, sampled, walk_stages
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.team import Team
+from cobre.sddp.upper_bound import UpperBound
 from cobre.sddp.upper_bounds.find import find_upper_bound
-from cobre.sddp.upper_bounds.result import UpperBound
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Batch, Chains, Keep, Realisations
 

@@ -15,7 +15,7 @@ from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.evaluate import simulated_costs, upper_bounds
 from cobre.sddp.training.hooks import Interruption
 from cobre.sddp.training.iteration_result import IterationResult
-from cobre.sddp.upper_bounds.result import UpperBound
+from cobre.sddp.upper_bound import UpperBound
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.statistics import SolveStatistics
 

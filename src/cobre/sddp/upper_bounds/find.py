@@ -7,9 +7,9 @@ from cobre.errors import CobreError
 from cobre.sddp.problem import Problem
 from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.upper_bound import BoundMethod, BoundPlan, UpperBound
 from cobre.sddp.upper_bounds.enumeration import policy_cost, tree_size
 from cobre.sddp.upper_bounds.inner import inner_bound, is_convex
-from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
 from cobre.sddp.upper_bounds.sampled import sample_paths
 from cobre.sddp.upper_bounds.vertices import state_variables
 

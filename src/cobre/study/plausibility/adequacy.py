@@ -4,8 +4,8 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
-from cobre.io import entities
-from cobre.io.table_formats import SCENARIO_TABLES
+from cobre.io.input_files import entities
+from cobre.io.input_files.table_formats import SCENARIO_TABLES
 from cobre.io.validation.findings import Findings, named
 from cobre.study.plausibility.expected import Expected
 

@@ -5,8 +5,8 @@ import numpy as np
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import Case
 from cobre.core.units import HM3_PER_M3S_HOUR
-from cobre.io import entities
-from cobre.io.table_formats import SCENARIO_TABLES
+from cobre.io.input_files import entities
+from cobre.io.input_files.table_formats import SCENARIO_TABLES
 from cobre.io.validation.findings import Findings, named
 from cobre.study.plausibility.expected import Expected
 

@@ -10,7 +10,7 @@ from pyarrow import parquet
 from cobre.core.case import ABSENT_ID
 from cobre.core.generic_constraints import Coefficient, GenericConstraints, Parameter, Term
 from cobre.io.constraints.reading import read_generic_constraints
-from cobre.io.problems import Layer, Problems
+from cobre.io.findings.problems import Layer, Problems
 
 SLACK = {"enabled": True, "penalty": 100.0}
 

@@ -8,7 +8,7 @@ from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.sddp.plugins.stopping import stopping_rules
 from cobre.sddp.stop import StopKind
 from cobre.sddp.training.hooks import Interruption
-from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
+from cobre.sddp.upper_bound import BoundMethod, BoundPlan, UpperBound
 
 NO_TIME = PhaseTimes(0.0, 0.0, 0.0, 0.0, 0.0)
 

@@ -8,7 +8,7 @@ from test_streaming import into, streaming
 
 from cobre.io.output import growing_tables
 from cobre.io.output.table_pieces import table_pieces
-from cobre.study.cost_note import cost_note
+from cobre.study.results.cost_note import cost_note
 from memory_use import peak_bytes
 
 CHUNK = 16

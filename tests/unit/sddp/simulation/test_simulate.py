@@ -13,7 +13,7 @@ from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.lp.failure import StageFailedError
 from cobre.sddp.simulation.simulate import simulate
 from cobre.sddp.simulation.summary import SimulationOutcome
-from cobre.study.simulation import entity_ids
+from cobre.study.simulation.simulate_policy import entity_ids
 
 SCENARIOS = 11
 

@@ -14,8 +14,8 @@ from systems_water import random_inflows
 from cobre.io.output import read_results
 from cobre.io.output.growing_tables import RECORD, UNFINISHED, GrowingTables
 from cobre.sddp.simulation.simulate import simulate
-from cobre.study.simulation import entity_ids
-from cobre.study.simulation_sinks import ArrowSink, StreamingSink
+from cobre.study.simulation.simulate_policy import entity_ids
+from cobre.study.simulation.sinks import ArrowSink, StreamingSink
 
 CHUNK, SCENARIOS = 2, 11
 

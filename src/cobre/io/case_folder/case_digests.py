@@ -1,0 +1,29 @@
+"""Digests of the files of a case directory, to tell later which files have changed."""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from cobre.io.case_folder.case_files import known_files
+from cobre.io.storage.untrusted_file import MAX_TABLE_BYTES, open_untrusted
+
+
+def file_digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file of the case format that is there, by its path inside the case."""
+    found = {name: _digest(folder / name) for name in sorted(known_files())}
+    return {name: digest for name, digest in found.items() if digest}
+
+
+def differing_files(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """Files that are not the same in both, or are in one of them only."""
+    return [name for name in sorted({*first, *second}) if first.get(name) != second.get(name)]
+
+
+def _digest(path: Path) -> str:
+    """Empty where there is no such file, or none that can be read."""
+    try:
+        with os.fdopen(open_untrusted(path, MAX_TABLE_BYTES), "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return ""

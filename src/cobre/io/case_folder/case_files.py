@@ -1,0 +1,73 @@
+"""The files of a case directory: which must be there, which may, which moved."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from cobre.io.file_names import CONFIG_FILE
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST
+from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
+
+REQUIRED_JSON = (
+    CONFIG_FILE,
+    "stages.json",
+    "initial_conditions.json",
+    "penalties.json",
+    "system/buses.json",
+    "system/lines.json",
+    "system/hydros.json",
+    "system/thermals.json",
+)
+OPTIONAL_JSON = (
+    "post_study_stages.json",
+    "system/non_controllable_sources.json",
+    "system/pumping_stations.json",
+    "system/energy_contracts.json",
+    "system/hydro_production_models.json",
+    "scenarios/load_factors.json",
+    "scenarios/non_controllable_factors.json",
+    "scenarios/correlation.json",
+)
+READ_ELSEWHERE = (
+    "constraints/generic_constraints.json",
+    "constraints/generic_parameters.json",
+    "constraints/generic_constraint_bounds.parquet",
+)
+MOVED: Mapping[str, str] = {
+    "constraints/exchange_factors.json": (
+        "give direct_mw and reverse_mw by block in constraints/line_bounds.parquet (capacity times factor)"
+    ),
+    "system/scalar_parameters.json": "move it, unchanged, to constraints/generic_parameters.json",
+}
+FOLDERS = ("system", "scenarios", "constraints")
+BESIDE = (CONVERSION_MANIFEST,)  # tells where the case came from; no input
+
+
+def check_files(folder: Path, problems: Problems) -> bool:
+    """Whether the directory can be read at all; files that moved or are unknown are reported."""
+    if not folder.is_dir():
+        what = "is not a directory" if folder.exists() else "does not exist"
+        problems.error(Layer.STRUCTURE, str(folder), "", "", what, "the path of a case directory")
+        return False
+    for name, remedy in MOVED.items():
+        if (folder / name).exists():
+            problems.error(Layer.STRUCTURE, name, "", "", "this file is no longer read", remedy)
+    _warn_of_unknown(folder, problems)
+    return True
+
+
+def known_files() -> frozenset[str]:
+    """Every file that has a place in a case."""
+    tables = [*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), *PRODUCTION_TABLES.values()]
+    parquet = [table.file for table in tables]
+    return frozenset([*REQUIRED_JSON, *OPTIONAL_JSON, *READ_ELSEWHERE, *MOVED, *parquet])
+
+
+def _warn_of_unknown(folder: Path, problems: Problems) -> None:
+    """Warn of unknown files in the folders of inputs; other folders of a case, such as outputs, are the user's own."""
+    known = known_files()
+    for place in (folder, *(folder / name for name in FOLDERS)):
+        for path in sorted(place.glob("*.json")) + sorted(place.glob("*.parquet")) if place.is_dir() else ():
+            name = path.relative_to(folder).as_posix()
+            if name not in known and name not in BESIDE:
+                problems.warn(Layer.STRUCTURE, name, "", "", "is not a file of the case format and is not read")

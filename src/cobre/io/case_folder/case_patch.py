@@ -1,0 +1,121 @@
+"""Another case made of one: a copy with changes in its JSON files, as JSON Patch (RFC 6902) has them."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cobre.errors import CobreError
+from cobre.io.file_names import OUTPUT
+from cobre.io.storage.atomic import new_directory
+from cobre.io.storage.untrusted_file import named_inside, read_untrusted_text
+
+_LEFT_OUT = shutil.ignore_patterns(OUTPUT, "*.partial", "__pycache__")
+OPERATIONS = ("add", "replace", "remove")
+
+
+class CasePatchError(CobreError, ValueError):
+    """A change that cannot be made: which, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A change: `add` (at the end of a list with `-`), `replace` or `remove` the place `path` of a file of the case.
+
+    path: names and places from the top, such as /thermals/0/cost_per_mwh or /thermals/-.
+    """
+
+    file: str
+    op: str
+    path: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.path} of {self.file}"
+
+
+def read_case_file(case: Path, file: str) -> Any:
+    """The content of a JSON file of a case. Raises CasePatchError."""
+    if ".." in Path(file).parts or Path(file).is_absolute():  # the same name is written to, in the copy
+        raise CasePatchError(f"the file {file!r} is outside the case: give its path relative to the case directory")
+    path = named_inside(case, file, f"the file {file!r}")
+    if path.suffix != ".json":
+        raise CasePatchError(f"{file} is not a JSON file; {case} has {', '.join(json_files(case))}")
+    try:
+        return json.loads(read_untrusted_text(path))
+    except FileNotFoundError:
+        raise CasePatchError(f"there is no {file}; {case} has {', '.join(json_files(case))}") from None
+    except (OSError, ValueError) as error:
+        raise CasePatchError(f"{path} cannot be read: {error}") from error
+
+
+def json_files(case: Path) -> list[str]:
+    """The JSON files of a case, without those of its results."""
+    found = (path.relative_to(case) for path in sorted(case.rglob("*.json")))
+    return [path.as_posix() for path in found if path.parts[0] != OUTPUT]
+
+
+def patched_case(case: Path, target: Path, patches: Sequence[Patch]) -> None:
+    """Copy a case into the new directory `target` and make the changes there, all of them or none."""
+    documents: dict[str, Any] = {}
+    for patch in patches:
+        content = documents[patch.file] if patch.file in documents else read_case_file(case, patch.file)
+        documents[patch.file] = _applied(content, patch)
+    with new_directory(target) as fresh:
+        shutil.copytree(case, fresh, ignore=_LEFT_OUT, dirs_exist_ok=True)
+        for file, content in documents.items():
+            (fresh / file).write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _applied(content: Any, patch: Patch) -> Any:
+    if patch.op not in OPERATIONS:
+        raise CasePatchError(f"{patch}: the operation is one of {', '.join(OPERATIONS)}")
+    if not patch.path.startswith("/"):
+        raise CasePatchError(f"{patch}: a path must begin with /, such as /thermals/0/name")
+    *steps, last = [part.replace("~1", "/").replace("~0", "~") for part in patch.path[1:].split("/")]
+    holder = content
+    for step in steps:
+        holder = _inside(holder, step, patch)
+    if isinstance(holder, list):
+        _change_list(holder, last, patch)
+    elif isinstance(holder, dict):
+        _change_object(holder, last, patch)
+    else:
+        raise CasePatchError(f"{patch}: a plain value has no fields")
+    return content
+
+
+def _inside(holder: Any, step: str, patch: Patch) -> Any:
+    if isinstance(holder, list):
+        return holder[_place(holder, step, patch)]
+    if isinstance(holder, Mapping) and step in holder:
+        return holder[step]
+    known = f"; there are {', '.join(map(str, holder))}" if isinstance(holder, Mapping) else ""
+    raise CasePatchError(f"{patch}: there is no {step!r}{known}")
+
+
+def _place(holder: Sequence[Any], step: str, patch: Patch) -> int:
+    if not step.isdigit() or int(step) >= len(holder):
+        raise CasePatchError(f"{patch}: {step!r} is not an index of a list of {len(holder)} (indices start at 0)")
+    return int(step)
+
+
+def _change_list(holder: list[Any], last: str, patch: Patch) -> None:
+    if patch.op == "add":
+        at = len(holder) if last in ("-", str(len(holder))) else _place(holder, last, patch)
+        holder.insert(at, patch.value)
+    elif patch.op == "remove":
+        del holder[_place(holder, last, patch)]
+    else:
+        holder[_place(holder, last, patch)] = patch.value
+
+
+def _change_object(holder: dict[str, Any], last: str, patch: Patch) -> None:
+    if patch.op != "add" and last not in holder:
+        raise CasePatchError(f"{patch}: there is no {last!r}; there are {', '.join(holder)}")
+    if patch.op == "remove":
+        del holder[last]
+    else:
+        holder[last] = patch.value

@@ -1,0 +1,57 @@
+"""Studies to begin with: the examples, as they are installed beside the package or lie in the source tree."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import cobre
+from cobre.errors import CobreError
+from cobre.io.file_names import OUTPUT
+from cobre.io.storage.atomic import new_directory
+
+_HOMES = (Path("templates"), Path("../../examples"))  # installed; in a source tree
+_LEFT_OUT = shutil.ignore_patterns(OUTPUT, "*.partial", "__pycache__")
+
+
+class UnknownTemplateError(CobreError):
+    """There is no such template; the message lists those that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A case that can be copied; `title` is the first line of its README."""
+
+    name: str
+    title: str
+    folder: Path
+
+
+def templates() -> tuple[Template, ...]:
+    """The case templates that ship with Cobre, sorted by name."""
+    return tuple(Template(folder.name, _title(folder), folder) for folder in sorted(_folders()))
+
+
+def create_case(name: str, folder: Path) -> None:
+    """Copy a template into a new or empty directory, all of it or nothing."""
+    known = {template.name: template for template in templates()}
+    if name not in known:
+        raise UnknownTemplateError(f"there is no template `{name}`; choose from {', '.join(known)}")
+    with new_directory(folder) as fresh:
+        shutil.copytree(known[name].folder, fresh, ignore=_LEFT_OUT, dirs_exist_ok=True)
+
+
+def _folders() -> list[Path]:
+    for package in cobre.__path__:
+        for home in _HOMES:
+            found = [config.parent for config in (Path(package) / home).resolve().glob("*/config.json")]
+            if found:
+                return found
+    return []
+
+
+def _title(folder: Path) -> str:
+    try:
+        text = (folder / "README.md").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    return next((line.lstrip("# ").strip() for line in text.splitlines() if line.strip()), "")

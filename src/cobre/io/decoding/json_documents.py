@@ -1,0 +1,93 @@
+"""JSON files of a case as documents: read as text, and checked for what JSON itself forbids or hides.
+
+Light to import: the process that starts a run reads config.json with it before anything else is loaded.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.storage.untrusted_file import read_untrusted
+
+MAX_DIGITS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A JSON file that could be parsed; `name` is relative to the case."""
+
+    name: str
+    content: Any
+    text: str
+
+
+def read_document(folder: Path, name: str, problems: Problems, *, is_required: bool = False) -> Document | None:
+    """The parsed file, or None when it is not there or not JSON. Only a required file must be there."""
+    path = folder / name
+    if not path.exists():
+        if is_required:
+            problems.error(Layer.STRUCTURE, name, "", "", "the file is missing", "every case needs it")
+        return None
+    text = _read_text(path, name, problems)
+    return None if text is None else _parse(name, text, problems)
+
+
+def rewritten(document: Document, content: Any) -> Document:
+    """The same file with another content."""
+    return Document(document.name, content, json.dumps(content))
+
+
+def _read_text(path: Path, name: str, problems: Problems) -> str | None:
+    try:
+        return read_untrusted(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problems.error(Layer.STRUCTURE, name, f"byte {error.start}", "", "is not UTF-8 text", "save it as UTF-8")
+    except OSError as error:
+        problems.error(Layer.STRUCTURE, name, "", "", f"cannot be read: {error.strerror}", "a readable file")
+    return None
+
+
+def _parse(name: str, text: str, problems: Problems) -> Document | None:
+    duplicates: list[str] = []
+    try:
+        content = json.loads(text, object_pairs_hook=_collecting(duplicates), parse_int=_whole)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        ends = not text[error.pos :].strip()
+        what = _trailing_comma(text, error.pos) or f"is not valid JSON: {error.msg.lower()}"
+        if ends:
+            what = "the file ends before its JSON object is complete" if text.strip() else "the file is empty"
+        problems.error(Layer.STRUCTURE, name, where, "", what, "a complete JSON object")
+        return None
+    except RecursionError:
+        problems.error(Layer.STRUCTURE, name, "", "", "is nested too deeply", "a JSON object of the case format")
+        return None
+    for key in duplicates:
+        problems.error(Layer.SCHEMA, name, "", key, "the key appears twice in one object", "keep one of them")
+    return Document(name, content, text)
+
+
+def _trailing_comma(text: str, position: int) -> str:
+    """The most frequent mistake in JSON, which the parser describes by what it expected next."""
+    before = text[:position].rstrip()
+    ends_list = text[position : position + 1] in ("]", "}")
+    return "is not valid JSON: a comma before a closing bracket" if before.endswith(",") and ends_list else ""
+
+
+def _whole(digits: str) -> int | float:
+    """A number of more digits than anything has is as good as infinite: its size is refused by the field's name."""
+    return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
+
+
+def _collecting(duplicates: list[str]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        built = dict(pairs)
+        if len(built) < len(pairs):
+            keys = [key for key, _ in pairs]
+            duplicates.extend(sorted({key for key in keys if keys.count(key) > 1}))
+        return built
+
+    return build

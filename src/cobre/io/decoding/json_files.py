@@ -1,0 +1,95 @@
+"""Documents of a case decoded into records, with every violation of their schema reported."""
+
+import json
+import re
+from copy import deepcopy
+from math import inf
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cobre.io.decoding.json_documents import Document
+from cobre.io.decoding.magnitudes import MAX_NUMBER
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.schema_messages import FilePlace, report_schema_errors
+
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+INT32_LIMIT = 2**31
+
+
+class JsonFile(BaseModel):
+    """What all files share: unknown keys are refused, types are strict, `$schema` is allowed at the root."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
+    schema_url: str | None = Field(default=None, alias="$schema")
+
+
+AnyFile = TypeVar("AnyFile", bound=JsonFile)
+
+
+def decode(document: Document | None, record: type[AnyFile], problems: Problems) -> AnyFile | None:
+    """The file as a record, or None when its schema is violated; every violation is reported."""
+    if document is None:
+        return None
+    known = len(problems.errors)
+    wrong = _wrong_leaves(document.content)
+    for path, what in wrong.items():
+        place = FilePlace.of(document.content, path)
+        problems.error(Layer.SCHEMA, document.name, place.entity, place.field, *what)
+    try:
+        decoded = record.model_validate_json(_decodable(document))
+    except ValidationError as error:
+        report_schema_errors(document.name, document.content, error, record, problems, reported=wrong)
+        return None
+    return decoded if len(problems.errors) == known else None
+
+
+def build_decoders() -> None:
+    """Build now what is otherwise built when a file of its kind is first decoded: for processes that will be forked."""
+    for record in JsonFile.__subclasses__():
+        record.model_rebuild()
+
+
+def _wrong_leaves(content: Any) -> dict[tuple[str | int, ...], tuple[str, str]]:
+    """Ids have 32 bits; dates are written in one way (the decoder alone would take seconds since 1970 too)."""
+    found: dict[tuple[str | int, ...], tuple[str, str]] = {}
+    for path, value in _leaves(content, ()):
+        key = next((part for part in reversed(path) if isinstance(part, str)), "")
+        what = _wrong_leaf(key, value)
+        if what:
+            found[path] = what
+    return found
+
+
+def _decodable(document: Document) -> str:
+    """The text for the decoder, which gives up a file at a number that it cannot hold: such a one becomes 0."""
+    too_large = [path for path, value in _leaves(document.content, ()) if value in (inf, -inf)]
+    if not too_large:
+        return document.text
+    content = deepcopy(document.content)
+    for path in too_large:
+        holder = content
+        for part in path[:-1]:
+            holder = holder[part]
+        holder[path[-1]] = 0
+    return json.dumps(content)
+
+
+def _wrong_leaf(key: str, value: Any) -> tuple[str, str] | None:
+    if key.endswith("_date") and isinstance(value, str) and not ISO_DATE.fullmatch(value):
+        return f"is {value!r}", "a date like 2024-01-31"
+    is_id = key == "id" or key.endswith("_id")
+    if is_id and type(value) is int and not -INT32_LIMIT < value < INT32_LIMIT:
+        return f"is {value}", "an id of at most 32 bits"
+    if isinstance(value, (int, float)) and abs(value) > MAX_NUMBER:
+        found = "is too large" if abs(value) == inf else f"is {value:g}"
+        return found, f"a number between -{MAX_NUMBER:g} and {MAX_NUMBER:g}"
+    return None
+
+
+def _leaves(node: Any, path: tuple[str | int, ...]) -> list[tuple[tuple[str | int, ...], Any]]:
+    if isinstance(node, dict):
+        return [leaf for key, value in node.items() for leaf in _leaves(value, (*path, key))]
+    if isinstance(node, list):
+        return [leaf for index, value in enumerate(node) for leaf in _leaves(value, (*path, index))]
+    return [(path, node)]

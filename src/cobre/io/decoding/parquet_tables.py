@@ -1,0 +1,166 @@
+"""Parquet tables of a case: strict column types, any compression, rows sorted by their keys."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.case import ABSENT_ID, Table
+from cobre.io.decoding.magnitudes import MAX_NUMBER
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.storage.arrow_columns import null_rows
+from cobre.io.storage.untrusted_file import check_untrusted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ColumnKind = Literal["id", "index", "number", "date"]
+# How each kind is stored in a file.
+STORED_AS: dict[ColumnKind, str] = {"id": "int32", "index": "uint32", "number": "double", "date": "date32[day]"}
+WORDS: dict[ColumnKind, str] = {"id": "int32", "index": "uint32", "number": "float64", "date": "date32"}
+_PLAIN_NAMES = {"double": "float64", "float": "float32", "date32[day]": "date32"}  # of types, as other programs say
+MAX_ROWS_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. A required one must be in the file; a nullable one may have rows without a value."""
+
+    name: str
+    kind: ColumnKind
+    is_required: bool = True
+    is_nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableFormat:
+    """A table of the case format: its file, its columns, and the columns that identify a row."""
+
+    file: str
+    columns: tuple[Column, ...]
+    keys: tuple[str, ...]
+
+
+def read_table(folder: Path, table: TableFormat, problems: Problems) -> Table | None:
+    """The table by column, or None when there is no such file or when it is not as the format says."""
+    path = folder / table.file
+    if not path.exists():
+        return None
+    arrow = _open(path, table, problems)
+    if arrow is None:
+        return None
+    known = len(problems.errors)
+    _check_columns(arrow.schema, table, problems)
+    if len(problems.errors) > known:
+        return None
+    columns = {column.name: _values(arrow, column, table, problems) for column in table.columns}
+    return None if len(problems.errors) > known else _sorted_by(columns, table.keys)
+
+
+def _open(path: Path, table: TableFormat, problems: Problems) -> "pa.Table | None":
+    import pyarrow as pa  # noqa: PLC0415  (loading a case without tables needs no Arrow)
+    from pyarrow import parquet  # noqa: PLC0415
+
+    wanted = {column.name for column in table.columns}
+    try:
+        with parquet.ParquetFile(check_untrusted(path)) as file:
+            present = file.schema_arrow.names
+            _warn_of_others([name for name in present if name not in wanted], table, problems)
+            return file.read(columns=[name for name in present if name in wanted], use_threads=False)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).split("\n", maxsplit=1)[0].strip()
+        is_empty = path.is_file() and path.stat().st_size == 0
+        message = "the file is empty" if is_empty else f"cannot be read as Parquet: {reason}"
+        remedy = "a Parquet table" if is_empty else "write the file again; it may be truncated"
+        problems.error(Layer.STRUCTURE, table.file, "", "", message, remedy)
+        return None
+
+
+def _warn_of_others(names: Sequence[str], table: TableFormat, problems: Problems) -> None:
+    if names:
+        quoted = ", ".join(f"`{name}`" for name in names)
+        message = f"these columns are not part of the format and are not used: {quoted}"
+        problems.warn(Layer.SCHEMA, table.file, "", "", message)
+
+
+def _check_columns(schema: "pa.Schema", table: TableFormat, problems: Problems) -> None:
+    for column in table.columns:
+        count = schema.names.count(column.name)
+        if count == 0 and column.is_required:
+            remedy = f"a column of type {WORDS[column.kind]}"
+            problems.error(Layer.SCHEMA, table.file, "", column.name, "the column is missing", remedy)
+        elif count > 1:
+            problems.error(
+                Layer.SCHEMA, table.file, "", column.name, "there are two columns of this name", "one of them"
+            )
+        elif count == 1:
+            _check_type(str(schema.field(column.name).type), column, table, problems)
+
+
+def _check_type(found: str, column: Column, table: TableFormat, problems: Problems) -> None:
+    wanted = WORDS[column.kind]
+    if found != STORED_AS[column.kind]:
+        message = f"expected {wanted}, got {_PLAIN_NAMES.get(found, found)}"
+        problems.error(Layer.SCHEMA, table.file, "", column.name, message, f"convert the column to {wanted}")
+
+
+def _values(arrow: "pa.Table", column: Column, table: TableFormat, problems: Problems) -> NDArray[Any]:
+    if column.name not in arrow.column_names:
+        return _absent(column, arrow.num_rows)
+    stored = arrow.column(column.name).combine_chunks()
+    is_null = null_rows(stored)
+    values = _filled(stored, is_null, column)
+    if not column.is_nullable:
+        _report_rows(np.flatnonzero(is_null), column, table, problems, "is null", "a value in every row")
+    if column.kind == "number":
+        is_odd = ~(np.abs(values) <= MAX_NUMBER) & ~is_null
+        _report_rows(np.flatnonzero(is_odd), column, table, problems, "is not a finite number", _finite(column))
+    return values
+
+
+def _finite(column: Column) -> str:
+    return "a finite number, or null for none" if column.is_nullable else "a finite number"
+
+
+def _absent(column: Column, num_rows: int) -> NDArray[Any]:
+    return np.full(num_rows, np.nan) if column.kind == "number" else np.full(num_rows, ABSENT_ID, dtype=np.int32)
+
+
+def _filled(stored: Any, is_null: NDArray[np.bool_], column: Column) -> NDArray[Any]:
+    """Values as NumPy has them, nulls as `core.case.Table` says."""
+    if column.kind == "number":
+        return np.where(is_null, np.nan, _numbers(stored, np.dtype(np.float64)))
+    if column.kind == "date":
+        days = _numbers(stored, np.dtype(np.int32)).astype("datetime64[D]")
+        return np.where(is_null, np.datetime64("NaT"), days)
+    if column.kind == "index":
+        return np.where(is_null, 0, _numbers(stored, np.dtype(np.uint32))).astype(np.int64)
+    return np.where(is_null, ABSENT_ID, _numbers(stored, np.dtype(np.int32))).astype(np.int32)
+
+
+def _numbers(stored: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The values of a primitive array, whatever stands where it is null.
+
+    Not `to_numpy`: it loads pandas where that is installed, which costs every rank half a second and 60 MB.
+    """
+    if not len(stored):
+        return np.zeros(0, dtype)
+    return np.frombuffer(stored.buffers()[1], dtype, len(stored), stored.offset * dtype.itemsize)
+
+
+def _report_rows(
+    rows: NDArray[np.intp], column: Column, table: TableFormat, problems: Problems, what: str, remedy: str
+) -> None:
+    if rows.size == 0:
+        return
+    named = ", ".join(str(row) for row in rows[:MAX_ROWS_NAMED])
+    more = f" and {rows.size - MAX_ROWS_NAMED} more" if rows.size > MAX_ROWS_NAMED else ""
+    problems.error(Layer.SCHEMA, table.file, f"row {named}{more}", column.name, what, remedy)
+
+
+def _sorted_by(columns: dict[str, NDArray[Any]], keys: Sequence[str]) -> Table:
+    order = np.lexsort([columns[key] for key in reversed(keys)])
+    return {name: np.ascontiguousarray(values[order]) for name, values in columns.items()}

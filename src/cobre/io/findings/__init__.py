@@ -1,0 +1,1 @@
+"""What is wrong with a case: problems, and the words for them."""

@@ -1,0 +1,17 @@
+"""Finds ids that are declared twice."""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+from cobre.io.findings.problems import Layer, Problems
+
+
+def report_duplicates(file: str, word: str, keys: Sequence[Hashable], problems: Problems, field: str = "id") -> None:
+    """Add one problem for each key that occurs more than once; `word` says what the key identifies."""
+    for key, count in Counter(keys).items():
+        if count > 1:
+            shown = ", ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)
+            words = (f"is used {count} times", "a different one for each")
+            if field != "id":
+                words = (f"appears {count} times", "keep one of them")
+            problems.error(Layer.SCHEMA, file, f"{word} {shown}", field, *words)

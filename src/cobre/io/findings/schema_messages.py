@@ -1,0 +1,208 @@
+"""Violations of a schema in the words of a planner: which entity, which field, what would be right."""
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from cobre.io.findings.field_names import known_fields
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.renamed_fields import replacement_of
+
+# What the elements of an array at the root of a file are called.
+ENTITY_WORDS: Mapping[str, str] = {
+    "buses": "bus",
+    "lines": "line",
+    "hydros": "hydro",
+    "thermals": "thermal",
+    "non_controllable_sources": "non-controllable source",
+    "pumping_stations": "pumping station",
+    "contracts": "contract",
+    "stages": "stage",
+    "pre_study_stages": "pre-study stage",
+    "production_models": "production model of hydro",
+    "storage": "storage of hydro",
+    "filling_storage": "filling storage of hydro",
+    "recent_observations": "observation of hydro",
+    "load_factors": "load factors of bus",
+    "non_controllable_factors": "factors of source",
+    "constraints": "constraint",
+    "scalar_parameters": "parameter",
+}
+ID_KEYS = ("id", "hydro_id", "bus_id", "ncs_id", "name")
+
+UNITS: Mapping[str, str] = {
+    "_mw": "a number (MW)",
+    "_m3s": "a number (m3/s)",
+    "_hm3": "a number (hm3)",
+    "_mwh": "a number ($/MWh)",
+    "_cost": "a number",
+    "_hours": "a number of hours",
+    "hours": "a number of hours",
+    "_seconds": "a number of seconds",
+    "_percent": "a number (percent)",
+    "_date": "a date like 2024-01-31",
+    "_id": "a whole number",
+    "id": "a whole number",
+    "name": "a text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlace:
+    """A place in a file for messages: an entity, and a field of it."""
+
+    entity: str
+    field: str
+
+    @staticmethod
+    def of(content: Any, path: tuple[str | int, ...]) -> "FilePlace":
+        """The words for a path of keys and indices."""
+        if len(path) >= 2 and isinstance(path[0], str) and isinstance(path[1], int):
+            return FilePlace(_entity(content, path[0], path[1]), _dotted(path[2:]))
+        return FilePlace("", _dotted(path))
+
+
+def report_schema_errors(
+    file: str,
+    content: Any,
+    error: ValidationError,
+    record: type[BaseModel],
+    problems: Problems,
+    *,
+    reported: Container[tuple[str | int, ...]] = (),
+) -> None:
+    """Add one problem for each violation, except at paths that were reported before."""
+    for details in error.errors(include_url=False):
+        path = _path_in_file(content, details)
+        if path in reported:
+            continue
+        place = FilePlace.of(content, path)
+        if not (place.entity or place.field):
+            place = FilePlace("", "(the whole file)")
+        message, remedy = _words(file, path, details, record)
+        problems.error(Layer.SCHEMA, file, place.entity, place.field, message, remedy)
+
+
+def _entity(content: Any, array: str, index: int) -> str:
+    word = ENTITY_WORDS.get(array)
+    element = content[array][index] if isinstance(content, dict) else None
+    if word is None or not isinstance(element, dict):
+        return f"{array}[{index}]"
+    identity = next((element[key] for key in ID_KEYS if key in element), None)
+    if identity is None:
+        return f"{array}[{index}]"
+    name = element.get("name")
+    return f"{word} {identity} ({name})" if isinstance(name, str) and identity != name else f"{word} {identity}"
+
+
+def _dotted(path: tuple[str | int, ...]) -> str:
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _path_in_file(content: Any, details: ErrorDetails) -> tuple[str | int, ...]:
+    """The location without the names of alternatives, which the decoder puts between keys."""
+    path: list[str | int] = []
+    node, is_at_end = content, False
+    names_a_key = details["type"] in ("missing", "extra_forbidden", "unexpected_keyword_argument")
+    for position, part in enumerate(details["loc"]):
+        is_at_end = position == len(details["loc"]) - 1
+        if _leads_on(node, part):
+            node = node[part]
+        elif not (is_at_end and names_a_key):
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _leads_on(node: Any, part: str | int) -> bool:
+    if isinstance(node, list):
+        return isinstance(part, int) and part < len(node)
+    return isinstance(node, dict) and part in node
+
+
+def _words(file: str, path: tuple[str | int, ...], details: ErrorDetails, record: type[BaseModel]) -> tuple[str, str]:
+    """What is wrong, and what would be right."""
+    kind, value = details["type"], details["input"]
+    name = next((part for part in reversed(path) if isinstance(part, str)), "")
+    if kind == "missing":
+        return "is missing", f"add {_expected_by_name(name)}"
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        return "is not a field of the format", _advice_on_unknown(file, path, name, record)
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        return _words_on_tag(details)
+    return f"is {_shown(value)}", _expected(kind, details.get("ctx", {}), name)
+
+
+def _expected(kind: str, context: Mapping[str, Any], name: str) -> str:
+    by_name = _expected_by_name(name)
+    if kind == "float_type":
+        return by_name if by_name.startswith("a number") else "a number"
+    return EXPECTED[kind].format(**context).replace("'", "") if kind in EXPECTED else by_name
+
+
+def _words_on_tag(details: ErrorDetails) -> tuple[str, str]:
+    context = details.get("ctx", {})
+    key = str(context.get("discriminator", "")).strip("'")
+    choices = str(context.get("expected_tags", "")).replace("'", "")
+    if details["type"] == "union_tag_not_found":
+        return f"has no `{key}`", "add it; the reference of the case format lists its values"
+    return f"`{key}` is {_shown(context.get('tag'))}", f"one of {choices}"
+
+
+def _expected_by_name(name: str) -> str:
+    return next((words for ending, words in UNITS.items() if name.endswith(ending)), "a value of the right type")
+
+
+def _advice_on_unknown(file: str, path: tuple[str | int, ...], name: str, record: type[BaseModel]) -> str:
+    replacement = replacement_of(file, path)
+    if replacement:
+        return replacement
+    near = get_close_matches(name, known_fields(record), n=1, cutoff=0.75)
+    return f"did you mean `{near[0]}`?" if near else "remove it"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+# By kind of violation: what would be right; words in braces come from the violation.
+EXPECTED: Mapping[str, str] = {
+    "int_type": "a whole number",
+    "int_parsing_size": "a whole number of at most 64 bits",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "a text",
+    "date_type": "a date like 2024-01-31",
+    "date_parsing": "a date of the calendar, like 2024-01-31",
+    "date_from_datetime_parsing": "a date of the calendar, like 2024-01-31",
+    "date_from_datetime_inexact": "a date without a time, like 2024-01-31",
+    "tuple_type": "an array",
+    "list_type": "an array",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "dataclass_type": "an object",
+    "literal_error": "{expected}",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "a number below {lt}",
+    "less_than_equal": "at most {le}",
+    "too_short": "an array of at least {min_length}",
+    "too_long": "an array of at most {max_length}",
+}

@@ -1,0 +1,1 @@
+"""The input files of a case, one module each."""

@@ -1,0 +1,88 @@
+"""scenarios/correlation.json: which noise is correlated with which."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cobre.core.case import Correlation, CorrelationGroup
+from cobre.io.decoding.json_documents import Document
+from cobre.io.decoding.json_files import JsonFile, decode
+from cobre.io.findings.duplicates import report_duplicates
+from cobre.io.findings.problems import Layer, Problems
+
+FILE = "scenarios/correlation.json"
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRecord:
+    """An entity whose noise takes part in a correlation group."""
+
+    type: Literal["inflow", "load", "ncs"]
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """Entities and their matrix, in the same order."""
+
+    name: str
+    entities: tuple[EntityRecord, ...]
+    matrix: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRecord:
+    """A correlation profile: groups of entities, each with its matrix."""
+
+    correlation_groups: tuple[GroupRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRecord:
+    """Which correlation profile a stage uses."""
+
+    stage_id: int
+    profile_name: str
+
+
+class CorrelationFile(JsonFile):
+    """All of correlation.json."""
+
+    method: Literal["spectral"]
+    profiles: dict[str, ProfileRecord]
+    schedule: tuple[ScheduleRecord, ...] | None = None
+
+
+def read_correlation(document: Document | None, problems: Problems) -> Correlation | None:
+    """Profiles in order of name and groups in order of theirs; None without the file."""
+    file = decode(document, CorrelationFile, problems)
+    if file is None:
+        return None
+    schedule = file.schedule or ()
+    report_duplicates(FILE, "schedule of stage", [row.stage_id for row in schedule], problems, "stage_id")
+    return Correlation(
+        profiles={name: _groups(name, file.profiles[name], problems) for name in sorted(file.profiles)},
+        schedule={row.stage_id: row.profile_name for row in sorted(schedule, key=lambda row: row.stage_id)},
+    )
+
+
+def _groups(profile: str, record: ProfileRecord, problems: Problems) -> tuple[CorrelationGroup, ...]:
+    named = [group.name for group in record.correlation_groups]
+    report_duplicates(FILE, f"profile {profile}, group", named, problems, "name")
+    ordered = sorted(record.correlation_groups, key=lambda group: group.name)
+    return tuple(_group(profile, group, problems) for group in ordered)
+
+
+def _group(profile: str, record: GroupRecord, problems: Problems) -> CorrelationGroup:
+    """Entities in order of class and id, with the matrix in the same order."""
+    entities = [(entity.type, entity.id) for entity in record.entities]
+    entity = f"profile {profile}, group {record.name}"
+    size = len(entities)
+    if len(record.matrix) != size or any(len(row) != size for row in record.matrix):
+        message = f"the matrix is not square with one row for each of the {size} entities"
+        problems.error(Layer.DIMENSIONS, FILE, entity, "matrix", message, f"{size} rows of {size} numbers")
+        return CorrelationGroup(record.name, tuple(entities), np.eye(size))
+    order = sorted(range(size), key=lambda position: entities[position])
+    matrix = np.array(record.matrix, dtype=np.float64).reshape(size, size)[np.ix_(order, order)]
+    return CorrelationGroup(record.name, tuple(entities[position] for position in order), matrix)

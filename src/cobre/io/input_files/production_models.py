@@ -1,0 +1,185 @@
+"""system/hydro_production_models.json and the tables beside it: how water becomes power."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cobre.core.hydro import ProductionModelName
+from cobre.core.production import (
+    FittingWindow,
+    FphaConfig,
+    HydroProduction,
+    PlaneReduction,
+    ProductionChoice,
+    ProductionModels,
+    ReferenceVolume,
+    StageRange,
+)
+from cobre.io.decoding.json_documents import Document
+from cobre.io.decoding.json_files import JsonFile, decode
+from cobre.io.decoding.parquet_tables import read_table
+from cobre.io.findings.duplicates import report_duplicates
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.input_files.table_formats import PRODUCTION_TABLES
+
+FILE = "system/hydro_production_models.json"
+# Settings of fitted planes that the format has and no fit depends on.
+WITHOUT_EFFECT = {
+    "max_planes_per_hydro": "all planes are kept; fpha_plane_reduction reduces their number",
+    "spillage_discretization_points": "the slope over spilled flow is fitted at separate points",
+}
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRecord:
+    """Volumes between which planes are fitted; percentiles are shares of the operating range."""
+
+    volume_min_hm3: float | None = None
+    volume_max_hm3: float | None = None
+    volume_min_percentile: Share | None = None
+    volume_max_percentile: Share | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FphaRecord:
+    """How planes are found; null: the default."""
+
+    source: Literal["precomputed", "computed"]
+    volume_discretization_points: Annotated[int, Field(ge=2)] | None = None
+    turbine_discretization_points: Annotated[int, Field(ge=2)] | None = None
+    spillage_discretization_points: Annotated[int, Field(ge=2)] | None = None
+    max_planes_per_hydro: Annotated[int, Field(ge=1)] | None = None
+    fitting_window: WindowRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageRangeRecord:
+    """The production model of a plant for a range of stages."""
+
+    start_stage_id: int
+    model: ProductionModelName
+    end_stage_id: int | None = None
+    productivity_mw_per_m3s: float | None = None
+    fpha_config: FphaRecord | None = None
+    reference_volume: ReferenceVolume | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeasonRecord:
+    """The production model of a plant in a season."""
+
+    season_id: int
+    model: ProductionModelName
+    productivity_mw_per_m3s: float | None = None
+    fpha_config: FphaRecord | None = None
+    reference_volume: ReferenceVolume | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ByStageRanges:
+    """Production models by ranges of stages."""
+
+    hydro_id: int
+    selection_mode: Literal["stage_ranges"]
+    stage_ranges: tuple[StageRangeRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BySeason:
+    """Choices by season, with a model for all others."""
+
+    hydro_id: int
+    selection_mode: Literal["seasonal"]
+    default_model: ProductionModelName
+    seasons: tuple[SeasonRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ByAngle:
+    """Planes that are nearly parallel are merged."""
+
+    method: Literal["angle"]
+    tolerance_deg: Annotated[float, Field(ge=0, le=90)]
+
+
+@dataclass(frozen=True, slots=True)
+class ByDistance:
+    """Planes that are nearly the same over volumes and flows are merged."""
+
+    method: Literal["distance"]
+    tolerance_pct: Annotated[float, Field(ge=0)]
+    n_samples: Annotated[int, Field(ge=1)]
+
+
+class ProductionFile(JsonFile):
+    """All of hydro_production_models.json."""
+
+    production_models: tuple[Annotated[ByStageRanges | BySeason, Field(discriminator="selection_mode")], ...]
+    fpha_plane_reduction: Annotated[ByAngle | ByDistance, Field(discriminator="method")] | None = None
+
+
+def read_production_models(folder: Path, document: Document | None, problems: Problems) -> ProductionModels:
+    """Choices by plant, and the tables of planes, geometry and productivity."""
+    tables = {name: read_table(folder, table, problems) for name, table in PRODUCTION_TABLES.items()}
+    file = decode(document, ProductionFile, problems) or ProductionFile(production_models=())
+    hydros = [record.hydro_id for record in file.production_models]
+    report_duplicates(FILE, "production model of hydro", hydros, problems, "hydro_id")
+    ordered = sorted(file.production_models, key=lambda record: record.hydro_id)
+    return ProductionModels(
+        by_hydro={record.hydro_id: _hydro_production(record, problems) for record in ordered},
+        plane_reduction=_plane_reduction(file.fpha_plane_reduction),
+        energy_productivity=tables["energy_productivity"],
+        hyperplanes=tables["hyperplanes"],
+        geometry=tables["geometry"],
+        tailrace_curves=tables["tailrace_curves"],
+    )
+
+
+def _hydro_production(record: ByStageRanges | BySeason, problems: Problems) -> HydroProduction:
+    _warn_of_settings_without_effect(record, problems)
+    if isinstance(record, ByStageRanges):
+        return HydroProduction(record.hydro_id, stage_ranges=tuple(_stage_range(row) for row in record.stage_ranges))
+    seasons = [row.season_id for row in record.seasons]
+    report_duplicates(FILE, f"production model of hydro {record.hydro_id}, season", seasons, problems, "season_id")
+    return HydroProduction(
+        record.hydro_id,
+        seasons={row.season_id: _choice(row) for row in sorted(record.seasons, key=lambda row: row.season_id)},
+        default=ProductionChoice(record.default_model),
+    )
+
+
+def _warn_of_settings_without_effect(record: ByStageRanges | BySeason, problems: Problems) -> None:
+    rows = record.stage_ranges if isinstance(record, ByStageRanges) else record.seasons
+    given = [row.fpha_config for row in rows if row.fpha_config is not None and row.fpha_config.source == "computed"]
+    for name, message in WITHOUT_EFFECT.items():
+        if any(getattr(config, name) is not None for config in given):
+            entity = f"production model of hydro {record.hydro_id}"
+            problems.warn(Layer.SCHEMA, FILE, entity, f"fpha_config.{name}", f"has no effect: {message}")
+
+
+def _stage_range(row: StageRangeRecord) -> StageRange:
+    return StageRange(row.start_stage_id, row.end_stage_id, _choice(row))
+
+
+def _choice(row: StageRangeRecord | SeasonRecord) -> ProductionChoice:
+    return ProductionChoice(row.model, row.productivity_mw_per_m3s, _fpha(row.fpha_config), row.reference_volume)
+
+
+def _fpha(record: FphaRecord | None) -> FphaConfig | None:
+    if record is None:
+        return None
+    given = {name: getattr(record, name) for name in FphaRecord.__dataclass_fields__}
+    given["fitting_window"] = None if record.fitting_window is None else FittingWindow(**asdict(record.fitting_window))
+    return FphaConfig(**{name: value for name, value in given.items() if value is not None})
+
+
+def _plane_reduction(record: ByAngle | ByDistance | None) -> PlaneReduction | None:
+    if record is None:
+        return None
+    if isinstance(record, ByAngle):
+        return PlaneReduction("angle", tolerance_deg=record.tolerance_deg)
+    return PlaneReduction("distance", tolerance_pct=record.tolerance_pct, n_samples=record.n_samples)

@@ -1,0 +1,1 @@
+"""Policy files: ours, and those of cobre-python."""

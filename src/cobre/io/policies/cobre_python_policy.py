@@ -1,0 +1,197 @@
+"""Policies that cobre-python wrote (its format 3): POLICY/manifest.bin, and POLICY/cuts/NNN.bin for each stage.
+
+They are tables of the FlatBuffers format. Cuts are in $ there. Its bases and states of training are not read: a
+simulation here finds its own.
+"""
+
+import math
+from dataclasses import replace
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
+from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids
+from cobre.io.decoding.magnitudes import MAX_NUMBER
+from cobre.io.policies.flat_table import FlatTable, FlatTableError
+from cobre.io.policies.policy_file import PolicyData, PolicyFileError, PolicyMetadata, StageCuts
+from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
+
+IDENTIFIER = b"CBVF"
+FORMAT_VERSION = 3
+NO_DATE = -(2**31)
+STATE_KINDS = (STORAGE, INFLOW_LAG, COMMITMENT, IN_TRANSIT)  # by the number that cobre-python gives them
+
+
+class _Manifest:
+    """Numbers of the fields of manifest.bin."""
+
+    VERSION, _, _, STAGES, POOLS, NODES, EDGES, ITERATIONS, LOWER_BOUND, UPPER_BOUND = range(10)
+    SEED, COST_SCALE = 14, 18
+
+
+class _Pool:
+    """Numbers of the fields of a stage's file."""
+
+    DIMENSION, CUTS, ENTITIES, STAGE_ID, PRICED_DATE = 1, 4, 7, 10, 11
+
+
+class _Cut:
+    """Field numbers of a cut in the FlatBuffers schema."""
+
+    SLOT, ITERATION, FORWARD_PASS, INTERCEPT, COEFFICIENTS, IS_ACTIVE = range(1, 7)
+
+
+class _Entity:
+    """Numbers of the fields of an entry of the state."""
+
+    KIND, ID, SUBINDEX, REFERENCE_DATE = 0, 1, 2, 6
+
+    @classmethod
+    def of(cls, entity: FlatTable) -> tuple[int, int, int]:
+        """Kind, id and subindex (lag or delivery) of an entry of the state."""
+        return entity.integer(cls.KIND, "u1"), entity.integer(cls.ID), entity.integer(cls.SUBINDEX, "<u4")
+
+
+def read_cobre_python_policy(manifest: Path) -> PolicyData:
+    """The policy to which a manifest.bin belongs. Raises PolicyFileError for what is no whole one, or no chain."""
+    table = _root(manifest)
+    try:
+        _check(manifest, table)
+        count = table.integer(_Manifest.STAGES, "<u4")
+        files = [manifest.parent / "cuts" / f"{stage:03d}.bin" for stage in range(count)]
+        pools = [_root(file) for file in files]
+        scale = _scale(table)
+        metadata = _metadata(manifest, table, pools, scale)
+        cuts = [_cuts(file, pool, scale) for file, pool in zip(files, pools, strict=True)]
+        names = [_state_names(manifest, pool, stage) for stage, pool in enumerate(pools)]
+        return PolicyData(metadata, tuple(map(_like_the_first, cuts, names, [metadata.state_names] * count)))
+    except FlatTableError as error:
+        raise PolicyFileError(manifest, f"or a file beside it is damaged: {error}") from error
+
+
+def _root(file: Path) -> FlatTable:
+    try:
+        return FlatTable.root(read_untrusted(file, MAX_BYTES), IDENTIFIER)
+    except FlatTableError as error:
+        raise PolicyFileError(file, f"is not a policy file of cobre-python: {error}") from error
+    except OSError as error:
+        raise PolicyFileError(file, f"cannot be read: {error.strerror}") from error
+
+
+def _check(manifest: Path, table: FlatTable) -> None:
+    version = table.integer(_Manifest.VERSION, "<u4")
+    if version != FORMAT_VERSION:
+        raise PolicyFileError(
+            manifest, f"has format version {version} of cobre-python; version {FORMAT_VERSION} can be read"
+        )
+    stages, pools = (table.integer(field, "<u4") for field in (_Manifest.STAGES, _Manifest.POOLS))
+    nodes = [node.integer(0) for node in table.tables(_Manifest.NODES)]
+    chain = {(source, target, 1.0) for source, target in pairwise(nodes)}
+    edges = {(edge.integer(0), edge.integer(1), edge.number(2)) for edge in table.tables(_Manifest.EDGES)}
+    if not stages or not stages == pools == len(nodes) or edges != chain:
+        raise PolicyFileError(manifest, "is not for a chain of stages; only those can be read")
+
+
+def _scale(table: FlatTable) -> float:
+    """How many $ make one unit of the cuts here."""
+    scale = table.number(_Manifest.COST_SCALE) or 1.0
+    if not 1.0 / MAX_NUMBER <= scale <= MAX_NUMBER:
+        raise FlatTableError(f"its cost_scale_factor is {scale}")
+    return scale
+
+
+def _metadata(manifest: Path, table: FlatTable, pools: list[FlatTable], scale: float) -> PolicyMetadata:
+    names = [_state_names(manifest, pool, stage) for stage, pool in enumerate(pools)]
+    if any(sorted(other) != sorted(names[0]) for other in names):
+        raise PolicyFileError(manifest, "has different states in different stages; here all stages share one")
+    ends = tuple(_day(pool.integer(_Pool.PRICED_DATE, default=NO_DATE)) for pool in pools)
+    return PolicyMetadata(
+        state_names=names[0],
+        stage_ids=tuple(pool.integer(_Pool.STAGE_ID) for pool in pools),
+        stage_start_dates=(_first_day(pools[0]), *ends[:-1]),
+        stage_end_dates=ends,
+        entity_ids={"hydros": entity_ids(names[0], STORAGE)},
+        iterations=table.integer(_Manifest.ITERATIONS, "<u4"),
+        seeds={"tree_seed": table.integer(_Manifest.SEED, "<u8")},
+        cost_scale=scale,
+        facts={
+            "lower_bound": _bound(table, _Manifest.LOWER_BOUND),
+            "upper_bound": _bound(table, _Manifest.UPPER_BOUND),
+        },
+    )
+
+
+def _bound(table: FlatTable, field: int) -> float | None:
+    """A bound of the policy; None where training found none."""
+    value = table.number(field)
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _state_names(manifest: Path, pool: FlatTable, stage: int) -> tuple[str, ...]:
+    entities = pool.tables(_Pool.ENTITIES)
+    if len(entities) != pool.integer(_Pool.DIMENSION, "<u4"):
+        raise PolicyFileError(manifest, "does not say what its states are: train the policy again")
+    found = [_Entity.of(entity) for entity in entities]
+    ring = 1 + max((number for kind, _, number in found if kind == STATE_KINDS.index(COMMITMENT)), default=0)
+    return tuple(_state_name(manifest, stage, ring, *entity) for entity in found)
+
+
+def _state_name(manifest: Path, stage: int, ring: int, kind: int, id_: int, number: int) -> str:
+    """Commitments stand in a ring there, at the number of the delivery's stage modulo its size."""
+    if not 0 <= kind < len(STATE_KINDS):
+        raise PolicyFileError(manifest, f"has a state of kind {kind}, which is not supported")
+    distance = {STORAGE: 0, COMMITMENT: (number - stage - 1) % ring + 1}.get(STATE_KINDS[kind], number)
+    return str(StateName(STATE_KINDS[kind], id_, distance))
+
+
+def _first_day(pool: FlatTable) -> str:
+    """The first day of the first stage, known only from a lagged inflow's reference date; else empty."""
+    days = [
+        entity.integer(_Entity.REFERENCE_DATE, default=NO_DATE)
+        for entity in pool.tables(_Pool.ENTITIES)
+        if entity.integer(_Entity.SUBINDEX, "<u4") == 1
+    ]
+    return _day(days[0]) if days else ""
+
+
+def _cuts(file: Path, pool: FlatTable, scale: float) -> StageCuts:
+    """The cuts in the order of their slots; intercepts and coefficients in $ are divided by `scale`."""
+    cuts = sorted(pool.tables(_Pool.CUTS), key=lambda cut: cut.integer(_Cut.SLOT, "<u4"))
+    width = pool.integer(_Pool.DIMENSION, "<u4")
+    rows = [cut.vector(_Cut.COEFFICIENTS, "<f8") for cut in cuts]
+    if any(len(row) != width for row in rows):
+        raise PolicyFileError(file, f"is damaged: a cut does not have {width} coefficients")
+    return StageCuts(
+        intercepts=np.array([cut.number(_Cut.INTERCEPT) or 0.0 for cut in cuts], np.float64) / scale,
+        coefficients=np.array(rows, np.float64).reshape(len(cuts), width) / scale,
+        iteration=np.array([cut.integer(_Cut.ITERATION) for cut in cuts], np.int32),
+        forward_pass=np.array([cut.integer(_Cut.FORWARD_PASS) for cut in cuts], np.int32),
+        is_active=np.array([cut.integer(_Cut.IS_ACTIVE, "u1") for cut in cuts], np.uint8),
+    )
+
+
+def _like_the_first(cuts: StageCuts, names: tuple[str, ...], first: tuple[str, ...]) -> StageCuts:
+    """The same cuts with their coefficients in the order of the first stage's states."""
+    if names == first:
+        return cuts
+    return replace(cuts, coefficients=np.ascontiguousarray(cuts.coefficients[:, [names.index(name) for name in first]]))
+
+
+def iso_date(number: int) -> str:
+    """20300131 as 2030-01-31; empty for `NO_DATE`. Raises ValueError for numbers that are no date."""
+    if number == NO_DATE:
+        return ""
+    try:
+        return date(number // 10000, number // 100 % 100, number % 100).isoformat()
+    except ValueError:
+        raise ValueError(f"{number} is not a date") from None
+
+
+def _day(number: int) -> str:
+    try:
+        return iso_date(number)
+    except ValueError as error:
+        raise FlatTableError(str(error)) from error

@@ -1,0 +1,225 @@
+"""Writing so that a name either holds the whole of something or what it held before.
+
+Everything is written under a temporary name beside its target (`.name.1f2e3d4c.partial`), flushed to the disk, and
+then renamed. When anything goes wrong the temporary name is removed; a killed process may leave it behind, nobody takes
+it for a result, and `sweep` removes it. Nothing here follows a link out of a directory that is held (`io.confined`).
+"""
+
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from cobre.errors import CobreError, OutputError
+from cobre.io.storage.confined import create_file, make_folder, move_file, remove_file, remove_tree
+
+_REASONS = {
+    errno.ENOSPC: ("no space is left on the device", "free some space or choose another directory"),
+    errno.EDQUOT: ("the disk quota is exceeded", "free some space or choose another directory"),
+    errno.EFBIG: ("the file would exceed the size limit", "raise the limit (ulimit -f) or write elsewhere"),
+    errno.EACCES: ("it is not writable", "choose a directory that you may write to"),
+    errno.EPERM: ("it is not writable", "choose a directory that you may write to"),
+    errno.EROFS: ("the file system is read-only", "choose a directory that you may write to"),
+    errno.ENOTDIR: ("a part of its path is a file", "choose a path whose parents are directories"),
+    errno.EISDIR: ("it is a directory", "choose the name of a file"),
+    errno.ENAMETOOLONG: ("its name is too long", "choose a shorter name"),
+    errno.ELOOP: (
+        "it is a symbolic link or below one, and results are never written through a link",
+        "remove the link, or choose another directory",
+    ),
+    errno.EMLINK: ("it is a hard link to a file elsewhere", "remove it, or choose another directory"),
+    errno.ENXIO: ("it is a device, a pipe or a socket", "remove it, or choose another directory"),
+    errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n)"),
+}
+
+
+class WriteError(OutputError):
+    """Something could not be written; `path` is the target, which is as it was before."""
+
+    def __init__(self, path: Path, reason: str, remedy: str = "") -> None:
+        super().__init__(f"cannot write {path}: {reason}" + (f" ({remedy})" if remedy else ""))
+        self.path = path
+        self.reason = reason
+        self.remedy = remedy
+
+
+def check_writable(folder: Path) -> None:
+    """Make the directory and prove that it takes a file, before hours are spent on what shall go there."""
+    with as_write_error(folder):
+        make_folder(folder)
+        probe = _temporary_beside(folder / "probe")
+        with finally_do(lambda: remove_file(probe)), create_file(probe) as stream:
+            stream.write(b"\0")
+
+
+@contextmanager
+def replacing_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which takes the name `path` when the block ends without an error."""
+    with as_write_error(path):
+        _refuse_what_is_no_file(path)
+        temporary = _temporary_beside(path)
+        # Not tempfile.mkstemp: its files are for the owner alone, and results are for whom the umask says.
+        stream = create_file(temporary)
+        with on_failure(lambda: remove_file(temporary)):
+            with stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            move_file(temporary, path)
+            _flush_directory(path.parent)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Put `data` under the name `path`, all of it or nothing."""
+    with replacing_file(path) as stream:
+        stream.write(data)
+
+
+@contextmanager
+def new_directory(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
+    """A directory to fill, which takes the name `path` when the block ends without an error.
+
+    `path` must not exist, or be an empty directory. is_flushed: False for thousands of small files that can be made
+    again: flushing each of them to the disk takes longer than writing them.
+    """
+    with as_write_error(path):
+        _refuse_occupied(path)
+        with _temporary_directory(path) as temporary:
+            yield temporary
+            if is_flushed:
+                flush_tree(temporary)
+            temporary.replace(path)
+            _flush_directory(path.parent)
+
+
+@contextmanager
+def scratch_directory(folder: Path) -> Iterator[Path]:
+    """A directory inside `folder` to prepare files in, which is gone when the block ends."""
+    with as_write_error(folder):
+        scratch = _temporary_beside(folder / "scratch")
+        make_folder(scratch)
+        with finally_do(lambda: remove_tree(scratch)):
+            yield scratch
+
+
+def sweep(folder: Path) -> None:
+    """Remove half-written files and directories that killed runs left; only while no other run writes there."""
+    for place, folders, files in os.walk(folder):  # follows no links
+        for name in (*folders, *files):
+            if _TEMPORARY.fullmatch(name):
+                remove_tree(Path(place) / name)
+        folders[:] = [name for name in folders if not _TEMPORARY.fullmatch(name)]
+
+
+@contextmanager
+def finally_do(action: Callable[[], None]) -> Iterator[None]:
+    """Do it when the block ends. An error of the block wins over one of the action: the first cause is what counts."""
+    with on_failure(action):
+        yield
+    action()
+
+
+@contextmanager
+def on_failure(action: Callable[[], None]) -> Iterator[None]:
+    """Do it when the block fails; that it fails too is a note to the block's own error."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            action()
+        except Exception as second:  # noqa: BLE001 - it followed from the first, most likely
+            error.add_note(f"and then: {second}")
+        raise
+
+
+@contextmanager
+def _temporary_directory(path: Path) -> Iterator[Path]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary_beside(path)
+    temporary.mkdir()
+    with on_failure(lambda: shutil.rmtree(temporary, ignore_errors=True)):
+        yield temporary
+
+
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.partial")
+
+
+def _temporary_beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+
+
+def _refuse_what_is_no_file(path: Path) -> None:
+    """A device, a pipe or a directory must not lose its name to a file."""
+    if path.is_dir():
+        raise WriteError(path, *_REASONS[errno.EISDIR])
+    if path.exists() and not path.is_file():
+        raise WriteError(path, "it is a device, a pipe or a socket", "choose the name of a file")
+
+
+def _refuse_occupied(path: Path) -> None:
+    if path.is_symlink():
+        raise WriteError(path, *_REASONS[errno.ELOOP])
+    if any(parent.exists() and not parent.is_dir() for parent in path.parents):
+        raise WriteError(path, *_REASONS[errno.ENOTDIR])
+    if path.is_dir() and not any(path.iterdir()):
+        return
+    if path.exists():
+        kind = "is not empty" if path.is_dir() else "is a file"
+        raise WriteError(path, f"it exists and {kind}", "choose a new directory")
+
+
+def flush_tree(folder: Path) -> None:
+    """See to it that files are on the disk; names are there only when the directories that hold them are, too."""
+    for entry in sorted(folder.rglob("*")):
+        if entry.is_dir():
+            _flush_directory(entry)
+        else:
+            _flush(entry, os.O_RDONLY)
+    _flush_directory(folder)
+
+
+def _flush_directory(folder: Path) -> None:
+    _flush(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _flush(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def as_write_error(path: Path) -> Iterator[None]:
+    """Raise file-system errors about `path` or its folder as WriteError, with the path and the reason in words."""
+    try:
+        yield
+    except CobreError:
+        raise  # in words already
+    except OSError as error:
+        if not _concerns(error, path):
+            raise
+        raise WriteError(path, *_reason(error, path)) from error
+
+
+def _reason(error: OSError, path: Path) -> tuple[str, str]:
+    """Why a file could not be written, and what the user can do about it."""
+    if error.errno == errno.ENOENT and not path.parent.exists():
+        return f"the directory {path.parent} does not exist", "create it first"
+    return _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))
+
+
+def _concerns(error: OSError, path: Path) -> bool:
+    """Whether writing failed, and not reading something else in the caller's block; writes carry no file name."""
+    if error.filename is None:
+        return True
+    name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else str(error.filename)
+    named = Path(name).absolute()
+    target = path.absolute()
+    return named.is_relative_to(target.parent) or target.is_relative_to(named)

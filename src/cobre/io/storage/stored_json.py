@@ -1,0 +1,79 @@
+"""JSON files of a run, which may have been changed since: whatever is wrong with them is a ValueError."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cobre.io.storage.untrusted_file import read_untrusted_text
+
+MAX_LEVELS = 100
+"""Deepest nesting of objects and arrays; what a run writes has about ten levels."""
+_MAX_WHOLE = 2**64  # seeds have 64 bits
+
+
+def parse_stored(text: str | bytes) -> Any:
+    """The value. Raises ValueError for what is no JSON, for whole numbers beyond 64 bits, and for endless nesting."""
+    return _checked(lambda: json.loads(text, parse_int=_whole))
+
+
+def read_stored_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file. Raises OSError, or ValueError for whatever else is in it."""
+    found = parse_stored(read_untrusted_text(path))
+    if not isinstance(found, dict):
+        raise ValueError("it is not a JSON object")
+    return found
+
+
+def parse_finite(text: str | bytes) -> Any:
+    """As `parse_stored`, but refuses NaN and infinities: settings and summaries may have them, events not."""
+    return _checked(lambda: json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_refuse))
+
+
+def _checked(parse: Callable[[], Any]) -> Any:
+    try:
+        found = parse()
+    except RecursionError:
+        raise _too_deep() from None
+    if not is_shallow(found):
+        raise _too_deep()
+    return found
+
+
+def _refuse(word: str) -> float:
+    raise ValueError(f"{word} is not a JSON number")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:20]} is too large")
+    return value
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 21 or not -_MAX_WHOLE < (value := int(digits)) < _MAX_WHOLE:
+        raise ValueError(f"a whole number of {len(digits.lstrip('-'))} digits is too large")
+    return value
+
+
+def is_shallow(value: Any) -> bool:
+    """Whether at most `MAX_LEVELS` objects and arrays lie in one another, so that recursive functions can handle it.
+
+    Looked at level by level, since a recursive function would fail here too.
+    """
+    level = [value]
+    for _ in range(MAX_LEVELS):
+        level = [entry for outer in level if isinstance(outer, (dict, list)) for entry in _entries(outer)]
+        if not level:
+            return True
+    return False
+
+
+def _entries(outer: dict[str, Any] | list[Any]) -> list[Any]:
+    return [*outer.values()] if isinstance(outer, dict) else outer
+
+
+def _too_deep() -> ValueError:
+    return ValueError("it is nested too deeply")

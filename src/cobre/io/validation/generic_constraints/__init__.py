@@ -1,0 +1,1 @@
+"""Checks of generic constraints: references, dimensions, meaning."""

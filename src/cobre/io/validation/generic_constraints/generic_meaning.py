@@ -1,0 +1,58 @@
+"""Generic constraints: bounds from one source, and rows that have an effect."""
+
+import numpy as np
+
+from cobre.core.case import Case
+from cobre.core.generic_constraints import GenericConstraint
+from cobre.io.constraints.reading import BOUNDS, FILE
+from cobre.io.validation.findings import Findings, Rule
+from cobre.io.validation.generic_constraints.generic_dimensions import acting_stages
+from cobre.io.validation.generic_constraints.generic_references import entity_of
+
+
+def constraints_have_effect(case: Case, findings: Findings) -> None:
+    """A constraint acts only where the table of bounds has a row."""
+    acting = acting_stages(case)
+    for constraint in case.generic_constraints.constraints:
+        if acting[constraint.id]:
+            continue
+        message = f"has no row in {BOUNDS.file}: it has no effect"
+        if constraint.relation is not None:
+            remedy = "a row for each stage in which it applies; its bounds may be null"
+            findings.error(FILE, entity_of(constraint), "expression", message, remedy)
+        else:
+            findings.warn(FILE, entity_of(constraint), "", message)
+
+
+def bounds_from_one_source(case: Case, findings: Findings) -> None:
+    """The bound is in the expression, or in the table."""
+    by_id = {constraint.id: constraint for constraint in case.generic_constraints.constraints}
+    table = case.generic_constraints.bounds
+    if table is None:
+        return
+    rows = zip(
+        table["constraint_id"].tolist(),
+        table["stage_id"].tolist(),
+        table["bound_lower"].tolist(),
+        table["bound_upper"].tolist(),
+        strict=True,
+    )
+    for constraint_id, stage_id, lower, upper in rows:
+        found = _wrong_row(by_id[constraint_id], lower, upper)
+        if found:
+            findings.error(BOUNDS.file, f"constraint {constraint_id}, stage {stage_id}", *found)
+
+
+def _wrong_row(constraint: GenericConstraint, lower: float, upper: float) -> tuple[str, str, str] | None:
+    is_given = not (np.isnan(lower) and np.isnan(upper))
+    if constraint.relation is not None and is_given:
+        message = f"the expression already has a bound (`{constraint.relation}`)"
+        return "bound_lower, bound_upper", message, "null in the table, or no relation in the expression"
+    if constraint.relation is None and not is_given:
+        return "bound_lower, bound_upper", "both are null, and the expression has no bound", "at least one of them"
+    if lower > upper:
+        return "bound_lower", f"is {lower:g}, above bound_upper, which is {upper:g}", "at most bound_upper"
+    return None
+
+
+RULES: tuple[Rule, ...] = (constraints_have_effect, bounds_from_one_source)

@@ -1,0 +1,1 @@
+"""Checks of plants: limits, prices, cascade, storage, production."""

@@ -1,0 +1,232 @@
+"""Production models: every plant has, in every stage, exactly one source of its production function."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cobre.core.case import ABSENT_ID, Case, Table
+from cobre.core.hydro import Hydro
+from cobre.core.production import FphaConfig, ProductionChoice
+from cobre.core.temporal import Stage
+from cobre.io.input_files.production_models import FILE
+from cobre.io.input_files.table_formats import PRODUCTION_TABLES
+from cobre.io.validation.findings import Findings, Rule, named, with_ids
+from cobre.io.validation.plants.plant_dimensions import GEOMETRY_FILE, geometry_points
+from cobre.io.validation.plants.production_choice import choice_of, tabulated_for, tabulated_productivity
+from cobre.wording import counted
+
+PLANES_FILE = PRODUCTION_TABLES["hyperplanes"].file
+PRODUCTIVITY_FILE = PRODUCTION_TABLES["energy_productivity"].file
+
+
+def _serves(hydro: Hydro, stage: Stage) -> bool:
+    entered = hydro.entry_stage_id is None or hydro.entry_stage_id <= stage.id
+    return entered and (hydro.exit_stage_id is None or stage.id < hydro.exit_stage_id)
+
+
+def _choices(case: Case) -> Iterator[tuple[Hydro, list[tuple[Stage, ProductionChoice]]]]:
+    for hydro in case.system.hydros:
+        serving = [stage for stage in case.horizon.stages if _serves(hydro, stage)]
+        yield hydro, [(stage, choice_of(case, hydro, stage)) for stage in serving]
+
+
+def productivity_from_one_source(case: Case, findings: Findings) -> None:
+    """A plant of constant productivity has one value in each stage: from the models, or from the table, not both."""
+    table = tabulated_productivity(case)
+    for hydro, choices in _choices(case):
+        constant = [(stage, choice) for stage, choice in choices if choice.model != "fpha"]
+        own = {stage.id: choice.productivity_mw_per_m3s for stage, choice in constant}
+        tabulated = {stage.id: tabulated_for(table, hydro, stage) for stage, _ in constant}
+        twice = [id_ for id_ in own if own[id_] is not None and tabulated[id_] is not None]
+        never = [id_ for id_ in own if own[id_] is None and tabulated[id_] is None]
+        entity = named("hydro", hydro)
+        if twice:
+            message = f"is given here and in {FILE} for {with_ids('stage', twice)}"
+            findings.error(PRODUCTIVITY_FILE, entity, "equivalent_productivity_mw_per_m3s", message, "keep one of them")
+        if never:
+            message = f"there is no value for {with_ids('stage', never)}"
+            findings.error(FILE, entity, "productivity_mw_per_m3s", message, f"a value here or in {PRODUCTIVITY_FILE}")
+
+
+def productivity_not_negative(case: Case, findings: Findings) -> None:
+    """Turbines make power; a reservoir without machines may have a productivity of 0."""
+    for hydro_id, choice in _declared_choices(case):
+        value = choice.productivity_mw_per_m3s
+        entity = f"production model of hydro {hydro_id}"
+        if value is not None and choice.model == "fpha":
+            message = "a plant with a plane model has no single productivity"
+            findings.error(FILE, entity, "productivity_mw_per_m3s", message, "leave it out for the model fpha")
+        elif value is not None:
+            findings.demand_not_negative(value, FILE, entity, "productivity_mw_per_m3s")
+    for (hydro_id, _), value in tabulated_productivity(case).items():
+        column = "equivalent_productivity_mw_per_m3s"
+        findings.demand_not_negative(value, PRODUCTIVITY_FILE, f"hydro {hydro_id}", column)
+
+
+def turbines_have_productivity(case: Case, findings: Findings) -> None:
+    """Warn of a plant with turbines and a productivity of 0."""
+    for hydro, choices in _choices(case):
+        idle = [stage.id for stage, choice in choices if choice.productivity_mw_per_m3s == 0]
+        if idle and hydro.generation.max_generation_mw > 0:
+            message = f"is 0 in {with_ids('stage', idle)}: the plant generates nothing there"
+            findings.warn(FILE, named("hydro", hydro), "productivity_mw_per_m3s", message)
+
+
+def _declared_choices(case: Case) -> Iterator[tuple[int, ProductionChoice]]:
+    for hydro_id, production in case.production.by_hydro.items():
+        for span in production.stage_ranges:
+            yield hydro_id, span.choice
+        for choice in production.seasons.values():
+            yield hydro_id, choice
+
+
+def ranges_of_stages(case: Case, findings: Findings) -> None:
+    """Ranges end after they start; of two that fit, the first counts, which is a warning."""
+    for hydro_id, production in case.production.by_hydro.items():
+        entity = f"production model of hydro {hydro_id}"
+        taken: set[int] = set()
+        for position, span in enumerate(production.stage_ranges):
+            field = f"stage_ranges[{position}]"
+            if span.end_stage_id is not None and span.end_stage_id < span.start_stage_id:
+                message = f"is {span.end_stage_id}, before start_stage_id, which is {span.start_stage_id}"
+                findings.error(FILE, entity, f"{field}.end_stage_id", message, "a stage that is not before the start")
+            last = max(stage.id for stage in case.horizon.stages) if span.end_stage_id is None else span.end_stage_id
+            covered = {stage.id for stage in case.horizon.stages if span.start_stage_id <= stage.id <= last}
+            if covered & taken:
+                message = f"{with_ids('stage', covered & taken)}: an earlier range covers this already and is used"
+                findings.warn(FILE, entity, field, message)
+            taken |= covered
+
+
+def planes_of_fpha_plants(case: Case, findings: Findings) -> None:
+    """A plant with planes says where they come from, and they are there."""
+    planes = _stages_with_planes(case.production.hyperplanes)
+    points = geometry_points(case)
+    for hydro, choices in _choices(case):
+        with_planes = [(stage, choice.fpha_config) for stage, choice in choices if choice.model == "fpha"]
+        if not with_planes:
+            continue
+        missing = [stage.id for stage, config in with_planes if config is None]
+        if missing:
+            message = f"the model is fpha in {with_ids('stage', missing)}, without fpha_config"
+            findings.error(FILE, named("hydro", hydro), "fpha_config", message, "give its source")
+        _check_precomputed(hydro, [s for s, c in with_planes if c and c.source == "precomputed"], planes, findings)
+        if any(config and config.source == "computed" for _, config in with_planes):
+            _check_geometry(hydro, points.get(hydro.id, 0), findings)
+
+
+def _stages_with_planes(table: Table | None) -> set[tuple[int, int]]:
+    if table is None:
+        return set()
+    return set(zip(table["hydro_id"].tolist(), table["stage_id"].tolist(), strict=True))
+
+
+def _check_precomputed(hydro: Hydro, stages: list[Stage], planes: set[tuple[int, int]], findings: Findings) -> None:
+    without = [stage.id for stage in stages if not {(hydro.id, stage.id), (hydro.id, ABSENT_ID)} & planes]
+    if without:
+        message = f"there are no planes for {with_ids('stage', without)}"
+        remedy = "planes of these stages, or of all stages (stage_id null)"
+        findings.error(PLANES_FILE, named("hydro", hydro), "", message, remedy)
+
+
+def _check_geometry(hydro: Hydro, points: int, findings: Findings) -> None:
+    is_flat = hydro.reservoir.min_storage_hm3 == hydro.reservoir.max_storage_hm3
+    least = 1 if is_flat else 2
+    if points < least:
+        message = f"planes are computed from geometry, which has {counted(points, 'row')}"
+        findings.error(GEOMETRY_FILE, named("hydro", hydro), "", message, f"at least {least}: volume, height, area")
+
+
+def signs_of_planes(case: Case, findings: Findings) -> None:
+    """Planes rise with storage and fall with spillage."""
+    table = case.production.hyperplanes
+    if table is None:
+        return
+    wrong = (
+        ("gamma_v", table["gamma_v"] < 0, "at least 0"),
+        ("gamma_s", table["gamma_s"] > 0, "at most 0"),
+        ("kappa", table["kappa"] <= 0, "a number above 0"),
+    )
+    for column, is_wrong, remedy in wrong:
+        for row in np.flatnonzero(is_wrong):
+            entity = f"hydro {table['hydro_id'][row]}, plane {table['plane_id'][row]}"
+            findings.error(PLANES_FILE, entity, column, f"is {table[column][row]:g}", remedy)
+
+
+def order_of_geometry(case: Case, findings: Findings) -> None:
+    """Height and area grow with volume."""
+    table = case.production.geometry
+    if table is None:
+        return
+    is_same_plant = table["hydro_id"][1:] == table["hydro_id"][:-1]
+    steps = {"volume_hm3": "strictly", "height_m": "never down", "area_km2": "never down"}
+    for column, rule in steps.items():
+        change = np.diff(table[column])
+        is_wrong = is_same_plant & (change <= 0 if rule == "strictly" else change < 0)
+        for hydro_id in np.unique(table["hydro_id"][1:][is_wrong]):
+            message = "does not increase with the volume" if rule == "never down" else "is given twice"
+            findings.error(
+                GEOMETRY_FILE, f"hydro {hydro_id}", column, message, "rows of a reservoir from empty to full"
+            )
+
+
+def settings_of_fpha(case: Case, findings: Findings) -> None:
+    """Windows have a width, reference volumes one meaning."""
+    for hydro_id, choice in _declared_choices(case):
+        entity = f"production model of hydro {hydro_id}"
+        for field, is_right, message, remedy in _settings(choice):
+            if not is_right:
+                findings.error(FILE, entity, field, message, remedy)
+
+
+def _settings(choice: ProductionChoice) -> Iterator[tuple[str, bool, str, str]]:
+    if choice.reference_volume is not None:
+        volume, percentile = choice.reference_volume.volume_hm3, choice.reference_volume.percentile
+        is_one = (volume is None) != (percentile is None)
+        yield "reference_volume", is_one, "must have one of volume_hm3 and percentile", "one of them"
+        in_range = percentile is None or 0 <= percentile <= 1
+        yield "reference_volume.percentile", in_range, f"is {percentile}", "between 0 and 1"
+    if choice.fpha_config is not None:
+        yield from _window(choice.fpha_config)
+
+
+def _window(config: FphaConfig) -> Iterator[tuple[str, bool, str, str]]:
+    window = config.fitting_window
+    if window is None:
+        return
+    for side in ("min", "max"):
+        both = (getattr(window, f"volume_{side}_hm3"), getattr(window, f"volume_{side}_percentile"))
+        field, is_right = f"fpha_config.fitting_window.volume_{side}_hm3", None in both
+        yield field, is_right, f"is given beside volume_{side}_percentile", "one of them"
+    for unit in ("hm3", "percentile"):
+        low, high = getattr(window, f"volume_min_{unit}"), getattr(window, f"volume_max_{unit}")
+        is_right = low is None or high is None or low < high
+        yield f"fpha_config.fitting_window.volume_min_{unit}", is_right, "is not below the maximum", "a smaller one"
+
+
+def tables_of_other_plants(case: Case, findings: Findings) -> None:
+    """Planes of a plant that does not use them have no effect."""
+    table = case.production.hyperplanes
+    if table is None:
+        return
+    users = {
+        hydro.id
+        for hydro, choices in _choices(case)
+        if any(choice.fpha_config and choice.fpha_config.source == "precomputed" for _, choice in choices)
+    }
+    for hydro_id in sorted(set(table["hydro_id"].tolist()) - users):
+        message = "its planes are not used: no stage uses precomputed planes"
+        findings.warn(PLANES_FILE, f"hydro {hydro_id}", "", message)
+
+
+RULES: tuple[Rule, ...] = (
+    productivity_from_one_source,
+    productivity_not_negative,
+    turbines_have_productivity,
+    ranges_of_stages,
+    planes_of_fpha_plants,
+    signs_of_planes,
+    order_of_geometry,
+    settings_of_fpha,
+    tables_of_other_plants,
+)

@@ -1,0 +1,1 @@
+"""Checks of what is random: inflows, loads, correlation, openings, histories."""

@@ -1,0 +1,228 @@
+"""Inflows, loads and sources: statistics, lags and histories that can be used."""
+
+from datetime import date
+from itertools import pairwise
+
+import numpy as np
+
+from cobre.core.case import Case
+from cobre.core.units import MONTHS_PER_YEAR
+from cobre.io.file_names import CONFIG_FILE
+from cobre.io.input_files.initial_conditions import FILE as INITIAL_FILE
+from cobre.io.input_files.stages_file import FILE as STAGES_FILE
+from cobre.io.input_files.table_formats import SCENARIO_TABLES
+from cobre.io.validation.findings import Findings, Rule, distinct, with_ids
+from cobre.io.validation.not_modelled import has_inflow_lags
+from cobre.wording import counted
+
+HISTORY_FILE = SCENARIO_TABLES["inflow_history"].file
+# By table: the entity's column, and columns with their minimum and maximum (None: no limit).
+RANGES: dict[str, tuple[str, dict[str, tuple[float, float | None]]]] = {
+    "inflow_seasonal_stats": ("hydro_id", {"std_m3s": (0.0, None)}),
+    "load_seasonal_stats": ("bus_id", {"std_mw": (0.0, None)}),
+    "non_controllable_stats": ("ncs_id", {"std": (0.0, None), "mean": (0.0, 1.0)}),
+    "external_ncs_scenarios": ("ncs_id", {"availability_factor": (0.0, 1.0)}),
+}
+
+
+def numbers_in_range(case: Case, findings: Findings) -> None:
+    """Deviations are not negative, availability is a share."""
+    for name, (id_column, columns) in RANGES.items():
+        table = getattr(case.scenarios, name)
+        for column, (least, most) in columns.items() if table is not None else ():
+            values = table[column]
+            is_wrong = (values < least) | (values > (np.inf if most is None else most))
+            for row in np.flatnonzero(is_wrong):
+                entity = f"{id_column.removesuffix('_id')} {table[id_column][row]}, stage {table['stage_id'][row]}"
+                remedy = f"at least {least:g}" if most is None else f"between {least:g} and {most:g}"
+                findings.error(SCENARIO_TABLES[name].file, entity, column, f"is {values[row]:g}", remedy)
+
+
+def loads_below_zero(case: Case, findings: Findings) -> None:
+    """A load that is drawn below zero counts as none; one that is certain feeds its bus."""
+    for name, column in (("load_seasonal_stats", "mean_mw"), ("external_load_scenarios", "value_mw")):
+        table = getattr(case.scenarios, name)
+        for (bus_id,) in distinct(table, "bus_id"):
+            rows = table["bus_id"] == bus_id
+            if (table[column][rows] < 0).any():
+                is_certain = name == "load_seasonal_stats" and not (table["std_mw"][rows] > 0).any()
+                effect = "the load feeds the bus" if is_certain else "the load counts as 0"
+                message = f"is negative in some row, where {effect}"
+                findings.warn(SCENARIO_TABLES[name].file, f"bus {bus_id}", column, message)
+
+
+def factors_above_zero(case: Case, findings: Findings) -> None:
+    """Block factors of load must be above zero."""
+    kinds = (
+        ("scenarios/load_factors.json", "bus", case.scenarios.load_factors),
+        ("scenarios/non_controllable_factors.json", "source", case.scenarios.non_controllable_factors),
+    )
+    for file, word, factors in kinds:
+        for (entity_id, stage_id), values in factors.items():
+            for block, value in enumerate(values):
+                if value <= 0:
+                    entity, field = f"{word} {entity_id}, stage {stage_id}", f"block_factors (block {block}).factor"
+                    findings.error(file, entity, field, f"is {value:g}", "a number above 0")
+
+
+def lags_need_seasons(case: Case, findings: Findings) -> None:
+    """Lags refer to seasons; without seasons the past would silently count as zero."""
+    if not has_inflow_lags(case):
+        return
+    definitions = case.horizon.season_definitions
+    if definitions is None:
+        message = "is missing, but the inflow model has lags"
+        findings.error(STAGES_FILE, "", "season_definitions", message, "define the twelve months as seasons")
+    without = [stage.id for stage in case.horizon.stages if stage.season_id is None]
+    if without and (definitions is None or definitions.cycle_type == "custom"):
+        message = f"is missing in {with_ids('stage', without)}, but the inflow model has lags"
+        findings.error(STAGES_FILE, "", "stages.season_id", message, "the season of each stage")
+
+
+def lags_are_carried(case: Case, findings: Findings) -> None:
+    """Warn where state_variables leaves lags out: cuts include them anyway, or the lower bound would be wrong."""
+    if not has_inflow_lags(case):
+        return
+    without = [stage.id for stage in case.horizon.stages if not stage.state_variables.inflow_lags]
+    if without:
+        message = f"is false in {with_ids('stage', without)}, but inflows depend on lags: lags are in the state anyway"
+        findings.warn(STAGES_FILE, "", "state_variables.inflow_lags", message, "true: a valid bound needs them")
+
+
+def residual_ratios(case: Case, findings: Findings) -> None:
+    """Warn of given residual ratios: they are computed from the coefficients, so that inflows keep their deviation."""
+    table = case.scenarios.inflow_ar_coefficients
+    if table is not None and not np.isnan(table["residual_std_ratio"]).all():
+        file = SCENARIO_TABLES["inflow_ar_coefficients"].file
+        message = "has no effect on a stationary process: it is derived, so that inflows keep their deviation"
+        findings.warn(file, "", "residual_std_ratio", message)
+
+
+def terms_of_earlier_stages(case: Case, findings: Findings) -> None:
+    """Statistics of a stage before the study without coefficients: those of the study's stages of its season count."""
+    statistics, terms = case.scenarios.inflow_seasonal_stats, case.scenarios.inflow_ar_coefficients
+    if statistics is None or terms is None:
+        return
+    first = case.horizon.stages[0].id
+    earlier = {(hydro, stage) for hydro, stage in distinct(statistics, "hydro_id", "stage_id") if stage < first}
+    given = set(distinct(terms, "hydro_id", "stage_id"))
+    later = {(hydro, stage % MONTHS_PER_YEAR) for hydro, stage in given if stage >= first}
+    bare = sorted({stage for hydro, stage in earlier - given if (hydro, stage % MONTHS_PER_YEAR) in later})
+    if bare:
+        message = (
+            f"{with_ids('stage', bare)}: statistics without coefficients; those of the study's stages of the same "
+            "season count"
+        )
+        findings.warn(SCENARIO_TABLES["inflow_ar_coefficients"].file, "", "", message, "coefficients for them, too")
+
+
+def annual_components(case: Case, findings: Findings) -> None:
+    """The annual part of a model is that of twelve months."""
+    table = case.scenarios.inflow_annual_component
+    if table is None:
+        return
+    file = SCENARIO_TABLES["inflow_annual_component"].file
+    if is_estimated(case) and case.scenarios.inflow_ar_coefficients is None:
+        message = "is not used: all terms are estimated from history, the yearly one by order_selection pacf_annual"
+        findings.warn(file, "", "", message)
+    definitions = case.horizon.season_definitions
+    if table["hydro_id"].size and definitions is not None and definitions.cycle_type != "monthly":
+        message = f"an annual component needs monthly seasons, not {definitions.cycle_type} ones"
+        findings.error(file, "", "", message, "season_definitions.cycle_type monthly, or no annual component")
+    for row in np.flatnonzero(table["annual_std_m3s"] <= 0):
+        entity = f"hydro {table['hydro_id'][row]}, stage {table['stage_id'][row]}"
+        findings.error(file, entity, "annual_std_m3s", f"is {table['annual_std_m3s'][row]:g}", "a number above 0")
+
+
+Window = tuple[date, date]
+
+
+def _windows(case: Case) -> list[tuple[str, dict[int, list[Window]]]]:
+    """Windows of dates by plant, in order, for each file that has some."""
+    observed: dict[int, list[Window]] = {}
+    for row in case.initial_conditions.recent_observations:
+        observed.setdefault(row.hydro_id, []).append((row.start_date, row.end_date))
+    recorded: dict[int, list[Window]] = {}
+    table = case.scenarios.inflow_history
+    if table is not None:
+        days = (table[column].tolist() for column in ("start_date", "end_date"))
+        for hydro_id, start, end in zip(table["hydro_id"].tolist(), *days, strict=True):
+            recorded.setdefault(hydro_id, []).append((start, end))
+    return [(INITIAL_FILE, observed), (HISTORY_FILE, recorded)]
+
+
+def windows_of_dates(case: Case, findings: Findings) -> None:
+    """Windows end after they start and do not overlap."""
+    for file, by_hydro in _windows(case):
+        for hydro_id, windows in by_hydro.items():
+            for start, end in windows:
+                if end <= start:
+                    message = f"is {end}, not after start_date, which is {start}"
+                    findings.error(file, f"hydro {hydro_id}", "end_date", message, "the first day after the window")
+            for (_, end), (start, _) in pairwise(sorted(windows)):
+                if start < end:
+                    message = f"is {start}, but the window before ends on {end}"
+                    findings.error(file, f"hydro {hydro_id}", "start_date", message, "windows that do not overlap")
+
+
+def observations_before_the_study(case: Case, findings: Findings) -> None:
+    """Recent observations lie before the study."""
+    start = case.horizon.stages[0].start_date
+    for row in case.initial_conditions.recent_observations:
+        if row.end_date > start:
+            message = f"is {row.end_date}, after the study starts on {start}"
+            findings.error(INITIAL_FILE, f"hydro {row.hydro_id}", "recent_observations.end_date", message, f"{start}")
+        if row.value_m3s < 0:
+            message = f"is {row.value_m3s:g}: taken as incremental inflow, which may be negative"
+            findings.warn(INITIAL_FILE, f"hydro {row.hydro_id}", "recent_observations.value_m3s", message)
+
+
+def is_estimated(case: Case) -> bool:
+    """Whether some part of the inflow model is fitted to history."""
+    tables = case.scenarios
+    has_history = tables.inflow_history is not None and tables.inflow_history["hydro_id"].size > 0
+    return has_history and (tables.inflow_seasonal_stats is None or tables.inflow_ar_coefficients is None)
+
+
+def history_to_estimate_from(case: Case, findings: Findings) -> None:
+    """Estimation needs seasons, and some history of each plant."""
+    if not is_estimated(case):
+        return
+    if case.horizon.season_definitions is None:
+        message = "is missing, but the inflow model is to be estimated from history"
+        findings.error(STAGES_FILE, "", "season_definitions", message, "define the twelve months as seasons")
+    present = {hydro_id for (hydro_id,) in distinct(case.scenarios.inflow_history, "hydro_id")}
+    for hydro in case.system.hydros:
+        if hydro.id not in present:
+            message = "has no rows, but its inflow model is to be estimated from them"
+            findings.error(HISTORY_FILE, f"hydro {hydro.id} ({hydro.name})", "", message, "observations of each plant")
+
+
+def enough_history(case: Case, findings: Findings) -> None:
+    """Warn of histories too short for good estimates."""
+    table = case.scenarios.inflow_history
+    if table is None or not is_estimated(case):
+        return
+    least = case.config.estimation.min_observations_per_season
+    for hydro_id in np.unique(table["hydro_id"]):
+        months = table["start_date"][table["hydro_id"] == hydro_id].astype("datetime64[M]").astype(int) % 12
+        fewest = int(np.bincount(months, minlength=12).min())
+        if fewest < least:
+            message = f"some months have only {counted(fewest, 'observation')}; {least} are recommended"
+            findings.warn(HISTORY_FILE, f"hydro {hydro_id}", "", message, f"see estimation in {CONFIG_FILE}")
+
+
+RULES: tuple[Rule, ...] = (
+    numbers_in_range,
+    loads_below_zero,
+    factors_above_zero,
+    lags_need_seasons,
+    lags_are_carried,
+    residual_ratios,
+    terms_of_earlier_stages,
+    annual_components,
+    windows_of_dates,
+    observations_before_the_study,
+    history_to_estimate_from,
+    enough_history,
+)

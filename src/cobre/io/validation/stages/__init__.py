@@ -1,0 +1,1 @@
+"""Checks of the horizon: dates, blocks, policy graph, stopping rules, stored policies."""

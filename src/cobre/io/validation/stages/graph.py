@@ -1,0 +1,170 @@
+"""The policy graph: a chain of stages, a tree, or a graph of nodes whose paths meet again."""
+
+import math
+from collections import Counter
+
+from cobre.core.case import Case, Table
+from cobre.core.config import Gap
+from cobre.core.temporal import Node, PolicyGraph
+from cobre.io.file_names import CONFIG_FILE
+from cobre.io.input_files.stages_file import FILE
+from cobre.io.validation.findings import Findings, Rule, listed, with_ids
+from cobre.io.validation.scenarios.scenario_dimensions import LIBRARIES
+
+PROBABILITY_TOLERANCE = 1e-6
+NODES = "policy_graph.nodes"
+
+
+def transitions_of_stages(case: Case, findings: Findings) -> None:
+    """Without nodes, each stage leads to the next one, with certainty."""
+    graph = case.horizon.policy_graph
+    if graph.nodes:
+        return
+    for edge in graph.transitions:
+        if edge.target_id != edge.source_id + 1:
+            entity = f"transition {edge.source_id} -> {edge.target_id}"
+            message = "does not lead to the next stage; without nodes the graph is a chain of stages"
+            findings.error(FILE, entity, "target_id", message, f"{edge.source_id + 1}, or nodes in {NODES}")
+
+
+def probabilities(case: Case, findings: Findings) -> None:
+    """What leaves a stage or a node adds up to one."""
+    graph = case.horizon.policy_graph
+    word = "node" if graph.nodes else "stage"
+    outgoing: dict[int, float] = {}
+    for edge in graph.transitions:
+        outgoing[edge.source_id] = outgoing.get(edge.source_id, 0.0) + edge.probability
+        if not 0 <= edge.probability <= 1:
+            entity = f"transition {edge.source_id} -> {edge.target_id}"
+            findings.error(FILE, entity, "probability", f"is {edge.probability:g}", "between 0 and 1")
+    for source_id, total in outgoing.items():
+        if not math.isclose(total, 1.0, abs_tol=PROBABILITY_TOLERANCE):
+            message = f"the probabilities of leaving {word} {source_id} sum to {total:g}"
+            findings.error(FILE, f"{word} {source_id}", "policy_graph.transitions.probability", message, "a sum of 1")
+
+
+def nodes_and_edges(case: Case, findings: Findings) -> None:
+    """Nodes belong to stages of the study, and edges lead from a stage to the next."""
+    graph = case.horizon.policy_graph
+    stages = {stage.id: number for number, stage in enumerate(case.horizon.stages)}
+    by_id = {node.id: node for node in graph.nodes}
+    for node in graph.nodes:
+        if node.stage_id not in stages:
+            findings.error(
+                FILE, f"node {node.id}", "stage_id", f"there is no stage {node.stage_id}", "a stage of the study"
+            )
+    for edge in graph.transitions if graph.nodes else ():
+        entity = f"transition {edge.source_id} -> {edge.target_id}"
+        unknown = [end for end in (edge.source_id, edge.target_id) if end not in by_id]
+        if unknown:
+            findings.error(FILE, entity, "", f"there is no node {listed(unknown)}", "ids of nodes")
+            continue
+        before, after = (stages.get(by_id[end].stage_id, -1) for end in (edge.source_id, edge.target_id))
+        if after != before + 1:
+            findings.error(FILE, entity, "", "does not lead from a stage to the next", "nodes of neighbouring stages")
+        if edge.annual_discount_rate_override is not None:
+            message = "a transition between nodes has no rate of its own"
+            findings.error(FILE, entity, "annual_discount_rate_override", message, "that of the stage")
+    for pair, count in Counter((edge.source_id, edge.target_id) for edge in graph.transitions).items():
+        if count > 1:
+            findings.error(FILE, f"transition {pair[0]} -> {pair[1]}", "", f"appears {count} times", "once")
+
+
+def paths_from_root_to_leaves(case: Case, findings: Findings) -> None:
+    """One node to begin with; every other node follows another one; paths end at the last stage."""
+    graph = case.horizon.policy_graph
+    if not graph.nodes or not case.horizon.stages:
+        return
+    first, last = case.horizon.stages[0].id, case.horizon.stages[-1].id
+    roots = [node.id for node in graph.nodes if node.stage_id == first]
+    if len(roots) != 1:
+        message = f"stage {first} has {len(roots)} nodes ({listed(roots) or 'none'})"
+        findings.error(FILE, "", NODES, message, "one root node")
+    reached = {edge.target_id for edge in graph.transitions}
+    left = {edge.source_id for edge in graph.transitions}
+    orphans = [node.id for node in graph.nodes if node.stage_id != first and node.id not in reached]
+    if orphans:
+        findings.error(FILE, f"{with_ids('node', orphans)}", NODES, "no transition leads there", "a transition to each")
+    ends = [node.id for node in graph.nodes if node.stage_id != last and node.id not in left]
+    if ends:
+        findings.error(
+            FILE, f"{with_ids('node', ends)}", NODES, "paths end before the last stage", "a transition from each"
+        )
+
+
+def enumerated_trees(case: Case, findings: Findings) -> None:
+    """All paths can be listed where nodes have one parent and one realisation each."""
+    config, graph = case.config, case.horizon.policy_graph
+    if not (config.training.is_enumerated or config.simulation.is_enumerated):
+        _refuse_pinned_nodes(graph, findings)
+        return
+    met = Counter(edge.target_id for edge in graph.transitions) if graph.nodes else Counter()
+    joins = [node for node, count in met.items() if count > 1]
+    if joins:
+        message = f"more than one parent of {with_ids('node', joins)}, but selection is enumerated"
+        findings.error(FILE, "", NODES, message, "a tree, or sampled selection")
+    if config.simulation.enabled and config.simulation.is_enumerated and not config.training.is_enumerated:
+        message = "is enumerated, but training is sampled: paths of a tree need a policy of the tree"
+        findings.error(CONFIG_FILE, "", "simulation.selection", message, "training.selection enumerated, too")
+    if config.training.scenario_source.openings == "file":
+        message = "openings from a file cannot be combined with enumerated selection"
+        findings.error(CONFIG_FILE, "", "training.scenario_source.openings", message, "generated")
+    _check_realisations(case, graph, findings)
+
+
+def _refuse_pinned_nodes(graph: PolicyGraph, findings: Findings) -> None:
+    pinned = [node.id for node in graph.nodes if node.scenario_id is not None]
+    if pinned:
+        message = f"is given for {with_ids('node', pinned)}, but selection is sampled"
+        findings.error(FILE, "", f"{NODES}.scenario_id", message, "enumerated selection, or no scenario_id")
+
+
+def _check_realisations(case: Case, graph: PolicyGraph, findings: Findings) -> None:
+    source = case.config.training.scenario_source
+    external = [library for library in LIBRARIES if getattr(source, library.scheme) == "external"]
+    for node in graph.nodes:
+        if external:
+            _check_pointer(node, [getattr(case.scenarios, library.table) for library in external], findings)
+        elif node.scenario_id is not None:
+            message = "is given, but no class has external scenarios"
+            findings.error(FILE, f"node {node.id}", "scenario_id", message, "leave it out, or scheme external")
+    several = [stage.id for stage in case.horizon.stages if (stage.num_openings or 1) > 1]
+    if several and not (external and graph.nodes):
+        message = f"is above 1 in {with_ids('stage', several)}, but selection is enumerated"
+        findings.error(FILE, "", "stages.num_openings", message, "1: a node for each realisation")
+
+
+def _check_pointer(node: Node, tables: list[Table | None], findings: Findings) -> None:
+    if node.scenario_id is None:
+        message = "is missing: its stage has external scenarios"
+        findings.error(FILE, f"node {node.id}", "scenario_id", message, "the id of the scenario at this node")
+        return
+    for table in tables:
+        known = set() if table is None else set(table["scenario_id"][table["stage_id"] == node.stage_id].tolist())
+        if node.scenario_id not in known:
+            message = f"is {node.scenario_id}, but stage {node.stage_id} has {with_ids('scenario', sorted(known))}"
+            findings.error(FILE, f"node {node.id}", "scenario_id", message, "one of them")
+
+
+def gap_rules(case: Case, findings: Findings) -> None:
+    """The gap is that of an exact upper bound."""
+    training = case.config.training
+    rules = [rule for rule in training.stopping_rules if isinstance(rule, Gap)]
+    if rules and not training.is_enumerated:
+        message = "the rule `gap` needs an exact upper bound, which enumerated selection gives"
+        findings.error(CONFIG_FILE, "", "training.stopping_rules", message, "bound_stalling, or selection enumerated")
+    if any(rule.tolerance is None and rule.relative_tolerance is None for rule in rules):
+        message = "the rule `gap` has no tolerance"
+        findings.error(
+            CONFIG_FILE, "", "training.stopping_rules", message, "tolerance in $, or relative_tolerance in %"
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    transitions_of_stages,
+    probabilities,
+    nodes_and_edges,
+    paths_from_root_to_leaves,
+    enumerated_trees,
+    gap_rules,
+)

@@ -1,0 +1,40 @@
+"""Stored policies that a case relies on: there, whole, and of the right day."""
+
+from pathlib import Path
+
+from cobre.core.case import Case
+from cobre.core.state_names import STORAGE, StateName
+from cobre.io.file_names import CONFIG_FILE
+from cobre.io.policies.policy_file import PolicyFileError, PolicyMetadata, find_policy_file, read_policy
+from cobre.io.validation.findings import Findings, Rule
+
+FIELD = "policy.boundary.path"
+
+
+def boundary_policy(case: Case, findings: Findings) -> None:
+    """A boundary is a policy that prices the day on which the study ends, and the water of its plants."""
+    boundary = case.config.policy.boundary
+    if boundary is None:
+        return
+    try:
+        metadata = read_policy(find_policy_file(Path(boundary.path))).metadata
+    except PolicyFileError as error:
+        findings.error(
+            CONFIG_FILE, "", FIELD, str(error), "the policy file of another study, its folder, or its output"
+        )
+        return
+    day = case.horizon.stages[-1].end_date
+    if metadata.stage_that_ends_on(day) is None:
+        message = f"has no cost-to-go on {day}, where this study ends"
+        findings.error(CONFIG_FILE, "", FIELD, message, f"its stages end on {', '.join(metadata.stage_end_dates)}")
+    _check_plants(case, metadata, findings)
+
+
+def _check_plants(case: Case, metadata: PolicyMetadata, findings: Findings) -> None:
+    for hydro in case.system.hydros:
+        if str(StateName(STORAGE, hydro.id)) not in metadata.state_names:
+            message = f"does not price the water of hydro {hydro.id} ({hydro.name})"
+            findings.error(CONFIG_FILE, "", FIELD, message, "the policy of a study with the same plants")
+
+
+RULES: tuple[Rule, ...] = (boundary_policy,)

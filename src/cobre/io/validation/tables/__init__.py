@@ -1,0 +1,1 @@
+"""Checks of tables: references, dimensions, overridden bounds."""

@@ -1,0 +1,120 @@
+"""Tables: no row twice, no stage without its row, blocks that exist."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from cobre.core.case import ABSENT_ID, Case, Table
+from cobre.io.decoding.parquet_tables import TableFormat
+from cobre.io.input_files.table_formats import PRODUCTION_TABLES, SCENARIO_TABLES
+from cobre.io.validation.findings import Findings, Rule, distinct, repeats, with_ids
+from cobre.io.validation.tables.case_tables import override_tables, scenario_tables
+
+BY_ENTITY = {
+    "inflow_seasonal_stats": "hydro_id",
+    "load_seasonal_stats": "bus_id",
+    "non_controllable_stats": "ncs_id",
+    "inflow_annual_component": "hydro_id",
+}
+
+
+def no_scenario_row_twice(case: Case, findings: Findings) -> None:
+    """The keys of a scenario table identify its rows."""
+    for form, table in scenario_tables(case):
+        if form.file != SCENARIO_TABLES["inflow_history"].file:  # dates may overlap too: see the meaning of histories
+            _report_twice(form, form.keys, table, findings)
+
+
+def no_plane_twice(case: Case, findings: Findings) -> None:
+    """Planes, productivities and segments of tailrace curves are given once."""
+    for name in ("hyperplanes", "energy_productivity", "tailrace_curves"):
+        table = getattr(case.production, name)
+        if table is not None:
+            form = PRODUCTION_TABLES[name]
+            _report_twice(form, form.keys, table, findings)
+
+
+def no_override_twice(case: Case, findings: Findings) -> None:
+    """A column of a table of overrides is given once for an entity, stage and block."""
+    for form, table in override_tables(case):
+        numbers = [column.name for column in form.columns if column.kind == "number"]
+        for column in numbers:
+            given = ~np.isnan(table[column])
+            _report_twice(form, form.keys, {key: table[key][given] for key in form.keys}, findings, column)
+
+
+def _report_twice(form: TableFormat, keys: Sequence[str], table: Table, findings: Findings, column: str = "") -> None:
+    """Rows are sorted by their keys, so equal ones are neighbours."""
+    again = np.flatnonzero(repeats([table[key] for key in keys]))
+    rows = zip(*(table[key][again].tolist() for key in keys), strict=True)
+    for row, count in Counter(rows).items():
+        findings.error(form.file, _row_words(keys, row), column, f"appears {count + 1} times", "keep one of them")
+
+
+def _row_words(keys: Sequence[str], row: Iterable[int]) -> str:
+    given = ((key.removesuffix("_id"), value) for key, value in zip(keys, row, strict=True))
+    return ", ".join(f"{key} {value}" for key, value in given if value != ABSENT_ID)
+
+
+def statistics_of_every_stage(case: Case, findings: Findings) -> None:
+    """Who has statistics has them for all stages; who has none at all has neither inflow nor load."""
+    stages = {stage.id for stage in case.horizon.stages}
+    for name, column in BY_ENTITY.items():
+        found: dict[int, set[int]] = {}
+        for entity_id, stage_id in distinct(getattr(case.scenarios, name), column, "stage_id"):
+            found.setdefault(entity_id, set()).add(stage_id)
+        for entity_id, present in found.items():
+            missing = stages - present
+            if missing:
+                entity = f"{column.removesuffix('_id')} {entity_id}"
+                message = f"there is no row for {with_ids('stage', missing)}"
+                findings.error(SCENARIO_TABLES[name].file, entity, "stage_id", message, "one row for each stage")
+
+
+def plants_without_inflow(case: Case, findings: Findings) -> None:
+    """Warn of plants without any row of inflow: they have none."""
+    tables = case.scenarios
+    if tables.inflow_history is not None or tables.external_inflow_scenarios is not None:
+        return
+    present = {hydro_id for (hydro_id,) in distinct(tables.inflow_seasonal_stats, "hydro_id")}
+    for hydro in case.system.hydros:
+        if hydro.id not in present:
+            file = SCENARIO_TABLES["inflow_seasonal_stats"].file
+            findings.warn(file, f"hydro {hydro.id} ({hydro.name})", "", "has no rows: its natural inflow is 0")
+
+
+def lags_count_from_one(case: Case, findings: Findings) -> None:
+    """Coefficients are given for lags 1, 2, ..., p."""
+    lags: dict[tuple[int, int], list[int]] = {}
+    for hydro_id, stage_id, lag in distinct(case.scenarios.inflow_ar_coefficients, "hydro_id", "stage_id", "lag"):
+        lags.setdefault((hydro_id, stage_id), []).append(lag)
+    for (hydro_id, stage_id), found in lags.items():
+        if found != list(range(1, len(found) + 1)):
+            file = SCENARIO_TABLES["inflow_ar_coefficients"].file
+            message = f"the lags are {', '.join(str(lag) for lag in found)}"
+            findings.error(file, f"hydro {hydro_id}, stage {stage_id}", "lag", message, "1, 2, ... without a gap")
+
+
+def blocks_of_overrides(case: Case, findings: Findings) -> None:
+    """A row for a block names one that its stage has."""
+    blocks = {stage.id: len(stage.blocks) for stage in case.horizon.stages}
+    for form, table in override_tables(case):
+        if "block_id" not in table:
+            continue
+        for *_, stage_id, block_id in distinct(table, *form.keys):
+            if block_id != ABSENT_ID and not 0 <= block_id < blocks[stage_id]:
+                message = f"stage {stage_id} has no block {block_id}"
+                remedy = f"0 to {blocks[stage_id] - 1}, or null for all blocks"
+                findings.error(form.file, f"rows of stage {stage_id}", "block_id", message, remedy)
+
+
+RULES: tuple[Rule, ...] = (
+    no_scenario_row_twice,
+    no_plane_twice,
+    no_override_twice,
+    statistics_of_every_stage,
+    plants_without_inflow,
+    lags_count_from_one,
+    blocks_of_overrides,
+)

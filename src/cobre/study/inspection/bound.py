@@ -1,0 +1,258 @@
+"""Upper bounds of a stored policy that are valid under a risk measure: what `cobre bound` and `cobre.bound` do."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cobre.comm import Backend
+from cobre.core.case import Case
+from cobre.errors import OutputError, PolicyIncompatibleError
+from cobre.io.decoding.magnitudes import MAX_THREADS
+from cobre.io.policies.policy_file import find_policy_file
+from cobre.io.storage.atomic import write_file
+from cobre.policy.object import Policy
+from cobre.policy.store import fill_pool
+from cobre.runs.events import EventListener, no_events
+from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
+from cobre.runs.formatting import money, percent
+from cobre.runs.trained_case import TrainedCase, case_of_run
+from cobre.sddp.upper_bound import BoundMethod, BoundPlan, UpperBound
+from cobre.sddp.upper_bounds.find import find_upper_bound
+from cobre.study.arguments import check_policy, count
+from cobre.study.placement import Placement, run_in, script_placement, threads_per_worker
+from cobre.study.preparation.case_argument import case_and_overrides
+from cobre.study.preparation.ready_study import ReadyStudy, get_ready
+from cobre.study.requests import CaseRequest
+from cobre.study.resume.policy_origin import case_of_policy, other_problem
+from cobre.study.resume.starting_point import share_policy
+from cobre.study.training.training_context import training_context
+
+_UNKNOWN_PROBLEM = (
+    "the policy file does not record the case that it was trained on; the lower bound is valid only if it was this one"
+)
+
+
+class NothingToBoundError(OutputError):
+    """No policy, or no case, where a bound should be found."""
+
+
+class CaseChangedError(PolicyIncompatibleError):
+    """A policy and a case that describe different problems."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyBound:
+    """An upper bound of a policy. is_risk_averse: what is bounded is a nested risk, not an expectation.
+
+    notes: what a reader should know before relying on it.
+    """
+
+    bound: UpperBound
+    is_risk_averse: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def upper_bound(self) -> float:
+        """The upper bound, $; for a sampled estimate the middle of its interval."""
+        return self.bound.value
+
+    @property
+    def lower_bound(self) -> float:
+        """The lower bound that belongs to it, in $."""
+        return self.bound.lower_bound
+
+    @property
+    def gap(self) -> float:
+        """From the lower bound to the upper one (or to the upper end of its interval), relative to the lower bound."""
+        return self.bound.gap
+
+    def as_dict(self) -> dict[str, Any]:
+        """As in bound.json."""
+        notes = {"notes": list(self.notes)} if self.notes else {}
+        return self.bound.as_dict() | {"is_risk_averse": self.is_risk_averse} | notes
+
+    def __str__(self) -> str:
+        return "\n".join((*self._lines(), *(f"note: {note}" for note in self.notes)))
+
+    def _lines(self) -> Iterator[str]:
+        bound = self.bound
+        yield f"lower bound {money(bound.lower_bound)} $"
+        match bound.method:
+            case BoundMethod.ENUMERATION:
+                yield f"upper bound {money(bound.value)} $: the exact cost of the policy on all {bound.size:,} nodes"
+            case BoundMethod.INNER:
+                how = f"inner approximation with {bound.size:,} vertices"
+                yield f"upper bound {money(bound.value)} $: of the optimum, by {how}"
+            case _:
+                yield from self._sampled()
+        most = "" if bound.is_deterministic else " at most"
+        yield f"gap {percent_of_bound(bound.gap)} of the lower bound{most}"
+
+    def _sampled(self) -> Iterator[str]:
+        bound = self.bound
+        spread = f"{money(bound.value)} ± {money(bound.half_width)} $"
+        yield f"cost of the policy {spread}: {bound.size:,} paths, {100 * (bound.confidence or 0.0):g} % confidence"
+        if self.is_risk_averse:
+            yield "an estimate, not a bound: it approaches the policy's cost under the risk measure from below"
+
+
+def percent_of_bound(share: float) -> str:
+    """A gap in percent, with three decimals when it is below 1 %."""
+    return f"{100 * share:.3f} %" if abs(share) < 0.01 else percent(share)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRequest:
+    """What to bound. trained: the case of the policy's run, as the run recorded it.
+
+    keep_in: the output directory that the result is written to.
+    """
+
+    case: CaseRequest
+    policy: Policy | Path
+    plan: BoundPlan
+    trained: TrainedCase | None = None
+    keep_in: Path | None = None
+
+
+def bound(
+    case: Case | str | Path,
+    policy: Policy | str | Path | None = None,
+    *,
+    method: str = "auto",
+    paths: int = 200,
+    confidence: float = 0.95,
+    max_nodes: int = 20_000,
+    num_workers: int | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+) -> PolicyBound:
+    """Compute an upper bound of what training minimises; unlike a mean of sampled paths, also under a risk measure.
+
+    case: the output directory of a run, which has the policy too; or a case, whose policy is then given.
+    method: `enumeration` (exact: the policy on every path of the opening tree), `inner` (inner approximation:
+    deterministic, for few state variables), `sampled` (an estimate with a confidence interval), or `auto`.
+    paths: sampled paths; for `inner`, the paths whose states become its vertices. confidence: of the interval.
+    max_nodes: the largest tree that is enumerated. num_workers, backend, threads: as in `train`.
+
+    Raises NothingToBoundError where case or policy is missing, and CaseChangedError for a policy of another problem.
+
+    >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
+    >>> found = cobre.bound("examples/two_reservoirs", policy, method="sampled", paths=50)
+    >>> found.lower_bound <= found.upper_bound, found.gap > 0.0  # $, and relative to the lower bound
+    (True, True)
+    """
+    placement = script_placement(backend, num_workers)
+    plan = bound_plan(method, paths, confidence, max_nodes)
+    each = threads_per_worker(placement, count("threads", threads, MAX_THREADS))
+    return bound_in(placement, bound_request(case, policy, plan, each), no_events)
+
+
+def bound_plan(method: str, paths: int, confidence: float, max_nodes: int) -> BoundPlan:
+    """A bound plan from arguments; raises ValueError for invalid ones."""
+    if method not in list(BoundMethod):
+        raise ValueError(f"method is {method!r}: expected one of {', '.join(BoundMethod)}")
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence is {confidence!r}: expected a number between 0 and 1")
+    return BoundPlan(BoundMethod(method), _at_least_two(paths), confidence, count("max_nodes", max_nodes) or 1)
+
+
+def bound_request(
+    case: Case | str | Path,
+    policy: Policy | str | Path | None,
+    plan: BoundPlan,
+    threads: int,
+    moved_to: Path | None = None,
+) -> BoundRequest:
+    """Locate case and policy; raises `NothingToBoundError` when one of them is missing.
+
+    moved_to: where the case of the run is now. Settings that the run was given beside its case apply here, too.
+    """
+    found, stored, keep_in = _case_and_policy(case, policy, moved_to)
+    trained = case_of_policy(stored)
+    settings = trained.overrides if trained is not None and isinstance(found, Path) else None
+    given, overrides = case_and_overrides(found, settings or None)
+    return BoundRequest(CaseRequest(given, overrides, threads), stored, plan, trained, keep_in)
+
+
+def _at_least_two(paths: int) -> int:
+    if (count("paths", paths) or 0) < 2:
+        raise ValueError(f"paths is {paths}: a confidence interval needs at least 2")
+    return paths
+
+
+def bound_in(placement: Placement, request: BoundRequest, emit: EventListener) -> PolicyBound:
+    """Compute the bound on the ranks of a world; in a joined world only rank 0 emits events."""
+    return run_in(placement, bound_rank, (request,), emit)[0]
+
+
+def bound_rank(comm: Backend, request: BoundRequest, emit: EventListener) -> PolicyBound:
+    """What every rank does; rank 0 writes."""
+    ready = get_ready(comm, request.case, emit)
+    policy = share_policy(comm, request.policy)
+    notes = _checked_problem(ready, policy, request.trained)
+    context = training_context(comm, ready.study, ready.solver, paths=1)
+    fill_pool(context.pool, policy, ready.study)
+    found = PolicyBound(find_upper_bound(context, request.plan), ready.study.case.is_risk_averse, notes)
+    context.team.close()
+    context.pool.close()
+    if comm.rank == 0 and request.keep_in is not None:
+        write_bound(request.keep_in, found)
+    comm.check_failures()
+    return found
+
+
+def _checked_problem(ready: ReadyStudy, policy: Policy, trained: TrainedCase | None) -> tuple[str, ...]:
+    """Raise for a policy of another problem; a note for one that does not say what it was trained on."""
+    how = other_problem(policy, ready.study, trained, ready.folder)
+    if how is not None:
+        where = "this case" if ready.folder is None else str(ready.folder)
+        raise CaseChangedError(
+            f"{how}. Bounds for {where} would be wrong: restore the case, name the directory that still holds it "
+            "(cobre bound RUN --case DIR), or train again"
+        )
+    return () if policy.problem else (_UNKNOWN_PROBLEM,)
+
+
+def write_bound(output: Path, found: PolicyBound) -> None:
+    """bound.json of an output directory, for its report."""
+    write_file(output / BOUND_FILE, (json.dumps(found.as_dict(), indent=1) + "\n").encode())
+
+
+def _case_and_policy(
+    case: Case | str | Path, policy: Policy | str | Path | None, moved_to: Path | None
+) -> tuple[Case | Path, Policy | Path, Path | None]:
+    """The case, its policy, and where to keep the result: nowhere when the policy was named."""
+    if policy is not None:
+        check_policy("policy", policy)
+        return Path(case) if isinstance(case, str) else case, Path(policy) if isinstance(policy, str) else policy, None
+    if isinstance(case, Case):
+        raise ValueError("a case in memory has no policy: give one, such as cobre.train(case).policy")
+    return _of_directory(Path(case), moved_to)
+
+
+def _of_directory(folder: Path, moved_to: Path | None) -> tuple[Path, Path, Path]:
+    """The output directory of a run, or a case with the output directory inside it."""
+    output = folder if (folder / STUDY_FILE).exists() else folder / OUTPUT
+    if not find_policy_file(output).exists():
+        missing = _what_is_missing(folder, output)
+        raise NothingToBoundError(f"{missing}: give the output directory of a run, or a case and its policy (--policy)")
+    if output != folder:
+        return moved_to or folder, output, output
+    return moved_to or _case_folder(folder), folder, folder
+
+
+def _case_folder(run: Path) -> Path:
+    named = None if (found := case_of_run(run)) is None else found.folder
+    if named is not None and named.is_dir():
+        return named
+    where = "was in memory" if named is None else f"{named} no longer exists"
+    raise NothingToBoundError(f"the case of {run} {where}: give its directory, cobre bound {run} --case DIR")
+
+
+def _what_is_missing(folder: Path, output: Path) -> str:
+    if not folder.is_dir():
+        return f"{folder} is not a directory" if folder.exists() else f"{folder} does not exist"
+    return f"{folder} holds no policy" + ("" if output == folder else f", nor does {output}")

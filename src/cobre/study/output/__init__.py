@@ -1,0 +1,1 @@
+"""What a run does to its output directory."""

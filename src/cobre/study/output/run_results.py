@@ -1,0 +1,117 @@
+"""The summary of a run, made from its results: the content of summary.json."""
+
+from dataclasses import replace
+from typing import Any
+
+from cobre.core.verdict import ConvergenceVerdict, FoundBound, verdict
+from cobre.policy.object import Policy
+from cobre.runs.convergence import bound_history
+from cobre.runs.events import Event, new_event
+from cobre.runs.summary import RunSummary
+from cobre.sddp.phases import Phase, PhaseStatistics, added, as_dict
+from cobre.sddp.stop import StopKind
+from cobre.sddp.training.traffic import least_traffic, total_traffic
+from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.results.script_results import SimulationResult
+from cobre.study.training.train_study import TrainedStudy
+
+
+def summarize_run(
+    ready: ReadyStudy, source: TrainedStudy | Policy, simulation: SimulationResult | None, output: str
+) -> RunSummary:
+    """source: what was trained, or the stored policy that was used instead."""
+    if isinstance(source, TrainedStudy):
+        pool = source.context.pool
+        summary, pool_bytes, pool_saved = _training_summary(source, output), pool.nbytes, pool.saved_bytes
+    else:
+        summary, pool_bytes, pool_saved = _stored_policy_summary(source, output), 0, 0
+    if simulation is not None:
+        summary = replace(summary, **simulation_numbers(simulation))
+    return replace(
+        summary,
+        is_risk_averse=ready.study.case.is_risk_averse,
+        shared_bytes=ready.shared_bytes + pool_bytes,
+        saved_bytes=ready.saved_bytes + pool_saved,
+        solver=as_dict(_solver_work(source, simulation)),
+    )
+
+
+def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
+    last = trained.history[-1]
+    judged = _verdict(trained)
+    traffic = total_traffic(record.traffic_bytes for record in trained.history)
+    return RunSummary(
+        lower_bound=last.lower_bound,
+        upper_bound=last.upper_bound,
+        upper_bound_half_width=last.half_width,
+        upper_bound_is_exact=last.is_exact,
+        verdict=None if judged is None else judged.words,
+        verdict_kind=None if judged is None else judged.kind,
+        gap=last.gap,
+        bound=trained.bound,
+        iterations=last.iteration,
+        stop_reason=trained.stop.reason,
+        stop_kind=trained.stop.kind,
+        is_interrupted=trained.stop.kind.is_interruption,
+        digest=trained.digest,
+        training_seconds=trained.training_s,
+        output=output,
+        workers=trained.workers,
+        traffic_bytes=traffic,
+        traffic_least_bytes=least_traffic(traffic),
+    )
+
+
+def _stored_policy_summary(policy: Policy, output: str) -> RunSummary:
+    return RunSummary(
+        lower_bound=policy.final_lower_bound,
+        upper_bound=policy.final_upper_bound,
+        upper_bound_half_width=None,
+        gap=None,
+        iterations=policy.iterations,
+        stop_reason="a stored policy was used",
+        stop_kind=None,
+        is_interrupted=False,
+        digest="",
+        training_seconds=0.0,
+        output=output,
+    )
+
+
+def simulation_numbers(simulation: SimulationResult) -> dict[str, Any]:
+    """The fields of the summary that come from a simulation."""
+    return {
+        "simulated_scenarios": len(simulation.scenario_costs),
+        "simulated_mean_cost": simulation.mean_cost,
+        "simulated_std_cost": simulation.std_cost,
+        "simulation_digest": simulation.digest,
+    }
+
+
+def simulation_event(simulation: SimulationResult) -> Event:
+    """The event of the end of a simulation."""
+    return new_event(
+        "simulation_finished",
+        scenarios=len(simulation.scenario_costs),
+        mean_cost=simulation.mean_cost,
+        std_cost=simulation.std_cost,
+        half_width=simulation.half_width,
+        digest=simulation.digest,
+        seconds=simulation.seconds,
+        solver=simulation.solver.as_dict(),
+    )
+
+
+def _solver_work(source: TrainedStudy | Policy, simulation: SimulationResult | None) -> PhaseStatistics:
+    """What all ranks' solvers did in the whole run, by phase."""
+    history = source.history if isinstance(source, TrainedStudy) else ()
+    parts: list[PhaseStatistics] = [record.solver for record in history]
+    if simulation is not None:
+        parts.append({Phase.SIMULATION: simulation.solver})
+    return added(parts)
+
+
+def _verdict(trained: TrainedStudy) -> ConvergenceVerdict | None:
+    found = FoundBound.of(trained.bound, is_enough=trained.stop.kind is StopKind.UPPER_BOUND)
+    history = bound_history(trained.history, is_risk_averse=trained.study.case.is_risk_averse, found=found)
+    return verdict(history, is_interrupted=trained.stop.kind.is_interruption)

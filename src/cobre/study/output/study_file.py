@@ -1,0 +1,66 @@
+"""study.json: what a reader of results needs to know without the case: names, dates, settings, versions."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from cobre.core.arrays import Floats
+from cobre.io.case_folder.case_digests import file_digests
+from cobre.io.input_files.conversion_manifest import read_conversion
+from cobre.io.output.manifest import software_versions
+from cobre.io.storage.atomic import write_file
+from cobre.runs.files import STUDY_FILE
+from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.requests import CaseRequest
+from cobre.study.results.case_facts import plain, stages_and_entities
+
+
+def write_study_file(output: Path, ready: ReadyStudy, request: CaseRequest) -> None:
+    """Write study.json, whole or not at all."""
+    write_file(output / STUDY_FILE, (json.dumps(study_facts(ready, request), indent=1) + "\n").encode())
+
+
+def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
+    """The content of study.json: the case, its settings, digests and versions."""
+    case = ready.study.case
+    source = request.case
+    return {
+        "format_version": 1,
+        "name": case.name,
+        "case": str(source.absolute()) if isinstance(source, Path) else "",
+        "case_files": file_digests(source) if isinstance(source, Path) else {},
+        "config_overrides": plain(dict(request.overrides or {})),
+        "problem": ready.study.digest,
+        **stages_and_entities(case),
+        "line_limits": _line_limits(ready),
+        "config": plain(case.config),
+        "is_risk_averse": case.is_risk_averse,
+        "versions": software_versions() | {"solver": ready.solver.version},
+        "warnings": list(ready.warnings),
+        **_origin(source),
+    }
+
+
+def _origin(source: object) -> dict[str, Any]:
+    """What a case was converted from, where it was."""
+    conversion = read_conversion(source) if isinstance(source, Path) else None
+    return {} if conversion is None else {"conversion": conversion}
+
+
+def _line_limits(ready: ReadyStudy) -> list[dict[str, Any]]:
+    """The most that flows each way in MW, line by line, stage by stage, block by block."""
+    numbers = [lp.plan.data.line for lp in ready.study.problem.stages]
+    return [
+        {
+            "id": line.id,
+            "direct_mw": [_finite(stage.direct_mw[place]) for stage in numbers],
+            "reverse_mw": [_finite(stage.reverse_mw[place]) for stage in numbers],
+        }
+        for place, line in enumerate(ready.study.case.system.lines)
+    ]
+
+
+def _finite(values: Floats) -> list[float | None]:
+    """JSON knows no infinity: what has no limit is null."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]

@@ -1,0 +1,103 @@
+"""What must be the same on all ranks, and in a run that is resumed: the programs and the problem itself."""
+
+import hashlib
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from cobre import __version__
+from cobre.comm import Communicator
+from cobre.errors import CobreError
+from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem_digest import feed
+from cobre.solver.batches import LpSolver
+from cobre.study.preparation.prepare import max_dense_rows
+
+_PROBED_SCENARIOS = 4
+# Of the section `training`: when to stop, whether to train at all, and what the problem's tree says already. Every
+# other field, and so a new one, takes part in the digest.
+_WITHOUT_EFFECT_ON_BITS = {"stopping_rules", "stopping_mode", "enabled", "is_enumerated"}
+# Settings that the format has and nothing here reads, by subsection: their defaults take part, whatever is given.
+_NEVER_READ = {
+    "cut_selection": ("max_added_per_round", "violation_tolerance", "row_activity_tolerance"),
+    "solver": ("retry_time_budget_seconds",),
+}
+_WORDS = {
+    "cobre": "version of cobre",
+    "solver": "LP solver",
+    "numpy": "version of numpy",
+    "case": "content of the case",
+}
+
+
+class WorldMismatchError(CobreError):
+    """Ranks that cannot work together: they run other programs, or another case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Versions, and a digest over everything in the case that decides about bits."""
+
+    cobre: str
+    solver: str
+    numpy: str
+    case: str
+
+    @classmethod
+    def of(cls, study: PreparedStudy, solver: LpSolver) -> "Fingerprint":
+        """The fingerprint of this process: its versions, and the study that it has prepared."""
+        return cls(__version__, solver.version, np.__version__, case_digest(study))
+
+    def differences(self, other: "Fingerprint") -> list[str]:
+        """What differs, in words; this fingerprint's value comes first."""
+        pairs = ((item.name, getattr(self, item.name), getattr(other, item.name)) for item in fields(self))
+        return [f"{_WORDS[name]}: {_short(mine)} here, {_short(its)} there" for name, mine, its in pairs if mine != its]
+
+    def as_dict(self) -> dict[str, str]:
+        """As plain values, for the file of a checkpoint."""
+        return asdict(self)
+
+
+def agree_on(comm: Communicator, own: Fingerprint) -> None:
+    """Raise on every rank unless all ranks have the fingerprint of rank 0."""
+    width = 512
+    encoded = [value.encode()[:width].ljust(width, b"\0") for value in own.as_dict().values()]
+    mine = np.frombuffer(b"".join(encoded), np.uint8)
+    table = np.empty((comm.size, len(encoded), width), np.uint8)
+    comm.allgatherv(mine, table.reshape(-1), [mine.size] * comm.size, label="versions and case")
+    everyone = [Fingerprint(*(part.tobytes().rstrip(b"\0").decode() for part in row)) for row in table]
+    for rank, other in enumerate(everyone):
+        if differences := other.differences(everyone[0]):
+            raise WorldMismatchError(
+                f"rank {rank} cannot work with rank 0 ({'; '.join(differences)}, where `here` is rank {rank}): "
+                "give all ranks the same installation and the same case"
+            )
+
+
+def case_digest(study: PreparedStudy, *, counts_unread: bool = False) -> str:
+    """SHA-256 over the problem and the settings of training; not over when to stop or what to simulate.
+
+    counts_unread: settings that nothing reads take part, as they did in older checkpoints.
+    """
+    digest = hashlib.sha256()
+    problem, config = study.problem, study.case.config.training
+    feed(digest, study.digest)
+    deciding = [item.name for item in fields(config) if item.name not in _WITHOUT_EFFECT_ON_BITS]
+    settings = {name: getattr(config, name) for name in deciding}
+    feed(digest, list(settings.values()) if counts_unread else [_as_read(*item) for item in settings.items()])
+    feed(digest, max_dense_rows())
+    scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))
+    for stage_number in range(problem.num_stages):
+        feed(digest, study.noise.training_sampler.sample(1, scenarios, stage_number))
+    return digest.hexdigest()
+
+
+def _as_read(name: str, section: Any) -> Any:
+    """A part of the section `training`, with defaults in place of what nothing reads."""
+    unread = _NEVER_READ.get(name)
+    return section if unread is None else replace(section, **{key: getattr(type(section)(), key) for key in unread})
+
+
+def _short(value: str) -> str:
+    return value if len(value) < 60 else f"{value[:12]}..."

@@ -1,0 +1,74 @@
+"""From a case to a problem that can be trained or simulated."""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from cobre.core.case import Case
+from cobre.errors import ValidationError
+from cobre.io.findings.grouped_findings import lines_of
+from cobre.io.findings.problems import CaseProblem, Layer
+from cobre.policy.boundary import apply_boundary_policy, load_boundary_policy, with_lags_of_boundary
+from cobre.sddp.lp.failure import EntityNames
+from cobre.sddp.lp.plan import PlanOptions
+from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem import build_problem
+from cobre.sddp.resolved.resolve import resolve
+from cobre.sddp.tree_build import with_tree
+from cobre.solver.batches import LpSolver
+from cobre.solver.simplex import SimplexOptions, SimplexSolver
+from cobre.stochastic.model import build_noise_model
+from cobre.stochastic.notes import NoiseNote
+
+MAX_DENSE_ROWS_VARIABLE = "COBRE_MAX_DENSE_ROWS"
+
+
+def prepare(case: Case) -> PreparedStudy:
+    """Resolve all cascades, draw the opening tree, build the LPs."""
+    policy = load_boundary_policy(case)
+    noise = with_lags_of_boundary(case, build_noise_model(case), policy)
+    modeling = case.config.modeling
+    method = modeling.inflow_non_negativity
+    options = PlanOptions(
+        has_inflow_slack=method in ("penalty", "truncation_with_penalty"),
+        truncates_inflow=method in ("truncation", "truncation_with_penalty"),
+        cost_scale=modeling.cost_scale_factor,
+    )
+    consumption = np.array([station.consumption_mw_per_m3s for station in case.system.pumping_stations])
+    names = EntityNames(tuple(f"{hydro.name} (hydro {hydro.id})" for hydro in case.system.hydros))
+    resolved = resolve(case)
+    built = with_tree(case, build_problem(resolved, noise, options, consumption, names))
+    problem, boundary, notes = apply_boundary_policy(case, resolved, built, policy)
+    return PreparedStudy(case, noise, problem, boundary, (*_grouped(noise.notes), *notes))
+
+
+def max_dense_rows() -> int:
+    """Stages with more rows are solved with a sparse factorisation; an environment variable may say another number."""
+    given = os.environ.get(MAX_DENSE_ROWS_VARIABLE)
+    if given is None:
+        return SimplexOptions().max_dense_rows
+    if not given.isdecimal():
+        raise ValidationError(f"{MAX_DENSE_ROWS_VARIABLE} is {given!r}: expected a whole number of rows, such as 100")
+    return min(int(given), 2**31 - 1)
+
+
+def make_solver(study: PreparedStudy, threads: int) -> LpSolver:
+    """A solver into which all stages of the study are loaded."""
+    config = study.case.config.training.solver
+    defaults = SimplexOptions()
+    tolerances = (config.primal_feasibility_tolerance, config.dual_feasibility_tolerance)
+    options = SimplexOptions(
+        feasibility_tolerance=min((t for t in tolerances if t is not None), default=defaults.feasibility_tolerance),
+        retry_attempts=config.retry_max_attempts,
+        max_dense_rows=max_dense_rows(),
+    )
+    solver = SimplexSolver(threads, options)
+    for number, stage in enumerate(study.problem.stages):
+        solver.load(number, stage.program)
+    return solver
+
+
+def _grouped(notes: Sequence[NoiseNote]) -> list[str]:
+    """Notes that say the same of many plants share a line."""
+    return lines_of(CaseProblem(Layer.MEANING, note.file, note.where, "", note.text, is_warning=True) for note in notes)

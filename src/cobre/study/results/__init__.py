@@ -1,0 +1,1 @@
+"""What training and simulation give back to scripts."""

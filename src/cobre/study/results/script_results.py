@@ -1,0 +1,276 @@
+"""What training and simulation give back to a script."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cobre import notebook
+from cobre.core.confidence import half_width_95
+from cobre.core.verdict import ConvergenceVerdict, FoundBound, verdict
+from cobre.policy.object import Policy
+from cobre.runs.formatting import NOT_A_BOUND
+from cobre.runs.summary import WorkerReport
+from cobre.sddp.events import IterationRecord
+from cobre.sddp.stop import StopKind
+from cobre.solver.statistics import SolveStatistics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEvent:
+    """An iteration, as a `progress_callback` gets it: once per worker, in the order of the iterations.
+
+    lower_bound, upper_bound, half_width: $. gap: relative to the lower bound. cuts: in the pool, all stages.
+    elapsed_s: since training began. busy_s, waiting_s: of this worker in this iteration.
+    """
+
+    worker: int
+    iteration: int
+    lower_bound: float
+    upper_bound: float
+    half_width: float
+    gap: float
+    cuts: int
+    elapsed_s: float
+    busy_s: float
+    waiting_s: float
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What `cobre.train` returns: the policy, the bounds of every iteration, and why training ended. Money is $.
+
+    history: one `IterationRecord` per iteration, those before a resumed checkpoint included.
+    stop_reason: why training ended, in words; stop_kind: for programs.
+    digest: SHA-256 over all bounds and cuts: equal digests are equal results, to the last bit.
+    training_seconds: wall time. warnings: about the case and the run. workers: the ranks that took part.
+    shared_bytes: what ranks of a node hold once; saved_bytes: what that saves.
+    bound: what the stopping rule `upper_bound` found, as in bound.json; None where it did not run.
+
+    >>> result = cobre.train("examples/two_reservoirs", iterations=3)
+    >>> result.iterations, result.lower_bound <= result.upper_bound
+    (3, True)
+    >>> result.to_pandas()[["iteration", "lower_bound", "upper_bound"]].shape
+    (3, 3)
+    """
+
+    policy: Policy
+    history: tuple[IterationRecord, ...]
+    stop_reason: str
+    stop_kind: StopKind
+    digest: str
+    training_seconds: float
+    warnings: tuple[str, ...] = ()
+    workers: tuple[WorkerReport, ...] = ()
+    shared_bytes: int = 0
+    saved_bytes: int = 0
+    is_risk_averse: bool = False
+    bound: Mapping[str, Any] | None = None
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations, those before a resumed checkpoint included."""
+        return len(self.history)
+
+    @property
+    def lower_bound(self) -> float:
+        """Lower bound of the last iteration, $: no policy has a lower expected (or risk-adjusted) cost."""
+        return self.history[-1].lower_bound
+
+    @property
+    def upper_bound(self) -> float:
+        """The mean cost of the last iteration's sampled paths: a statistical estimate, not a proof."""
+        return self.history[-1].upper_bound
+
+    @property
+    def gap(self) -> float:
+        """(upper - lower) / max(1, |lower|) of the last iteration."""
+        return self.history[-1].gap
+
+    @property
+    def verdict(self) -> ConvergenceVerdict | None:
+        """Whether training has converged, as far as the bounds say; None where they say nothing."""
+        from cobre.runs.convergence import bound_history
+
+        found = FoundBound.of(self.bound, is_enough=self.stop_kind is StopKind.UPPER_BOUND)
+        history = bound_history(self.history, is_risk_averse=self.is_risk_averse, found=found)
+        return verdict(history, is_interrupted=self.stop_kind.is_interruption)
+
+    @property
+    def bounds(self) -> "pa.Table":
+        """The bounds as an Arrow table: a row per iteration, the columns of training/convergence.parquet."""
+        from cobre.runs.convergence import convergence_table
+
+        return convergence_table(self.history)
+
+    def water_values(self, state: Sequence[float]) -> "pa.Table":
+        """$ per hm3 of every reservoir at the end of each stage, if the study were in this state then.
+
+        The state has the entries that `policy.state_names` names.
+        """
+        from cobre.policy.water_values import policy_water_values
+
+        return policy_water_values(self.policy, state)
+
+    def plot_bounds(self) -> "Figure":
+        """The bounds by iteration, with the confidence band of the sampled one: a figure of matplotlib."""
+        from cobre.study.results.dataframes import library
+
+        library("matplotlib")
+        from cobre.report.figures import plot_bounds
+
+        notebook.show_figures()
+        return plot_bounds(self)
+
+    def to_arrow(self) -> "pa.Table":
+        """The bounds, one row for each iteration."""
+        return self.bounds
+
+    def to_pandas(self) -> Any:
+        """The bounds as a pandas DataFrame."""
+        from cobre.study.results.dataframes import as_pandas
+
+        return as_pandas(self.bounds)
+
+    def to_polars(self) -> Any:
+        """The bounds as a polars DataFrame."""
+        from cobre.study.results.dataframes import as_polars
+
+        return as_polars(self.bounds)
+
+    def to_xarray(self) -> Any:
+        """The bounds as an xarray Dataset, by iteration."""
+        from cobre.study.results.dataframes import as_xarray
+
+        return as_xarray(self.bounds)
+
+    def _repr_html_(self) -> str:
+        from cobre.report.notebook_html import training_html
+
+        return training_html(self)
+
+    def __repr__(self) -> str:
+        last = self.history[-1]
+        name, kind = "upper bound", "exact" if last.is_exact else "sampled"
+        if self.is_risk_averse and not last.is_exact:
+            name, kind = "mean cost", NOT_A_BOUND
+        return (
+            f"<TrainingResult: {self.iterations} iterations, lower bound {last.lower_bound:,.2f} $, "
+            f"{name} {last.upper_bound:,.2f} ± {last.half_width:,.2f} $ ({kind}), {self.stop_reason}>"
+        )
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """What `cobre.simulate` returns: the cost of each scenario, and rows of all quantities. Money is $.
+
+    tables: Arrow tables by name (costs, hydros, thermals, buses, ...), on rank 0; columns carry their units.
+    scenario_costs: total cost of each scenario. mean_cost, std_cost: over the scenarios.
+    digest: SHA-256 over all rows. seconds: wall time. warnings: about the case and the policy.
+
+    >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
+    >>> result = cobre.simulate("examples/two_reservoirs", policy, scenarios=20)
+    >>> len(result.scenario_costs)
+    20
+    >>> result.to_pandas("hydros")[["scenario_id", "stage_id", "storage_final_hm3"]].columns.size
+    3
+    """
+
+    tables: Mapping[str, "pa.Table"]
+    scenario_costs: tuple[float, ...]
+    mean_cost: float
+    std_cost: float
+    digest: str
+    seconds: float
+    warnings: tuple[str, ...] = field(default=())
+    solver: SolveStatistics = field(default_factory=SolveStatistics)  # work of all ranks' solvers
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)  # dates and names, as study.json has them
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the 95 % confidence interval of `mean_cost`, in $."""
+        return half_width_95(self.std_cost, max(1, len(self.scenario_costs)))
+
+    @property
+    def cost_note(self) -> str | None:
+        """A sentence when penalties and deficit are most of the cost; else None."""
+        from cobre.study.results.cost_note import cost_note
+
+        return cost_note(lambda name, columns: [self.table(name).select(list(columns))])
+
+    def table(self, name: str) -> "pa.Table":
+        """One of the tables, such as hydros, thermals, buses or costs."""
+        if name not in self.tables:
+            raise KeyError(f"there is no table {name!r}; this simulation has {', '.join(self.tables)}")
+        return self.tables[name]
+
+    def water_values(self) -> "pa.Table":
+        """$ per hm3 by stage and reservoir: mean and percentiles over the scenarios."""
+        from cobre.policy.water_values import simulated_water_values
+
+        return simulated_water_values(self.table("hydros"))
+
+    def plot_fan(self, quantity: str = "storage", entity: int | None = None) -> "Figure":
+        """Percentiles over scenarios by stage: a figure of matplotlib.
+
+        quantity: storage, inflow, turbined, spillage, outflow, hydro_generation, thermal_generation,
+        non_controllable_generation, curtailment, deficit, load, line_flow, spot_price, water_value, ... (an unknown one
+        names them all). entity: the id of a plant, bus or line; without it all are added up.
+        """
+        from cobre.study.results.dataframes import library
+
+        library("matplotlib")
+        from cobre.report.figures import plot_fan
+
+        notebook.show_figures()
+        return plot_fan(self, quantity, entity)
+
+    def plot(self, table: str, column: str, entity: int | None = None) -> "Figure":
+        """Percentiles over scenarios, by stage, of any number of any table, such as `plot("hydros", "spillage_m3s")`.
+
+        Energy and cost are added over blocks, other numbers averaged. entity: the id of a plant, bus or line; without
+        it all are added up, where that means something. See `plot_fan` for quantities with names.
+        """
+        from cobre.study.results.dataframes import library
+
+        library("matplotlib", "cobre[plots]")
+        from cobre.report.table_figure import plot_table
+
+        notebook.show_figures()
+        return plot_table(self, table, column, entity)
+
+    def to_arrow(self, name: str = "costs") -> "pa.Table":
+        """One of the tables (`costs`, `hydros`, `thermals`, ...) as an Arrow table; the same as `table`."""
+        return self.table(name)
+
+    def to_pandas(self, name: str = "costs") -> Any:
+        """One of the tables as a pandas DataFrame: `result.to_pandas("hydros")`."""
+        from cobre.study.results.dataframes import as_pandas
+
+        return as_pandas(self.table(name))
+
+    def to_polars(self, name: str = "costs") -> Any:
+        """One of the tables as a polars DataFrame: `result.to_polars("hydros")`."""
+        from cobre.study.results.dataframes import as_polars
+
+        return as_polars(self.table(name))
+
+    def to_xarray(self, name: str = "costs") -> Any:
+        """A table as an xarray Dataset: scenarios, stages, blocks and entities are its dimensions."""
+        from cobre.study.results.dataframes import as_xarray
+
+        return as_xarray(self.table(name))
+
+    def _repr_html_(self) -> str:
+        from cobre.report.notebook_html import simulation_html
+
+        return simulation_html(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<SimulationResult: {len(self.scenario_costs)} scenarios, mean cost {self.mean_cost:,.2f} "
+            f"± {self.half_width:,.2f} $, tables {', '.join(self.tables)}>"
+        )

@@ -1,0 +1,1 @@
+"""What training starts from: checkpoints, stored policies, and whether they fit the problem at hand."""

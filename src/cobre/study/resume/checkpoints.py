@@ -1,0 +1,362 @@
+"""Checkpoints: everything that a training run needs to resume with the same bits, written while it runs."""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.comm import Communicator
+from cobre.core.arrays import Floats
+from cobre.core.config import Config
+from cobre.errors import CobreError
+from cobre.io.storage.array_file import (
+    ArrayFile,
+    ArrayFileError,
+    Arrays,
+    StreamedArray,
+    array_bytes,
+    parse_arrays,
+    write_arrays,
+)
+from cobre.io.storage.atomic import check_writable, sweep
+from cobre.io.storage.confined import remove_file
+from cobre.sddp import phases
+from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.events import IterationRecord, PhaseTimes
+from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.visited import StoredStates, VisitedStates, entry_flags
+from cobre.solver.batches import Bases
+from cobre.solver.statistics import SolveStatistics
+from cobre.study.preparation.fingerprint import Fingerprint
+from cobre.study.requests import TrainingRequest
+from cobre.study.resume.broadcast_files import LargeArrays, share_bytes
+
+SUFFIX = ".ckpt"
+DEFAULT_INTERVAL = 10  # iterations
+DEFAULT_SECONDS = 300.0
+# The last iteration is kept all the same: a run resumes from it.
+NEVER = 10**9
+_NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
+_NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
+_COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts")
+_EXACT = "history_exact"  # by iteration; only where some upper bound is exact
+_STATES, _STATES_KEPT = "visited_states", "visited_entries"  # only where selection or an export reads them
+_COEFFICIENTS = "coefficients"
+LARGE = (_COEFFICIENTS, _STATES)  # read piece by piece
+_UNKNOWN = -1
+_TIMES = ("forward_s", "backward_s", "bound_s", "exchange_s", "solver_s")
+
+
+class CheckpointError(CobreError):
+    """There is nothing to resume from, or it belongs to another run."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPlan:
+    """Where and when. first: the iteration of the first one, by default `every`; keep: how many of the newest
+    stay.
+
+    seconds: another one is due this long after the last; None: only `every` counts.
+    """
+
+    folder: Path
+    every: int = 10
+    first: int | None = None
+    keep: int = 2
+    seconds: float | None = None
+
+    @classmethod
+    def of(cls, request: TrainingRequest, config: Config) -> Self | None:
+        """The plan of a request, else of the case, else every ten iterations; None where no checkpoints are kept."""
+        if request.checkpoints is None:
+            return None
+        every, first = DEFAULT_INTERVAL, None
+        if request.checkpoint_every is not None:
+            every = request.checkpoint_every or NEVER
+        elif (asked := config.policy.checkpointing).enabled is False:
+            every = NEVER
+        elif asked.enabled:
+            every, first = asked.interval_iterations, asked.initial_iteration
+        seconds = None if every == NEVER else request.checkpoint_seconds or DEFAULT_SECONDS
+        return cls(request.checkpoints, every, first, request.keep_checkpoints, seconds)
+
+    def is_due(self, iteration: int, age_s: float = 0.0) -> bool:
+        """Whether one is written after this iteration, when the last was written so long ago."""
+        first = self.first or self.every
+        if self.seconds is not None and age_s >= self.seconds:
+            return True
+        return iteration >= first and (iteration - first) % self.every == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state of a training run after an iteration, as read from its file."""
+
+    path: Path
+    fingerprint: Fingerprint
+    history: tuple[IterationRecord, ...]
+    arrays: dict[str, NDArray[Any]]  # all but the large ones
+    large: LargeArrays
+
+    @property
+    def iteration(self) -> int:
+        """The number of the last iteration that it holds."""
+        return len(self.history)
+
+
+class CheckpointWriter:
+    """Writes on rank 0, in a thread of its own: training waits for the copy of what changes only.
+
+    on_written: called with the iteration, the path and the seconds that training waited. resumed_at: the iteration
+    that the run resumes from. Checkpoints of an earlier run are removed once there is one of this run.
+    """
+
+    def __init__(
+        self,
+        plan: CheckpointPlan,
+        fingerprint: Fingerprint,
+        on_written: Callable[[int, Path, float], None],
+        resumed_at: int = 0,
+    ) -> None:
+        check_writable(plan.folder)
+        sweep(plan.folder)
+        self._own = {path for path in list_checkpoints(plan.folder) if iteration_of(path) <= resumed_at}
+        self._plan = plan
+        self._fingerprint = fingerprint
+        self._on_written = on_written
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="cobre-checkpoint")
+        self._pending: Future[None] | None = None
+        self._last = time.monotonic()
+        self._announced = (0, plan.folder, 0.0)
+
+    def after_iteration(self, context: TrainingContext, history: Sequence[IterationRecord], is_last: bool) -> None:
+        """Write a checkpoint when one is due; always after the last iteration."""
+        if self._pending is not None and self._pending.done():
+            self._wait()
+        if not (is_last or self._plan.is_due(len(history), time.monotonic() - self._last)):
+            return
+        self._last = began = time.monotonic()
+        self._wait()
+        path = self._plan.folder / f"iteration-{len(history):06d}{SUFFIX}"
+        facts = {"fingerprint": self._fingerprint.as_dict(), "iterations": len(history)}
+        self._pending = self._thread.submit(self._write, path, facts, snapshot(context, history))
+        self._announced = (len(history), path, time.monotonic() - began)
+
+    def close(self) -> None:
+        """Wait for the last one; raises what went wrong with it."""
+        try:
+            self._wait()
+        finally:
+            self._thread.shutdown()
+
+    def _wait(self) -> None:
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            pending.result()
+            self._on_written(*self._announced)
+
+    def _write(self, path: Path, facts: dict[str, Any], arrays: Arrays) -> None:
+        write_arrays(path, facts, arrays)
+        self._own.add(path)
+        self._own = set(sorted(self._own, key=iteration_of)[-self._plan.keep :])
+        for old in list_checkpoints(self._plan.folder):
+            if old not in self._own:
+                remove_file(old)
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """The paths of all checkpoints in a folder, the newest first; none where there is no folder."""
+    names = [path for path in folder.glob(f"*{SUFFIX}") if _NAME.fullmatch(path.name)] if folder.is_dir() else []
+    return sorted(names, key=iteration_of, reverse=True)
+
+
+def iteration_of(path: Path) -> int:
+    """The iteration after which a checkpoint was written, by its name."""
+    return int(path.stem.split("-")[1])
+
+
+def newest_checkpoint(folder: Path, on_warning: Callable[[str], None]) -> ArrayFile:
+    """The newest sound checkpoint of a folder, open; a damaged one is passed over with a warning."""
+    reasons = []
+    for path in list_checkpoints(folder):
+        try:
+            file = ArrayFile.open(path)
+        except (OSError, ArrayFileError) as error:
+            reasons.append(str(error))
+            continue
+        for reason in reasons:
+            on_warning(f"{reason}; an older checkpoint is used instead")
+        return file
+    if reasons:
+        raise CheckpointError("no checkpoint can be used: " + "; ".join(reasons))
+    raise CheckpointError(f"there is no checkpoint in {folder}: run without --resume")
+
+
+def read_checkpoint(comm: Communicator, file: ArrayFile | None) -> Checkpoint | None:
+    """The checkpoint that rank 0 has opened, on all ranks; None where it has none.
+
+    Large arrays stay in the file until they are wanted, and then come piece by piece.
+    """
+    content = share_bytes(comm, b"" if file is None else _outline(file), "checkpoint")
+    if not len(content):
+        return None
+    outline, arrays = parse_arrays(Path("checkpoint"), bytes(content))
+    path, shapes = Path(outline["path"]), {name: tuple(shape) for name, shape in outline["large"].items()}
+    large = LargeArrays(comm, file, shapes)
+    try:
+        fingerprint, history = Fingerprint(**outline["facts"]["fingerprint"]), _history(arrays)
+    except (KeyError, TypeError) as error:
+        large.close()
+        raise CheckpointError(f"{path} is no checkpoint of a training run: {error!r}") from error
+    return Checkpoint(path, fingerprint, history, arrays, large)
+
+
+def _outline(file: ArrayFile) -> bytes:
+    """All but the large arrays, of which there are the shapes."""
+    large = {name: file.shape(name) for name in LARGE if name in file.names}
+    arrays = {name: file.array(name) for name in file.names if name not in LARGE}
+    return array_bytes({"path": str(file.path), "facts": file.facts, "large": large}, arrays)
+
+
+def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint, changes: Callable[[], str] = lambda: "") -> None:
+    """Raise CheckpointError unless the checkpoint is of the same problem and programs.
+
+    changes: which files of the case have changed, in words, if known; called only where the case differs.
+    """
+    if differences := fingerprint.differences(checkpoint.fingerprint):
+        if fingerprint.case != checkpoint.fingerprint.case and (words := changes()):
+            differences.append(words)
+        raise CheckpointError(
+            f"{checkpoint.path} belongs to another run ({'; '.join(differences)}): use the case and versions of "
+            "that run, or start a new run with --warm-start and its policy"
+        )
+
+
+def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> dict[str, NDArray[Any] | StreamedArray]:
+    """Copies of what changes from iteration to iteration; what only grows is read when it is written.
+
+    A cut in its slot stays what it is, and so do trial points, so that training need not wait for a copy of them.
+    """
+    pool, count, stages = context.pool, context.pool.count, range(context.pool.num_stages)
+
+    def coefficients() -> Iterator[Floats]:
+        return (block.coefficients for stage in stages for block in pool.blocks(stage, count))
+
+    active = [_UNKNOWN if record.cuts_active is None else record.cuts_active for record in history]
+    arrays: dict[str, NDArray[Any] | StreamedArray] = {
+        "intercepts": np.stack([pool.intercepts(stage) for stage in stages]),
+        _COEFFICIENTS: StreamedArray((len(stages), count, pool.dimension), np.dtype(np.float64), coefficients),
+        "in_play": pool.active.copy(),  # `in_play` and `born` are names of the file format; others could not be resumed
+        "written": pool.written.copy(),
+        "born": pool.created.copy(),
+        "forward_pass": pool.forward_pass.copy(),
+        "history_numbers": np.array([[getattr(record, name) for name in _NUMBERS] for record in history]),
+        "history_counts": np.array([[getattr(record, name) for name in _COUNTS] for record in history], np.int64),
+        "history_active": np.array(active, np.int64),
+        "history_times": np.array([[getattr(record.times, name) for name in _TIMES] for record in history]),
+    }
+    if any(record.is_exact for record in history):
+        arrays[_EXACT] = np.array([record.is_exact for record in history], np.uint8)
+    if all(record.solver for record in history):
+        arrays["history_solver"] = np.array([phases.to_numbers(record.solver) for record in history])
+    for stage, bases in enumerate(context.bases):
+        arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"] = bases.status.copy(), bases.cuts.copy()
+    if len(context.visited):
+        arrays[_STATES_KEPT] = entry_flags(context.visited, pool.dimension)
+        arrays[_STATES] = _visited(context.visited)
+    return arrays
+
+
+def _visited(visited: VisitedStates) -> StreamedArray:
+    """The visited states, place after place."""
+    parts = [view for boundary in range(visited.boundaries) for view in visited.views(boundary)]
+    return StreamedArray((sum(part.size for part in parts),), np.dtype(np.float64), lambda: iter(parts))
+
+
+def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
+    """Restore cuts, bases and visited states from a checkpoint, and close its file; the pool must be empty."""
+    with closing(checkpoint.large):
+        _restore(context, checkpoint)
+
+
+def _restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
+    arrays, pool = checkpoint.arrays, context.pool
+    count = len(arrays["born"])
+    restore_cuts(pool, checkpoint, count)
+    pool.active[:, :count], pool.written[:, :count] = arrays["in_play"], arrays["written"]
+    pool.created[:count], pool.forward_pass[:count] = arrays["born"], arrays["forward_pass"]
+    context.bases = [
+        Bases(arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"]) for stage in range(len(context.bases))
+    ]
+    if _STATES in checkpoint.large.shapes:
+        _restore_states(context, checkpoint)
+    context.began -= checkpoint.history[-1].elapsed_s
+
+
+def restore_cuts(pool: CutPool, checkpoint: Checkpoint, count: int) -> None:
+    """Fill an empty pool stage by stage: one stage's coefficients are in memory beside it, on ranks that need them."""
+    large, stages, intercepts = checkpoint.large, range(pool.num_stages), checkpoint.arrays["intercepts"]
+    shape = (pool.num_stages, count, pool.dimension)
+    if large.shapes[_COEFFICIENTS] != shape:
+        raise CheckpointError(f"{checkpoint.path} has cuts of shape {large.shapes[_COEFFICIENTS]}, expected {shape}")
+    used, size = np.zeros((pool.num_stages, pool.dimension)), count * pool.dimension
+    for stage in stages:
+        if (found := large.own(_COEFFICIENTS, stage * size, size)) is not None:
+            used[stage] = found.reshape(count, pool.dimension).any(axis=0)
+    large.tell(used)
+    for stage in stages:
+        pool.ensure_components(stage, used[stage : stage + 1])
+    slots = pool.open_slots(0, count)
+    for stage in stages:
+        found = large.part(_COEFFICIENTS, stage * size, size, for_all=not pool.is_seen_by_all)
+        if found is None:
+            pool.publish(stage, slots)
+        else:
+            pool.write(stage, slots, CutSet(intercepts[stage], found.reshape(count, pool.dimension)))
+
+
+def _restore_states(context: TrainingContext, checkpoint: Checkpoint) -> None:
+    (count,), for_all = checkpoint.large.shapes[_STATES], not context.pool.is_seen_by_all
+
+    def read(start: int, numbers: int) -> Floats | None:
+        return checkpoint.large.part(_STATES, start, numbers, for_all=for_all)
+
+    stored = StoredStates(checkpoint.arrays[_STATES_KEPT], count, read)
+    if context.keeps_states and not stored.kept.all():
+        raise CheckpointError(
+            f"{checkpoint.path} lacks some states that exports.states needs: resume without exports.states"
+        )
+    context.visited.restore(stored, stored.count // context.split.total)
+
+
+def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
+    iterations = len(arrays["history_counts"])
+    active = arrays.get("history_active", np.full(iterations, _UNKNOWN))
+    exact = arrays.get(_EXACT, np.zeros(iterations, np.uint8))
+    parts = (arrays["history_numbers"], arrays["history_counts"], active, exact, arrays["history_times"])
+    rows = zip(*(part.tolist() for part in parts), _solver_history(arrays, iterations), strict=True)
+    return tuple(
+        IterationRecord(
+            **dict(zip(_NUMBERS, numbers, strict=True)),
+            **dict(zip(_COUNTS, counts, strict=True)),
+            times=PhaseTimes(*times),
+            cuts_active=None if cuts_active == _UNKNOWN else cuts_active,
+            solver=solver,
+            is_exact=bool(is_exact),
+        )
+        for numbers, counts, cuts_active, is_exact, times, solver in rows
+    )
+
+
+def _solver_history(arrays: dict[str, NDArray[Any]], iterations: int) -> list[dict[phases.Phase, SolveStatistics]]:
+    """What the solver did; empty in checkpoints of older versions."""
+    if "history_solver" not in arrays:
+        return [{} for _ in range(iterations)]
+    return [phases.from_numbers(row) for row in arrays["history_solver"]]

@@ -1,0 +1,1 @@
+"""A policy in many scenarios, with rows in memory or in files."""

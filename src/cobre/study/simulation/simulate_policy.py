@@ -1,0 +1,211 @@
+"""A policy in many scenarios: simulated, with rows in memory or in files."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cobre.comm import Backend, Communicator, SharedMemoryProvider
+from cobre.core.arrays import Floats, Ints
+from cobre.core.case import System
+from cobre.io.output.growing_tables import UNFINISHED, GrowingTables
+from cobre.io.storage.atomic import as_write_error, on_failure
+from cobre.io.storage.confined import make_folder
+from cobre.policy.object import Policy
+from cobre.policy.store import fill_pool
+from cobre.sddp.boundary import BoundaryCutPool
+from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.simulation.simulate import simulate
+from cobre.sddp.simulation.spool import Sink
+from cobre.sddp.simulation.summary import SimulationOutcome
+from cobre.sddp.simulation.tables import EntityIds
+from cobre.sddp.training.exchange import gather_rows
+from cobre.sddp.work_split import WorkSplit
+from cobre.solver.batches import LpSolver
+from cobre.solver.statistics import SolveStatistics
+from cobre.stochastic.random.seeds import PATH_BASE, uniform_draws
+from cobre.study.results.case_facts import stages_and_entities
+from cobre.study.results.script_results import SimulationResult
+from cobre.study.simulation.sinks import ArrowSink, StreamingSink
+from cobre.study.simulation.stage_facts import TREE_PATHS, fact_tables, tree_paths
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def simulate_policy(
+    comm: Communicator,
+    memory: SharedMemoryProvider,
+    study: PreparedStudy,
+    solver: LpSolver,
+    policy: Policy,
+    num_scenarios: int,
+    warnings: tuple[str, ...],
+    failure_folder: Path | None = None,
+) -> SimulationResult:
+    """Follow a policy; ranks other than 0 get the costs and no tables."""
+    began = time.monotonic()
+    sink = ArrowSink()
+    outcome = _simulate(comm, memory, study, solver, policy, num_scenarios, sink, failure_folder)
+    tables = sink.tables() | _facts(study, num_scenarios) if comm.rank == 0 else {}
+    facts = stages_and_entities(study.case) if comm.rank == 0 else {}
+    return replace(_result(comm, outcome, tables, sink.digest, began, warnings), facts=facts)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedSimulation:
+    """A simulation that writes its tables to `folder` while it runs.
+
+    identity: what is simulated, as text; segments of another identity are not reused. resume: continue from closed
+    segments.
+    """
+
+    folder: Path
+    identity: str
+    resume: bool
+    failure_folder: Path
+
+    def run(
+        self, comm: Backend, study: PreparedStudy, solver: LpSolver, policy: Policy | CutPool, num_scenarios: int
+    ) -> SimulationResult:
+        """Follow a policy, or the cuts of a pool; rank 0 writes. The result has no tables in memory."""
+        began = time.monotonic()
+        with as_write_error(self.folder), ExitStack() as stack:
+            sink = stack.enter_context(self._sink()) if comm.rank == 0 else None
+            comm.check_failures()
+            done = _shared_costs(comm, np.zeros(0) if sink is None else sink.done)
+            outcome = _simulate(
+                comm,
+                comm,
+                study,
+                solver,
+                policy,
+                num_scenarios,
+                sink or ArrowSink(),
+                self.failure_folder,
+                spool_folder=self.folder / UNFINISHED,
+                done=done,
+            )
+            if sink is not None:
+                sink.publish(outcome.costs, _facts(study, num_scenarios))
+        return _result(comm, outcome, {}, "" if sink is None else sink.digest, began, ())
+
+    @contextmanager
+    def _sink(self) -> Iterator[StreamingSink]:
+        make_folder(self.folder / UNFINISHED)
+        tables = GrowingTables(self.folder, self.identity, resume=self.resume)
+        with on_failure(tables.abandon):
+            yield StreamingSink(tables)
+
+
+def entity_ids(system: System) -> EntityIds:
+    """The ids of each entity class, in canonical order."""
+    return EntityIds(
+        hydros=tuple(hydro.id for hydro in system.hydros),
+        thermals=tuple(thermal.id for thermal in system.thermals),
+        buses=tuple(bus.id for bus in system.buses),
+        lines=tuple(line.id for line in system.lines),
+        non_controllables=tuple(source.id for source in system.non_controllable_sources),
+        contracts=tuple(contract.id for contract in system.energy_contracts),
+        pumping_stations=tuple(station.id for station in system.pumping_stations),
+    )
+
+
+def _simulate(
+    comm: Communicator,
+    memory: SharedMemoryProvider,
+    study: PreparedStudy,
+    solver: LpSolver,
+    policy: Policy | CutPool,
+    num_scenarios: int,
+    sink: Sink,
+    failure_folder: Path | None,
+    *,
+    spool_folder: Path | None = None,
+    done: Floats | None = None,
+) -> SimulationOutcome:
+    pool = policy if isinstance(policy, CutPool) else _pool_of(memory, policy, study)
+    paths, num_scenarios = tree_scenarios(study, num_scenarios)
+    outcome = simulate(
+        comm,
+        study.problem,
+        solver,
+        pool,
+        study.noise.simulation_sampler,
+        num_scenarios,
+        sink,
+        entity_ids(study.case.system),
+        memory=memory,
+        failure_folder=failure_folder,
+        spool_folder=spool_folder,
+        done=done,
+        paths=paths,
+    )
+    if pool is not policy:
+        pool.close()
+    return outcome
+
+
+def _facts(study: PreparedStudy, num_scenarios: int) -> "dict[str, pa.Table]":
+    """What the tables of a run are completed with."""
+    found = fact_tables(study)
+    if study.problem.tree is None:
+        return found
+    return found | {TREE_PATHS: tree_paths(study, tree_scenarios(study, num_scenarios)[0])}
+
+
+def tree_scenarios(study: PreparedStudy, num_scenarios: int) -> tuple[Ints | None, int]:
+    """Over a tree: the path of each scenario, drawn, or None where every path is a scenario; and how many there are."""
+    tree = study.problem.tree
+    if tree is None:
+        return None, num_scenarios
+    if study.case.config.simulation.is_enumerated:
+        return None, len(tree.leaves)
+    shares = np.add.accumulate(tree.path_probabilities())
+    drawn = uniform_draws(PATH_BASE, study.case.config.training.tree_seed, num_scenarios)
+    return np.minimum(np.searchsorted(shares, drawn, side="right"), len(shares) - 1).astype(np.int32), num_scenarios
+
+
+def _pool_of(memory: SharedMemoryProvider, policy: Policy, study: PreparedStudy) -> CutPool:
+    pool = BoundaryCutPool(memory, study.problem, study.boundary)
+    fill_pool(pool, policy, study)
+    return pool
+
+
+def _result(
+    comm: Communicator,
+    outcome: SimulationOutcome,
+    tables: "Mapping[str, pa.Table]",
+    digest: str,
+    began: float,
+    warnings: tuple[str, ...],
+) -> SimulationResult:
+    return SimulationResult(
+        tables=tables,
+        scenario_costs=tuple(outcome.costs.tolist()),
+        mean_cost=outcome.mean,
+        std_cost=outcome.std,
+        digest=digest,
+        seconds=time.monotonic() - began,
+        warnings=warnings,
+        solver=_of_all_ranks(comm, outcome.solver),
+    )
+
+
+def _of_all_ranks(comm: Communicator, own: SolveStatistics) -> SolveStatistics:
+    table = gather_rows(comm, WorkSplit(comm.size, comm.size), np.array([own.numbers]), "solves of the simulation")
+    return sum((SolveStatistics.from_numbers(row) for row in table.tolist()), SolveStatistics())
+
+
+def _shared_costs(comm: Communicator, costs: Floats) -> Floats:
+    """Send rank 0's costs to all ranks."""
+    count = np.array([len(costs)], np.int64)
+    comm.broadcast(count, 0, label="scenarios that are done")
+    shared = costs.copy() if comm.rank == 0 else np.empty(int(count[0]))
+    comm.broadcast(shared, 0, label="costs of scenarios that are done")
+    return shared

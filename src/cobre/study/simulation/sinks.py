@@ -1,0 +1,162 @@
+"""Where the rows of a simulation go: into memory, or into files as they come; and one digest over all of them."""
+
+import hashlib
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.arrays import Floats
+from cobre.core.case import ABSENT_ID
+from cobre.io.output.growing_tables import ROWS_PER_GROUP, GrowingTables, Segment
+from cobre.io.storage.arrow_columns import column_of
+from cobre.io.storage.free_memory import give_back_memory
+from cobre.sddp.simulation.spool import ScenarioColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_PER_DIGEST = 4 * ROWS_PER_GROUP  # in memory at once, of one column
+SECONDS_PER_SEGMENT = 120.0  # what a simulation that is killed loses at most, beside the scenarios it was at
+
+
+class RowDigest:
+    """SHA-256 over all rows: chunk by chunk, table by table, column by column."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def feed(self, table: str, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Add all columns of a chunk of rows."""
+        for name, values in columns.items():
+            self.feed_column(table, name, values)
+
+    def feed_column(self, table: str, name: str, values: NDArray[Any]) -> None:
+        """Add one column of a chunk of rows."""
+        self.feed_pieces(table, name, (values,))
+
+    def feed_pieces(self, table: str, name: str, pieces: Iterable[NDArray[Any]]) -> None:
+        """Add one column of a chunk of rows, given in pieces, one after the other."""
+        self._digest.update(f"{table}.{name}".encode())
+        for values in pieces:
+            self._digest.update(np.ascontiguousarray(values).data)
+
+    def hexdigest(self) -> str:
+        """The digest of everything added so far, in hexadecimal."""
+        return self._digest.hexdigest()
+
+
+class ArrowSink:
+    """Keeps all rows in memory, for a script."""
+
+    def __init__(self) -> None:
+        self._batches: dict[str, list[pa.Table]] = {}
+        self._digest = RowDigest()
+
+    def write(self, table: str, columns: ScenarioColumns) -> None:
+        """Keep rows of a table, and add them to the digest."""
+        self._digest.feed(table, columns)
+        self._batches.setdefault(table, []).append(_arrow_table(columns))
+
+    def scenarios_done(self, costs: Floats) -> None:
+        """Does nothing: rows in memory are lost only with the process."""
+
+    @property
+    def digest(self) -> str:
+        """The digest of all rows."""
+        return self._digest.hexdigest()
+
+    def tables(self) -> dict[str, "pa.Table"]:
+        """All rows as Arrow tables, by name."""
+        import pyarrow as pa
+
+        return {name: pa.concat_tables(parts).combine_chunks() for name, parts in sorted(self._batches.items())}
+
+
+class StreamingSink:
+    """Writes rows to files as they come. What segments hold need not be simulated again."""
+
+    def __init__(self, tables: GrowingTables, seconds_per_segment: float = SECONDS_PER_SEGMENT) -> None:
+        self._tables = tables
+        self._digest = RowDigest()
+        self._seconds = seconds_per_segment
+        self._closed_at = time.monotonic()
+        self._rows: dict[str, int] = {}  # by table, in the order of the digest: rows of one scenario
+        self._chunk = 0
+        self._is_open = False
+        self.done = self._restored()  # costs of the scenarios in closed segments
+
+    @property
+    def digest(self) -> str:
+        """The digest of all rows, of this run and of those that it resumes."""
+        return self._digest.hexdigest()
+
+    def write(self, table: str, columns: ScenarioColumns) -> None:
+        """Write rows of a table to its file, and add them to the digest."""
+        for name in columns:
+            self._digest.feed_pieces(table, name, (piece[name] for piece in columns.pieces(ROWS_PER_DIGEST)))
+        self._rows.setdefault(table, columns.rows_per_scenario)
+        self._chunk = max(self._chunk, len(columns.scenarios))
+        self._is_open = True
+        for piece in columns.pieces(ROWS_PER_GROUP):
+            self._tables.append(table, _arrow_table(piece))
+
+    def scenarios_done(self, costs: Floats) -> None:
+        """Close a segment when the last one is old enough, or when it takes too much memory to remember."""
+        if time.monotonic() - self._closed_at >= self._seconds or self._tables.is_heavy:
+            self.close(costs)
+        give_back_memory()
+
+    def close(self, costs: Floats) -> None:
+        """Everything that came so far is in closed segments. costs: of all scenarios that came."""
+        if self._is_open:
+            self._tables.close_segment({"costs": costs.tolist(), "chunk": self._chunk, "rows": self._rows})
+            self._closed_at = time.monotonic()
+            self._is_open = False
+
+    def publish(self, costs: Floats, others: "Mapping[str, pa.Table]") -> None:
+        """Whole results, with other tables beside those that were simulated."""
+        self.close(costs)
+        self._tables.publish(others, {"digest": self.digest})
+
+    def _restored(self) -> Floats:
+        """Read closed segments again for the digest."""
+        first = 0
+        for segment in self._tables.segments:
+            record = segment.record
+            self._rows, self._chunk = dict(record["rows"]), int(record["chunk"])
+            last = len(record["costs"])
+            self._feed_again(segment, last - first)
+            first = last
+        return np.array(self._tables.segments[-1].record["costs"] if self._tables.segments else [], np.float64)
+
+    def _feed_again(self, segment: Segment, scenarios: int) -> None:
+        files = {name: segment.columns(name) for name in self._rows}
+        for start in range(0, scenarios, self._chunk):
+            stop = min(start + self._chunk, scenarios)
+            for table, rows in self._rows.items():
+                for name in files[table].names:
+                    column = files[table].read(name, start * rows, stop * rows)
+                    self._digest.feed_column(table, name, _plain(column))
+
+
+def _arrow_table(columns: Mapping[str, NDArray[Any]]) -> "pa.Table":
+    import pyarrow as pa
+
+    return pa.table({name: _arrow(name, values) for name, values in columns.items()})
+
+
+def _arrow(name: str, values: NDArray[Any]) -> "pa.Array":
+    import pyarrow as pa
+
+    if name == "block_id":
+        return column_of(values, pa.int32(), values == ABSENT_ID)
+    return column_of(values)
+
+
+def _plain(column: "pa.ChunkedArray") -> NDArray[Any]:
+    """A column as it was before `_arrow`."""
+    filled = column.fill_null(ABSENT_ID) if column.null_count else column
+    return np.concatenate([np.asarray(chunk) for chunk in filled.chunks]) if filled.num_chunks else np.zeros(0)

@@ -1,0 +1,1 @@
+"""A training run from beginning to end: its context, interruptions, callbacks and digest."""

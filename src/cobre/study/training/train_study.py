@@ -1,0 +1,181 @@
+"""A training run from beginning to end, on whatever communicator it is given."""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cobre.comm import Backend, Communicator
+from cobre.core.case import Case
+from cobre.io.storage.atomic import finally_do
+from cobre.policy.object import Policy
+from cobre.policy.store import fill_pool
+from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events
+from cobre.runs.summary import WorkerReport
+from cobre.sddp.events import IterationRecord
+from cobre.sddp.plugins.cut_selection import cut_selection
+from cobre.sddp.plugins.stopping import stopping_rules
+from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.stop import Stop
+from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.hooks import Interruption, TrainingHooks, no_checkpoint
+from cobre.sddp.training.loop import TrainingOutcome, train
+from cobre.solver.batches import LpSolver
+from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.requests import DEFAULT_TRAINING, TrainingRequest
+from cobre.study.resume.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, restore
+from cobre.study.resume.starting_point import starting_point
+from cobre.study.training.digest import training_digest
+from cobre.study.training.iteration_callback import ReplyPipe
+from cobre.study.training.stop_request import StopRequest
+from cobre.study.training.training_context import training_context
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedStudy:
+    """A trained policy in the pool of its training context, with the history of the run."""
+
+    study: PreparedStudy
+    solver: LpSolver
+    context: TrainingContext
+    history: tuple[IterationRecord, ...]
+    stop: Stop
+    digest: str
+    training_s: float
+    workers: tuple[WorkerReport, ...] = field(default=())
+
+    @property
+    def bound(self) -> dict[str, Any] | None:
+        """What a stopping rule found for the policy after the last iteration; None where none asked."""
+        return None if (found := self.context.upper_bound) is None else found.as_dict()
+
+
+def train_study(
+    comm: Backend,
+    ready: ReadyStudy,
+    request: TrainingRequest = DEFAULT_TRAINING,
+    emit: EventListener = no_events,
+    stop: StopRequest | None = None,
+    before: Callable[[], None] = lambda: None,
+) -> TrainedStudy:
+    """Train on all ranks until a stopping rule of the case, a signal, the time limit or `stop` ends it.
+
+    before: called when nothing can refuse the run any more.
+    """
+    stop = stop or StopRequest(request.time_limit_s)
+    start = starting_point(comm, ready, request, emit)
+    before()
+    comm.check_failures()
+    emit(_phase_event(ready.study.case))
+    with stop, ReplyPipe(request.reply_pipe if comm.rank == 0 else None) as replies:
+        began = time.monotonic()
+        paths = 1 if ready.study.problem.tree else ready.study.case.config.training.forward_passes
+        context = training_context(comm, ready.study, ready.solver, paths, request.failure_folder)
+        history = _restore(context, ready.study, start)
+        writer = _writer(comm, ready, request, emit, len(history))
+        with finally_do(writer.close if writer else _nothing), finally_do(context.team.close):
+            keep = writer.after_iteration if writer else no_checkpoint
+            hooks = TrainingHooks(_on_iteration(emit, replies, stop), keep, stop.interruption)
+            outcome = _train(context, ready.study, hooks, history)
+        return _trained(ready, context, outcome, len(history), time.monotonic() - began)
+
+
+def _phase_event(case: Case) -> Event:
+    config = case.config.training
+    return new_event(
+        "phase",
+        name="training",
+        iteration_limit=config.iteration_limit,
+        is_exact=config.is_enumerated,
+        is_risk_averse=case.is_risk_averse,
+    )
+
+
+def _on_iteration(emit: EventListener, replies: ReplyPipe, stop: StopRequest) -> Callable[[IterationRecord], None]:
+    def on_iteration(record: IterationRecord) -> None:
+        emit(iteration_event(record))
+        if replies.wants_stop(stop.is_wanted):
+            stop.ask(Interruption.REQUESTED)
+
+    return on_iteration
+
+
+def _train(
+    context: TrainingContext, study: PreparedStudy, hooks: TrainingHooks, history: tuple[IterationRecord, ...]
+) -> TrainingOutcome:
+    config = study.case.config.training
+    spent_s = history[-1].elapsed_s if history else 0.0
+    return train(context, stopping_rules(config, spent_s), cut_selection(config.cut_selection), hooks, history)
+
+
+def _trained(
+    ready: ReadyStudy, context: TrainingContext, outcome: TrainingOutcome, resumed_at: int, wall_s: float
+) -> TrainedStudy:
+    return TrainedStudy(
+        study=ready.study,
+        solver=ready.solver,
+        context=context,
+        history=outcome.history,
+        stop=outcome.stop,
+        digest=training_digest(outcome.history, context.pool),
+        training_s=outcome.history[-1].elapsed_s,
+        workers=gather_reports(context.comm, outcome.history[resumed_at:], wall_s),
+    )
+
+
+def _nothing() -> None:
+    """Stands for closing the writer of checkpoints where there is none."""
+
+
+def _restore(
+    context: TrainingContext, study: PreparedStudy, start: Checkpoint | Policy | None
+) -> tuple[IterationRecord, ...]:
+    """Put the cuts of the start into the pool; the iterations that were done before."""
+    if isinstance(start, Checkpoint):
+        restore(context, start)
+        return start.history
+    if start is not None:
+        fill_pool(context.pool, start, study)
+    return ()
+
+
+def _writer(
+    comm: Communicator, ready: ReadyStudy, request: TrainingRequest, emit: EventListener, resumed_at: int
+) -> CheckpointWriter | None:
+    plan = CheckpointPlan.of(request, ready.study.case.config)
+    if plan is None or comm.rank != 0:
+        return None
+
+    def on_written(iteration: int, path: Path, seconds: float) -> None:
+        emit(new_event("checkpoint", iteration=iteration, path=str(path), seconds=seconds))
+
+    return CheckpointWriter(plan, ready.fingerprint, on_written, resumed_at)
+
+
+def gather_reports(comm: Communicator, history: Sequence[IterationRecord], wall_s: float) -> tuple[WorkerReport, ...]:
+    """Who took part, and how long each rank waited; the same on all ranks."""
+    width = 256
+    host = np.frombuffer(socket.gethostname().encode()[:width].ljust(width, b"\0"), np.uint8)
+    hosts = np.empty((comm.size, width), np.uint8)
+    comm.allgatherv(host, hosts.reshape(-1), [width] * comm.size, label="hosts of the ranks")
+    own = np.array([os.getpid(), wall_s], np.float64)
+    numbers = np.empty((comm.size, 2))
+    comm.allgatherv(own, numbers.reshape(-1), [2] * comm.size, label="times of the ranks")
+    return tuple(
+        WorkerReport(
+            rank=rank,
+            host=hosts[rank].tobytes().rstrip(b"\0").decode(),
+            pid=int(numbers[rank, 0]),
+            backend=comm.backend,
+            wall_s=float(numbers[rank, 1]),
+            busy_s=sum(record.loads[rank].busy_s for record in history),
+            waiting_s=sum(record.loads[rank].waiting_s for record in history),
+            imbalance_s=sum(record.loads[rank].imbalance_s for record in history),
+        )
+        for rank in range(comm.size)
+    )
