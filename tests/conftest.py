@@ -2,8 +2,10 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # No test depends on how fast the machine is.
@@ -22,3 +24,10 @@ def pytest_configure(config):
     """In a checkout that belongs to somebody else nothing is kept from one run to the next: no warning is an error."""
     if not IS_WRITABLE:
         config.addinivalue_line("filterwarnings", "ignore::pytest.PytestCacheWarning")
+
+
+@pytest.fixture(autouse=True)
+def no_study_outlives_its_test():
+    yield
+    if studies := sys.modules.get("studies"):  # where the test has started any
+        studies.end_started()

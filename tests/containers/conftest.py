@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "deploy"), str(HERE.parent / "integration")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "deploy")]
 
 from compose_project import left_behind  # noqa: E402 - beside this file
 from manifests import TWO_RESERVOIRS  # noqa: E402

@@ -2,4 +2,4 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
+sys.path.insert(0, str(HERE))

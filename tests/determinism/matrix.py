@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from cells import QUICK, WHOLE, CellFailedError
 from studies import QUICK_CASE, SLOW_CASE, digest_of, small_copy

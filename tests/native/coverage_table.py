@@ -22,15 +22,10 @@ from coverage import CoverageData
 from instrumented import BUILD, ROOT, build_folder, compiler, environment
 
 LP_TESTS = (
-    *("unit/solver", "unit/sddp/cuts", "unit/sddp/plugins", "unit/sddp/test_openings.py", "unit/sddp/test_team.py"),
-    *("unit/sddp/test_lp_known_optima.py", "unit/sddp/test_lp_failure.py", "integration/test_calendars.py"),
+    *("unit/solver", "unit/sddp/cuts", "unit/sddp/plugins", "unit/sddp/test_openings.py", "unit/sddp/lp"),
+    *("unit/sddp/training/test_team.py", "integration/oracles/test_calendars.py"),
 )
-COMM_TESTS = (
-    *("unit/comm", "faults", "conformance", "mpi", "integration/test_failure_table.py", "integration/test_trace.py"),
-    *("integration/test_doctor.py", "integration/test_multiprocessing.py", "integration/test_reports.py"),
-    *("integration/test_close_during_call.py", "integration/test_no_room_for_regions.py"),
-)
-COMM_PATTERNS = ("integration/test_launch_*.py", "integration/test_shm_*.py", "integration/test_tcp_*.py")
+COMM_TESTS = ("unit/comm", "faults", "conformance", "mpi", "integration/comm")
 KIT = ("--quick --backend local", "--quick --backend shm --ranks 1,3", "--quick --backend tcp --ranks 1,3")
 KIT += ("--quick --backend shm --ranks 3 --wait condvar", "--backend tcp --ranks 2 --wait star --faults")
 MPI_KIT = "--quick --backend mpi --ranks 1,3"
@@ -77,9 +72,8 @@ def run() -> list[str]:
 
 def tests() -> list[str]:
     """The command of the tests, which run side by side."""
-    found = [str(path) for pattern in COMM_PATTERNS for path in sorted((ROOT / "tests").glob(pattern))]
     named = [f"tests/{name}" for name in LP_TESTS + COMM_TESTS]
-    return ["pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "2", "--dist", "loadfile", *named, *found]
+    return ["pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "2", "--dist", "loadfile", *named]
 
 
 def kit(options: str) -> list[str]:

@@ -1,0 +1,27 @@
+"""Worlds whose ranks run on hosts of their own."""
+
+import pytest
+from network_hosts import Network
+from network_worlds import NetworkWorld
+
+
+def world_on(network):
+    world = NetworkWorld(network)
+    try:
+        yield world
+    finally:
+        world.end()
+
+
+@pytest.fixture
+def world():
+    """A world whose ranks run on hosts of their own."""
+    with Network() as network:
+        yield from world_on(network)
+
+
+@pytest.fixture
+def world_of_v6():
+    """The same, on hosts without an IPv4 address."""
+    with Network(families=(6,)) as network:
+        yield from world_on(network)

@@ -1,0 +1,267 @@
+"""What users see when something fails: one row for each cause, and the tests in which its message is checked.
+
+The rows that have nothing to do with communication (a full disk, an output that cannot be written) are not here.
+`kit NAME` is a plan of the fault table of `cobre.comm.testing`, `case NAME` one of its cases.
+
+cause                        | tested by
+-----------------------------|-------------------------------------------------------------------------------
+a rank raises                | test_a_rank_that_raises, kit raise, kit case, mpi/test_job_end.py
+mpiexec and mpi4py differ    | mpi/test_worlds.py::test_the_launcher_of_another_mpi_is_refused
+a rank is killed             | test_a_rank_that_is_killed, kit kill, mpi/test_job_end.py,
+                             | test_tcp_network.py::test_a_worker_that_dies_on_another_host_is_known_at_once
+a rank is frozen             | test_a_frozen_rank, test_a_long_wait_says_for_whom, kit stop, kit compute_long,
+                             | test_a_wait_of_half_a_minute_says_for_whom
+a link is cut                | test_tcp_network.py::test_a_cut_link, test_tcp_network.py::test_a_black_hole,
+                             | test_tcp_network.py::test_a_host_that_is_unreachable
+a rank never starts          | test_a_rank_that_never_starts, kit never_arrives,
+                             | test_tcp_rendezvous.py::test_missing_ranks_are_named_on_all_ranks
+two claim one rank           | test_tcp_network_start.py::test_two_hosts_that_claim_one_rank, kit duplicate_rank
+two disagree on the size     | test_tcp_network_start.py::test_a_rank_with_another_size, kit wrong_size
+a port is in use             | test_tcp_network_start.py::test_a_port_in_use_by_an_earlier_run,
+                             | test_tcp_rendezvous.py::test_a_port_in_use_is_reported_with_address_and_advice
+a name is not known yet      | test_tcp_network_start.py::test_a_name_that_resolves_late_is_logged_once_and_retried,
+                             | test_tcp_rendezvous.py::test_a_name_that_does_not_resolve_is_logged_once_and_retried
+/dev/shm is too small        | kit shm_no_space_for_region, kit shm_no_space_for_world
+a stale segment              | kit shm_stale_segment, kit shm_invalid_segment, kit shm_live_segment
+a wrong or absent secret     | test_tcp_network_start.py::test_a_wrong_secret_is_reported_on_both_sides_in_time,
+                             | test_tcp_network_start.py::test_other_hosts_are_refused_without_a_secret,
+                             | test_tcp_rendezvous.py::test_a_missing_secret_is_reported
+garbage or an oversize frame | test_tcp_strangers.py::test_idle_connections_and_garbage_do_not_stall_the_rendezvous,
+                             | test_protocol.py::test_a_frame_is_refused_by_its_first_bytes,
+                             | test_handshake.py::test_arbitrary_bytes_never_authenticate_a_worker
+ranks make different calls   | test_ranks_that_make_different_calls, case mismatch/calls
+versions differ              | test_handshake.py::test_versions_are_compared_on_both_sides,
+                             | test_protocol.py::test_another_protocol_version_is_named_first
+the parent dies              | test_launch_stop.py::test_nothing_survives_the_death_of_the_parent
+more ranks than cores        | test_launch_run.py::test_more_ranks_than_cores_work_with_one_warning, kit crowd
+exit without close           | test_exit_without_close, kit exit_without_close,
+                             | mpi/test_job_end.py::test_an_orderly_end_is_no_failure
+"""
+
+import logging
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from processes import finish, start_python
+from tcp_worlds import DEADLINE_S, results, tcp_world
+
+from cobre.comm import BackendError, MismatchedCallError, ShmConfig, create_communicator, launch
+from cobre.comm.backends.tcp import waiting
+from cobre.comm.testing.case import all_cases
+from cobre.comm.testing.faults.table import all_plans
+
+TESTS = Path(__file__).resolve().parents[2]
+WHO = rf"\(host {re.escape(socket.gethostname())}, pid \d+\)"
+both_backends = pytest.mark.parametrize("backend", ["shm", "tcp"])
+
+
+def rows():
+    """The causes of the table above, each with its references."""
+    found = {}
+    for line in __doc__.splitlines():
+        cause, bar, references = line.partition("|")
+        if bar and not cause.startswith(("cause", "---")):
+            key = cause.strip() or list(found)[-1]
+            found.setdefault(key, []).extend(filter(None, map(str.strip, references.split(","))))
+    return found
+
+
+def exists(reference):
+    kind, _, name = reference.partition(" ")
+    if kind == "kit":
+        return f"faults/{name}" in all_plans()
+    if kind == "case":
+        return name in all_cases()
+    file, _, test = reference.partition("::") if ".py" in reference else (Path(__file__).name, "", reference)
+    paths = list(TESTS.rglob(file))
+    return len(paths) == 1 and (not test or f"def {test}(" in paths[0].read_text())
+
+
+def test_the_table_names_tests_that_exist():
+    assert len(rows()) == 19
+    assert not [(cause, name) for cause, names in rows().items() for name in names if not exists(name)]
+
+
+def stopped(function, size, backend, **options):
+    """The text of the error that ends the run."""
+    with pytest.raises(launch.WorkerError) as caught:
+        launch.run(function, size, backend, environment=options, output=lambda *_: None)
+    return str(caught.value)
+
+
+@both_backends
+def test_a_rank_that_raises(backend):
+    def train(comm):
+        comm.barrier(label="stage 86")
+        if comm.rank == 2:
+            raise ArithmeticError("backward pass, iteration 12, stage 87")
+        comm.barrier(label="stage 87")
+
+    text = stopped(train, 4, backend)
+    cause = "ArithmeticError: backward pass, iteration 12, stage 87"
+    assert re.match(rf"Run stopped: rank 2 {WHO} raised {cause}\nTraceback", text)
+    assert 'raise ArithmeticError("backward pass' in text and "last calls: #1 barrier 'stage 86'" in text
+    assert text.endswith("3 other ranks were healthy and have exited.")
+
+
+@both_backends
+def test_a_rank_that_is_killed(backend):
+    def train(comm):
+        comm.barrier()
+        if comm.rank == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        comm.barrier()
+
+    text = stopped(train, 4, backend)
+    end = r"was killed by SIGKILL \(signal 9\): likely out of memory. Try fewer workers."
+    assert re.match(f"Run stopped: rank 3 {WHO} {end}", text)
+
+
+@pytest.mark.parametrize(
+    ("backend", "options", "silence"),
+    [
+        ("shm", {}, "has sent no heartbeat for"),
+        ("tcp", {}, "has sent no heartbeat for"),
+        ("tcp", {"COBRE_TCP_RANKS_PER_HOST": "1"}, "has sent no heartbeat for"),
+    ],
+)
+def test_a_frozen_rank(backend, options, silence):
+    """Who, since when, in which call; and what it did last."""
+
+    def train(comm):
+        comm.barrier(label="forward")
+        if comm.rank == 1:
+            end = time.monotonic() + 2.0  # a rank that computes is heard of
+            while time.monotonic() < end:
+                sum(range(1000))
+            os.kill(os.getpid(), signal.SIGSTOP)
+        comm.barrier(label="backward")
+
+    name = f"COBRE_{backend.upper()}_TIMEOUT_SECS"
+    text = stopped(train, 3, backend, **{name: "2"}, **options)
+    last = r"its last call was #1 barrier 'forward'"
+    found = re.search(rf"barrier call #2 failed: rank 1 {WHO} {silence} (\d+\.\d) s \(stopped.*; {last}", text)
+    assert found and float(found[1]) >= 2.0  # the limit; how much later it is noticed is up to the machine
+    assert "#2 barrier 'backward' under way for" in text
+
+
+def test_a_long_wait_says_for_whom(monkeypatch, caplog):
+    """Long before anything fails: who is missing, in which call, what it did last."""
+    monkeypatch.setattr(waiting, "REPORT_S", 0.5)
+    with tcp_world(2, timeout_s=DEADLINE_S, ranks_per_host=1) as world:
+        comms = results(world.start_all())
+        world.everywhere(comms, lambda comm: comm.barrier(label="forward"))
+        waits = threading.Thread(target=comms[0].barrier, kwargs={"label": "backward"})
+        waits.start()
+        words = rf"rank 0 of 2 \(tcp\) has waited \d+ s in barrier call #2 for rank 1 {WHO[:-2]}"
+        wait_for_log(caplog, rf"{words}, last call #1 barrier 'forward'\)")
+        comms[1].barrier(label="backward")
+        waits.join(DEADLINE_S)
+        assert not waits.is_alive()
+
+
+@pytest.mark.timeout(180)
+def test_a_wait_of_half_a_minute_says_for_whom(tmp_path):
+    """The same on shared memory, after the time that the contract says."""
+
+    def train(comm, shown):
+        class Show(logging.Handler):
+            def emit(self, record):
+                shown.with_suffix(".part").write_text(record.getMessage())
+                shown.with_suffix(".part").rename(shown)
+
+        comm.barrier(label="forward")
+        if comm.rank == 0:
+            logging.getLogger("cobre.comm").addHandler(Show())
+        else:
+            deadline = time.monotonic() + 100
+            while not shown.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+        comm.barrier(label="backward")
+        return os.getpid()
+
+    shown = tmp_path / "shown"
+    pids = launch.run(train, 2, "shm", args=(shown,))
+    wait = r"rank 0 of 2 \(shm\) has waited 3\d s in barrier call #2"
+    last_calls = "last calls here: #1 barrier 'forward'"
+    answers = shown.read_text()
+    last = rf"for rank 1 \(pid {pids[1]}, last call #1 barrier 'forward'\)"
+    assert re.match(f"{wait} {last}; {last_calls}", answers), answers
+
+
+def wait_for_log(caplog, pattern):
+    deadline = time.monotonic() + DEADLINE_S
+    while not any(re.search(pattern, record.getMessage()) for record in list(caplog.records)):
+        assert time.monotonic() < deadline, f"nobody logged '{pattern}', only {caplog.text}"
+        time.sleep(0.01)
+
+
+def test_a_rank_that_never_starts():
+    """On shared memory; for tcp see the table."""
+    name = f"cobre-never-{os.getpid()}"
+    errors = {}
+
+    def join(rank):
+        try:
+            create_communicator(ShmConfig(name, rank, 4, connect_timeout_s=2.0)).close()
+        except BackendError as error:
+            errors[rank] = str(error)
+
+    threads = [threading.Thread(target=join, args=(rank,)) for rank in (0, 1, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(DEADLINE_S)
+    assert set(errors) == {0, 1, 3}
+    for text in errors.values():
+        assert re.search(r"3 of 4 ranks joined .* after [\d.]+ s; missing rank 2", text)
+
+
+@both_backends
+def test_ranks_that_make_different_calls(backend):
+    def train(comm):
+        comm.barrier()
+        try:
+            if comm.rank == 3:
+                comm.barrier()
+            else:
+                comm.allgatherv(np.zeros(104), np.zeros(416), [104] * 4)
+        except MismatchedCallError as error:
+            return str(error), error.ranks
+
+    answers = launch.run(train, 4, backend)
+    words = r"rank 0: allgatherv \(float64, 104 of 416, counts [0-9a-f]+\) vs rank 3: barrier at call #2"
+    assert all(re.search(words, text) and ranks == (0, 3) for text, ranks in answers)
+
+
+EXIT = """
+import threading, time
+from cobre.comm import create_communicator
+
+comm = create_communicator()
+comm.barrier()
+if comm.rank == 0:  # the harder end: with a call under way that nobody will ever answer
+    threading.Thread(target=comm.barrier, daemon=True).start()
+    while comm.state == "open":  # then busy, or broken already if rank 1 was quick
+        time.sleep(0.001)
+print("leaves at", time.monotonic(), flush=True)
+"""
+
+
+@both_backends
+def test_exit_without_close(backend, tmp_path):
+    """A process that ends without closing, in or outside a call, is gone within five seconds."""
+    script = tmp_path / "exits.py"
+    script.write_text(EXIT)
+    code, out, err = finish(start_python("-m", "cobre.comm.launch", "-n", "2", "--backend", backend, script))
+    ended = time.monotonic()
+    left = [float(line.split()[-1]) for line in out.splitlines() if "leaves at" in line]
+    assert len(left) == 2, (code, out, err)
+    assert ended - max(left) < 5.0

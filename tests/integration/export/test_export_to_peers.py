@@ -1,0 +1,200 @@
+"""Exported runs in the hands of those for whom they are made: cobre-python and cobre-bridge, as installed from PyPI."""
+
+import csv
+import json
+import shutil
+import subprocess
+from collections import defaultdict
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from bridges import bridge_environment, repaired_deck, shared_deck
+from cli_runs import ONE_PROCESS, cobre
+from peer import PROGRAM, peer_python
+from studies import QUICK_CASE, SLOW_CASE, small_copy
+from whole_system import write_whole_system
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+LIMIT_S = 900
+FEW = [{"type": "iteration_limit", "limit": 4}]
+SIMULATE = PROGRAM.with_name("peer_policy.py")
+RUN = "import sys, cobre; cobre.run.run(sys.argv[1], output_dir=sys.argv[2])"
+# Counted by them and not by us: null here.
+NOT_COUNTED = ("training/solver", "training/timing", "simulation/solver")
+# How they scale their LPs, how they read constraints of users, and what their cut selection counts: the how-to says so.
+NOT_OURS = {
+    "training/scaling_report.json",
+    "generic_constraints/resolved_echo.parquet",
+    "training/cut_selection/iterations.parquet",
+}
+
+
+@pytest.fixture(scope="module", params=["two_reservoirs", "four_regions", "whole_system"])
+def exported(request, tmp_path_factory):
+    """A case and its run, exported."""
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "whole_system":
+        case = write_whole_system(folder)
+    else:
+        case = small_copy({c.name: c for c in (QUICK_CASE, SLOW_CASE)}[request.param], folder, stopping_rules=FEW)
+    return case, run_and_export(case, folder)
+
+
+def run_and_export(case, folder):
+    done = cobre("run", case, "--output", folder / "run", "--no-report", *ONE_PROCESS, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    done = cobre("export", folder / "run", "--layout", "cobre-python", "--output", folder / "exported", timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    return folder / "exported"
+
+
+def started(*command):
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def test_cobre_python_simulates_our_policy_and_finds_our_costs(exported, tmp_path):
+    case, folder = exported
+    found = json.loads(started(peer_python(), "-I", SIMULATE, case, folder, tmp_path / "theirs").splitlines()[-1])
+    ours = pq.read_table(folder / "simulation" / "scenario_summary.parquet")["discounted_immediate_cost"].to_pylist()
+    assert found["costs"] == pytest.approx(ours, rel=1e-6)
+    assert sum(found["costs"]) == pytest.approx(sum(ours), rel=1e-8)
+    facts = json.loads((folder / "training" / "metadata.json").read_text())
+    assert found["lower_bound"] == facts["bounds"]["final_lower_bound"]
+    assert found["iterations"] == facts["iterations"]["completed"]
+
+
+def test_all_files_and_columns_of_a_run_of_theirs_are_there(exported, tmp_path):
+    case, folder = exported
+    started(peer_python(), "-I", "-c", RUN, case, tmp_path / "theirs")
+    theirs, ours = files_of(tmp_path / "theirs"), files_of(folder)
+    bases = {name for name in theirs if name.startswith("policy/basis/")}
+    assert theirs - ours <= bases | NOT_OURS
+    assert ours <= theirs
+    for name in sorted(theirs & ours):
+        if name.endswith(".parquet"):
+            same_columns(name, pq.read_schema(folder / name), pq.read_schema(tmp_path / "theirs" / name))
+    same_dictionaries(folder / "training" / "dictionaries", tmp_path / "theirs" / "training" / "dictionaries")
+
+
+def files_of(folder):
+    """All of them, of one scenario."""
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    return {name for name in names if "scenario_id=" not in name or "scenario_id=0000" in name}
+
+
+def same_columns(name, ours, theirs):
+    assert [(field.name, field.type) for field in ours] == [(field.name, field.type) for field in theirs], name
+    if not name.startswith(NOT_COUNTED):
+        assert [field.nullable for field in ours] == [field.nullable for field in theirs], name
+
+
+def same_dictionaries(ours, theirs):
+    assert (ours / "entities.csv").read_text() == (theirs / "entities.csv").read_text()
+    assert rows(ours / "bounds.parquet") == rows(theirs / "bounds.parquet")
+    codes = [json.loads((folder / "codes.json").read_text()) for folder in (ours, theirs)]
+    assert [code.pop("generated_at")[:2] for code in codes] == ["20", "20"]
+    assert codes[0] == codes[1]
+    known = [variables(folder / "variables.csv") for folder in (theirs, ours)]
+    known[0] = {key: value for key, value in known[0].items() if key[0] != "cut_selection"}
+    assert known[0] == known[1]
+
+
+def rows(path):
+    return sorted(map(str, pq.read_table(path).to_pylist()))
+
+
+def variables(path):
+    with path.open(newline="") as stream:
+        return {(row["file"], row["column"]): (row["type"], row["nullable"]) for row in csv.DictReader(stream)}
+
+
+@pytest.fixture(scope="module")
+def bridge(tmp_path_factory):
+    return bridge_environment(tmp_path_factory.mktemp("bridge")) / "bin" / "cobre-bridge"
+
+
+def test_the_dashboard_of_our_run(exported, bridge, tmp_path):
+    case, folder = exported
+    shutil.copytree(case, tmp_path / "case")
+    shutil.copytree(folder, tmp_path / "case" / "output")
+    answer = json.loads(started(bridge, "dashboard", tmp_path / "case", "--json"))
+    assert answer["status"] == "ok"
+    page = (tmp_path / "case" / "dashboard.html").read_text()
+    names = [entry["name"] for entry in json.loads((case / "system" / "hydros.json").read_text())["hydros"]]
+    assert all(name in page for name in names)
+
+
+def test_comparison_with_what_newave_published(bridge, tmp_path):
+    """Our own means, in the files of NEWAVE: the comparison finds no difference, so it reads them as they are."""
+    shutil.copytree(shared_deck("pmo_2018_common_12"), tmp_path / "case")
+    repaired_deck(tmp_path / "deck")
+    config = json.loads((tmp_path / "case" / "config.json").read_text())
+    config["training"] |= {"selection": {"method": "sampled", "forward_passes": 1}}
+    config["training"] |= {"stopping_rules": [{"type": "iteration_limit", "limit": 1}]}
+    config["simulation"]["selection"] = {"method": "sampled", "num_scenarios": 2}
+    (tmp_path / "case" / "config.json").write_text(json.dumps(config))
+    run_and_export(tmp_path / "case", tmp_path).rename(tmp_path / "case" / "output")
+    publish(tmp_path / "case", tmp_path / "deck")
+    options = ("--format", "json", "--out-dir", tmp_path / "compared")
+    started(bridge, "compare", "newave", tmp_path / "deck", tmp_path / "case" / "output", *options)
+    found = {entry["variable"]: entry for entry in json.loads((tmp_path / "compared" / "summary.json").read_text())}
+    for name in ("generation_mw", "turbined_m3s", "storage_final_hm3", "spillage_m3s"):
+        assert found[name]["count"] >= 12 * 151
+        assert found[name]["max_abs_diff"] <= 0.01
+
+
+def publish(case, deck):
+    """MEDIAS-USIH.CSV and MEDIAS-USIT.CSV: means over scenarios and blocks, by plant and stage."""
+    documents = {
+        name: json.loads((case / "system" / f"{name}.json").read_text())[name] for name in ("hydros", "thermals")
+    }
+    stages = json.loads((case / "stages.json").read_text())["stages"]
+    hours = {(stage["id"], block["id"]): block["hours"] for stage in stages for block in stage["blocks"]}
+    least = {entry["id"]: entry["reservoir"]["min_storage_hm3"] for entry in documents["hydros"]}
+    hydros = {
+        "GHIDUH": "generation_mw",
+        "QTURUH": "turbined_m3s",
+        "QVERTUH": "spillage_m3s",
+        "VARMUH": "storage_final_hm3",
+    }
+    published(case, deck, "USIH", "CONFHD.DAT", documents["hydros"], "hydros", "hydro_id", hydros, hours, least)
+    published(
+        case,
+        deck,
+        "USIT",
+        "CONFT.DAT",
+        documents["thermals"],
+        "thermals",
+        "thermal_id",
+        {"GTERT": "generation_mw"},
+        hours,
+        {},
+    )
+
+
+def published(case, deck, kind, register, entities, table, key, variables, hours, least):
+    codes = codes_in(deck / register)
+    parts = sorted((case / "output" / "simulation" / table).glob("*/data.parquet"))
+    total, weight = defaultdict(float), defaultdict(float)
+    for row in pa.concat_tables([pq.ParquetFile(part).read() for part in parts]).to_pylist():
+        share = hours[row["stage_id"], row["block_id"]]
+        for variable, column in variables.items():
+            useful = least[row[key]] if variable == "VARMUH" else 0.0  # above the minimum, there
+            total[row[key], variable, row["stage_id"]] += share * (row[column] - useful)
+            weight[row[key], variable, row["stage_id"]] += share
+    stages = sorted({stage for _, _, stage in total})
+    lines = [",".join([f"{kind}_ext", "VAR", *(str(stage + 1) for stage in stages)])]
+    for entity in entities:
+        for variable in variables:
+            means = [total[entity["id"], variable, stage] / weight[entity["id"], variable, stage] for stage in stages]
+            numbers = [f"{mean:14.6f}" for mean in means]
+            lines.append(",".join([f"{codes[entity['name']]:6d}", f"{variable:<8}", *numbers]))
+    (deck / f"MEDIAS-{kind}.CSV").write_text("\n".join(lines) + "\n")
+
+
+def codes_in(register):
+    lines = register.read_bytes().decode("latin-1").splitlines()
+    return {line[6:18].strip(): int(line[:5]) for line in lines if line[:5].strip().isdigit()}

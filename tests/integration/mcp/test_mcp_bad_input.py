@@ -1,0 +1,83 @@
+"""Wrong arguments, half a run, a wrong command line: an answer in words."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("mcp.server")
+
+from assistant import ToolFailedError
+
+pytestmark = pytest.mark.long
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("tool", "arguments", "words"),
+        [
+            ("validate_case", {}, "case"),
+            ("validate_case", {"case": 7}, "valid string"),
+            ("validate_case", {"case": "nothing"}, "does not exist"),
+            ("start_study", {"case": "case", "output": "n", "iterations": 0}, "greater than or equal to 1"),
+            ("start_study", {"case": "case", "output": "n", "workers": 10_000}, "at most"),
+            ("start_study", {"case": "case", "output": "n", "backend": "pigeon"}, "'auto', 'local', 'shm' or 'tcp'"),
+            ("start_study", {"case": "case", "output": "run"}, "resume or overwrite"),
+            ("start_study", {"case": "case", "output": "case"}, "holds the case itself"),
+            ("start_study", {"case": "case", "output": "."}, "holds the case itself"),
+            ("study_status", {"job": "case"}, "not the --output of a run"),
+            ("study_status", {"job": "run", "wait_s": 1e9}, "less than or equal to 60"),
+            ("query_results", {"job": "case"}, "has no complete results"),
+            ("query_results", {"job": "run", "table": "nothing"}, "there is no table"),
+            ("query_results", {"job": "run", "table": "costs", "limit": 10**6}, "less than or equal to 1000"),
+            ("query_results", {"job": "run", "table": "costs", "columns": ["nothing"]}, "no column nothing"),
+            ("compare_runs", {"first": "run", "second": "case"}, "case"),
+            ("fly", {}, "fly"),
+        ],
+    )
+    def test_is_answered_in_words(self, server, run, tool, arguments, words):
+        with pytest.raises(ToolFailedError) as caught:
+            server.call(tool, arguments)
+
+        assert words in str(caught.value)
+        assert "Traceback" not in str(caught.value)
+
+    def test_half_an_output_directory(self, server, run, studies):
+        half = studies / "half-written"
+        shutil.copytree(run, half)
+        (half / "summary.json").write_text('{"digest": ')
+        (half / "events.jsonl").write_text('{"event":"run_started","time":1.0}\n{"event":"iter')
+
+        # A summary is the last file that a run writes: where there is one, even a damaged one, the run has ended.
+        assert server.study_status(job="half-written")["state"] == "finished"
+        with pytest.raises(ToolFailedError, match=r"summary\.json cannot be read"):
+            server.study_result(job="half-written")
+        with pytest.raises(ToolFailedError, match=r"summary\.json"):
+            server.compare_runs(first="run", second="half-written")
+
+
+class TestCommand:
+    def test_needs_folders(self, tmp_path):
+        for arguments in ((), ("--root", str(tmp_path / "nothing"))):
+            done = _command("-m", "cobre.cli", "mcp", *arguments)
+            assert done.returncode == 2
+            assert "--root" in done.stderr
+
+    def test_ends_with_its_input(self, tmp_path):
+        done = _command("-m", "cobre.cli", "mcp", "--root", str(tmp_path))
+
+        assert (done.returncode, done.stdout) == (0, "")
+
+    def test_says_how_to_install_what_is_missing(self, tmp_path):
+        program = "import sys; sys.modules['mcp'] = None; from cobre.cli.main import main; main(prog_name='cobre')"
+        done = _command("-c", program, "mcp", "--root", str(tmp_path))
+
+        assert done.returncode == 9
+        assert "pip install 'cobre[mcp]'" in done.stderr
+
+
+def _command(*arguments):
+    return subprocess.run(
+        [sys.executable, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )

@@ -1,0 +1,156 @@
+"""Cases that can be run and look like a mistake are warned of, with the numbers."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import compute, parquet
+
+import cobre
+
+EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
+CASES = EXAMPLES.parents[1] / "shared" / "cases"
+LOADS, INFLOWS = "scenarios/load_seasonal_stats.parquet", "scenarios/inflow_seasonal_stats.parquet"
+
+
+def scaled(file, column, change):
+    """Spoil a column of a table."""
+
+    def spoil(folder):
+        table = parquet.read_table(folder / file)
+        values = change(table[column])
+        position = table.column_names.index(column)
+        parquet.write_table(table.set_column(position, column, values), folder / file)
+
+    return spoil
+
+
+def times_1000(values):
+    return compute.multiply(values, 1000.0)
+
+
+def edited(file, change):
+    """Spoil a JSON file."""
+
+    def spoil(folder):
+        content = json.loads((folder / file).read_text())
+        change(content)
+        (folder / file).write_text(json.dumps(content))
+
+    return spoil
+
+
+def cheap_deficit(content):
+    content["buses"][0]["deficit_segments"] = [{"depth_mw": None, "cost": 0.004}]
+
+
+def dear_outflow(content):
+    content["hydro"]["outflow_violation_below_cost"] = 1e9
+
+
+def same_name(content):
+    content["thermals"][1]["name"] = content["thermals"][0]["name"].upper()
+
+
+def forced_plant(content):
+    content["thermals"][0]["generation"] = {"min_mw": 5000.0, "max_mw": 6000.0}
+
+
+def idle_plant(content):
+    content["thermals"][2]["generation"] = {"min_mw": 0.0, "max_mw": 0.0}
+
+
+def large_outflow(content):
+    content["hydros"][0]["outflow"]["min_outflow_m3s"] = 50_000.0
+
+
+IMPLAUSIBLE = {
+    "load": (scaled(LOADS, "mean_mw", times_1000), ["the load is 651,000 MW in stage 0", "978 MW", "12 of 12 stages"]),
+    "inflow": (
+        scaled(INFLOWS, "mean_m3s", times_1000),
+        ["the mean inflow over the study is", "times what it can turbine"],
+    ),
+    "outflow": (
+        edited("system/hydros.json", large_outflow),
+        ["hydro 0 (Upper), outflow.min_outflow_m3s: is 50,000 m3/s on average", "the minimum cannot be met"],
+    ),
+    "minimum": (
+        edited("system/thermals.json", forced_plant),
+        ["is 5,000 MW in stage", "the largest minimum is 5,000 MW, of thermal 0 (Combined cycle)"],
+    ),
+    "negative": (
+        scaled(INFLOWS, "mean_m3s", lambda values: pa.array([-500.0] * len(values))),
+        ["hydro 0 (Upper)", "is -503.037 m3/s", "-1,004.27 m3/s including all plants upstream"],
+    ),
+    "deficit": (
+        edited("system/buses.json", cheap_deficit),
+        ["the cheapest deficit costs 0.004 $/MWh", "3 of 3 thermal plants", "thermal 2 (Gas turbine), 240.000 $/MWh"],
+    ),
+    "names": (edited("system/thermals.json", same_name), ["is used by 2 entities: ids 0, 1"]),
+    "idle": (edited("system/thermals.json", idle_plant), ["thermal 2 (Gas turbine): cannot run in any stage"]),
+    "range": (
+        edited("penalties.json", dear_outflow),
+        [
+            "costs in the objective range from",
+            "(turbined_cost of hydro",
+            "(outflow_violation_below_cost of hydro",
+            "50,000,000,000",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IMPLAUSIBLE)
+def test_what_looks_like_a_mistake_is_warned_of(name, tmp_path):
+    spoil, words = IMPLAUSIBLE[name]
+    case = shutil.copytree(EXAMPLES / "two_reservoirs", tmp_path / "case")
+    spoil(case)
+    report = cobre.validate(case)
+    assert report, "a warning keeps nothing from running"
+    assert {problem.layer.value for problem in report.warnings} == {"plausibility"}
+    missing = [word for word in words if word not in str(report)]
+    assert not missing, str(report)
+
+
+@pytest.mark.parametrize("name", ["two_reservoirs", "four_regions"])
+def test_examples_are_plausible(name):
+    assert cobre.validate(EXAMPLES / name).warnings == ()
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the published cases are not beside the repository")
+@pytest.mark.parametrize(
+    "name", ["1dtoy", "4ree", "d02-single-hydro", "d03-two-hydro-cascade", "d06-fpha-variable-head"]
+)
+def test_published_cases_are_plausible(name):
+    assert cobre.validate(CASES / name).warnings == ()
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the published cases are not beside the repository")
+def test_bus_whose_load_exceeds_its_supply():
+    (warning,) = cobre.validate(CASES / "d04-transmission").warnings
+    assert "the load is 40 MW in stage 0, but its plants have only 20 MW and lines bring at most 15 MW" in str(warning)
+
+
+def narrow_lines(content):
+    for line in content["lines"]:
+        if line["target_bus_id"] == 3:
+            line["capacity"] = {"direct_mw": 12.0, "reverse_mw": 8.0}
+
+
+def test_a_bus_behind_narrow_lines(tmp_path):
+    """Two lines lead to the Plains, whose plants alone cannot serve it in three months of the study."""
+    case = shutil.copytree(EXAMPLES / "four_regions", tmp_path / "case")
+    edited("system/lines.json", narrow_lines)(case)
+    (warning,) = cobre.validate(case).warnings
+    for words in ("bus 3 (Plains)", "the load is 931.177 MW in stage 0", "at most 24 MW", "3 of 24 stages"):
+        assert words in str(warning)
+
+
+def test_findings_for_programs_have_them_too(tmp_path):
+    case = shutil.copytree(EXAMPLES / "two_reservoirs", tmp_path / "case")
+    edited("system/thermals.json", same_name)(case)
+    findings = cobre.validate(case).findings()
+    assert findings["valid"]
+    assert [finding["kind"] for finding in findings["warnings"]] == ["plausibility"]
