@@ -1,6 +1,6 @@
 """One conversion: cobre-bridge reads the deck and writes the case.
 
-It writes into a fresh directory, whose content takes its place when all of it is there: cobre-bridge opens files by
+It writes into a fresh directory, whose content is moved into the case when it is complete: cobre-bridge opens files by
 their paths, and the links in a directory that somebody else made would lead it astray.
 """
 
@@ -54,7 +54,7 @@ class DeckRequest:
 
 def convert_deck(bridge: Bridge, request: DeckRequest) -> None:
     """Convert; what cobre-bridge says goes where this process prints. Raises DeckNotConvertedError."""
-    with _place_for(request) as target:
+    with _staging_directory(request) as target:
         done = _run(bridge.command(*request.arguments(target)), captures=False)
         if done.returncode:
             raise DeckNotConvertedError(_refusal(request, "cobre-bridge says why above"))
@@ -62,7 +62,7 @@ def convert_deck(bridge: Bridge, request: DeckRequest) -> None:
 
 def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]:
     """Convert, and give cobre-bridge's own account: `status`, `summary` and `diagnostics`."""
-    with _place_for(request) as target:
+    with _staging_directory(request) as target:
         done = _run(bridge.command(*request.arguments(target, "--json")), captures=True)
         try:
             account = dict(json.loads(done.stdout))
@@ -91,7 +91,7 @@ def _refusal(request: DeckRequest, why: str) -> str:
 
 
 @contextmanager
-def _place_for(request: DeckRequest) -> Iterator[Path]:
+def _staging_directory(request: DeckRequest) -> Iterator[Path]:
     """An empty directory to convert into; what is in it becomes the case when the block ends without an error."""
     case = request.case
     if not case.exists() or (case.is_dir() and not any(case.iterdir())):
@@ -107,7 +107,7 @@ def _place_for(request: DeckRequest) -> Iterator[Path]:
 
 
 def _replace_parts(case: Path, fresh: Path) -> None:
-    """Links in the place of a part are removed, and what they lead to stays."""
+    """Links with the name of a part are removed; what they point to stays."""
     for name in {*CASE_PARTS, *(path.name for path in fresh.iterdir())}:
         remove_tree(case / name)
     for path in sorted(fresh.iterdir()):

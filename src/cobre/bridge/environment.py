@@ -53,14 +53,14 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _MISLEADING}
 
 
-def bridge_at(place: Path) -> Bridge:
+def bridge_at(path: Path) -> Bridge:
     """The one that a user named: the folder of an environment, its interpreter, or its command `cobre-bridge`."""
-    python = _interpreter_of(place)
+    python = _interpreter_of(path)
     facts = _probe(python)
     if facts is None:
-        raise NoBridgeError(f"{place}: no working Python interpreter; give the folder of an environment")
+        raise NoBridgeError(f"{path}: no working Python interpreter; give the folder of an environment")
     if facts[1] is None:
-        raise NoBridgeError(f"{place}: {PACKAGE} is not installed there: {python} -m pip install {PACKAGE}=={VERSION}")
+        raise NoBridgeError(f"{path}: {PACKAGE} is not installed there: {python} -m pip install {PACKAGE}=={VERSION}")
     return Bridge(python, facts[1])
 
 
@@ -79,12 +79,12 @@ def own_folder() -> Path:
     return Path(cache) / "cobre" / f"bridge-{VERSION}"
 
 
-def _interpreter_of(place: Path) -> Path:
-    if place.is_dir():
-        return place.absolute() / "bin" / "python"
-    if place.name == PACKAGE:  # perhaps a link into the environment, as pipx makes them
-        return place.resolve().parent / "python"
-    return place.absolute()
+def _interpreter_of(path: Path) -> Path:
+    if path.is_dir():
+        return path.absolute() / "bin" / "python"
+    if path.name == PACKAGE:  # perhaps a link into the environment, as pipx makes them
+        return path.resolve().parent / "python"
+    return path.absolute()
 
 
 def _probe(python: Path) -> tuple[tuple[int, int], str | None] | None:

@@ -29,12 +29,12 @@ class ComparedRun:
     @classmethod
     def stored(cls, folder: Path) -> "ComparedRun":
         """The run in an output directory. Raises ResultsError where there is no whole simulation."""
-        place = folder / SIMULATION
-        entries = read_manifest(place).get("tables", {})
+        results = folder / SIMULATION
+        entries = read_manifest(results).get("tables", {})
         try:
-            tables = {name: StoredRows(named_inside(place, entry["file"], name)) for name, entry in entries.items()}
+            tables = {name: StoredRows(named_inside(results, entry["file"], name)) for name, entry in entries.items()}
         except (OSError, KeyError, TypeError, AttributeError) as error:
-            raise ResultsError(f"{place} cannot be read: {error}") from error
+            raise ResultsError(f"{results} cannot be read: {error}") from error
         mean = _object(folder / SUMMARY_FILE).get("simulated_mean_cost")
         return cls(str(folder), StudyFacts(_object(folder / STUDY_FILE)), tables, mean)
 
@@ -82,7 +82,7 @@ def in_step(
 
 
 def _object(path: Path) -> Mapping[str, Any]:
-    """A JSON object; empty where the file is missing: ids then take the place of names."""
+    """A JSON object; empty where the file is missing: ids are then shown instead of names."""
     try:
         return read_stored_object(path)
     except FileNotFoundError:

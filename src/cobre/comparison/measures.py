@@ -34,7 +34,7 @@ class EntityMeasure:
         self._entities = entities
         self._is_common = is_common
         self._shape = (len(frame.stages), len(entities))
-        self._places: _Places | None = None
+        self._row_index: _RowIndex | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -46,44 +46,46 @@ class EntityMeasure:
 
     def arrays(self, rows: Columns) -> dict[str, Floats]:
         """By quantity, for one scenario: an array (stages and the horizon) x (entities and the system)."""
-        places = self._placed(rows)
-        return {key: self._with_ends(key, quantity, rows, places) for key, quantity in self._quantities.items()}
+        row_index = self._aligned(rows)
+        return {key: self._with_ends(key, quantity, rows, row_index) for key, quantity in self._quantities.items()}
 
-    def _placed(self, rows: Columns) -> "_Places":
+    def _aligned(self, rows: Columns) -> "_RowIndex":
         """Scenarios have the same rows, as a rule."""
         entity = next(iter(self._quantities.values())).entity
         ids = [rows["stage_id"], rows[entity], rows["block_id"]]
-        if self._places is None or not self._places.are_of(ids):
-            self._places = _Places(ids, self._frame, self._entities)
-        return self._places
+        if self._row_index is None or not self._row_index.are_of(ids):
+            self._row_index = _RowIndex(ids, self._frame, self._entities)
+        return self._row_index
 
-    def _with_ends(self, key: str, quantity: ComparedQuantity, rows: Columns, places: "_Places") -> Floats:
-        values = self._by_stage(quantity, rows[quantity.number], places)
+    def _with_ends(self, key: str, quantity: ComparedQuantity, rows: Columns, row_index: "_RowIndex") -> Floats:
+        values = self._by_stage(quantity, rows[quantity.number], row_index)
         whole = np.full((self._shape[0] + 1, self._shape[1] + 1), np.nan)
         whole[:-1, :-1] = values
         if key not in NOT_OF_THE_SYSTEM:
-            whole[:-1, -1] = self._of_system(quantity, values, rows, places)
+            whole[:-1, -1] = self._of_system(quantity, values, rows, row_index)
         whole[-1] = over_stages(quantity.stages, whole[:-1], self._frame.stage_hours)
         return whole
 
-    def _by_stage(self, quantity: ComparedQuantity, numbers: NDArray[np.float64], places: "_Places") -> Floats:
+    def _by_stage(self, quantity: ComparedQuantity, numbers: NDArray[np.float64], row_index: "_RowIndex") -> Floats:
         found = np.full(self._shape[0] * self._shape[1], np.nan)
         if quantity.blocks == "last":
-            found[places.cells] = numbers[places.rows] * quantity.factor
+            found[row_index.cells] = numbers[row_index.rows] * quantity.factor
         elif quantity.blocks == "hours":
-            hours = places.added(places.hours)
+            hours = row_index.added(row_index.hours)
             with np.errstate(invalid="ignore", divide="ignore"):
-                found = np.where(places.is_there, places.added(numbers[places.rows] * places.hours) / hours, np.nan)
+                found = np.where(
+                    row_index.is_there, row_index.added(numbers[row_index.rows] * row_index.hours) / hours, np.nan
+                )
         else:
-            weights = places.hours * quantity.factor if quantity.is_rate else quantity.factor
-            found = np.where(places.is_there, places.added(numbers[places.rows] * weights), np.nan)
+            weights = row_index.hours * quantity.factor if quantity.is_rate else quantity.factor
+            found = np.where(row_index.is_there, row_index.added(numbers[row_index.rows] * weights), np.nan)
         return found.reshape(self._shape)
 
-    def _of_system(self, quantity: ComparedQuantity, values: Floats, rows: Columns, places: "_Places") -> Floats:
+    def _of_system(self, quantity: ComparedQuantity, values: Floats, rows: Columns, row_index: "_RowIndex") -> Floats:
         if quantity.entities == "sum":
             return np.asarray(np.nansum(values, axis=1))
         if quantity.entities == "load":
-            weights = places.added(rows["load_mwh"][places.rows]).reshape(self._shape)
+            weights = row_index.added(rows["load_mwh"][row_index.rows]).reshape(self._shape)
         else:
             weights = np.broadcast_to(self._is_common.astype(float), self._shape)
         weights = np.where(np.isnan(values), 0.0, weights)
@@ -113,7 +115,7 @@ class CostMeasure:
         return whole
 
 
-class _Places:
+class _RowIndex:
     """Cells of a scenario's rows in the array; rows of stages or entities that are not compared are left out."""
 
     def __init__(self, ids: list[NDArray[np.int32]], frame: Frame, entities: Sequence[int | None]) -> None:
@@ -146,13 +148,13 @@ def over_stages(aggregation: str, values: Floats, hours: Floats) -> Floats:
 
 
 def positions(ids: NDArray[np.int32], wanted: Sequence[int | None]) -> Positions:
-    """The place of each id among those that are wanted; -1 for others."""
-    pairs = sorted((id_, place) for place, id_ in enumerate(wanted) if id_ is not None)
+    """The index of each id among those that are wanted; -1 for others."""
+    pairs = sorted((id_, index) for index, id_ in enumerate(wanted) if id_ is not None)
     if not pairs:
         return np.full(len(ids), -1)
-    known, places = np.array([id_ for id_, _ in pairs]), np.array([place for _, place in pairs])
+    known, indices = np.array([id_ for id_, _ in pairs]), np.array([index for _, index in pairs])
     at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    return np.where(known[at] == ids, places[at], -1)
+    return np.where(known[at] == ids, indices[at], -1)
 
 
 def block_hours_of(run: ComparedRun) -> dict[tuple[int, int], float]:

@@ -162,7 +162,7 @@ def _folded(title: str, head: Sequence[str], lines: Sequence[str]) -> str:
 
 def _table(title: str, head: Sequence[str], lines: Sequence[str]) -> str:
     cells = "".join(
-        f'<th scope="col"{" class=num" if place > 1 else ""}>{escape(text)}</th>' for place, text in enumerate(head)
+        f'<th scope="col"{" class=num" if column > 1 else ""}>{escape(text)}</th>' for column, text in enumerate(head)
     )
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}"><table><thead><tr>{cells}</tr>'

@@ -126,14 +126,14 @@ def aligned(cells: Sequence[Sequence[str]], left: int) -> str:
     """Columns of one width each, the first ones to the left and numbers to the right; a line of one cell is a title."""
     count = max(len(line) for line in cells)
     whole = [line for line in cells if len(line) == count]
-    widths = [max(len(line[place]) for line in whole) for place in range(count)]
+    widths = [max(len(line[column]) for line in whole) for column in range(count)]
 
     def shown(line: Sequence[str]) -> str:
         if len(line) < count:
             return "  ".join(line)
         padded = [
-            text.ljust(width) if place < left else text.rjust(width)
-            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+            text.ljust(width) if column < left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
         return "  ".join(padded).rstrip()
 

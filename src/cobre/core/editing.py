@@ -10,16 +10,16 @@ Record = TypeVar("Record")
 
 
 def changed(record: Record, values: Mapping[str, Any]) -> Record:
-    """A case, or any part of one, with other values at some places; the given one stays as it is.
+    """A case, or any part of one, with other values of some fields; the given one stays as it is.
 
         changed(case, {"config.training.forward_passes": 8, "system.hydros[3].reservoir.max_storage_hm3": 500.0})
 
     Names are those of the fields, joined by dots; `[3]` is the entity with the id 3, not the third one. Raises KeyError
-    where there is no such place.
+    for a path that names no field or entity.
     """
     for path, value in values.items():
         if not isinstance(path, str):
-            raise TypeError(f"give the place as text, such as config.training.forward_passes, not {path!r}")
+            raise TypeError(f"give the path as text, such as config.training.forward_passes, not {path!r}")
         record = _with(record, path.split("."), path, value)
     return record
 
@@ -50,9 +50,9 @@ def _field(record: Any, name: str, path: str) -> Any:
 def _with_entity(entities: Any, id_: int, steps: list[str], path: str, value: Any) -> tuple[Any, ...]:
     if not isinstance(entities, tuple):
         raise KeyError(f"{path}: [{id_}] follows something that is not a list of entities")
-    places = [place for place, entity in enumerate(entities) if getattr(entity, "id", None) == id_]
-    if not places:
+    indices = [index for index, entity in enumerate(entities) if getattr(entity, "id", None) == id_]
+    if not indices:
         known = ", ".join(str(getattr(entity, "id", "?")) for entity in entities) or "none"
         raise KeyError(f"{path}: there is no entity with the id {id_}; there are {known}")
-    [place] = places
-    return (*entities[:place], _with(entities[place], steps, path, value), *entities[place + 1 :])
+    [index] = indices
+    return (*entities[:index], _with(entities[index], steps, path, value), *entities[index + 1 :])

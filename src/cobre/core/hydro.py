@@ -125,7 +125,7 @@ class HydroPenaltyOverrides:
 
 @dataclass(frozen=True, slots=True)
 class Hydro:
-    """A hydro plant with its reservoir, turbines and place in the cascade."""
+    """A hydro plant with its reservoir, turbines and downstream plant."""
 
     id: int
     name: str

@@ -194,7 +194,7 @@ def _contract(contract: declared.EnergyContract) -> EnergyContract:
         price_per_mwh=contract.price_per_mwh,
         min_mw=contract.limits.min_mw,
         max_mw=contract.limits.max_mw,
-        **_placed(contract),
+        **_common_fields(contract),
     )
 
 
@@ -205,7 +205,7 @@ def _station(station: declared.PumpingStation) -> PumpingStation:
         consumption_mw_per_m3s=station.consumption_mw_per_m3s,
         min_flow_m3s=station.flow.min_m3s,
         max_flow_m3s=station.flow.max_m3s,
-        **_placed(station),
+        **_common_fields(station),
     )
 
 
@@ -215,11 +215,11 @@ def _source(source: declared.NonControllableSource, prices: Penalties) -> NonCon
         max_generation_mw=source.max_generation_mw,
         allow_curtailment=source.allow_curtailment,
         curtailment_cost=default if source.curtailment_cost is None else source.curtailment_cost,
-        **_placed(source),
+        **_common_fields(source),
     )
 
 
-def _placed(
+def _common_fields(
     entity: declared.EnergyContract | declared.PumpingStation | declared.NonControllableSource,
 ) -> dict[str, Any]:
     """The fields that contracts, pumping stations and non-controllable sources have in common."""

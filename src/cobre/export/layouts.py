@@ -67,8 +67,8 @@ FORMATS: Mapping[str, ExportFormat] = {
 def default_target(run: Path, layout: str) -> Path:
     """Beside the run: RUN.xlsx, RUN.nc, RUN.duckdb, or the directory RUN-csv."""
     suffix = FORMATS[layout].suffix if layout in FORMATS else ""
-    place = run if run.name not in ("", "..") else run.resolve()  # `.` has no name to stand beside
-    return place.with_name(f"{run.resolve().name}{suffix or f'-{layout}'}")
+    named = run if run.name not in ("", "..") else run.resolve()  # `.` has no name to stand beside
+    return named.with_name(f"{run.resolve().name}{suffix or f'-{layout}'}")
 
 
 def export_run(
@@ -109,5 +109,5 @@ def _write(folder: Path, target: Path, layout: str, case: Path | None, only: Col
             LAYOUTS[layout](source, fresh)
         return
     found, tables = FORMATS[layout], read_tables(folder, only)
-    with new_file(target) if found.suffix else new_directory(target) as place:
-        found.write(tables, place)
+    with new_file(target) if found.suffix else new_directory(target) as fresh:
+        found.write(tables, fresh)

@@ -60,13 +60,13 @@ def _is_empty(values: NDArray[Any]) -> bool:
 
 
 def _write_array(group: Any, rows: RowSource, ids: Sequence[str], tables: RunTables) -> None:
-    places = {name: _known_ids(rows, name) for name in ids}
-    for name, known in places.items():
+    ids_by_dimension = {name: _known_ids(rows, name) for name in ids}
+    for name, known in ids_by_dimension.items():
         group.createDimension(name, len(known))
         group.createVariable(name, "i4", (name,))[:] = known
         _describe(group, name, known, tables)
     numbers = [name for name in rows.schema.names if name not in ids and name != "block_id"]
-    shape = tuple(len(known) for known in places.values())
+    shape = tuple(len(known) for known in ids_by_dimension.values())
     chunks = (1, *shape[1:])
     variables = {
         name: group.createVariable(name, "f8", tuple(ids), fill_value=np.nan, chunksizes=chunks, **_PACKED)
@@ -75,8 +75,8 @@ def _write_array(group: Any, rows: RowSource, ids: Sequence[str], tables: RunTab
     for name, variable in variables.items():
         _set_unit(variable, name)
     for scenario, columns in scenario_rows(rows, [*ids, *numbers]):
-        at = int(np.searchsorted(places[SCENARIO], scenario))
-        cell = tuple(np.searchsorted(places[name], columns[name]) for name in ids[1:])
+        at = int(np.searchsorted(ids_by_dimension[SCENARIO], scenario))
+        cell = tuple(np.searchsorted(ids_by_dimension[name], columns[name]) for name in ids[1:])
         for name in numbers:
             variables[name][at] = _slab(columns, name, cell, shape[1:])
 

@@ -17,8 +17,8 @@ def new_file(target: Path) -> Iterator[Path]:
     with as_write_error(target):
         make_folder(target.parent)
         with scratch_directory(target.parent) as scratch:
-            place = scratch / target.name
-            yield place
-            with place.open("rb+") as stream:
+            staged = scratch / target.name
+            yield staged
+            with staged.open("rb+") as stream:
                 os.fsync(stream.fileno())
-            move_file(place, target)
+            move_file(staged, target)

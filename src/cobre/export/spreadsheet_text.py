@@ -24,8 +24,8 @@ def with_spreadsheet_text(table: "pa.Table") -> "pa.Table":
     """A table whose columns of text are safe to open."""
     import pyarrow as pa
 
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            safe = [None if text is None else spreadsheet_text(text) for text in table.column(place).to_pylist()]
-            table = table.set_column(place, field, pa.array(safe, field.type))
+            safe = [None if text is None else spreadsheet_text(text) for text in table.column(index).to_pylist()]
+            table = table.set_column(index, field, pa.array(safe, field.type))
     return table

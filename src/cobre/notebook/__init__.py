@@ -64,7 +64,7 @@ def show_figures() -> None:
 
 
 class _LiveDisplay:
-    """The view of a run, and the place on the page where it is drawn."""
+    """The view of a run, and the display that shows it."""
 
     def __init__(self, display: Callable[[str], Callable[[str], None]]) -> None:
         from cobre.notebook.progress_html import progress_html

@@ -8,9 +8,9 @@ Cell = tuple[int, int]  # level, row
 
 @dataclass(frozen=True, slots=True)
 class CascadeLayout:
-    """A place for each plant: `levels` columns and `rows` rows, from 0."""
+    """The cell of each plant, in a grid of `levels` columns and `rows` rows, from 0."""
 
-    places: Mapping[int, Cell]
+    cells: Mapping[int, Cell]
     levels: int
     rows: int
 
@@ -24,7 +24,7 @@ def layouts(downstream: Mapping[int, int | None]) -> list[CascadeLayout]:
             upstream.setdefault(below, []).append(plant)
     outlets = [plant for plant, below in downstream.items() if below not in downstream]
     found = [_Cascade(upstream).laid_out(outlet) for outlet in sorted(outlets)]
-    return sorted(found, key=lambda layout: -len(layout.places))
+    return sorted(found, key=lambda layout: -len(layout.cells))
 
 
 def pack_layouts(found: Sequence[CascadeLayout], width: int) -> tuple[list[Cell], int]:
@@ -41,11 +41,11 @@ def pack_layouts(found: Sequence[CascadeLayout], width: int) -> tuple[list[Cell]
 
 
 class _Cascade:
-    """A river system while its plants get their places."""
+    """A river system while its plants are laid out."""
 
     def __init__(self, upstream: Mapping[int, Sequence[int]]) -> None:
         self._upstream = upstream
-        self._places: dict[int, Cell] = {}
+        self._cells: dict[int, Cell] = {}
         self._taken: set[Cell] = set()
         self._lengths: dict[int, int] = {}
 
@@ -59,7 +59,7 @@ class _Cascade:
             stem = self._stem(mouth)
             row = self._free_row(level, len(stem), near)
             for step, plant in enumerate(stem):
-                self._places[plant] = (level - step, row)
+                self._cells[plant] = (level - step, row)
                 self._taken.add((level - step, row))
                 others = [above for above in self._above(plant) if above not in stem]
                 waiting += [(above, level - step - 1, row) for above in sorted(others, key=self._by_length)]
@@ -96,7 +96,7 @@ class _Cascade:
         return near  # not reached: there is always a row beyond all that are taken
 
     def _from_zero(self) -> CascadeLayout:
-        levels, rows = zip(*self._places.values(), strict=True)
+        levels, rows = zip(*self._cells.values(), strict=True)
         left, top = min(levels), min(rows)
-        places = {plant: (level - left, row - top) for plant, (level, row) in self._places.items()}
-        return CascadeLayout(places, max(levels) - left + 1, max(rows) - top + 1)
+        cells = {plant: (level - left, row - top) for plant, (level, row) in self._cells.items()}
+        return CascadeLayout(cells, max(levels) - left + 1, max(rows) - top + 1)

@@ -30,7 +30,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The area between two series, which are named by their places."""
+    """The area between two series, which are given by their indices in `Chart.series`."""
 
     upper: int
     lower: int

@@ -36,7 +36,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
-    """`note` stands below; rows that `marked` names by place are set off.
+    """`note` stands below; rows whose index is in `marked` are highlighted.
 
     kind: of what the first column names (a key of `quantities.KINDS`): the page makes links of these names.
     """
@@ -58,7 +58,7 @@ class DataTable:
     def html(self) -> str:
         """A card with the table in it, which scrolls sideways on a narrow screen."""
         head = "".join(f'<th scope="col"{column.css}>{escape(column.title)}</th>' for column in self.columns)
-        body = "".join(self._row(place, row) for place, row in enumerate(self.rows))
+        body = "".join(self._row(index, row) for index, row in enumerate(self.rows))
         note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
         wide = " wide" if self.is_wide else ""
         kind = f' data-kind="{self.kind}"' if self.kind else ""
@@ -68,9 +68,9 @@ class DataTable:
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</section>"
         )
 
-    def _row(self, place: int, row: Sequence[Cell]) -> str:
+    def _row(self, index: int, row: Sequence[Cell]) -> str:
         cells = "".join(self._cell(column, cell) for column, cell in zip(self.columns, row, strict=True))
-        return f'<tr class="marked">{cells}</tr>' if place in self.marked else f"<tr>{cells}</tr>"
+        return f'<tr class="marked">{cells}</tr>' if index in self.marked else f"<tr>{cells}</tr>"
 
     @staticmethod
     def _cell(column: TableColumn, cell: Cell) -> str:

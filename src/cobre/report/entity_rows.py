@@ -42,14 +42,14 @@ class EntityRows:
     def grids(self, number: str) -> Iterator[Floats]:
         """S x T x E x B, a few scenarios at a time; NaN where an entity or a block is not there."""
         if not self._rows:
-            yield self._placed(self._columns[number], self.shape[0])
+            yield self._gridded(self._columns[number], self.shape[0])
             return
         held: NDArray[Any] | None = None
         for (piece,) in _pieces(self._columns, [number]):
             held = piece if held is None or not len(held) else np.concatenate([held, piece])
             count = len(held) // self._rows
             if count:
-                yield self._placed(held[: count * self._rows], count)
+                yield self._gridded(held[: count * self._rows], count)
             held = held[count * self._rows :]
 
     def grid(self, number: str) -> Floats:
@@ -71,10 +71,10 @@ class EntityRows:
 
     def by_scenario(self, by_row: Floats) -> Floats:
         """S: numbers of rows, added over stages in their order."""
-        by_scenario: Floats = added(self._placed(by_row, self.shape[0])).sum(axis=(1, 2))
+        by_scenario: Floats = added(self._gridded(by_row, self.shape[0])).sum(axis=(1, 2))
         return by_scenario
 
-    def _placed(self, by_row: NDArray[Any], count: int) -> Floats:
+    def _gridded(self, by_row: NDArray[Any], count: int) -> Floats:
         """Rows of `count` scenarios; those that have all cells in order need no moving."""
         shape = (count, *self.shape[1:])
         if self._cell is None:
@@ -134,7 +134,7 @@ def _pieces(columns: Columns, names: Sequence[str]) -> Iterator[list[NDArray[Any
 
 
 def _cells(codes: tuple[NDArray[Any], ...], shape: tuple[int, ...]) -> NDArray[np.intp] | None:
-    """The place of each row in a grid; None when rows are all cells in their order."""
+    """The cell of each row in a flattened grid; None when rows are all cells in their order."""
     count = len(codes[0])
     if not count:
         return np.zeros(0, np.intp)
@@ -157,16 +157,16 @@ def _coded(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
         return tuple(known.tolist()), np.searchsorted(known, ids)
     is_known = np.zeros(highest - lowest + 1, bool)
     is_known[ids - lowest] = True
-    places = np.cumsum(is_known) - 1
-    return tuple((np.flatnonzero(is_known) + lowest).tolist()), places[ids - lowest]
+    codes = np.cumsum(is_known) - 1
+    return tuple((np.flatnonzero(is_known) + lowest).tolist()), codes[ids - lowest]
 
 
 def _coded_in_order(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
     """Stages in the order in which they come: their ids need not grow."""
     known, code = _coded(ids)
     first = np.zeros(len(known), np.intp)
-    first[code[::-1]] = np.arange(len(code))[::-1]  # of equal places, the last assignment stays
+    first[code[::-1]] = np.arange(len(code))[::-1]  # of equal indices, the last assignment stays
     order = np.argsort(first, kind="stable")
     rank = np.empty(len(known), np.intp)
     rank[order] = np.arange(len(known))
-    return tuple(known[place] for place in order), rank[code]
+    return tuple(known[index] for index in order), rank[code]

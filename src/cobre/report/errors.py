@@ -8,7 +8,7 @@ class ReportError(CobreError):
 
 
 class ReportNotWrittenError(ReportError):
-    """There is a report, and no place for it."""
+    """The report was made, but its file could not be written."""
 
 
 # What wrong types and values in files of a run raise. A report is no reason for a run to fail.

@@ -73,12 +73,12 @@ class Explorer:
         return [kind for kind, (_, names) in KINDS.items() if self.simulated.has(names[0])]
 
     def _scenarios(self) -> dict[str, int]:
-        """Places of the scenarios that are shown one by one, by name."""
+        """Indices of the scenarios that are shown one by one, by name."""
         costs = self.simulated.scenario_costs()
         order = np.argsort(costs, kind="stable")
         ids = self.simulated.rows("costs", None).scenarios
-        places = {name: int(order[round(share * (len(order) - 1))]) for name, share in SHOWN_SCENARIOS.items()}
-        named = {f"{name} (scenario {ids[at]})": at for name, at in places.items()}
+        indices = {name: int(order[round(share * (len(order) - 1))]) for name, share in SHOWN_SCENARIOS.items()}
+        named = {f"{name} (scenario {ids[at]})": at for name, at in indices.items()}
         return named | {f"scenario {ids[at]}": at for at in (range(len(ids)) if self.is_full else ())}
 
     def _kind(self, kind: str, chosen: Sequence[int]) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Explorer:
         }
 
     def _facts(self, kind: str, id_: int) -> Iterator[str]:
-        """Facts about an entity in words: its place in the system and its size."""
+        """Facts about an entity in words: its bus, its neighbours and its direction."""
         known = self.study.entity(kind, id_)
         for bus in known.get("bus_ids") or [known.get("bus_id")]:
             if isinstance(bus, int):
@@ -117,10 +117,12 @@ class Explorer:
         quantity = QUANTITIES[name]
         cube, means = self._read(name)
         summary = self.summaries[name] = Summary.of(cube.values)
-        places = np.flatnonzero(summary.happens.any(axis=0)) if quantity.is_violation else np.arange(len(cube.entities))
-        if quantity.is_violation and not len(places):
+        indices = (
+            np.flatnonzero(summary.happens.any(axis=0)) if quantity.is_violation else np.arange(len(cube.entities))
+        )
+        if quantity.is_violation and not len(indices):
             return None
-        values = cube.values if len(places) == len(cube.entities) else cube.values[:, :, places]
+        values = cube.values if len(indices) == len(cube.entities) else cube.values[:, :, indices]
         found = np.concatenate([percentiles(values), values.mean(axis=0)[None], values[list(chosen)]])
         return {
             "key": name,
@@ -128,7 +130,7 @@ class Explorer:
             "unit": quantity.unit,
             "colour": VARIABLES[quantity.colour],
             "is_violation": quantity.is_violation,
-            "entities": None if len(places) == len(cube.entities) else places.tolist(),
+            "entities": None if len(indices) == len(cube.entities) else indices.tolist(),
             "packed": pack(np.moveaxis(found, 2, 0)),  # entity by entity
             **self._blocks(name, means),
             **self._references(name),

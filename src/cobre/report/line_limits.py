@@ -53,8 +53,8 @@ def congestion(study: StudyFacts, rows: EntityRows, hours: Floats) -> Floats | N
     sums = np.zeros((2, *found[0].shape[:2]))
     for grid in rows.grids("net_flow_mw"):
         flow = np.moveaxis(grid, 2, 1)  # S x L x T x B
-        for place, (sign, limit) in enumerate(zip((1.0, -1.0), found, strict=True)):
-            sums[place] += _share_at(sign * flow, limit, weights)
+        for direction, (sign, limit) in enumerate(zip((1.0, -1.0), found, strict=True)):
+            sums[direction] += _share_at(sign * flow, limit, weights)
     return np.moveaxis(sums / len(rows.scenarios), 0, 1)
 
 

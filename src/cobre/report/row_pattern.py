@@ -1,4 +1,4 @@
-"""Rows that repeat, scenario after scenario: their places are those of the first scenario.
+"""Rows that repeat, scenario after scenario: each has the keys of the first scenario's rows.
 
 The keys of a large simulation's table take gigabytes; they are looked at piece by piece, and only one scenario's are
 kept.
@@ -60,10 +60,10 @@ class _Check:
     def holds(self, piece: Keys) -> bool:
         """Whether the next rows go on as the first scenario's."""
         at = self._seen + np.arange(len(piece[0]))
-        turn, place = np.divmod(at, self._rows)
-        self._scenarios += piece[0][place == 0].tolist()
+        turn, row = np.divmod(at, self._rows)
+        self._scenarios += piece[0][row == 0].tolist()
         self._seen += len(at)
-        same_keys = all(bool((key == wanted[place]).all()) for key, wanted in zip(piece[1:], self._keys, strict=True))
+        same_keys = all(bool((key == wanted[row]).all()) for key, wanted in zip(piece[1:], self._keys, strict=True))
         return same_keys and bool((np.array(self._scenarios)[turn] == piece[0]).all())
 
     def pattern(self) -> RowPattern | None:

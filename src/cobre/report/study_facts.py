@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 class StudyFacts:
-    """Everything has an answer when the file is missing: ids take the place of names."""
+    """Every question has an answer without the file, too: ids are then shown instead of names."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.content = content

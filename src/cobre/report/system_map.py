@@ -70,21 +70,21 @@ class _Drawing:
 
     def network(self, buses: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]) -> float:
         """Buses on an ellipse, in their order; the height that they take."""
-        self._colours = {bus["id"]: BUS_COLOURS[place % len(BUS_COLOURS)] for place, bus in enumerate(buses)}
+        self._colours = {bus["id"]: BUS_COLOURS[index % len(BUS_COLOURS)] for index, bus in enumerate(buses)}
         radius = min(420.0, 90.0 + 34.0 * len(buses))
         height = 0.0 if len(buses) < 2 else min(620.0, 130.0 + 26.0 * len(buses))
         middle = (WIDTH / 2, 30.0 + height / 2)
-        places = {
-            bus["id"]: _on_ellipse(middle, radius, height / 2, place / len(buses)) for place, bus in enumerate(buses)
+        positions = {
+            bus["id"]: _on_ellipse(middle, radius, height / 2, index / len(buses)) for index, bus in enumerate(buses)
         }
         for line in lines:
-            self._line(line, places)
+            self._line(line, positions)
         for bus in buses:
-            self._bus(bus, places[bus["id"]])
+            self._bus(bus, positions[bus["id"]])
         return 2 * middle[1] + 10.0
 
-    def _line(self, line: Mapping[str, Any], places: Mapping[int, tuple[float, float]]) -> None:
-        start, end = places.get(line.get("source_bus_id", -1)), places.get(line.get("target_bus_id", -1))
+    def _line(self, line: Mapping[str, Any], positions: Mapping[int, tuple[float, float]]) -> None:
+        start, end = positions.get(line.get("source_bus_id", -1)), positions.get(line.get("target_bus_id", -1))
         if start is None or end is None:
             return
         (x1, y1), (x2, y2) = start, end
@@ -104,8 +104,8 @@ class _Drawing:
             + _text((0.62 * x1 + 0.38 * x2), (0.62 * y1 + 0.38 * y2) + 3, label, MUTED, is_over_lines=True),
         )
 
-    def _bus(self, bus: Mapping[str, Any], place: tuple[float, float]) -> None:
-        x, y = place
+    def _bus(self, bus: Mapping[str, Any], position: tuple[float, float]) -> None:
+        x, y = position
         name = self._study.entity_name("buses", bus["id"])
         width = 7.2 * len(name) + 20
         box = f'x="{x - width / 2:.0f}" y="{y - 12:.0f}" width="{width:.0f}" height="24" rx="6"'
@@ -126,26 +126,26 @@ class _Drawing:
         width = max([MAX_LEVELS, *(layout.levels for layout in found)])
         step = min(STEP, (WIDTH - 2 * MARGIN) / width)
         corners, rows = pack_layouts(found, width)
-        places: dict[int, tuple[float, float]] = {}
+        positions: dict[int, tuple[float, float]] = {}
         parity: dict[int, int] = {}
         for layout, (left, first) in zip(found, corners, strict=True):
-            for plant, (level, row) in layout.places.items():
-                places[plant] = (MARGIN + step * (left + level), top + ROW * (first + row) + ROW / 2)
+            for plant, (level, row) in layout.cells.items():
+                positions[plant] = (MARGIN + step * (left + level), top + ROW * (first + row) + ROW / 2)
                 parity[plant] = level % 2
         by_id = {hydro["id"]: hydro for hydro in hydros}
-        self._parts += [_river(places[plant], places[below]) for plant, below in _pairs(downstream, places)]
+        self._parts += [_river(positions[plant], positions[below]) for plant, below in _pairs(downstream, positions)]
         self._parts += [
-            _river(places[id_], places[other], is_diversion=True)
+            _river(positions[id_], positions[other], is_diversion=True)
             for id_, hydro in by_id.items()
-            if id_ in places and (other := hydro.get("diversion_id")) in places
+            if id_ in positions and (other := hydro.get("diversion_id")) in positions
         ]
-        for plant, place in places.items():
-            self._hydro(by_id[plant], place, parity[plant])
+        for plant, position in positions.items():
+            self._hydro(by_id[plant], position, parity[plant])
         return top + ROW * rows + 12.0
 
-    def _hydro(self, hydro: Mapping[str, Any], place: tuple[float, float], parity: int) -> None:
+    def _hydro(self, hydro: Mapping[str, Any], position: tuple[float, float], parity: int) -> None:
         """A disc for a reservoir, larger for more water; a ring for a plant that stores nothing."""
-        x, y = place
+        x, y = position
         name = self._study.entity_name("hydros", hydro["id"])
         buses = [bus for bus in hydro.get("bus_ids") or () if bus in self._colours]
         colour = variable(self._colours[buses[0]]) if buses else MUTED
@@ -177,10 +177,10 @@ def _on_ellipse(middle: tuple[float, float], across: float, down: float, share: 
 
 
 def _pairs(
-    downstream: Mapping[int, int | None], places: Mapping[int, tuple[float, float]]
+    downstream: Mapping[int, int | None], positions: Mapping[int, tuple[float, float]]
 ) -> Iterator[tuple[int, int]]:
     for plant, below in downstream.items():
-        if below is not None and plant in places and below in places:
+        if below is not None and plant in positions and below in positions:
             yield plant, below
 
 

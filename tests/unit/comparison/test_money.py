@@ -165,8 +165,8 @@ def test_no_more_than_the_row_groups_of_a_scenario_are_read_for_it():
 
     class Counted(RowsInMemory):
         def pieces(self, columns=None):
-            for place, piece in enumerate(super().pieces(columns)):
-                read.append(place)
+            for index, piece in enumerate(super().pieces(columns)):
+                read.append(index)
                 yield piece
 
     scenario = np.repeat(np.arange(100), 2_000).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Another case with other values at some places."""
+"""Another case with other values of some fields."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def test_a_whole_entity(case):
         ("", "not a field name"),
     ],
 )
-def test_places_that_are_not_there(case, path, words):
+def test_paths_that_name_nothing(case, path, words):
     with pytest.raises(KeyError) as caught:
         cobre.changed(case, {path: 1})
     assert words in caught.value.args[0]

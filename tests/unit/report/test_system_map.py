@@ -24,20 +24,20 @@ def forest(size, seed):
 def test_every_plant_has_a_place_of_its_own(seed):
     downstream = forest(151, seed)
     found = layouts(downstream)
-    assert sorted(plant for layout in found for plant in layout.places) == list(range(151))
+    assert sorted(plant for layout in found for plant in layout.cells) == list(range(151))
     for layout in found:
-        assert len(set(layout.places.values())) == len(layout.places)
-        assert all(0 <= level < layout.levels and 0 <= row < layout.rows for level, row in layout.places.values())
-        for plant, (level, _) in layout.places.items():
+        assert len(set(layout.cells.values())) == len(layout.cells)
+        assert all(0 <= level < layout.levels and 0 <= row < layout.rows for level, row in layout.cells.values())
+        for plant, (level, _) in layout.cells.items():
             if downstream[plant] is not None:
-                assert layout.places[downstream[plant]][0] == level + 1, "water goes one step to the right"
+                assert layout.cells[downstream[plant]][0] == level + 1, "water goes one step to the right"
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_names_beside_each_other_do_not_touch(seed):
     """Names are as wide as two steps, above and below in turns: in a row, two of the same side are two steps apart."""
     for layout in layouts(forest(151, seed)):
-        taken = set(layout.places.values())
+        taken = set(layout.cells.values())
         for level, row in taken:
             neighbours = [other for other, other_row in taken if other_row == row and other != level]
             assert all(abs(other - level) >= 1 for other in neighbours)
@@ -49,14 +49,14 @@ def test_river_systems_lie_side_by_side():
     cells = [
         (left + level, top + row)
         for layout, (left, top) in zip(found, corners, strict=True)
-        for level, row in layout.places.values()
+        for level, row in layout.cells.values()
     ]
     assert len(set(cells)) == 60
     assert max(row for _, row in cells) < rows
 
 
 def test_plants_in_a_circle_are_left_out():
-    assert [layout.places for layout in layouts({1: 2, 2: 1, 3: None})] == [{3: (0, 0)}]
+    assert [layout.cells for layout in layouts({1: 2, 2: 1, 3: None})] == [{3: (0, 0)}]
 
 
 def test_a_case_is_drawn():

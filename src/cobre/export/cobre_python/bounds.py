@@ -27,12 +27,12 @@ Bound = tuple[int, int, int | None, int, int | None, int, float]
 def bound_columns(study: PreparedStudy) -> dict[str, Any]:
     """Entity by entity and stage by stage, as they have them."""
     rows = [row for lp in study.problem.stages for row in bound_rows(study.case.system, lp.plan.data)]
-    rows.sort(key=_place)
+    rows.sort(key=_sort_key)
     names = ("entity_type_code", "entity_id", "hydro_id", "stage_id", "block_id", "bound_type_code", "bound_value")
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=False))
 
 
-def _place(row: Bound) -> tuple[int, ...]:
+def _sort_key(row: Bound) -> tuple[int, ...]:
     """What is said of a plant or a stage as a whole comes before its parts."""
     kind, entity, plant, stage, block, code, _ = row
     return kind, -1 if plant is None else plant, entity, stage, code, -1 if block is None else block
@@ -79,10 +79,10 @@ def _bounds(
     limits: Mapping[int, Floats],
     owners: Sequence[int] | None = None,
 ) -> Iterator[Bound]:
-    for place, entity in enumerate(entities):
-        owner = None if owners is None else owners[place]
+    for index, entity in enumerate(entities):
+        owner = None if owners is None else owners[index]
         for code, values in limits.items():
-            for block, limit in _by_block(np.atleast_1d(values[place])):
+            for block, limit in _by_block(np.atleast_1d(values[index])):
                 if np.isfinite(limit):
                     yield ENTITIES[kind], entity.id, owner, data.stage.id, block, code, limit
 

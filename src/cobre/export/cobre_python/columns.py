@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_PLACE = "scenario_id stage_id node_id"
-_BLOCK = f"{_PLACE} block_id?"
+_NODE = "scenario_id stage_id node_id"
+_BLOCK = f"{_NODE} block_id?"
 COLUMNS: dict[str, str] = {
     "costs": f"{_BLOCK} total_cost immediate_cost future_cost discount_factor thermal_cost anticipated_thermal_cost "
     "contract_cost deficit_cost excess_cost storage_violation_cost filling_target_cost hydro_violation_cost "
@@ -35,11 +35,11 @@ COLUMNS: dict[str, str] = {
     "contracts": f"{_BLOCK} contract_id power_mw energy_mwh price_per_mwh total_cost operative_state_code",
     "non_controllables": f"{_BLOCK} non_controllable_id generation_mw generation_mwh available_mw curtailment_mw "
     "curtailment_mwh curtailment_cost operative_state_code",
-    "inflow_lags": f"{_PLACE} hydro_id lag_index inflow_m3s",
-    "in_transit": f"{_PLACE} hydro_id lag in_transit_volume_hm3 delayed_arrival_hm3",
+    "inflow_lags": f"{_NODE} hydro_id lag_index inflow_m3s",
+    "in_transit": f"{_NODE} hydro_id lag in_transit_volume_hm3 delayed_arrival_hm3",
     "transit_seed": "scenario_id hydro_id start_date end_date value_m3s",
     "violations/generic": f"{_BLOCK} constraint_id slack_value slack_cost",
-    "paths": _PLACE,
+    "paths": _NODE,
     "scenario_summary": "scenario_id probability? discounted_immediate_cost",
     "convergence": "iteration lower_bound upper_bound upper_bound_std? upper_bound_kind gap_percent? cuts_added "
     "cuts_removed cuts_active time_forward_ms time_backward_ms time_total_ms forward_passes lp_solves mean_rows_in_lp",

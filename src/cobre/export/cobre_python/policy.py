@@ -50,8 +50,8 @@ def write_policy_files(folder: Path, policy: PolicyData, producer: Producer) -> 
     (folder / "cuts").mkdir(parents=True)
     (folder / "basis").mkdir()
     (folder / "manifest.bin").write_bytes(_manifest(policy, producer))
-    for place in range(len(policy.stages)):
-        (folder / "cuts" / f"{place:03d}.bin").write_bytes(_pool(policy, place, producer.forward_passes))
+    for stage in range(len(policy.stages)):
+        (folder / "cuts" / f"{stage:03d}.bin").write_bytes(_pool(policy, stage, producer.forward_passes))
 
 
 def _manifest(policy: PolicyData, producer: Producer) -> bytes:
@@ -65,7 +65,7 @@ def _manifest(policy: PolicyData, producer: Producer) -> bytes:
         2: writer.text(producer.created_at),
         3: Field("u4", len(ids)),
         4: Field("u4", len(policy.stages)),
-        5: writer.tables([_node(writer, id_, place) for place, id_ in enumerate(ids)]),
+        5: writer.tables([_node(writer, id_, stage) for stage, id_ in enumerate(ids)]),
         6: writer.tables([_edge(writer, source, target) for source, target in pairwise(ids)]),
         7: Field("u4", metadata.iterations),
         8: Field("f8", _number(metadata.facts.get("lower_bound"))),
@@ -101,16 +101,16 @@ def _seasons(writer: FlatWriter, seasons: Seasons | None) -> Field:
     return writer.table({0: Field("u1", found.cycle_code), 1: Field("u4", found.count), 2: listed})
 
 
-def _pool(policy: PolicyData, place: int, forward_passes: int) -> bytes:
+def _pool(policy: PolicyData, stage: int, forward_passes: int) -> bytes:
     metadata = policy.metadata
-    states, order = their_states(metadata, place)
-    cuts = _reordered(policy.stages[place], order)
+    states, order = their_states(metadata, stage)
+    cuts = _reordered(policy.stages[stage], order)
     count, width = cuts.coefficients.shape
     writer = FlatWriter(count * (width * 8 + 100) + 64 * width + 1024)
     listed = _cuts(writer, cuts, metadata.cost_scale, forward_passes)
     entities = writer.tables([_entity(writer, entity) for entity in states])
     fields = {
-        0: Field("u4", place),
+        0: Field("u4", stage),
         1: Field("u4", width),
         2: Field("u4", count),
         3: Field("u4", from_elsewhere(cuts)),
@@ -119,9 +119,9 @@ def _pool(policy: PolicyData, place: int, forward_passes: int) -> bytes:
         6: Field("u4", count),
         7: entities,
         8: Field("f8", metadata.cost_scale),
-        9: Field("i4", metadata.stage_ids[place]),
-        10: Field("i4", metadata.stage_ids[place]),
-        11: Field("i4", number_of_day(metadata.stage_end_dates[place])),
+        9: Field("i4", metadata.stage_ids[stage]),
+        10: Field("i4", metadata.stage_ids[stage]),
+        11: Field("i4", number_of_day(metadata.stage_end_dates[stage])),
     }
     return writer.file(writer.table(fields))
 

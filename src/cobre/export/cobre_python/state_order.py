@@ -23,12 +23,12 @@ def their_states(metadata: PolicyMetadata, stage: int) -> tuple[list[Entity], li
         kind: [(entity, at) for at, entity in ours if entity["entity_type"] == number]
         for number, kind in enumerate(STATE_KINDS)
     }
-    water = sorted(by_kind[IN_TRANSIT], key=lambda pair: (_place(metadata, pair[0]), pair[0]["subindex"]))
+    water = sorted(by_kind[IN_TRANSIT], key=lambda pair: (_sort_key(metadata, pair[0]), pair[0]["subindex"]))
     states = [*by_kind[STORAGE], *by_kind[INFLOW_LAG], *water, *_ring(by_kind[COMMITMENT], stage)]
     return [entity for entity, _ in states], [at for _, at in states]
 
 
-def _place(metadata: PolicyMetadata, entity: Entity) -> int:
+def _sort_key(metadata: PolicyMetadata, entity: Entity) -> int:
     return metadata.state_names.index(str(StateName(STORAGE, entity["entity_id"])))
 
 

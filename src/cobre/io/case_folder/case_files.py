@@ -57,7 +57,7 @@ def check_files(folder: Path, problems: Problems) -> bool:
 
 
 def known_files() -> frozenset[str]:
-    """Every file that has a place in a case."""
+    """Every file of the case format, by its path inside the case."""
     tables = [*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), *PRODUCTION_TABLES.values()]
     parquet = [table.file for table in tables]
     return frozenset([*REQUIRED_JSON, *OPTIONAL_JSON, *READ_ELSEWHERE, *MOVED, *parquet])
@@ -66,8 +66,10 @@ def known_files() -> frozenset[str]:
 def _warn_of_unknown(folder: Path, problems: Problems) -> None:
     """Warn of unknown files in the folders of inputs; other folders of a case, such as outputs, are the user's own."""
     known = known_files()
-    for place in (folder, *(folder / name for name in FOLDERS)):
-        for path in sorted(place.glob("*.json")) + sorted(place.glob("*.parquet")) if place.is_dir() else ():
+    for directory in (folder, *(folder / name for name in FOLDERS)):
+        for path in (
+            sorted(directory.glob("*.json")) + sorted(directory.glob("*.parquet")) if directory.is_dir() else ()
+        ):
             name = path.relative_to(folder).as_posix()
             if name not in known and name not in BESIDE:
                 problems.warn(Layer.STRUCTURE, name, "", "", "is not a file of the case format and is not read")

@@ -22,9 +22,9 @@ class CasePatchError(CobreError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A change: `add` (at the end of a list with `-`), `replace` or `remove` the place `path` of a file of the case.
+    """A change: `add` (at the end of a list with `-`), `replace` or `remove` the value at `path` in a file of the case.
 
-    path: names and places from the top, such as /thermals/0/cost_per_mwh or /thermals/-.
+    path: names and indices from the root, such as /thermals/0/cost_per_mwh or /thermals/-.
     """
 
     file: str
@@ -89,14 +89,14 @@ def _applied(content: Any, patch: Patch) -> Any:
 
 def _inside(holder: Any, step: str, patch: Patch) -> Any:
     if isinstance(holder, list):
-        return holder[_place(holder, step, patch)]
+        return holder[_list_index(holder, step, patch)]
     if isinstance(holder, Mapping) and step in holder:
         return holder[step]
     known = f"; there are {', '.join(map(str, holder))}" if isinstance(holder, Mapping) else ""
     raise CasePatchError(f"{patch}: there is no {step!r}{known}")
 
 
-def _place(holder: Sequence[Any], step: str, patch: Patch) -> int:
+def _list_index(holder: Sequence[Any], step: str, patch: Patch) -> int:
     if not step.isdigit() or int(step) >= len(holder):
         raise CasePatchError(f"{patch}: {step!r} is not an index of a list of {len(holder)} (indices start at 0)")
     return int(step)
@@ -104,12 +104,12 @@ def _place(holder: Sequence[Any], step: str, patch: Patch) -> int:
 
 def _change_list(holder: list[Any], last: str, patch: Patch) -> None:
     if patch.op == "add":
-        at = len(holder) if last in ("-", str(len(holder))) else _place(holder, last, patch)
+        at = len(holder) if last in ("-", str(len(holder))) else _list_index(holder, last, patch)
         holder.insert(at, patch.value)
     elif patch.op == "remove":
-        del holder[_place(holder, last, patch)]
+        del holder[_list_index(holder, last, patch)]
     else:
-        holder[_place(holder, last, patch)] = patch.value
+        holder[_list_index(holder, last, patch)] = patch.value
 
 
 def _change_object(holder: dict[str, Any], last: str, patch: Patch) -> None:

@@ -10,7 +10,7 @@ from cobre.io.findings.problems import Layer, Problems
 
 
 def with_overrides(content: Any, overrides: Mapping[str, object], problems: Problems) -> Any:
-    """The content of config.json with every override in its place; objects are merged, all else is replaced."""
+    """The content of config.json with every override applied; objects are merged, all else is replaced."""
     if not isinstance(content, dict):
         return content
     merged = copy.deepcopy(content)

@@ -21,7 +21,7 @@ Finding = tuple[str, str]
 
 
 def warn_of_settings_without_effect(file: ConfigFile, problems: Problems) -> None:
-    """A warning for each, with its place and why."""
+    """Warn of each of them, with its key and the reason."""
     for field, message in _findings(file):
         problems.warn(Layer.SCHEMA, CONFIG_FILE, "", field, f"has no effect: {message}")
     warn_of_profile(file.simulation.solver, "simulation.solver", problems)

@@ -1,6 +1,6 @@
 """Fields that a record of config.json and the configuration of the program share, by name.
 
-So a plain field needs two places: its record in `records.py` and its class in `cobre.core.config`.
+So a plain field is declared twice: in its record in `records.py` and in its class in `cobre.core.config`.
 """
 
 from dataclasses import fields, is_dataclass

@@ -32,7 +32,7 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word and the place of its first character, counted from 1."""
+    """A token and the position of its first character, counted from 1."""
 
     kind: TokenKind
     text: str

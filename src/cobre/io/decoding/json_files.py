@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.magnitudes import MAX_NUMBER
 from cobre.io.findings.problems import Layer, Problems
-from cobre.io.findings.schema_messages import FilePlace, report_schema_errors
+from cobre.io.findings.schema_messages import FileLocation, report_schema_errors
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 INT32_LIMIT = 2**31
@@ -34,8 +34,8 @@ def decode(document: Document | None, record: type[AnyFile], problems: Problems)
     known = len(problems.errors)
     wrong = _wrong_leaves(document.content)
     for path, what in wrong.items():
-        place = FilePlace.of(document.content, path)
-        problems.error(Layer.SCHEMA, document.name, place.entity, place.field, *what)
+        location = FileLocation.of(document.content, path)
+        problems.error(Layer.SCHEMA, document.name, location.entity, location.field, *what)
     try:
         decoded = record.model_validate_json(_decodable(document))
     except ValidationError as error:

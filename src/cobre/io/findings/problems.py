@@ -49,8 +49,8 @@ class CaseProblem:
     is_warning: bool = False
 
     def __str__(self) -> str:
-        place = ", ".join(part for part in (self.file, self.entity, self.field) if part)
-        text = f"{place}: {self.message}"
+        location = ", ".join(part for part in (self.file, self.entity, self.field) if part)
+        text = f"{location}: {self.message}"
         return f"{text} ({self._remedy})" if self.remedy else text
 
     @property

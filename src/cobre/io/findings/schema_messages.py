@@ -52,18 +52,18 @@ UNITS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class FilePlace:
-    """A place in a file for messages: an entity, and a field of it."""
+class FileLocation:
+    """A location in a file, for messages: an entity, and a field of it."""
 
     entity: str
     field: str
 
     @staticmethod
-    def of(content: Any, path: tuple[str | int, ...]) -> "FilePlace":
+    def of(content: Any, path: tuple[str | int, ...]) -> "FileLocation":
         """The words for a path of keys and indices."""
         if len(path) >= 2 and isinstance(path[0], str) and isinstance(path[1], int):
-            return FilePlace(_entity(content, path[0], path[1]), _dotted(path[2:]))
-        return FilePlace("", _dotted(path))
+            return FileLocation(_entity(content, path[0], path[1]), _dotted(path[2:]))
+        return FileLocation("", _dotted(path))
 
 
 def report_schema_errors(
@@ -80,11 +80,11 @@ def report_schema_errors(
         path = _path_in_file(content, details)
         if path in reported:
             continue
-        place = FilePlace.of(content, path)
-        if not (place.entity or place.field):
-            place = FilePlace("", "(the whole file)")
+        location = FileLocation.of(content, path)
+        if not (location.entity or location.field):
+            location = FileLocation("", "(the whole file)")
         message, remedy = _words(file, path, details, record)
-        problems.error(Layer.SCHEMA, file, place.entity, place.field, message, remedy)
+        problems.error(Layer.SCHEMA, file, location.entity, location.field, message, remedy)
 
 
 def _entity(content: Any, array: str, index: int) -> str:

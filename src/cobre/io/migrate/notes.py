@@ -42,7 +42,7 @@ class Notes:
         self._notes.append(Note(NoteKind.CONVERTED, file, text))
 
     def dropped(self, file: str, text: str) -> None:
-        """Something that the new format has no place for."""
+        """Something that the new format cannot express."""
         self._notes.append(Note(NoteKind.DROPPED, file, text))
 
     def guessed(self, file: str, text: str) -> None:

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class OldCase:
-    """Files by name; the steps of a migration change them in place."""
+    """Files by name; the steps of a migration modify them."""
 
     documents: dict[str, Json]
     tables: dict[str, "pa.Table"]
@@ -87,19 +87,20 @@ def _read_tables(folder: Path, problems: Problems) -> Iterator[tuple[str, "pa.Ta
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import parquet  # noqa: PLC0415
 
-    for place in FOLDERS:
-        for path in sorted((folder / place).glob("*.parquet")):
-            name = path.relative_to(folder).as_posix()
+    for name in FOLDERS:
+        for path in sorted((folder / name).glob("*.parquet")):
+            file = path.relative_to(folder).as_posix()
             try:
-                yield name, parquet.read_table(path, partitioning=None)
+                yield file, parquet.read_table(path, partitioning=None)
             except (pa.ArrowException, OSError) as error:
                 reason = str(error).split("\n", maxsplit=1)[0]
                 message = f"cannot be read as Parquet: {reason}"
-                problems.error(Layer.STRUCTURE, name, "", "", message, "write the file again")
+                problems.error(Layer.STRUCTURE, file, "", "", message, "write the file again")
 
 
 def other_files(folder: Path) -> list[str]:
     """JSON and Parquet files where inputs belong that the old format does not have."""
     known = {*JSON_FILES, *READ_ELSEWHERE}
-    found = [path for place in (folder, *(folder / name for name in FOLDERS)) for path in place.glob("*.json")]
+    directories = (folder, *(folder / name for name in FOLDERS))
+    found = [path for directory in directories for path in directory.glob("*.json")]
     return sorted(name for name in (path.relative_to(folder).as_posix() for path in found) if name not in known)

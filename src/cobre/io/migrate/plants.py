@@ -1,4 +1,4 @@
-"""system/*.json: dates of operation, unit groups, and what the new format has no place for."""
+"""system/*.json: dates of operation, unit groups, and what the new format cannot express."""
 
 from cobre.io.migrate.notes import Notes
 from cobre.io.migrate.old_case import Json, OldCase

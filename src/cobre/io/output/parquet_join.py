@@ -1,9 +1,9 @@
 """Parquet files of one schema joined into one: row groups are copied as they are, and only the footers are read.
 
-A footer is a Thrift structure (compact protocol) that says where in the file each column of each row group lies. The
-places are moved by what comes before them in the joined file; everything else stays, byte for byte. Decoding and
-encoding the rows again would take as long as writing them did, and Arrow's own description of a file takes about 1 kB
-for each column of each row group, ten times what it takes here.
+A footer is a Thrift structure (compact protocol) with the offset in the file of each column of each row group. Offsets
+are increased by the bytes that precede the row group in the joined file; everything else is copied byte for byte.
+Decoding and encoding the rows again would take as long as writing them did, and Arrow's own description of a file takes
+about 1 kB for each column of each row group, ten times what it takes here.
 """
 
 import struct
@@ -21,7 +21,7 @@ _TAIL = struct.Struct("<I4s")  # bytes of the footer, magic
 _BOOLEANS, _BYTE, _INTEGERS, _I64, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 6, 7, 8, (9, 10), 12
 _LONG_LIST = 15
 
-Plan = Mapping[int, "Plan | None"]  # by field: what to look into; None: a place in the file
+Plan = Mapping[int, "Plan | None"]  # by field: what to look into; None: an offset in the file
 _META: Plan = {9: None, 10: None, 11: None, 14: None}  # data, index and dictionary pages, bloom filter
 _COLUMN: Plan = {2: None, 3: _META, 4: None, 6: None}  # the chunk itself, its offset index and column index
 _ROW_GROUP: Plan = {1: _COLUMN, 5: None}
@@ -138,21 +138,21 @@ def _fields(content: bytes) -> dict[int, _Field]:
 
 
 def _moved(content: bytes, start: int, count: int, by: int) -> bytes:
-    """So many row groups, with all places in the file moved."""
-    places: list[tuple[int, int]] = []
+    """The bytes of `count` row groups, with all offsets in the file increased by `by`."""
+    ranges: list[tuple[int, int]] = []
     end = start
     for _ in range(count):
-        end = _skip(content, _STRUCT, end, _ROW_GROUP, places)
+        end = _skip(content, _STRUCT, end, _ROW_GROUP, ranges)
     parts, at = [], start
-    for first, last in places:
+    for first, last in ranges:
         value = _unzigzag(_varint(content, first)[0])
         parts += [content[at:first], _to_varint(_zigzag(value + by if value else 0))]  # 0: nowhere
         at = last
     return b"".join([*parts, content[at:end]])
 
 
-def _skip(content: bytes, kind: int, at: int, plan: Plan | None, places: list[tuple[int, int]]) -> int:
-    """The end of a value; places of numbers that the plan names are noted."""
+def _skip(content: bytes, kind: int, at: int, plan: Plan | None, ranges: list[tuple[int, int]]) -> int:
+    """The end of a value; byte ranges of the offsets that the plan names are added to `ranges`."""
     if kind in _BOOLEANS:
         return at  # the field's header says it all
     if kind in _INTEGERS:
@@ -161,32 +161,32 @@ def _skip(content: bytes, kind: int, at: int, plan: Plan | None, places: list[tu
         length, at = _varint(content, at)
         return at + length
     if kind == _STRUCT:
-        return _skip_struct(content, at, plan, places)
+        return _skip_struct(content, at, plan, ranges)
     if kind in _LISTS:
-        return _skip_list(content, at, plan, places)
+        return _skip_list(content, at, plan, ranges)
     if kind in (_BYTE, _DOUBLE):
         return at + (1 if kind == _BYTE else 8)
     raise ValueError(f"type {kind}")
 
 
-def _skip_struct(content: bytes, at: int, plan: Plan | None, places: list[tuple[int, int]]) -> int:
+def _skip_struct(content: bytes, at: int, plan: Plan | None, ranges: list[tuple[int, int]]) -> int:
     number = 0
     while content[at]:
         kind, number, start = _field_header(content, at, number)
         is_known = plan is not None and number in plan
         inner = plan[number] if plan is not None and is_known else None
-        at = _skip(content, kind, start, inner, places)
+        at = _skip(content, kind, start, inner, ranges)
         if is_known and inner is None and kind == _I64:
-            places.append((start, at))
+            ranges.append((start, at))
     return at + 1
 
 
-def _skip_list(content: bytes, at: int, plan: Plan | None, places: list[tuple[int, int]]) -> int:
+def _skip_list(content: bytes, at: int, plan: Plan | None, ranges: list[tuple[int, int]]) -> int:
     kind, count, at = _list_header(content, at)
     if kind in _BOOLEANS:
         return at + count
     for _ in range(count):
-        at = _skip(content, kind, at, plan, places)
+        at = _skip(content, kind, at, plan, ranges)
     return at
 
 

@@ -68,7 +68,7 @@ def write_table(folder: Path, name: str, table: "pa.Table") -> None:
 
 
 def _former_files(folder: Path) -> set[str]:
-    """Files of an earlier run in the same place, as listed by its manifest."""
+    """Files of an earlier run in the same directory, as listed by its manifest."""
     try:
         entries = read_manifest(folder)["tables"].values()
         return {str(entry["file"]) for entry in entries if _NAME.fullmatch(str(entry["file"]).removesuffix(".parquet"))}

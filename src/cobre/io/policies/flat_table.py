@@ -41,14 +41,14 @@ class FlatTable:
 
     def number(self, field: int) -> float | None:
         """A float64; None when it is absent."""
-        return None if self._place(field) is None else float(self._scalar(field, "<f8", 0.0))
+        return None if self._field_offset(field) is None else float(self._scalar(field, "<f8", 0.0))
 
     def vector(self, field: int, kind: str) -> NDArray[Any]:
         """Numbers side by side; none when it is absent."""
-        place = self._place(field)
-        if place is None:
+        offset = self._field_offset(field)
+        if offset is None:
             return np.zeros(0, kind)
-        begin = place + _unpack(_OFFSET, self.content, place)
+        begin = offset + _unpack(_OFFSET, self.content, offset)
         return _numbers(self.content, kind, begin + 4, _unpack(_OFFSET, self.content, begin))
 
     def tables(self, field: int) -> list["FlatTable"]:
@@ -56,15 +56,15 @@ class FlatTable:
         offsets = self.vector(field, "<u4")
         if not len(offsets):
             return []
-        place = self._place(field) or 0
-        begin = place + _unpack(_OFFSET, self.content, place) + 4
+        offset = self._field_offset(field) or 0
+        begin = offset + _unpack(_OFFSET, self.content, offset) + 4
         return [FlatTable(self.content, begin + 4 * index + int(offset)) for index, offset in enumerate(offsets)]
 
     def _scalar(self, field: int, kind: str, default: float) -> Any:
-        place = self._place(field)
-        return default if place is None else _numbers(self.content, kind, place, 1)[0]
+        offset = self._field_offset(field)
+        return default if offset is None else _numbers(self.content, kind, offset, 1)[0]
 
-    def _place(self, field: int) -> int | None:
+    def _field_offset(self, field: int) -> int | None:
         vtable = self.at - _unpack(_BACK, self.content, self.at)
         if 4 + 2 * field >= _unpack(_SHORT, self.content, vtable):
             return None

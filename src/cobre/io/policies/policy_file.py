@@ -170,8 +170,8 @@ def find_policy_file(path: Path) -> Path:
     """
     if not path.is_dir():
         return path
-    places = [folder / name for name in (POLICY_FILE, POLICY_MANIFEST) for folder in (path / POLICY, path)]
-    return next((place for place in places if place.exists()), path / POLICY_FILE)
+    candidates = [folder / name for name in (POLICY_FILE, POLICY_MANIFEST) for folder in (path / POLICY, path)]
+    return next((file for file in candidates if file.exists()), path / POLICY_FILE)
 
 
 def read_policy(path: Path) -> PolicyData:

@@ -19,12 +19,12 @@ def save_case(case: Case, folder: str | Path) -> Path:
     """
     target = Path(folder)
     check_given_case(case, str(target))
-    with new_directory(target) as place:
+    with new_directory(target) as staged:
         for name, text in case_documents(case):
-            _write(place / name, text)
-        write_tables(case, place)
+            _write(staged / name, text)
+        write_tables(case, staged)
         problems = Problems()
-        read_case(place, problems)
+        read_case(staged, problems)
         problems.raise_errors(str(target))
     return target
 

@@ -212,7 +212,7 @@ def _bytes(array: NDArray[Any]) -> memoryview:
 
 
 def _entries(directory: list[dict[str, Any]], start: int, end: int) -> dict[str, _Entry]:
-    """Where arrays lie between two places of a file, which they must fill."""
+    """Where arrays lie between two offsets of a file, which they must fill."""
     found = {}
     for item in directory:
         if item["dtype"] not in _DTYPES:

@@ -109,10 +109,10 @@ def scratch_directory(folder: Path) -> Iterator[Path]:
 
 def sweep(folder: Path) -> None:
     """Remove half-written files and directories that killed runs left; only while no other run writes there."""
-    for place, folders, files in os.walk(folder):  # follows no links
+    for directory, folders, files in os.walk(folder):  # follows no links
         for name in (*folders, *files):
             if _TEMPORARY.fullmatch(name):
-                remove_tree(Path(place) / name)
+                remove_tree(Path(directory) / name)
         folders[:] = [name for name in folders if not _TEMPORARY.fullmatch(name)]
 
 

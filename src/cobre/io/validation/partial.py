@@ -43,7 +43,7 @@ RULES: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
     (Layer.MEANING, (correlation.matrices, inflows.numbers_in_range, inflows.factors_above_zero)),
     (Layer.MEANING, (override_values.limits_not_negative,)),
 )
-# In place of files that cannot be decoded; what rules say of them is dropped.
+# Instead of files that cannot be decoded; what rules say of them is dropped.
 NO_CONFIG = Config(TrainingConfig(1, (IterationLimit(1),)))
 NO_HORIZON = Horizon(PolicyGraph("finite_horizon", 0.0, (), ()), ())
 NO_CONDITIONS = InitialConditions({})
@@ -71,7 +71,7 @@ def _check_tables(case: Case, documents: Documents, problems: Problems) -> None:
     """Ids of entities and stages in the tables that can be read."""
     findings = Findings(Layer.REFERENCES, problems)
     wrong_ids = {problem.file for problem in problems.errors if problem.field == "id"}
-    known = {word: None if place[0] in wrong_ids else declared_in(documents, *place) for word, place in CLASSES.items()}
+    known = {word: None if array[0] in wrong_ids else declared_in(documents, *array) for word, array in CLASSES.items()}
     stages = declared_in(documents, stages_file.FILE, "stages")
     for form, table in (*scenario_tables(case), *override_tables(case), *production_tables(case)):
         _demand_entities(form, table, known, findings)

@@ -34,7 +34,7 @@ Documents = Mapping[str, Document | None]
 def check_raw_references(documents: Documents, problems: Problems) -> None:
     """Add an error for each id that no entity has."""
     findings = Findings(Layer.REFERENCES, problems)
-    known = {word: declared_in(documents, *place) for word, place in ARRAYS.items()}
+    known = {word: declared_in(documents, *array) for word, array in ARRAYS.items()}
     for file, array, word, fields in REFERENCES:
         for element in _elements(documents, file, array):
             for field, target in fields.items():

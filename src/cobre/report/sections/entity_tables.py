@@ -53,15 +53,15 @@ def hydro_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
             study.entity_name("hydros", id_),
             _buses(study, id_),
             _below(study, id_),
-            _mean(explorer, "storage", place),
-            _fullness(study, id_, _mean(explorer, "storage", place)),
-            _mean(explorer, "hydro_generation", place),
-            _mean(explorer, "spillage", place),
-            float(explorer.summaries["spillage"].scenario_share[place]),
-            _mean(explorer, "water_value", place),
-            float(violated[place]),
+            _mean(explorer, "storage", index),
+            _fullness(study, id_, _mean(explorer, "storage", index)),
+            _mean(explorer, "hydro_generation", index),
+            _mean(explorer, "spillage", index),
+            float(explorer.summaries["spillage"].scenario_share[index]),
+            _mean(explorer, "water_value", index),
+            float(violated[index]),
         )
-        for place, id_ in enumerate(ids)
+        for index, id_ in enumerate(ids)
     ]
     return DataTable("hydros", "Hydro plants", HYDRO_COLUMNS, rows, HYDRO_NOTE, is_wide=True, kind="hydros")
 
@@ -78,16 +78,16 @@ def line_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
         (
             study.entity_name("lines", id_),
             *(_bus(study, study.entity("lines", id_).get(end)) for end in ("source_bus_id", "target_bus_id")),
-            _mean(explorer, "line_flow", place),
-            *((None, None) if shares is None else (float(share @ weights) for share in shares[place])),
+            _mean(explorer, "line_flow", index),
+            *((None, None) if shares is None else (float(share @ weights) for share in shares[index])),
         )
-        for place, id_ in enumerate(rows.entities)
+        for index, id_ in enumerate(rows.entities)
     ]
     return DataTable("lines", "Lines", LINE_COLUMNS, found, LINE_NOTE, is_wide=True, kind="lines")
 
 
-def _mean(explorer: Explorer, name: str, place: int) -> float | None:
-    return float(explorer.summaries[name].mean[place]) if name in explorer.summaries else None
+def _mean(explorer: Explorer, name: str, index: int) -> float | None:
+    return float(explorer.summaries[name].mean[index]) if name in explorer.summaries else None
 
 
 def _violated(explorer: Explorer, count: int) -> Floats:

@@ -20,9 +20,9 @@ def prices(run: RunFolder) -> Section | None:
     named = [(run.study.entity_name("buses", id_), cube.of(id_)) for id_ in cube.entities[:MAX_BUSES]]
     parts = [
         fan_chart(
-            Fan.over_scenarios(values, cube.labels), f"spot-price-{place}", f"Spot price, {name}", "$/MWh", PURPLE
+            Fan.over_scenarios(values, cube.labels), f"spot-price-{index}", f"Spot price, {name}", "$/MWh", PURPLE
         ).explained(WORDS)
-        for place, (name, values) in enumerate(named)
+        for index, (name, values) in enumerate(named)
     ]
     more = len(cube.entities) - len(parts)
     rest = f" {more} more buses are under Plants, buses and lines." if more > 0 else ""

@@ -76,8 +76,8 @@ def flattened(settings: object, prefix: str = "") -> Iterator[tuple[str, str]]:
                 continue  # says no more than the name before it
             yield from flattened(value, f"{prefix}.{name}" if prefix else str(name))
     elif isinstance(settings, list) and any(isinstance(entry, dict) for entry in settings):
-        for place, value in enumerate(settings):
-            yield from flattened(value, f"{prefix}[{place}]")
+        for index, value in enumerate(settings):
+            yield from flattened(value, f"{prefix}[{index}]")
     elif prefix:
         yield prefix, _written(settings)
 

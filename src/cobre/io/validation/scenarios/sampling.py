@@ -14,25 +14,25 @@ NEEDS_SEED = ("out_of_sample", "external")
 
 def seeds(case: Case, findings: Findings) -> None:
     """The out-of-sample scheme needs a seed."""
-    for place, source in scenario_sources(case).items():
+    for section, source in scenario_sources(case).items():
         drawn = [name for name in ("inflow", "load", "ncs") if getattr(source, name) in NEEDS_SEED]
         if drawn and source.seed is None:
             message = f"is missing, but the scheme of {', '.join(drawn)} draws scenarios of its own"
-            findings.error(CONFIG_FILE, "", f"{place}.seed", message, "a whole number")
+            findings.error(CONFIG_FILE, "", f"{section}.seed", message, "a whole number")
 
 
 def histories(case: Case, findings: Findings) -> None:
     """The historical scheme replays inflow_history.parquet; years are those that it has."""
     years = _years_of_history(case)
-    for place, source in scenario_sources(case).items():
+    for section, source in scenario_sources(case).items():
         if source.inflow == "historical" and not years:
             message = "is historical, but there is no history"
-            findings.error(CONFIG_FILE, "", f"{place}.inflow.scheme", message, "add scenarios/inflow_history.parquet")
+            findings.error(CONFIG_FILE, "", f"{section}.inflow.scheme", message, "add scenarios/inflow_history.parquet")
         elif source.inflow == "historical":
-            _check_years(place, source, years, findings)
+            _check_years(section, source, years, findings)
         elif source.historical_years is not None:
             message = "has no effect: the scheme of inflow is not historical"
-            findings.warn(CONFIG_FILE, "", f"{place}.historical_years", message)
+            findings.warn(CONFIG_FILE, "", f"{section}.historical_years", message)
 
 
 def _years_of_history(case: Case) -> set[int]:
@@ -42,12 +42,12 @@ def _years_of_history(case: Case) -> set[int]:
     return {int(year) + 1970 for year in np.unique(table["start_date"].astype("datetime64[Y]").astype(int))}
 
 
-def _check_years(place: str, source: ScenarioSource, years: set[int], findings: Findings) -> None:
+def _check_years(section: str, source: ScenarioSource, years: set[int], findings: Findings) -> None:
     missing = set(source.historical_years or ()) - years
     if missing:
         message = f"the history has no year {listed(missing)}"
         findings.error(
-            CONFIG_FILE, "", f"{place}.historical_years", message, f"years from {min(years)} to {max(years)}"
+            CONFIG_FILE, "", f"{section}.historical_years", message, f"years from {min(years)} to {max(years)}"
         )
 
 

@@ -17,7 +17,7 @@ OPENINGS_FILE = SCENARIO_TABLES["noise_openings"].file
 
 
 def scenario_sources(case: Case) -> dict[str, ScenarioSource]:
-    """The scenario sources in use, by their place in config.json."""
+    """The scenario sources in use, by their section of config.json."""
     sources = {"training.scenario_source": case.config.training.scenario_source}
     if case.config.simulation.enabled and case.config.simulation.scenario_source is not None:
         sources["simulation.scenario_source"] = case.config.simulation.scenario_source
@@ -81,13 +81,15 @@ LIBRARIES = (
 def external_scenarios(case: Case, findings: Findings) -> None:
     """A class whose noise is external has scenarios for every stage, and each of them for every entity."""
     for library in LIBRARIES:
-        users = [place for place, source in scenario_sources(case).items() if _scheme(source, library) == "external"]
+        users = [
+            section for section, source in scenario_sources(case).items() if _scheme(source, library) == "external"
+        ]
         table = getattr(case.scenarios, library.table)
         file = SCENARIO_TABLES[library.table].file
         if table is None or table["stage_id"].size == 0:
-            for place in users:
+            for section in users:
                 message = "the scheme is external, but there are no such scenarios"
-                findings.error(CONFIG_FILE, "", f"{place}.{library.scheme}.scheme", message, f"add {file}")
+                findings.error(CONFIG_FILE, "", f"{section}.{library.scheme}.scheme", message, f"add {file}")
         elif users:
             _check_library(case, library, table, file, findings)
         else:

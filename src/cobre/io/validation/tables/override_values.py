@@ -114,12 +114,14 @@ def _check_pair(
     findings: Findings,
 ) -> None:
     lower, upper = (_given(form, table, column) for column in pair)
-    for place in sorted({*lower, *upper}):
-        low = _in_force(lower, place, declared[place[0]][pair[0]])
-        high = _in_force(upper, place, declared[place[0]][pair[1]])
+    for key in sorted({*lower, *upper}):
+        low = _in_force(lower, key, declared[key[0]][pair[0]])
+        high = _in_force(upper, key, declared[key[0]][pair[1]])
         if low > high + TOLERANCE and high >= 0:  # a negative maximum is an error of its own
             message = f"is {low:g}, above {pair[1]}, which is {high:g} there"
-            findings.error(form.file, _words(form, place), pair[0], message, "a minimum that is not above the maximum")
+            findings.error(
+                form.file, _row_label(form, key), pair[0], message, "a minimum that is not above the maximum"
+            )
 
 
 def _given(form: TableFormat, table: Table, column: str) -> Values:
@@ -129,16 +131,16 @@ def _given(form: TableFormat, table: Table, column: str) -> Values:
     return {(tuple(ids), stage, block): value for *ids, stage, block, value in rows if not isnan(value)}
 
 
-def _in_force(values: Values, place: tuple[Key, int, int], declared: float) -> float:
+def _in_force(values: Values, key: tuple[Key, int, int], declared: float) -> float:
     """A row for the block goes before one for all blocks, and that before what is declared."""
-    key, stage, _ = place
-    return values.get(place, values.get((key, stage, ABSENT_ID), declared))
+    ids, stage, _ = key
+    return values.get(key, values.get((ids, stage, ABSENT_ID), declared))
 
 
-def _words(form: TableFormat, place: tuple[Key, int, int]) -> str:
-    key, stage, block = place
+def _row_label(form: TableFormat, key: tuple[Key, int, int]) -> str:
+    ids, stage, block = key
     names = [column.removesuffix("_id") for column in form.keys]
-    parts: Iterable[tuple[str, int]] = zip(names, (*key, stage, block), strict=True)
+    parts: Iterable[tuple[str, int]] = zip(names, (*ids, stage, block), strict=True)
     return ", ".join(f"{name} {value}" for name, value in parts if value != ABSENT_ID)
 
 
@@ -164,12 +166,12 @@ def capacities_not_raised(case: Case, findings: Findings) -> None:
             continue
         declared = bounds.declared(case)
         for column in ("max_turbined_m3s", "max_generation_mw"):
-            for place, value in _given(form, table, column).items():
-                most = declared[place[0]][column]
+            for key, value in _given(form, table, column).items():
+                most = declared[key[0]][column]
                 if value > most * (1 + TOLERANCE):
                     message = f"is {value:g}, above the declared {most:g}"
                     remedy = "declare the largest value in system/hydros.json, and rows that lower it before"
-                    findings.error(form.file, _words(form, place), column, message, remedy)
+                    findings.error(form.file, _row_label(form, key), column, message, remedy)
 
 
 def no_blocks_for_stage_values(case: Case, findings: Findings) -> None:
@@ -177,10 +179,10 @@ def no_blocks_for_stage_values(case: Case, findings: Findings) -> None:
     for name, columns in STAGE_LEVEL.items():
         table, form = getattr(case.overrides, name), OVERRIDE_TABLES[name]
         for column in columns if table is not None else ():
-            for place in _given(form, table, column):
-                if place[2] != ABSENT_ID:
+            for key in _given(form, table, column):
+                if key[2] != ABSENT_ID:
                     message = "is given for one block, but applies to the whole stage"
-                    findings.error(form.file, _words(form, place), column, message, "a row whose block_id is null")
+                    findings.error(form.file, _row_label(form, key), column, message, "a row whose block_id is null")
 
 
 def overrides_have_effect(case: Case, findings: Findings) -> None:
@@ -196,11 +198,11 @@ def overrides_have_effect(case: Case, findings: Findings) -> None:
         ("filling_min_rate_m3s", filling, "filling"),
     )
     for column, plants, feature in wanted:
-        for place in _given(form, table, column):
-            if place[0][0] not in plants:
+        for key in _given(form, table, column):
+            if key[0][0] not in plants:
                 message = f"the plant has no `{feature}`"
                 remedy = f"add `{feature}` in system/hydros.json or leave the value out"
-                findings.error(form.file, _words(form, place), column, message, remedy)
+                findings.error(form.file, _row_label(form, key), column, message, remedy)
 
 
 RULES: tuple[Rule, ...] = (
