@@ -14,13 +14,13 @@ from cobre.report.notebook_legend import put_legend
 from cobre.report.notebook_plots import draw_bounds, draw_fan
 from cobre.report.quantities import QUANTITIES
 from cobre.report.result_bounds import bounds_of_result
-from cobre.report.shown_results import ShownSimulation, ShownTraining
+from cobre.report.result_protocols import SimulationLike, TrainingLike
 from cobre.report.simulated import NEEDED_COLUMNS, Cube, Fan, Simulated
 from cobre.report.study_facts import StudyFacts
 from cobre.report.table_columns import ArrowColumns
 
 
-def plot_bounds(result: ShownTraining) -> Figure:
+def plot_bounds(result: TrainingLike) -> Figure:
     """Lower bound, sampled upper bound and its 95 % confidence band, by iteration."""
     with house_style():
         bounds = bounds_of_result(result)
@@ -29,7 +29,7 @@ def plot_bounds(result: ShownTraining) -> Figure:
     return figure
 
 
-def plot_fan(result: ShownSimulation, quantity: str = "storage", entity: int | None = None) -> Figure:
+def plot_fan(result: SimulationLike, quantity: str = "storage", entity: int | None = None) -> Figure:
     """Percentiles over scenarios by stage: the median, the middle half, and 5 to 95 %.
 
     quantity: a key of `quantities.QUANTITIES` whose table the result has. entity: the id of a plant, bus or line; None
@@ -44,7 +44,7 @@ def plot_fan(result: ShownSimulation, quantity: str = "storage", entity: int | N
     return figure
 
 
-def simulated_of(result: ShownSimulation) -> Simulated:
+def simulated_of(result: SimulationLike) -> Simulated:
     """The result's tables, as the report sees those of a directory."""
     tables = {name: ArrowColumns(table) for name, table in result.tables.items() if name in NEEDED_COLUMNS}
     return Simulated(tables, StudyFacts(result.facts))

@@ -8,11 +8,11 @@ from cobre.core.verdict import BOUND_NAMES
 from cobre.report.bounds import Bounds
 from cobre.report.bounds_chart import legend_of
 from cobre.report.result_bounds import bounds_of_result
-from cobre.report.shown_results import ShownSimulation, ShownTraining
+from cobre.report.result_protocols import SimulationLike, TrainingLike
 from cobre.runs.formatting import duration_in_words, money_in_words, percent_in_words
 
 
-def training_html(result: ShownTraining) -> str:
+def training_html(result: TrainingLike) -> str:
     """For `_repr_html_`: the last numbers and the bounds."""
     bounds = bounds_of_result(result)
     facts = {
@@ -35,7 +35,7 @@ def training_html(result: ShownTraining) -> str:
     return _snippet("Training", numbers | facts, _drawn(bounds))
 
 
-def simulation_html(result: ShownSimulation) -> str:
+def simulation_html(result: SimulationLike) -> str:
     """For `_repr_html_`: what scenarios cost, and which tables there are."""
     tables = ", ".join(f"{name} ({table.num_rows:,} rows)" for name, table in result.tables.items())
     numbers = {

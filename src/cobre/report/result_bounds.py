@@ -5,10 +5,10 @@ from dataclasses import replace
 from cobre.core.verdict import FoundBound
 from cobre.io.storage.arrow_columns import numbers_of
 from cobre.report.bounds import Bounds, bounds_of_table
-from cobre.report.shown_results import ShownTraining
+from cobre.report.result_protocols import TrainingLike
 
 
-def bounds_of_result(result: ShownTraining) -> Bounds:
+def bounds_of_result(result: TrainingLike) -> Bounds:
     """The bounds of each iteration, with what is known of the upper one."""
     table = result.bounds
     bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})

@@ -11,7 +11,7 @@ from cobre.report.fan_charts import fan_legend
 from cobre.report.notebook_legend import put_legend
 from cobre.report.notebook_plots import draw_fan
 from cobre.report.palette import BLUE
-from cobre.report.shown_results import ShownSimulation
+from cobre.report.result_protocols import SimulationLike
 from cobre.report.simulated import Fan
 from cobre.report.study_facts import StudyFacts
 from cobre.runs.column_labels import unit_of_column
@@ -25,7 +25,7 @@ ADDED_OVER_BLOCKS = ("_mwh", "_cost", "_reward")
 NOT_ADDED_OVER_ENTITIES = ("_price", "_per_hm3", "_per_mw", "_per_mwh", "_factor")
 
 
-def plot_table(result: ShownSimulation, table: str, column: str, entity: int | None = None) -> Figure:
+def plot_table(result: SimulationLike, table: str, column: str, entity: int | None = None) -> Figure:
     """Percentiles over scenarios of a column.
 
     Energy and cost are added over blocks, other numbers averaged. Without an entity all are added up, where that means

@@ -137,7 +137,7 @@ def _words(file: str, path: tuple[str | int, ...], details: ErrorDetails, record
         return "is not a field of the format", _advice_on_unknown(file, path, name, record)
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         return _words_on_tag(details)
-    return f"is {_shown(value)}", _expected(kind, details.get("ctx", {}), name)
+    return f"is {_formatted(value)}", _expected(kind, details.get("ctx", {}), name)
 
 
 def _expected(kind: str, context: Mapping[str, Any], name: str) -> str:
@@ -153,7 +153,7 @@ def _words_on_tag(details: ErrorDetails) -> tuple[str, str]:
     choices = str(context.get("expected_tags", "")).replace("'", "")
     if details["type"] == "union_tag_not_found":
         return f"has no `{key}`", "add it; the reference of the case format lists its values"
-    return f"`{key}` is {_shown(context.get('tag'))}", f"one of {choices}"
+    return f"`{key}` is {_formatted(context.get('tag'))}", f"one of {choices}"
 
 
 def _expected_by_name(name: str) -> str:
@@ -168,7 +168,8 @@ def _advice_on_unknown(file: str, path: tuple[str | int, ...], name: str, record
     return f"did you mean `{near[0]}`?" if near else "remove it"
 
 
-def _shown(value: Any) -> str:
+def _formatted(value: Any) -> str:
+    """A JSON value for a message: objects and arrays by type, long values shortened to 60 characters."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,6 +1,7 @@
-"""What a training or simulation result must offer to be drawn or shown in a notebook.
+"""What the report reads of a training or simulation result, to draw it or show it in a notebook.
 
-`cobre.study.results.script_results` has both; the report, which lies below, only says what it reads.
+The classes of `cobre.study.results.script_results` fulfil these protocols. The report, on a lower
+layer, must not import them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class ShownTraining(Protocol):
+class TrainingLike(Protocol):
     """A training that has ended; times are seconds."""
 
     @property
@@ -38,7 +39,7 @@ class ShownTraining(Protocol):
     def is_risk_averse(self) -> bool: ...
 
 
-class ShownSimulation(Protocol):
+class SimulationLike(Protocol):
     """A simulation that has ended; money is $, `facts` has dates and names as study.json has them."""
 
     @property
