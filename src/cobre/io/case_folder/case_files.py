@@ -40,7 +40,7 @@ MOVED: Mapping[str, str] = {
     "system/scalar_parameters.json": "move it, unchanged, to constraints/generic_parameters.json",
 }
 FOLDERS = ("system", "scenarios", "constraints")
-BESIDE = (CONVERSION_MANIFEST,)  # tells where the case came from; no input
+NOT_INPUT = (CONVERSION_MANIFEST,)  # records the case's origin; no result depends on it
 
 
 def check_files(folder: Path, problems: Problems) -> bool:
@@ -71,5 +71,5 @@ def _warn_of_unknown(folder: Path, problems: Problems) -> None:
             sorted(directory.glob("*.json")) + sorted(directory.glob("*.parquet")) if directory.is_dir() else ()
         ):
             name = path.relative_to(folder).as_posix()
-            if name not in known and name not in BESIDE:
+            if name not in known and name not in NOT_INPUT:
                 problems.warn(Layer.STRUCTURE, name, "", "", "is not a file of the case format and is not read")

@@ -31,19 +31,19 @@ def _section(contents: Mapping[str, Any], file: str, *keys: str) -> Any:
 
 
 def _has(file: str, *keys: str) -> Mark:
-    def look(contents: Mapping[str, Any]) -> bool:
+    def has_key(contents: Mapping[str, Any]) -> bool:
         section = _section(contents, file, *keys[:-1])
         return isinstance(section, dict) and keys[-1] in section
 
-    return look
+    return has_key
 
 
 def _some(file: str, array: str, key: str) -> Mark:
-    def look(contents: Mapping[str, Any]) -> bool:
+    def any_has_key(contents: Mapping[str, Any]) -> bool:
         elements = _section(contents, file, array)
         return isinstance(elements, list) and any(key in element for element in _objects(elements))
 
-    return look
+    return any_has_key
 
 
 def _objects(elements: Iterable[Any]) -> Iterable[dict[str, Any]]:

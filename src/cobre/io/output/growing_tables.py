@@ -102,8 +102,8 @@ class GrowingTables:
             max(self._writers.values(), key=lambda writer: writer.waiting_bytes).write()
 
     @property
-    def is_heavy(self) -> bool:
-        """Whether what writers must remember until a segment is closed takes much memory."""
+    def exceeds_memory_limit(self) -> bool:
+        """Whether the writers of the open segment hold at least `MAX_COLUMN_CHUNKS` column chunks in memory."""
         return sum(writer.column_chunks for writer in self._writers.values()) >= MAX_COLUMN_CHUNKS
 
     def close_segment(self, record: Mapping[str, Any]) -> None:

@@ -1,8 +1,8 @@
-"""Writing so that a name either holds the whole of something or what it held before.
+"""Atomic writing: a name holds either the complete new content or what it held before.
 
 Everything is written under a temporary name beside its target (`.name.1f2e3d4c.partial`), flushed to the disk, and
-then renamed. When anything goes wrong the temporary name is removed; a killed process may leave it behind, nobody takes
-it for a result, and `sweep` removes it. Nothing here follows a link out of a directory that is held (`io.confined`).
+then renamed. After a failure the temporary file is removed; one that a killed process left is never read as a result,
+and `remove_leftovers` removes it. No symbolic link is followed below a directory of `io.storage.confined`.
 """
 
 import errno
@@ -53,7 +53,7 @@ def check_writable(folder: Path) -> None:
     with as_write_error(folder):
         make_folder(folder)
         probe = _temporary_beside(folder / "probe")
-        with finally_do(lambda: remove_file(probe)), create_file(probe) as stream:
+        with cleanup(lambda: remove_file(probe)), create_file(probe) as stream:
             stream.write(b"\0")
 
 
@@ -103,12 +103,12 @@ def scratch_directory(folder: Path) -> Iterator[Path]:
     with as_write_error(folder):
         scratch = _temporary_beside(folder / "scratch")
         make_folder(scratch)
-        with finally_do(lambda: remove_tree(scratch)):
+        with cleanup(lambda: remove_tree(scratch)):
             yield scratch
 
 
-def sweep(folder: Path) -> None:
-    """Remove half-written files and directories that killed runs left; only while no other run writes there."""
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files and directories of killed runs; call it only while no other run writes there."""
     for directory, folders, files in os.walk(folder):  # follows no links
         for name in (*folders, *files):
             if _TEMPORARY.fullmatch(name):
@@ -117,8 +117,12 @@ def sweep(folder: Path) -> None:
 
 
 @contextmanager
-def finally_do(action: Callable[[], None]) -> Iterator[None]:
-    """Do it when the block ends. An error of the block wins over one of the action: the first cause is what counts."""
+def cleanup(action: Callable[[], None]) -> Iterator[None]:
+    """Call `action` when the block ends, with or without an error.
+
+    If both the block and `action` fail, the error of the block is raised, with that of `action` as a note; with an
+    ExitStack it would be the other way round.
+    """
     with on_failure(action):
         yield
     action()
@@ -126,13 +130,13 @@ def finally_do(action: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def on_failure(action: Callable[[], None]) -> Iterator[None]:
-    """Do it when the block fails; that it fails too is a note to the block's own error."""
+    """Call `action` when the block fails. The error of the block is raised; an error of `action` is a note to it."""
     try:
         yield
     except BaseException as error:
         try:
             action()
-        except Exception as second:  # noqa: BLE001 - it followed from the first, most likely
+        except Exception as second:  # noqa: BLE001 - most likely a consequence of the first
             error.add_note(f"and then: {second}")
         raise
 

@@ -1,4 +1,4 @@
-"""Memory that was freed goes back to the system."""
+"""Allocators: freed memory is returned to the system, and Arrow uses that of the C library."""
 
 import ctypes
 import os
@@ -7,15 +7,15 @@ import sys
 ARROW_ALLOCATOR = "ARROW_DEFAULT_MEMORY_POOL"
 
 
-def give_back_memory() -> None:
+def trim_heap() -> None:
     """Return free pages of the allocators of the C library and of Arrow.
 
-    Both keep what was freed for later. After a phase that needed much, and between the chunks of a long simulation,
-    that is memory of this process which nobody else can use.
+    Both keep freed pages for later allocations. After a phase that needed much memory, and between the chunks of a
+    long simulation, other processes could not use them.
     """
     if (arrow := sys.modules.get("pyarrow")) is not None:
         arrow.default_memory_pool().release_unused()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
     if trim is not None:
         trim(0)
 
@@ -23,6 +23,6 @@ def give_back_memory() -> None:
 def prefer_system_allocator() -> None:
     """Let Arrow use the allocator of the C library, here and in processes started from here; before Arrow is loaded.
 
-    Its own allocator keeps some 30 MB more for tables of our kind, and writes them no faster.
+    Arrow's own allocator keeps some 30 MB more for tables such as those of a simulation, and writes them no faster.
     """
     os.environ.setdefault(ARROW_ALLOCATOR, "system")

@@ -8,7 +8,7 @@ import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.core.arrays import Floats, Ints
-from cobre.io.storage.free_memory import give_back_memory
+from cobre.io.storage.free_memory import trim_heap
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem
@@ -83,7 +83,7 @@ def simulate(
                     part = range(first, min(first + wave, scenarios.stop))
                     parts.append(stack.enter_context(waves.next(part)))
                     costs = np.append(costs, _simulate_wave(comm, team, walker, starts, extractors, part, parts[-1]))
-                    give_back_memory()  # else what waves leave behind in the heap adds up
+                    trim_heap()  # else what waves leave behind in the heap adds up
                 if comm.rank == 0:
                     _write_rows(JoinedNumbers([part.numbers() for part in parts]), layouts, chunk, sink)
                     sink.scenarios_done(costs)

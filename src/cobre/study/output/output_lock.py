@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cobre.errors import OutputError
-from cobre.io.storage.atomic import as_write_error, check_writable, finally_do, sweep
+from cobre.io.storage.atomic import as_write_error, check_writable, cleanup, remove_leftovers
 from cobre.io.storage.confined import no_links_below, open_own, remove_file
 from cobre.io.storage.lock_file import is_in_use
 from cobre.printable import printable
@@ -36,11 +36,11 @@ def output_lock(folder: Path) -> Iterator[None]:
         check_writable(folder)
         with as_write_error(path):
             descriptor = _locked(path)
-        with finally_do(lambda: _release(path, descriptor)):
+        with cleanup(lambda: _release(path, descriptor)):
             with as_write_error(path):
                 os.truncate(descriptor, 0)
                 os.pwrite(descriptor, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-                sweep(folder)
+                remove_leftovers(folder)
             yield
 
 

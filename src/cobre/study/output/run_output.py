@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cobre.comm import Backend
 from cobre.io.output.results import write_results
-from cobre.io.storage.atomic import WriteError, finally_do
+from cobre.io.storage.atomic import WriteError, cleanup
 from cobre.io.storage.confined import no_links_below
 from cobre.policy.store import save_pool
 from cobre.runs.convergence import convergence_table
@@ -35,7 +35,7 @@ def logged_run(comm: Backend, request: RunRequest, emit: EventListener) -> Itera
     with output_lock(request.output):
         refuse_to_replace(request)
         log = RunLog(request.output, append=request.training.may_resume, emit=emit)
-        with finally_do(log.close), _failure_logged(log):
+        with cleanup(log.close), _failure_logged(log):
             yield log
 
 

@@ -25,7 +25,7 @@ from cobre.io.storage.array_file import (
     parse_arrays,
     write_arrays,
 )
-from cobre.io.storage.atomic import check_writable, sweep
+from cobre.io.storage.atomic import check_writable, remove_leftovers
 from cobre.io.storage.confined import remove_file
 from cobre.sddp import phases
 from cobre.sddp.cuts.pool import CutPool, CutSet
@@ -126,7 +126,7 @@ class CheckpointWriter:
         resumed_at: int = 0,
     ) -> None:
         check_writable(plan.folder)
-        sweep(plan.folder)
+        remove_leftovers(plan.folder)
         self._own = {path for path in list_checkpoints(plan.folder) if iteration_of(path) <= resumed_at}
         self._plan = plan
         self._fingerprint = fingerprint

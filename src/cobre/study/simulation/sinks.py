@@ -12,7 +12,7 @@ from cobre.core.arrays import Floats
 from cobre.core.case import ABSENT_ID
 from cobre.io.output.growing_tables import ROWS_PER_GROUP, GrowingTables, Segment
 from cobre.io.storage.arrow_columns import column_of
-from cobre.io.storage.free_memory import give_back_memory
+from cobre.io.storage.free_memory import trim_heap
 from cobre.sddp.simulation.spool import ScenarioColumns
 
 if TYPE_CHECKING:
@@ -105,9 +105,9 @@ class StreamingSink:
 
     def scenarios_done(self, costs: Floats) -> None:
         """Close a segment when the last one is old enough, or when it takes too much memory to remember."""
-        if time.monotonic() - self._closed_at >= self._seconds or self._tables.is_heavy:
+        if time.monotonic() - self._closed_at >= self._seconds or self._tables.exceeds_memory_limit:
             self.close(costs)
-        give_back_memory()
+        trim_heap()
 
     def close(self, costs: Floats) -> None:
         """Everything that came so far is in closed segments. costs: of all scenarios that came."""

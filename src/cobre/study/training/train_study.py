@@ -12,7 +12,7 @@ import numpy as np
 
 from cobre.comm import Backend, Communicator
 from cobre.core.case import Case
-from cobre.io.storage.atomic import finally_do
+from cobre.io.storage.atomic import cleanup
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events
@@ -78,7 +78,7 @@ def train_study(
         context = training_context(comm, ready.study, ready.solver, paths, request.failure_folder)
         history = _restore(context, ready.study, start)
         writer = _writer(comm, ready, request, emit, len(history))
-        with finally_do(writer.close if writer else _nothing), finally_do(context.team.close):
+        with cleanup(writer.close if writer else _nothing), cleanup(context.team.close):
             keep = writer.after_iteration if writer else no_checkpoint
             hooks = TrainingHooks(_on_iteration(emit, replies, stop), keep, stop.interruption)
             outcome = _train(context, ready.study, hooks, history)

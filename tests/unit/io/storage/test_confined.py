@@ -5,7 +5,7 @@ import os
 import pytest
 
 from cobre.io.output.results import write_results
-from cobre.io.storage.atomic import WriteError, check_writable, finally_do, scratch_directory, sweep, write_file
+from cobre.io.storage.atomic import WriteError, check_writable, cleanup, remove_leftovers, scratch_directory, write_file
 from cobre.io.storage.confined import (
     create_file,
     move_file,
@@ -103,7 +103,7 @@ def test_partial_files_of_killed_runs_are_removed_and_nothing_else(places):
         (out / name).write_text("mine")
     (out / ".linked.0123abcd.partial").symlink_to(victim)
     (out / "elsewhere").symlink_to(victim)
-    sweep(out)
+    remove_leftovers(out)
     assert names(out) == sorted([*kept, "elsewhere", "simulation"])
     assert names(out / "simulation") == []
 
@@ -112,8 +112,8 @@ def test_the_first_cause_wins_over_what_fails_while_cleaning_up():
     def clean_up():
         raise OSError("the file system is read-only")
 
-    with pytest.raises(LookupError) as caught, finally_do(clean_up):
+    with pytest.raises(LookupError) as caught, cleanup(clean_up):
         raise LookupError("no space")
     assert caught.value.__notes__ == ["and then: the file system is read-only"]
-    with pytest.raises(OSError, match="read-only"), finally_do(clean_up):
+    with pytest.raises(OSError, match="read-only"), cleanup(clean_up):
         pass
