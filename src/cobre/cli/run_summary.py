@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from cobre.cli.echo import echo, echo_label
-from cobre.core.verdict import BOUND_NAMES, FoundBound
+from cobre.core.verdict import BOUND_NAMES, ComputedBound
 from cobre.runs.formatting import money, percent, size
 from cobre.runs.summary import RunSummary
 from cobre.wording import counted
@@ -70,7 +70,7 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
     if summary.upper_bound is not None:
         half = f" +- {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
         yield f"{_upper_name(summary)} {money(summary.upper_bound)}{half} $ ({_upper_kind(summary)})"
-    if (found := FoundBound.of(summary.bound)) is not None:
+    if (found := ComputedBound.of(summary.bound)) is not None:
         spread = f" +- {money(found.half_width)}" if found.confidence else ""
         yield f"{BOUND_NAMES[found.method]} {money(found.value)}{spread} $"
         yield f"gap {'at most ' if found.confidence else ''}{percent(found.gap)} of the lower bound"

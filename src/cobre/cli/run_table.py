@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cobre.cli.progress import workers_in_words
-from cobre.core.verdict import BOUND_NAMES, FoundBound
+from cobre.core.verdict import BOUND_NAMES, ComputedBound
 from cobre.runs.events import Event
 from cobre.runs.formatting import (
     NOT_A_BOUND,
@@ -88,7 +88,7 @@ def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
     yield _row("lower bound", f"{money(last['lower_bound']):>20} $", Text(line, style="cyan"))
     yield _row(view.upper_name, f"{money(last['upper_bound']):>20} $", _spread(view, last["half_width"]))
     effort = f"{last['cuts']:,} cuts, {rate(view.solves_per_s, 'LPs')}"
-    if (found := view.found_bound) is not None:
+    if (found := view.computed_bound) is not None:
         yield _row(_found_name(found), f"{money(found.value):>20} $", Text(BOUND_NAMES[found.method], style="dim"))
     if view.gap is not None:
         yield _row("gap", f"{percent(view.gap):>22}", Text(effort, style="dim"))
@@ -96,7 +96,7 @@ def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
         yield _row("gap", f"{'-':>22}", Text(f"{effort}; `cobre bound` computes a bound", style="dim"))
 
 
-def _found_name(found: FoundBound) -> str:
+def _found_name(found: ComputedBound) -> str:
     return "estimate" if found.method == "sampled" else "upper bound"
 
 

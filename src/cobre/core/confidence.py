@@ -21,7 +21,9 @@ def half_width_95(std: float, count: int) -> float:
 
 
 def mean_with_half_width(values: Sequence[float], confidence: float) -> tuple[float, float]:
-    """The mean and half of its confidence interval, which has two sides; values are added in their order."""
+    """The mean and the half width of its two-sided confidence interval, which is infinite for a single value.
+
+    Values are added in their order."""
     count = len(values)
     mean = sum(values) / count
     if count == 1:
@@ -30,24 +32,27 @@ def mean_with_half_width(values: Sequence[float], confidence: float) -> tuple[fl
     return mean, student_quantile(confidence, count - 1) * math.sqrt(variance / count)
 
 
-def student_quantile(confidence: float, freedom: int) -> float:
-    """The t that holds |T| <= t with a probability of `confidence`."""
-    if freedom > NEARLY_NORMAL:
+def student_quantile(confidence: float, degrees_of_freedom: int) -> float:
+    """The t for which |T| <= t has a probability of `confidence`, by the normal distribution above `NEARLY_NORMAL`."""
+    if degrees_of_freedom > NEARLY_NORMAL:
         return NormalDist().inv_cdf(0.5 + confidence / 2.0)
-    low, high = 0.0, math.pi / 2.0  # angles: t = sqrt(freedom) * tan(angle)
+    low, high = 0.0, math.pi / 2.0  # angles: t = sqrt(degrees_of_freedom) * tan(angle)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if _within(middle, freedom) < confidence else (low, middle)
-    return math.sqrt(freedom) * math.tan(low)
+        low, high = (middle, high) if _within(middle, degrees_of_freedom) < confidence else (low, middle)
+    return math.sqrt(degrees_of_freedom) * math.tan(low)
 
 
-def _within(angle: float, freedom: int) -> float:
-    """P(|T| <= sqrt(freedom) tan(angle)): a finite sum of powers of the cosine, odd or even like the freedom."""
+def _within(angle: float, degrees_of_freedom: int) -> float:
+    """P(|T| <= sqrt(degrees_of_freedom) tan(angle)): a finite sum of powers of the cosine.
+
+    The powers are odd or even, as the number of degrees of freedom is.
+    """
     square = math.cos(angle) ** 2
-    is_odd = freedom % 2 == 1
+    is_odd = degrees_of_freedom % 2 == 1
     term = math.cos(angle) if is_odd else 1.0
     total = 0.0
-    for power in range(1 if is_odd else 0, freedom - 1, 2):
+    for power in range(1 if is_odd else 0, degrees_of_freedom - 1, 2):
         total += term
         term *= square * (power + 1) / (power + 2)
     inside = math.sin(angle) * total

@@ -119,7 +119,7 @@ class SolverConfig:
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """The section `training`. is_enumerated: all paths of a tree take part, and `forward_passes` says nothing."""
+    """The section `training`. is_enumerated: all paths of a tree take part, and `forward_passes` is ignored."""
 
     forward_passes: int
     stopping_rules: tuple[StoppingRuleConfig, ...]

@@ -101,7 +101,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A place in a policy graph. `scenario_id`: the column of external scenarios that happens there."""
+    """A node of the policy graph. `scenario_id`: the external scenario that is realised at this node."""
 
     id: int
     stage_id: int

@@ -45,21 +45,21 @@ class VerdictKind(StrEnum):
 class ConvergenceVerdict:
     """Whether training has converged, judged from the bounds.
 
-    words: a sentence for people. rise: mean rise of the lower bound over the last `RECENT` iterations, $ per iteration;
+    sentence: for people. rise: mean rise of the lower bound over the last `RECENT` iterations, $ per iteration;
     None after a single iteration.
     """
 
     kind: VerdictKind
-    words: str
+    sentence: str
     rise: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class FoundBound:
-    """What `cobre bound`, or the stopping rule `upper_bound`, found for a policy.
+class ComputedBound:
+    """The upper bound of a policy that `cobre bound` or the stopping rule `upper_bound` computed.
 
     gap: from the lower bound to the bound, or to the upper end of its confidence interval, relative to the lower bound.
-    is_enough: a stopping rule of the case was content with it.
+    is_enough: it met a stopping rule of the case.
     """
 
     method: str
@@ -70,7 +70,7 @@ class FoundBound:
     is_enough: bool = False
 
     @classmethod
-    def of(cls, content: object, *, is_enough: bool = False) -> "FoundBound | None":
+    def of(cls, content: object, *, is_enough: bool = False) -> "ComputedBound | None":
         """From the content of bound.json or of an event; None where it is missing or incomplete."""
         if not isinstance(content, Mapping) or content.get("method") not in BOUND_NAMES:
             return None
@@ -87,7 +87,7 @@ class FoundBound:
         return self.is_enough or self.gap <= CLOSED
 
     @property
-    def words(self) -> str:
+    def clause(self) -> str:
         """A clause for the verdict, such as `the exact cost of the policy is 0.02 % above the lower bound`."""
         gap = _percent(max(0.0, self.gap))
         if self.confidence is None:
@@ -102,7 +102,7 @@ class BoundHistory:
 
     is_exact: the upper bound is that of all paths of a tree, under the risk measure too.
     is_risk_averse: what is minimised is not the expected cost.
-    found: a bound of the policy after the last iteration, which tells more than sampled costs.
+    computed: a bound of the policy after the last iteration, which takes precedence over sampled costs.
     """
 
     lower: Sequence[float]
@@ -110,7 +110,7 @@ class BoundHistory:
     half_width: Sequence[float]
     is_exact: bool = False
     is_risk_averse: bool = False
-    found: FoundBound | None = None
+    computed: ComputedBound | None = None
 
     @property
     def has_upper_bound(self) -> bool:
@@ -119,9 +119,9 @@ class BoundHistory:
 
     @property
     def gap(self) -> float | None:
-        """Relative to the lower bound: of the bound that was found, else of the last iteration; None without either."""
-        if self.found is not None:
-            return self.found.gap
+        """Relative to the lower bound: of the computed bound, else of the last iteration; None without either."""
+        if self.computed is not None:
+            return self.computed.gap
         return relative_gap(self.lower[-1], self.upper[-1]) if len(self.lower) and self.has_upper_bound else None
 
     @property
@@ -153,18 +153,18 @@ def verdict(history: BoundHistory, *, is_interrupted: bool = False) -> Convergen
     found = _judged(history)
     if not is_interrupted:
         return found
-    return ConvergenceVerdict(VerdictKind.STOPPED_EARLY, f"stopped early; at that point: {found.words}", found.rise)
+    return ConvergenceVerdict(VerdictKind.STOPPED_EARLY, f"stopped early; at that point: {found.sentence}", found.rise)
 
 
 def _judged(history: BoundHistory) -> ConvergenceVerdict:
-    rise, found = history.rise, history.found
-    if found is not None and found.closes:
-        return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged: {found.words}", rise)
+    rise, computed = history.rise, history.computed
+    if computed is not None and computed.closes:
+        return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged: {computed.clause}", rise)
     if rise is None or not math.isfinite(rise):
-        words = "undecided: one iteration does not show how the bounds develop"
-        return ConvergenceVerdict(VerdictKind.UNDECIDED, words, None)
+        sentence = "undecided: one iteration does not show how the bounds develop"
+        return ConvergenceVerdict(VerdictKind.UNDECIDED, sentence, None)
     is_flat = rise <= FLAT * history.scale
-    if history.is_exact and found is None:
+    if history.is_exact and computed is None:
         return _of_exact(history, rise, is_flat)
     remark = _remark(history)
     return _of_sampled(history, rise, is_flat) if remark is None else _open(history, rise, is_flat, remark)
@@ -172,8 +172,8 @@ def _judged(history: BoundHistory) -> ConvergenceVerdict:
 
 def _remark(history: BoundHistory) -> str | None:
     """What is known of the upper bound, as a clause; None where sampled costs give a confidence interval."""
-    if history.found is not None:
-        return history.found.words
+    if history.computed is not None:
+        return history.computed.clause
     if history.is_risk_averse:
         return NO_UPPER_BOUND
     return None if history.half_width[-1] > 0.0 else "a single sampled path gives no confidence interval"
@@ -182,8 +182,8 @@ def _remark(history: BoundHistory) -> str | None:
 def _of_exact(history: BoundHistory, rise: float, is_flat: bool) -> ConvergenceVerdict:
     gap = relative_gap(history.lower[-1], history.upper[-1])
     if gap <= CLOSED:
-        words = f"converged: the exact upper bound is {_percent(max(0.0, gap))} above the lower bound"
-        return ConvergenceVerdict(VerdictKind.CONVERGED, words, rise)
+        sentence = f"converged: the exact upper bound is {_percent(max(0.0, gap))} above the lower bound"
+        return ConvergenceVerdict(VerdictKind.CONVERGED, sentence, rise)
     return _open(history, rise, is_flat, f"the exact upper bound is {_percent(gap)} above it")
 
 
@@ -199,8 +199,8 @@ def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> Convergenc
     where = "inside" if lower <= upper + half else "above"
     if not is_flat:
         return _open(history, rise, is_flat, f"it lies {where} the 95 % band of the sampled cost ({band})")
-    words = f"the lower bound lies {where} the 95 % band of the sampled cost ({band}) and {_rising(history, rise)}"
-    return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged within what the sample can tell: {words}", rise)
+    reason = f"the lower bound lies {where} the 95 % band of the sampled cost ({band}) and {_rising(history, rise)}"
+    return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged within what the sample can tell: {reason}", rise)
 
 
 def _is_above_every_sample(history: BoundHistory) -> bool:

@@ -40,7 +40,7 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
         "workers": view.started.get("ranks"),
         "iteration_limit": view.iteration_limit,
         "last_iteration": _bounds(view.last),
-        "verdict": None if (judged := view.verdict) is None else judged.words,
+        "verdict": None if (judged := view.verdict) is None else judged.sentence,
         "recent_lower_bounds": view.series("lower_bound")[-RECENT:],
         "seconds": view.seconds(time.time()),
         "seconds_left": view.seconds_left,

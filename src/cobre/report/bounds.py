@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
-from cobre.core.verdict import BoundHistory, ConvergenceVerdict, FoundBound, gap_scale, verdict
+from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, gap_scale, verdict
 from cobre.runs.events import Event, number_of
 
 
@@ -22,13 +22,13 @@ class Bounds:
     half_width: Floats
     is_exact: bool = False
     is_risk_averse: bool = False
-    found: FoundBound | None = None
+    computed: ComputedBound | None = None
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "lower_bound", "upper_bound", "upper_bound_half_width")
 
     @property
     def gap(self) -> float | None:
-        """Relative to the lower bound, of the bound that was found or else of the last iteration.
+        """Relative to the lower bound: of the computed bound, else of the last iteration.
 
         None where the sampled costs are no bound.
         """
@@ -37,7 +37,7 @@ class Bounds:
     @property
     def gap_error(self) -> float | None:
         """The sampling error of the gap, 95 %, relative to the lower bound; None where the gap is not sampled."""
-        if self.gap is None or self.is_exact or self.found is not None or not self.half_width[-1] > 0.0:
+        if self.gap is None or self.is_exact or self.computed is not None or not self.half_width[-1] > 0.0:
             return None
         return float(self.half_width[-1] / gap_scale(self.lower[-1]))
 
@@ -46,7 +46,7 @@ class Bounds:
         """The name of the upper bound in legends: exact, sampled, or a mean under a risk measure."""
         if self.is_exact:
             return "exact upper bound"
-        is_plain_mean = self.is_risk_averse or self.found is not None
+        is_plain_mean = self.is_risk_averse or self.computed is not None
         return "mean of sampled paths" if is_plain_mean else "sampled upper bound"
 
     def verdict(self, *, is_interrupted: bool = False) -> ConvergenceVerdict | None:
@@ -56,7 +56,7 @@ class Bounds:
     @property
     def _history(self) -> BoundHistory:
         lower, upper, half_width = (values.tolist() for values in (self.lower, self.upper, self.half_width))
-        return BoundHistory(lower, upper, half_width, self.is_exact, self.is_risk_averse, self.found)
+        return BoundHistory(lower, upper, half_width, self.is_exact, self.is_risk_averse, self.computed)
 
     def __len__(self) -> int:
         return len(self.iteration)

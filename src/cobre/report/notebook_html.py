@@ -28,10 +28,10 @@ def training_html(result: TrainingLike) -> str:
         + ("" if bounds.is_exact else f" ± {money_in_words(bounds.half_width[-1])}"),
         **({} if bounds.gap is None else {"gap": percent_in_words(bounds.gap)}),
     }
-    if bounds.found is not None:
-        numbers[BOUND_NAMES[bounds.found.method]] = money_in_words(bounds.found.value)
+    if bounds.computed is not None:
+        numbers[BOUND_NAMES[bounds.computed.method]] = money_in_words(bounds.computed.value)
     if (judged := result.verdict) is not None:
-        numbers = {"verdict": judged.words} | numbers
+        numbers = {"verdict": judged.sentence} | numbers
     return _snippet("Training", numbers | facts, _drawn(bounds))
 
 

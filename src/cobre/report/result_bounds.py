@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from cobre.core.verdict import FoundBound
+from cobre.core.verdict import ComputedBound
 from cobre.io.storage.arrow_columns import numbers_of
 from cobre.report.bounds import Bounds, bounds_of_table
 from cobre.report.result_protocols import TrainingLike
@@ -13,5 +13,5 @@ def bounds_of_result(result: TrainingLike) -> Bounds:
     table = result.bounds
     bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
     is_exact = bool(result.history) and result.history[-1].is_exact
-    found = FoundBound.of(result.bound, is_enough=result.stop_kind == "upper_bound")
-    return replace(bounds, is_exact=is_exact, is_risk_averse=result.is_risk_averse, found=found)
+    computed = ComputedBound.of(result.bound, is_enough=result.stop_kind == "upper_bound")
+    return replace(bounds, is_exact=is_exact, is_risk_averse=result.is_risk_averse, computed=computed)

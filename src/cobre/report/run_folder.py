@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cobre.core.verdict import FoundBound
+from cobre.core.verdict import ComputedBound
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.storage.stored_json import read_stored_object
@@ -61,7 +61,7 @@ def read_run(folder: Path) -> RunFolder:
     study = StudyFacts(_object(folder / STUDY_FILE, file_errors))
     manifests = {name: _manifest(folder / name, file_errors) for name in (TRAINING, SIMULATION)}
     summary = _object(folder / SUMMARY_FILE, file_errors)
-    found = _found_bound(log, _object(folder / BOUND_FILE, file_errors))
+    computed = _computed_bound(log, _object(folder / BOUND_FILE, file_errors))
     return RunFolder(
         path=folder,
         state=log.state(folder),
@@ -69,7 +69,7 @@ def read_run(folder: Path) -> RunFolder:
         study=study,
         summary=summary,
         manifests=manifests,
-        bounds=_classified(_bounds(folder / TRAINING, manifests[TRAINING], log, file_errors), study, found),
+        bounds=_classified(_bounds(folder / TRAINING, manifests[TRAINING], log, file_errors), study, computed),
         simulated=_simulated(folder / SIMULATION, manifests[SIMULATION], study, file_errors),
         file_errors=file_errors,
     )
@@ -130,16 +130,16 @@ def _bounds(folder: Path, manifest: Mapping[str, Any], log: RunView, file_errors
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
 
 
-def _classified(bounds: Bounds, study: StudyFacts, found: FoundBound | None) -> Bounds:
+def _classified(bounds: Bounds, study: StudyFacts, computed: ComputedBound | None) -> Bounds:
     """Bounds together with what kind of upper bound they have."""
-    return replace(bounds, is_exact=study.has_exact_bounds, is_risk_averse=study.is_risk_averse, found=found)
+    return replace(bounds, is_exact=study.has_exact_bounds, is_risk_averse=study.is_risk_averse, computed=computed)
 
 
-def _found_bound(log: RunView, stored: Mapping[str, Any]) -> FoundBound | None:
-    """What ended training; else what `cobre bound` found later, or the stopping rule before another one ended it."""
-    if log.found_bound is not None and log.found_bound.is_enough:
-        return log.found_bound
-    return FoundBound.of(stored) or log.found_bound
+def _computed_bound(log: RunView, stored: Mapping[str, Any]) -> ComputedBound | None:
+    """The bound that ended training; else that of `cobre bound`, or of a stopping rule that did not end it."""
+    if log.computed_bound is not None and log.computed_bound.is_enough:
+        return log.computed_bound
+    return ComputedBound.of(stored) or log.computed_bound
 
 
 def _simulated(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cobre.core.verdict import BoundHistory, FoundBound
+from cobre.core.verdict import BoundHistory, ComputedBound
 from cobre.io.storage.arrow_columns import column_of, table_of
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase
@@ -19,7 +19,7 @@ UPPER_BOUND_KINDS = {False: "statistical", True: "exact"}  # words of cobre-pyth
 
 
 def bound_history(
-    history: Sequence[IterationRecord], *, is_risk_averse: bool, found: FoundBound | None = None
+    history: Sequence[IterationRecord], *, is_risk_averse: bool, computed: ComputedBound | None = None
 ) -> BoundHistory:
     """The bounds of all iterations, in the form that `core.verdict.verdict` judges."""
     return BoundHistory(
@@ -28,7 +28,7 @@ def bound_history(
         [record.half_width for record in history],
         is_exact=bool(history) and history[-1].is_exact,
         is_risk_averse=is_risk_averse,
-        found=found,
+        computed=computed,
     )
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cobre.core.verdict import BoundHistory, ConvergenceVerdict, FoundBound, verdict
+from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, verdict
 from cobre.io.storage.event_file import numbered_lines
 from cobre.io.storage.lock_file import LastActivity
 from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
@@ -142,7 +142,7 @@ class RunView:
         rows = [[number_of(event.get(name)) for name in names] for event in self.iterations]
         whole = [[value for value in row if value is not None] for row in rows if None not in row]
         lower, upper, half = zip(*whole, strict=True) if whole else ((), (), ())
-        return BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse, self.found_bound)
+        return BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse, self.computed_bound)
 
     @property
     def verdict(self) -> ConvergenceVerdict | None:
@@ -150,15 +150,15 @@ class RunView:
         return verdict(self.bounds, is_interrupted=self._was_interrupted)
 
     @property
-    def found_bound(self) -> FoundBound | None:
-        """The bound that the stopping rule `upper_bound` found, once training is over."""
+    def computed_bound(self) -> ComputedBound | None:
+        """The bound that the stopping rule `upper_bound` computed; None before training has ended."""
         trained = self.trained or {}
-        return FoundBound.of(trained.get("bound"), is_enough=trained.get("stop_kind") == StopKind.UPPER_BOUND)
+        return ComputedBound.of(trained.get("bound"), is_enough=trained.get("stop_kind") == StopKind.UPPER_BOUND)
 
     @property
     def gap(self) -> float | None:
-        """Relative to the lower bound: of the bound that was found, else of sampled costs where they are a bound."""
-        if (found := self.found_bound) is not None:
+        """Relative to the lower bound: of the computed bound, else of sampled costs where they are a bound."""
+        if (found := self.computed_bound) is not None:
             return found.gap
         return number_of(self.last["gap"]) if self.last is not None and self.has_upper_bound else None
 
@@ -170,7 +170,7 @@ class RunView:
     @property
     def upper_name(self) -> str:
         """The name of the upper bound, short enough for a column."""
-        return "upper bound" if self.has_upper_bound and self.found_bound is None else "mean cost"
+        return "upper bound" if self.has_upper_bound and self.computed_bound is None else "mean cost"
 
     @property
     def upper_bound_words(self) -> str:
@@ -292,7 +292,7 @@ def _check_simulation(event: Event) -> None:
 
 def _check_numbers(values: Iterable[Any]) -> None:
     if any(number_of(value) is None for value in values):
-        raise TypeError("words or lists where numbers belong")
+        raise TypeError("text or list where a number is expected")
 
 
 def _rate(recent: Sequence[Event], amount: Any) -> float | None:

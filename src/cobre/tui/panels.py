@@ -65,7 +65,7 @@ def figures(view: RunView, folder: Path, width: int) -> Text:
         ("lower bound", _dollars(last["lower_bound"], room)),
         (view.upper_name, _dollars(last["upper_bound"], room)),
         ("± 95 %", "exact" if view.is_exact else f"{money(last['half_width'], 0)} $"),
-        *(() if (found := view.found_bound) is None else (("bound", _dollars(found.value, room)),)),
+        *(() if (found := view.computed_bound) is None else (("bound", _dollars(found.value, room)),)),
         ("gap", _fitting(room, "none under a risk measure", "none") if view.gap is None else percent(view.gap)),
         ("cuts", f"{last['cuts']:,}"),
         ("pace", _fitting(room, f"{pace}, {rate(view.solves_per_s, 'LPs')}", pace)),

@@ -7,11 +7,11 @@ from cobre.core.confidence import half_width_95, mean_with_half_width, student_q
 
 
 @pytest.mark.parametrize(
-    ("confidence", "freedom", "table"),
+    ("confidence", "degrees_of_freedom", "table"),
     [(0.95, 1, 12.7062), (0.95, 2, 4.30265), (0.95, 9, 2.26216), (0.99, 30, 2.75000), (0.9, 120, 1.65765)],
 )
-def test_quantiles_are_those_of_printed_tables(confidence, freedom, table):
-    assert student_quantile(confidence, freedom) == pytest.approx(table, rel=1e-5)
+def test_quantiles_are_those_of_printed_tables(confidence, degrees_of_freedom, table):
+    assert student_quantile(confidence, degrees_of_freedom) == pytest.approx(table, rel=1e-5)
 
 
 def test_many_degrees_of_freedom_are_nearly_normal():

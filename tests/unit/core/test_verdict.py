@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.core.verdict import BoundHistory, FoundBound, VerdictKind, verdict
+from cobre.core.verdict import BoundHistory, ComputedBound, VerdictKind, verdict
 
 FLAT = [50.0, 90.0, *[100.0] * 11]
 RISING = [50.0 + 2.0 * step for step in range(26)]
@@ -27,13 +27,13 @@ def judged(lower, upper, half_width, **facts):
 def test_sampled_bounds(lower, upper, half_width, kind, words):
     found = judged(lower, upper, half_width)
     assert found.kind is kind
-    assert words in found.words
+    assert words in found.sentence
 
 
 def test_one_unlucky_sample_below_the_lower_bound_is_chance():
     found = verdict(BoundHistory(FLAT, [*[96.5] * 12, 80.0], [*[13.0] * 12, 5.0]))
     assert found.kind is VerdictKind.CONVERGED
-    assert "above the 95 % band" in found.words
+    assert "above the 95 % band" in found.sentence
 
 
 def test_exact_bounds_converge_by_their_gap_alone():
@@ -45,13 +45,13 @@ def test_exact_bounds_converge_by_their_gap_alone():
 def test_under_a_risk_measure_the_sampled_mean_proves_nothing():
     found = judged(FLAT, 100.0, 13.0, is_risk_averse=True)
     assert found.kind is VerdictKind.LEVELLED_OFF
-    assert "not an upper bound of the objective" in found.words
+    assert "not an upper bound of the objective" in found.sentence
 
 
 def test_an_interrupted_run_was_stopped_early_whatever_the_bounds_say():
     found = verdict(BoundHistory(FLAT, [96.5] * 13, [13.0] * 13), is_interrupted=True)
     assert found.kind is VerdictKind.STOPPED_EARLY
-    assert found.words.startswith("stopped early; at that point: converged")
+    assert found.sentence.startswith("stopped early; at that point: converged")
 
 
 def test_there_is_no_verdict_before_the_first_iteration():
@@ -60,25 +60,25 @@ def test_there_is_no_verdict_before_the_first_iteration():
 
 def bound(gap, method="inner", confidence=None, **facts):
     content = {"method": method, "upper_bound": 100.0 * (1 + gap), "half_width": 0.0, "gap": gap}
-    return FoundBound.of(content | {"confidence": confidence}, **facts)
+    return ComputedBound.of(content | {"confidence": confidence}, **facts)
 
 
-def test_a_bound_that_was_found_counts_more_than_sampled_costs():
-    far = judged(FLAT, 100.0, 13.0, found=bound(0.05))
+def test_a_computed_bound_counts_more_than_sampled_costs():
+    far = judged(FLAT, 100.0, 13.0, computed=bound(0.05))
     assert far.kind is VerdictKind.LEVELLED_OFF
-    assert far.words.endswith("the upper bound by inner approximation is 5.00 % above the lower bound")
-    enough = judged(RISING, 150.0, 13.0, found=bound(0.05, is_enough=True))
+    assert far.sentence.endswith("the upper bound by inner approximation is 5.00 % above the lower bound")
+    enough = judged(RISING, 150.0, 13.0, computed=bound(0.05, is_enough=True))
     assert enough.kind is VerdictKind.CONVERGED
-    closed = judged(RISING, 150.0, 13.0, is_risk_averse=True, found=bound(0.0))
+    closed = judged(RISING, 150.0, 13.0, is_risk_averse=True, computed=bound(0.0))
     assert closed.kind is VerdictKind.CONVERGED
 
 
 def test_an_estimate_states_its_confidence():
-    found = judged(FLAT, 100.0, 13.0, is_risk_averse=True, found=bound(0.02, "sampled", 0.95))
+    found = judged(FLAT, 100.0, 13.0, is_risk_averse=True, computed=bound(0.02, "sampled", 0.95))
     words = "the estimated cost of the policy is at most 2.00 % above the lower bound (95 % confidence)"
-    assert found.words.endswith(words)
+    assert found.sentence.endswith(words)
 
 
 @pytest.mark.parametrize("content", [None, [], {}, {"method": "other"}, {"method": "inner", "gap": "0.1"}])
 def test_content_without_a_bound_gives_none(content):
-    assert FoundBound.of(content) is None
+    assert ComputedBound.of(content) is None

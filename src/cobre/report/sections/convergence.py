@@ -50,10 +50,10 @@ def _how_to_read(bounds: Bounds) -> str:
 def _intro(run: RunFolder) -> str:
     """The verdict, and what the upper bound is."""
     judged = run.bounds.verdict(is_interrupted=bool(run.summary.get("is_interrupted")))
-    words = "" if judged is None else f"{judged.words[:1].upper()}{judged.words[1:]}. "
+    verdict = "" if judged is None else f"{judged.sentence[:1].upper()}{judged.sentence[1:]}. "
     if run.bounds.is_exact:
-        return words + EXACT
-    return words + (RISK_AVERSE if run.bounds.is_risk_averse else INTRO)
+        return verdict + EXACT
+    return verdict + (RISK_AVERSE if run.bounds.is_risk_averse else INTRO)
 
 
 def _later_half(bounds: Bounds) -> Bounds:

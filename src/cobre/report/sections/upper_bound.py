@@ -1,4 +1,4 @@
-"""What `cobre bound`, or a stopping rule that wanted a bound, found: one tile of the overview."""
+"""The upper bound that `cobre bound` or the stopping rule `upper_bound` computed: one tile of the overview."""
 
 from cobre.report.run_folder import RunFolder
 from cobre.runs.formatting import money_in_words, percent_in_words
@@ -11,8 +11,8 @@ _NAMES = {
 
 
 def upper_bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
-    """Title, number and remark; none where nothing was found."""
-    found = run.bounds.found
+    """Title, number and remark of the tile; an empty list without such a bound."""
+    found = run.bounds.computed
     if found is None:
         return []
     title, kind = _NAMES[found.method]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from cobre.core.verdict import ConvergenceVerdict, FoundBound, verdict
+from cobre.core.verdict import ComputedBound, ConvergenceVerdict, verdict
 from cobre.policy.object import Policy
 from cobre.runs.convergence import bound_history
 from cobre.runs.events import Event, new_event
@@ -45,7 +45,7 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
         upper_bound=last.upper_bound,
         upper_bound_half_width=last.half_width,
         upper_bound_is_exact=last.is_exact,
-        verdict=None if judged is None else judged.words,
+        verdict=None if judged is None else judged.sentence,
         verdict_kind=None if judged is None else judged.kind,
         gap=last.gap,
         bound=trained.bound,
@@ -112,6 +112,6 @@ def _solver_work(source: TrainedStudy | Policy, simulation: SimulationResult | N
 
 
 def _verdict(trained: TrainedStudy) -> ConvergenceVerdict | None:
-    found = FoundBound.of(trained.bound, is_enough=trained.stop.kind is StopKind.UPPER_BOUND)
-    history = bound_history(trained.history, is_risk_averse=trained.study.case.is_risk_averse, found=found)
+    computed = ComputedBound.of(trained.bound, is_enough=trained.stop.kind is StopKind.UPPER_BOUND)
+    history = bound_history(trained.history, is_risk_averse=trained.study.case.is_risk_averse, computed=computed)
     return verdict(history, is_interrupted=trained.stop.kind.is_interruption)

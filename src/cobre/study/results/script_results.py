@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
 from cobre.core.confidence import half_width_95
-from cobre.core.verdict import ConvergenceVerdict, FoundBound, verdict
+from cobre.core.verdict import ComputedBound, ConvergenceVerdict, verdict
 from cobre.policy.object import Policy
 from cobre.runs.formatting import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport
@@ -95,8 +95,8 @@ class TrainingResult:
         """Whether training has converged, as far as the bounds say; None where they say nothing."""
         from cobre.runs.convergence import bound_history
 
-        found = FoundBound.of(self.bound, is_enough=self.stop_kind is StopKind.UPPER_BOUND)
-        history = bound_history(self.history, is_risk_averse=self.is_risk_averse, found=found)
+        computed = ComputedBound.of(self.bound, is_enough=self.stop_kind is StopKind.UPPER_BOUND)
+        history = bound_history(self.history, is_risk_averse=self.is_risk_averse, computed=computed)
         return verdict(history, is_interrupted=self.stop_kind.is_interruption)
 
     @property
