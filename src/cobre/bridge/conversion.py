@@ -38,17 +38,20 @@ CASE_PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class DeckRequest:
-    """What shall become what. has_boundary: DECOMP decks bring the cost-to-go after their end along."""
+    """The deck to convert and the case to write.
+
+    has_boundary_policy: convert the cost-to-go after the end of a DECOMP deck, too. is_forced: overwrite the case.
+    """
 
     model: Model
     deck: Path
     case: Path
-    has_boundary: bool = True
+    has_boundary_policy: bool = True
     is_forced: bool = False
 
     def arguments(self, target: Path, *options: str) -> list[str | Path]:
         """Arguments of cobre-bridge; a deck whose name begins with a dash is not taken for an option."""
-        given = [*options, *([] if self.has_boundary else ["--no-fcf"])]
+        given = [*options, *([] if self.has_boundary_policy else ["--no-fcf"])]
         return ["convert", self.model, *given, "--", self.deck, target]
 
 

@@ -64,7 +64,7 @@ def newave(**options: Any) -> None:
       cobre convert newave deck my_case
       cobre convert newave deck my_case --json | jq '.bridge.diagnostics[].summary'
     """
-    _convert("newave", has_boundary=True, **options)
+    _convert("newave", has_boundary_policy=True, **options)
 
 
 @convert.command()
@@ -79,16 +79,16 @@ def decomp(no_fcf: bool, **options: Any) -> None:
     Example:
       cobre convert decomp deck my_case --no-fcf
     """
-    _convert("decomp", has_boundary=not no_fcf, **options)
+    _convert("decomp", has_boundary_policy=not no_fcf, **options)
 
 
 def _convert(
-    model: Any, deck: Path, case: Path, bridge: Path | None, force: bool, as_json: bool, has_boundary: bool
+    model: Any, deck: Path, case: Path, bridge: Path | None, force: bool, as_json: bool, has_boundary_policy: bool
 ) -> None:
     from cobre.bridge.conversion import DeckRequest
     from cobre.bridge.environment import bridge_at, own_bridge
 
-    request = DeckRequest(model, deck, case, has_boundary, force)
+    request = DeckRequest(model, deck, case, has_boundary_policy, force)
     with report_errors():
         found = own_bridge(lambda text: echo(text, err=True)) if bridge is None else bridge_at(bridge)
         (_answer if as_json else _print_result)(found, request)

@@ -199,7 +199,7 @@ class BoundaryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyConfig:
-    """The section `policy`: where the policy is stored, what training starts from, boundary and checkpoints."""
+    """The section `policy`: where the policy is stored, what training starts from, boundary policy and checkpoints."""
 
     path: str = "./policy"
     mode: Literal["fresh", "warm_start", "resume"] = "fresh"

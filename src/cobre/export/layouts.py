@@ -103,7 +103,7 @@ def export_run(
 def _write(folder: Path, target: Path, layout: str, case: Path | None, only: Collection[str]) -> None:
     if layout in LAYOUTS:
         if only:
-            raise ExportError(f"the layout {layout} has all tables: leave out the names of tables")
+            raise ExportError(f"the layout {layout} always exports all tables: do not name tables")
         source = RunSource(folder, case)
         with new_directory(target, is_flushed=False) as fresh:
             LAYOUTS[layout](source, fresh)

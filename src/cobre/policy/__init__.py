@@ -1,1 +1,1 @@
-"""Trained policies: the object that scripts use, its file, and its use as the boundary of another study."""
+"""Trained policies: the object that scripts use, its file, and its use as the boundary policy of another study."""

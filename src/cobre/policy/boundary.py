@@ -64,7 +64,7 @@ def with_lags_of_boundary(case: Case, noise: NoiseModel, policy: ExternalCuts | 
         return noise
     if case.horizon.season_definitions is None:
         raise BoundaryMismatchError(
-            f"the boundary policy's cuts depend on {counted(len(read), 'inflow lag')} of the seasons before the end: "
+            f"the boundary policy's cuts depend on inflows of earlier seasons ({counted(len(read), 'lag')}): "
             "stages.json needs season_definitions, and every stage its season_id"
         )
     periods = StagePeriods(case.horizon, season_cycle(case.horizon))

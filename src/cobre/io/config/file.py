@@ -86,10 +86,10 @@ def _check_replaced_rules(document: Document, overrides: Mapping[str, object], p
 
 def with_paths_from(folder: Path, config: Config) -> Config:
     """Paths of the configuration that are relative to the case, as they are from anywhere."""
-    boundary = config.policy.boundary
-    if boundary is None:
+    boundary_policy = config.policy.boundary
+    if boundary_policy is None:
         return config
-    located = replace(boundary, path=str((folder / boundary.path).resolve()))
+    located = replace(boundary_policy, path=str((folder / boundary_policy.path).resolve()))
     return replace(config, policy=replace(config.policy, boundary=located))
 
 

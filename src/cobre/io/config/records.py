@@ -233,7 +233,7 @@ class PolicyRecord:
 
     path: folder of the policy, relative to the output directory.
     mode: start from scratch, with the cuts in `path`, or from the newest checkpoint.
-    boundary: cuts for the cost after the last stage.
+    boundary: the boundary policy, whose cuts give the cost after the last stage.
     checkpointing: when to write checkpoints.
     """
 

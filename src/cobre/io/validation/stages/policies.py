@@ -1,4 +1,4 @@
-"""Stored policies that a case relies on: there, whole, and of the right day."""
+"""The boundary policy of a case: its file can be read, and its cuts are for the last day and the plants of the case."""
 
 from pathlib import Path
 
@@ -12,12 +12,12 @@ FIELD = "policy.boundary.path"
 
 
 def boundary_policy(case: Case, findings: Findings) -> None:
-    """A boundary is a policy that prices the day on which the study ends, and the water of its plants."""
-    boundary = case.config.policy.boundary
-    if boundary is None:
+    """The boundary policy has cuts for the day on which the study ends, with a storage state for each of its plants."""
+    configured = case.config.policy.boundary
+    if configured is None:
         return
     try:
-        metadata = read_policy(find_policy_file(Path(boundary.path))).metadata
+        metadata = read_policy(find_policy_file(Path(configured.path))).metadata
     except PolicyFileError as error:
         findings.error(
             CONFIG_FILE, "", FIELD, str(error), "the policy file of another study, its folder, or its output"
