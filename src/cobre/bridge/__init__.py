@@ -1,1 +1,1 @@
-"""cobre-bridge, which turns decks of NEWAVE and DECOMP into cases, run in an environment of its own."""
+"""Conversion of NEWAVE and DECOMP decks by cobre-bridge, which runs in an environment of its own."""

@@ -1,7 +1,7 @@
 """One conversion: cobre-bridge reads the deck and writes the case.
 
-It writes into a fresh directory, whose content is moved into the case when it is complete: cobre-bridge opens files by
-their paths, and the links in a directory that somebody else made would lead it astray.
+It writes into a new directory, whose content is moved into the case when it is complete: cobre-bridge opens files by
+their paths, and would follow symbolic links in an existing directory to files elsewhere.
 """
 
 import json
@@ -56,15 +56,18 @@ class DeckRequest:
 
 
 def convert_deck(bridge: Bridge, request: DeckRequest) -> None:
-    """Convert; what cobre-bridge says goes where this process prints. Raises DeckNotConvertedError."""
+    """Convert a deck; cobre-bridge prints to the streams of this process. Raises DeckNotConvertedError."""
     with _staging_directory(request) as target:
         done = _run(bridge.command(*request.arguments(target)), captures=False)
         if done.returncode:
-            raise DeckNotConvertedError(_refusal(request, "cobre-bridge says why above"))
+            raise DeckNotConvertedError(_refusal(request, "cobre-bridge has printed the reason above"))
 
 
 def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]:
-    """Convert, and give cobre-bridge's own account: `status`, `summary` and `diagnostics`."""
+    """Convert a deck without output; returns cobre-bridge's report: `status`, `summary` and `diagnostics`.
+
+    Raises DeckNotConvertedError.
+    """
     with _staging_directory(request) as target:
         done = _run(bridge.command(*request.arguments(target, "--json")), captures=True)
         try:
@@ -77,9 +80,9 @@ def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]
 
 
 def _run(command: list[str], *, captures: bool) -> "subprocess.CompletedProcess[str]":
-    """Run cobre-bridge until it ends; it is ended with this process, which alone would move what it writes."""
+    """Run cobre-bridge to its end. It is killed if this process dies, since nothing would use its output then."""
     with_us = partial(die_with_parent, os.getpid())
-    return subprocess.run(  # the command line has no threads that could hold a lock in the child
+    return subprocess.run(  # preexec_fn is safe here: this process has no other threads that could hold a lock
         command, env=clean_environment(), capture_output=captures, text=True, check=False, preexec_fn=with_us
     )
 
@@ -95,7 +98,10 @@ def _refusal(request: DeckRequest, why: str) -> str:
 
 @contextmanager
 def _staging_directory(request: DeckRequest) -> Iterator[Path]:
-    """An empty directory to convert into; what is in it becomes the case when the block ends without an error."""
+    """An empty directory to convert into; its content becomes the case when the block ends without an error.
+
+    Raises WriteError if the case exists and may not be overwritten.
+    """
     case = request.case
     if not case.exists() or (case.is_dir() and not any(case.iterdir())):
         with new_directory(case) as target:

@@ -1,7 +1,7 @@
 """The environment in which cobre-bridge runs.
 
-It needs Python 3.12 and cobre-python, a package that is imported by the name of this one, so it cannot be
-installed beside us. Its own environment is made once for each user; a user who has one already names it.
+It needs Python 3.12 and cobre-python, which is imported by the same name as this package, so that the two cannot be
+installed together. Its environment is created once for each user; users may also name an existing one.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ from cobre.bridge.errors import NoBridgeError
 PACKAGE = "cobre-bridge"
 VERSION = "0.18.0"
 OLDEST_PYTHON = (3, 12)
-READY_FILE = "ready"  # written last: an environment without it was interrupted while it was made
+READY_FILE = "ready"  # written last: an environment without it is incomplete
 _NAMES = ("python3.12", "python3.13", "python3.14", "python3")
 # Variables that would put other packages, such as this one, in front of those of the environment.
 _MISLEADING = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
@@ -44,7 +44,7 @@ class Bridge:
     version: str
 
     def command(self, *arguments: str | Path) -> list[str]:
-        """What to start; nothing outside of the environment is imported."""
+        """The command line that runs cobre-bridge; nothing outside of its environment is imported."""
         return [str(self.python), "-I", "-m", "cobre_bridge.cli", *map(str, arguments)]
 
 
@@ -54,7 +54,10 @@ def clean_environment() -> dict[str, str]:
 
 
 def bridge_at(path: Path) -> Bridge:
-    """The one that a user named: the folder of an environment, its interpreter, or its command `cobre-bridge`."""
+    """The bridge that a user named: the folder of an environment, its interpreter, or its command `cobre-bridge`.
+
+    Raises NoBridgeError where cobre-bridge cannot be run from there.
+    """
     python = _interpreter_of(path)
     facts = _probe(python)
     if facts is None:
@@ -65,7 +68,10 @@ def bridge_at(path: Path) -> Bridge:
 
 
 def own_bridge(announce: Callable[[str], None]) -> Bridge:
-    """The bridge in the user's cache; installed there if it is missing, after `announce` has announced it."""
+    """The bridge in the user's cache, installed there if it is missing; `announce` is called with a message first.
+
+    Raises NoBridgeError if it cannot be installed.
+    """
     folder = own_folder()
     with _alone(folder):
         if not (folder / READY_FILE).exists():
@@ -121,7 +127,10 @@ def _install(folder: Path, announce: Callable[[str], None]) -> None:
 
 
 def _new_enough_python() -> Path:
-    """The first one that is; a name on the path may belong to a version manager and not run."""
+    """The first interpreter that is new enough and runs: a name on the path may be a shim of a version manager.
+
+    Raises NoBridgeError if there is none.
+    """
     for candidate in _interpreters():
         facts = _probe(candidate)
         if facts is not None and facts[0] >= OLDEST_PYTHON:
@@ -131,7 +140,7 @@ def _new_enough_python() -> Path:
 
 
 def _interpreters() -> Iterator[Path]:
-    """This one, those on the path, and those that pyenv keeps off the path."""
+    """The present interpreter, those on the path, and the versions of pyenv that are not on the path."""
     yield Path(sys.executable)
     yield from (Path(found) for name in _NAMES if (found := shutil.which(name)))
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
@@ -139,7 +148,7 @@ def _interpreters() -> Iterator[Path]:
 
 
 def _step(command: list[str | Path], failure: str) -> None:
-    """Its own output is only of interest where it fails."""
+    """Run a step of the installation; its output is shown only if it fails, in a NoBridgeError."""
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         said = "\n".join(f"  {line}" for line in (done.stderr or done.stdout).strip().splitlines()[-12:])
@@ -150,7 +159,7 @@ def _step(command: list[str | Path], failure: str) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Two commands at once do not make the same environment."""
+    """Hold a lock, so that two commands do not create the same environment at once."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         stream = folder.with_name(f"{folder.name}.lock").open("w")

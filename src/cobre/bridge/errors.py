@@ -1,11 +1,11 @@
-"""What keeps a deck from becoming a case."""
+"""Errors of converting a deck."""
 
 from cobre.errors import CobreError, ValidationError
 
 
 class NoBridgeError(CobreError):
-    """There is no cobre-bridge that could be run, and none could be installed."""
+    """cobre-bridge is not available and cannot be installed."""
 
 
 class DeckNotConvertedError(ValidationError):
-    """cobre-bridge refused a deck; it has said why."""
+    """cobre-bridge could not convert a deck; the message has its reason."""

@@ -1,1 +1,1 @@
-"""The vocabulary of a study: entities, time, prices, configuration. No files are read here and nothing is solved."""
+"""Data types of a study: entities, stages, prices, configuration. Nothing here reads files or solves LPs."""

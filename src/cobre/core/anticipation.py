@@ -1,9 +1,9 @@
-"""Thermal plants whose power is decided ahead: which stage decides what is delivered in which.
+"""Anticipated thermal plants: which stage decides the power that is delivered in a later stage.
 
-Deliveries are counted as stages are: those of the study from 0, then the stages after the study in which decisions of
+Deliveries are numbered as stages are: those of the study from 0, then the stages after the study in which decisions of
 the study are still delivered. A plant with a lead in stages decides in stage t what it delivers in stage t + lead. A
-lead in hours is counted back from the end of the delivery, on the axis of block hours: the stage that contains that
-moment decides; when that is the stage of the delivery itself the plant is an ordinary one there.
+lead in hours is counted back from the end of the delivery, in block hours: the stage that contains that moment
+decides. Where that is the delivery stage itself, the plant is dispatched like any other.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _SLACK_HOURS = 1e-6  # block hours are sums of decimal numbers
 
 @dataclass(frozen=True, slots=True)
 class PostStudyStage:
-    """A period after the study in which something that the study decides is delivered."""
+    """A period after the study in which power that the study decides is delivered."""
 
     start_date: date
     duration_hours: float
@@ -33,7 +33,7 @@ class PostStudyStage:
 
 @dataclass(frozen=True, slots=True)
 class PostStudyBound:
-    """What an anticipated plant may deliver in a stage after the study, and what that costs."""
+    """Limits (MW) and cost ($/MWh) of an anticipated plant's deliveries in a stage after the study."""
 
     thermal_id: int
     post_study_stage_index: int
@@ -52,7 +52,7 @@ class PostStudy:
 
 @dataclass(frozen=True, slots=True)
 class PastCommitment:
-    """Power that was ordered before the study for some days; `end_date` is the first day after them."""
+    """Power (MW) committed before the study for some days; `end_date` is the first day after them."""
 
     thermal_id: int
     start_date: date
@@ -81,9 +81,10 @@ class Deliveries:
         )
 
     def deciders(self, config: AnticipatedConfig) -> tuple[int, ...]:
-        """By delivery the stage that decides it; BEFORE_STUDY: none of the study's.
+        """For each delivery, the stage that decides it; BEFORE_STUDY: decided before the study.
 
-        The delivery itself where nothing is decided ahead; a stage after the study where the study does not decide.
+        It is the delivery stage itself where nothing is decided ahead, and a stage after the study where no stage of
+        the study decides.
         """
         if config.lead_stages is not None:
             return tuple(max(at - config.lead_stages, BEFORE_STUDY) for at in range(len(self.hours)))
@@ -95,7 +96,7 @@ class Deliveries:
         return max(0, (min(self.ends[delivery], end) - max(self.starts[delivery], start)).days)
 
     def committed_mw(self, delivery: int, windows: Sequence[PastCommitment]) -> float:
-        """What was ordered for a delivery: the mean over its days."""
+        """Power (MW) committed before the study for a delivery: the mean over its days."""
         days = (self.ends[delivery] - self.starts[delivery]).days
         parts = [self.overlap_days(delivery, row.start_date, row.end_date) * row.value_mw for row in windows]
         covered = [row.value_mw for row, part in zip(windows, parts, strict=True) if part]
@@ -103,7 +104,7 @@ class Deliveries:
 
 
 def _stage_at(ends: Sequence[float], moment: float) -> int:
-    """The stage in which a moment lies; one that ends a stage belongs to it."""
+    """The stage that contains a moment (hours from the start of the study); the end of a stage belongs to it."""
     if moment <= _SLACK_HOURS:
         return BEFORE_STUDY
     return next(stage for stage, end in enumerate(ends) if moment <= end + _SLACK_HOURS)
@@ -111,7 +112,7 @@ def _stage_at(ends: Sequence[float], moment: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Anticipation:
-    """One plant's deliveries: who decides them, and how far ahead."""
+    """The deliveries of one plant, and the stage that decides each of them."""
 
     thermal: Thermal
     deciders: tuple[int, ...]
@@ -119,12 +120,12 @@ class Anticipation:
 
     @property
     def distances(self) -> int:
-        """How many stages ahead something can be known."""
+        """The largest number of stages between a decision and its delivery; 0 if nothing is decided ahead."""
         return max((at - stage for at, stage in self._ahead()), default=0)
 
     @property
     def decided_distances(self) -> tuple[int, ...]:
-        """How many stages ahead some stage of the study decides, ascending."""
+        """The distances, in stages, at which stages of the study decide; ascending."""
         return tuple(sorted({at - stage for at, stage in self._ahead() if stage != BEFORE_STUDY}))
 
     def decided_in(self, stage: int) -> tuple[int, ...]:

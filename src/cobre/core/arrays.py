@@ -1,4 +1,4 @@
-"""Names for arrays by what they hold. Shapes differ: the comment beside a field gives its axes, such as `S x N`."""
+"""Names of array types. Shapes differ: the comment beside a field gives its axes, such as `S x N`."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""A whole study as it was read: entities in canonical order, tables by column, configuration."""
+"""A study as it was read: entities in canonical order, tables by column, configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -151,7 +151,7 @@ class Case:
     post_study: PostStudy = field(default_factory=PostStudy)
 
     def __repr__(self) -> str:
-        """In one line: a case of a country has a hundred thousand characters."""
+        """One line of counts: all fields of a national case have a hundred thousand characters."""
         system, stages = self.system, self.horizon.stages
         counts = (
             (len(stages), "stage"),
@@ -170,6 +170,6 @@ class Case:
 
     @property
     def is_risk_averse(self) -> bool:
-        """Whether something else than the expected cost is minimised."""
+        """Whether a stage has a risk measure other than the expectation."""
         risks = (stage.risk for stage in self.horizon.stages)
         return any(risk is not None and not risk.is_expectation for risk in risks)

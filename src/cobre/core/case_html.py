@@ -1,4 +1,4 @@
-"""A case, and other objects with a few facts, as notebooks show them; nothing is fetched, and no script runs."""
+"""HTML tables that notebooks show for a case and for other objects; without scripts or external resources."""
 
 from collections.abc import Mapping
 from html import escape
@@ -22,7 +22,7 @@ def facts_html(title: str, facts: Mapping[str, str]) -> str:
 
 
 def case_html(case: "Case") -> str:
-    """What a person asks first: how long, how many, how much."""
+    """A table of the main facts of a case: horizon, number of entities, storage, power, objective."""
     system, stages, training = case.system, case.horizon.stages, case.config.training
     storage = sum(hydro.reservoir.max_storage_hm3 for hydro in system.hydros)
     power = sum(plant.generation.max_mw for plant in system.thermals)

@@ -6,7 +6,7 @@ from typing import Literal
 
 Scheme = Literal["in_sample", "out_of_sample", "external", "historical"]
 NonNegativityMethod = Literal["none", "penalty", "truncation", "truncation_with_penalty"]
-CAME_LATER = "came_later"  # of a field's metadata: digests leave it out while it is None, as those of older versions do
+CAME_LATER = "came_later"  # metadata of a field: digests skip it while it is None, so that older digests stay valid
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ STOPPING_RULES: dict[str, type[StoppingRuleConfig]] = {
 
 @dataclass(frozen=True, slots=True)
 class CutSelectionConfig:
-    """Which cuts of the pool take part; `method` None: all of them. Each method reads only its own fields."""
+    """Which cuts of the pool the LPs use; `method` None: all of them. Each method reads only its own fields."""
 
     method: Literal["level1", "lml1", "domination", "dynamic"] | None = None
     check_frequency: int = 5
@@ -97,7 +97,7 @@ def iterations_in_window(iterations: int, window: int | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSource:
-    """Where the noise of forward passes and the openings come from. `historical_years` None: all there are."""
+    """Where the noise of forward passes and the openings come from. `historical_years` None: all years."""
 
     inflow: Scheme = "in_sample"
     load: Scheme = "in_sample"
@@ -109,7 +109,7 @@ class ScenarioSource:
 
 @dataclass(frozen=True, slots=True)
 class SolverConfig:
-    """Tolerances and retries of the LP library, where our own simplex hands an LP over. None: our defaults."""
+    """Tolerances and retries of HiGHS, for LPs that the native simplex cannot finish. None: the default."""
 
     retry_max_attempts: int = 5
     retry_time_budget_seconds: float = 30.0
@@ -139,7 +139,7 @@ class TrainingConfig:
 
 
 def iteration_limit(limits: Iterable[int], stopping_mode: str) -> int | None:
-    """The limit that holds: where any rule stops training it is the lowest, where all must agree the highest."""
+    """The lowest limit if any rule stops training (mode `any`), the highest if all must agree; None without limits."""
     return (min if stopping_mode == "any" else max)(limits, default=None)
 
 
@@ -173,9 +173,9 @@ class EstimationConfig:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointingConfig:
-    """When a training run leaves something to resume from.
+    """When training writes a checkpoint from which it can be resumed.
 
-    enabled: None leaves the choice to the program; False keeps the last iteration only.
+    enabled: None: the program decides; False: only after the last iteration.
     """
 
     enabled: bool | None = None

@@ -1,4 +1,4 @@
-"""Cases are frozen; a changed one is a new one. `dataclasses.replace` does it level by level, `changed` in one go."""
+"""Changed copies of cases, which are immutable: `changed` replaces values at any depth in one call."""
 
 import re
 from collections.abc import Mapping

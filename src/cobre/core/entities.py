@@ -1,4 +1,4 @@
-"""The things of a power system, as the files of `system/` describe them.
+"""The entities of a power system, as the files of `system/` declare them.
 
 Field names are those of the case format. Every entity class is sorted by `(operational_start_date, id)`: that order,
 and never the order of declaration, fixes the state vector, the noise vector and the rows of all results.
@@ -22,7 +22,7 @@ class Entity(Protocol):
 
 
 class WithService(Protocol):
-    """An entity that enters in a stage and leaves in another; None: it is there from the start, or to the end."""
+    """An entity with a stage of entry and one of exit; None: in service from the start, or to the end."""
 
     @property
     def entry_stage_id(self) -> int | None: ...  # noqa: D102
@@ -34,13 +34,13 @@ AnyEntity = TypeVar("AnyEntity", bound=Entity)
 
 
 def canonical_order(entities: Sequence[AnyEntity]) -> tuple[AnyEntity, ...]:
-    """The one order that results may depend on."""
+    """Entities by operational start date, then by id: the only order that results may depend on."""
     return tuple(sorted(entities, key=lambda entity: (entity.operational_start_date, entity.id)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeficitSegment:
-    """A tier of unserved energy; `depth_mw` None: unlimited."""
+    """A tier of unserved energy: `cost` in $/MWh; `depth_mw` None: unlimited."""
 
     depth_mw: float | None = None
     cost: float
@@ -113,7 +113,7 @@ class Thermal:
 
 @dataclass(frozen=True, slots=True)
 class NonControllableSource:
-    """Wind, solar, small plants: what is available can be used or curtailed."""
+    """Wind, solar, small plants: available power (MW) is used or curtailed."""
 
     id: int
     name: str
@@ -174,6 +174,8 @@ class EnergyContract:
 
 
 def is_in_service(entity: WithService, stage_id: int) -> bool:
-    """Whether a stage lies between entry and exit; the operational start date plays no role."""
+    """Whether an entity is in service in a stage: from its entry (included) to its exit (excluded).
+
+    The operational start date has no influence."""
     entered = entity.entry_stage_id is None or entity.entry_stage_id <= stage_id
     return entered and (entity.exit_stage_id is None or stage_id < entity.exit_stage_id)

@@ -57,7 +57,7 @@ class GenericConstraint:
 
 @dataclass(frozen=True, slots=True)
 class GenericConstraints:
-    """All of them, in order of id, with their parameters by name and the table of bounds."""
+    """All generic constraints, in order of id, with their parameters by name and the table of bounds."""
 
     constraints: tuple[GenericConstraint, ...] = ()
     parameters: Mapping[str, Parameter] = field(default_factory=dict)

@@ -17,7 +17,7 @@ class Reservoir:
 
 @dataclass(frozen=True, slots=True)
 class Outflow:
-    """Limits of what leaves the plant; violations are priced."""
+    """Limits of the outflow, m3/s; violations are penalised."""
 
     min_outflow_m3s: float
     max_outflow_m3s: float | None = None
@@ -25,7 +25,7 @@ class Outflow:
 
 @dataclass(frozen=True, slots=True)
 class HydroGeneration:
-    """Production model, and limits of flow and power of all turbines together."""
+    """Production model, and limits of the flow (m3/s) and power (MW) of all turbines together."""
 
     model: ProductionModelName
     min_turbined_m3s: float
@@ -66,7 +66,7 @@ class Tailrace:
 
 @dataclass(frozen=True, slots=True)
 class HydraulicLosses:
-    """Head lost on the way: a share of it, or metres."""
+    """Hydraulic head loss: a share of the head (`factor`, in `value`) or metres (`constant`, in `value_m`)."""
 
     type: Literal["factor", "constant"]
     value: float | None = None
@@ -83,7 +83,7 @@ class Efficiency:
 
 @dataclass(frozen=True, slots=True)
 class Evaporation:
-    """Millimetres by calendar month, and the volumes around which the area is linearised."""
+    """Evaporation in mm for each calendar month, and the volumes around which the area is linearised."""
 
     coefficients_mm: tuple[float, ...]
     reference_volumes_hm3: tuple[float, ...] | None = None
@@ -91,7 +91,7 @@ class Evaporation:
 
 @dataclass(frozen=True, slots=True)
 class Diversion:
-    """A second way out of the reservoir."""
+    """A second outlet of the reservoir, to another plant, with its maximum flow in m3/s."""
 
     downstream_id: int
     max_flow_m3s: float
@@ -99,7 +99,7 @@ class Diversion:
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """The first filling of a dead volume, from `start_stage_id` until the plant's entry."""
+    """The first filling of the dead volume, from `start_stage_id` until the plant's entry."""
 
     start_stage_id: int
     filling_min_rate_m3s: float = 0.0

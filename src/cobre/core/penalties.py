@@ -1,4 +1,4 @@
-"""The prices of penalties.json: what holds where no entity and no stage says otherwise."""
+"""The costs of penalties.json: the defaults for entities and stages without costs of their own."""
 
 from dataclasses import dataclass
 
@@ -15,14 +15,14 @@ class BusPenalties:
 
 @dataclass(frozen=True, slots=True)
 class LinePenalties:
-    """A small price on flow, which keeps it from going round in circles."""
+    """A small cost of flow, $/MWh, which prevents circular flows."""
 
     exchange_cost: float
 
 
 @dataclass(frozen=True, slots=True)
 class HydroPenalties:
-    """$ per (m3/s and hour), per MWh, or per hm3 for storage and filling."""
+    """Costs of a hydro plant: $ per m3/s and hour, $/MWh for generation, $/hm3 for storage and filling."""
 
     spillage_cost: float
     turbined_cost: float
@@ -44,7 +44,7 @@ class HydroPenalties:
 
 @dataclass(frozen=True, slots=True)
 class NonControllablePenalties:
-    """What not taking available energy costs."""
+    """Cost of curtailed energy, $/MWh."""
 
     curtailment_cost: float
 

@@ -1,4 +1,4 @@
-"""How water becomes power, plant by plant and stage by stage: hydro_production_models.json and its tables."""
+"""Production models by plant and stage: hydro_production_models.json and its tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from cobre.core.temporal import Stage
 
 @dataclass(frozen=True, slots=True)
 class FittingWindow:
-    """Volumes between which planes are fitted; None: the plant's own limits."""
+    """Volumes between which planes are fitted; None: the storage limits of the plant."""
 
     volume_min_hm3: float | None = None
     volume_max_hm3: float | None = None
@@ -34,7 +34,7 @@ class FphaConfig:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceVolume:
-    """The volume at which a productivity is taken."""
+    """The volume at which a productivity is evaluated."""
 
     volume_hm3: float | None = None
     percentile: float | None = None
@@ -42,7 +42,7 @@ class ReferenceVolume:
 
 @dataclass(frozen=True, slots=True)
 class ProductionChoice:
-    """The model that holds in some stages."""
+    """The production model of a plant in some stages."""
 
     model: ProductionModelName
     productivity_mw_per_m3s: float | None = None
@@ -71,7 +71,7 @@ class HydroProduction:
 
 @dataclass(frozen=True, slots=True)
 class PlaneReduction:
-    """How fitted planes are thinned out."""
+    """How the number of fitted planes is reduced."""
 
     method: Literal["angle", "distance"]
     tolerance_deg: float | None = None
@@ -91,7 +91,7 @@ class ProductionModels:
     tailrace_curves: Mapping[str, NDArray[Any]] | None = None
 
     def choice_for(self, hydro: Hydro, stage: Stage) -> ProductionChoice:
-        """What the file says for a plant in a stage, else the model that the plant itself names."""
+        """The choice of the file for a plant in a stage, else the model that the plant declares."""
         production = self.by_hydro.get(hydro.id)
         choice = None if production is None else _given_choice(production, stage)
         return choice or ProductionChoice(hydro.generation.model)

@@ -1,7 +1,7 @@
-"""The numbers of one stage after all cascades: arrays in canonical entity order, by block where they differ by block.
+"""The data of one stage, with defaults and overrides applied: arrays in canonical entity order, by block where needed.
 
 Shapes: N hydros, K blocks, G unit groups of all plants, J thermals, L lines, B buses, R non-controllable sources,
-P pumping stations, C contracts. What is out of service in the stage has zero limits.
+P pumping stations, C contracts. An entity that is out of service in the stage has limits of zero.
 """
 
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ class HydroNumbers:
     filling_target_hm3: Floats  # N: by the end of this stage; NaN when not filling
     min_storage_hm3: Floats  # N
     max_storage_hm3: Floats
-    water_withdrawal_m3s: Floats  # whether the plant is there or not
+    water_withdrawal_m3s: Floats  # also while the plant is out of service
     min_outflow_m3s: Floats  # N x K
-    max_outflow_m3s: Floats  # infinite when there is none
+    max_outflow_m3s: Floats  # infinite without a limit
     min_turbined_m3s: Floats  # of the plant as a whole, beyond what its groups must keep
     max_turbined_m3s: Floats
     min_generation_mw: Floats  # likewise
@@ -115,7 +115,7 @@ class LineNumbers:
 
 @dataclass(frozen=True, slots=True)
 class BusNumbers:
-    """Loads and what not serving them costs."""
+    """Loads, and the costs of deficit and excess."""
 
     deficit_segments: tuple[tuple[tuple[float, float], ...], ...]  # B: (depth in MW or infinity, cost)
     excess_cost: Floats  # B
@@ -156,7 +156,7 @@ class ContractNumbers:
 
 @dataclass(frozen=True, slots=True)
 class GenericTerm:
-    """coefficient * variable of an entity; `block` None: of the stage, or of all there is."""
+    """coefficient * variable of an entity; `block` None: a variable of the stage, or the sum over blocks."""
 
     variable: str
     entity: int
@@ -167,7 +167,7 @@ class GenericTerm:
 
 @dataclass(frozen=True, slots=True)
 class GenericRow:
-    """lower <= terms <= upper; `slack_cost` None: must hold. `block` None: one row for the stage."""
+    """lower <= terms <= upper; `slack_cost` None: a hard constraint. `block` None: one row for the stage."""
 
     constraint_id: int
     name: str
@@ -220,9 +220,9 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class StateSlot:
-    """Something that is known ahead, `distance` stages after the present one.
+    """An entry of the state that is known ahead, for the stage `distance` stages after the present one.
 
-    kind: COMMITMENT, of a thermal plant in MW, or IN_TRANSIT, on the way to a hydro plant in hm3. entity: in canonical
+    kind: COMMITMENT of a thermal plant, MW, or water IN_TRANSIT to a hydro plant, hm3. entity: its index in canonical
     order.
     """
 
@@ -233,10 +233,11 @@ class StateSlot:
 
 @dataclass(frozen=True, slots=True)
 class StateLayout:
-    """States beyond storages and lagged inflows.
+    """State variables besides storages and lagged inflows.
 
-    What some stage decides has a column there; in stages that do not decide it, it is carried by a row. What no stage
-    decides is only passed on. From one stage to the next a slot takes over the slot one stage farther.
+    decided: slots that some stage decides; they are LP columns of that stage, and rows carry them through the others.
+    passed: slots that no stage decides. From one stage to the next a slot takes the value of the slot one stage
+    farther ahead.
     """
 
     decided: tuple[StateSlot, ...] = ()
@@ -247,13 +248,13 @@ class StateLayout:
         return tuple(slot for slot in self.decided if slot.kind == kind)
 
     def has(self, kind: str) -> bool:
-        """Whether there is anything of a kind."""
+        """Whether there is a slot of a kind."""
         return any(slot.kind == kind for slot in (*self.decided, *self.passed))
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedStudy:
-    """All stages, in order, with what they share."""
+    """The data of all stages in order, with the topology and the initial state."""
 
     topology: Topology
     layout: StateLayout

@@ -1,4 +1,4 @@
-"""What the entries of a state vector are called, in policies, tables and messages.
+"""Names of the entries of a state vector, in policies, tables and messages.
 
 storage:3         the volume of hydro 3 at the end of a stage, hm3
 inflow_lag2:3     its inflow two stages before the next one, m3/s
@@ -18,7 +18,7 @@ _PATTERN = re.compile(rf"(?:({STORAGE})|({INFLOW_LAG}|{COMMITMENT}|{IN_TRANSIT})
 
 @dataclass(frozen=True, slots=True)
 class StateName:
-    """A name in its parts. distance: stages, as in the number of `inflow_lag2:3`; 0 for storages.
+    """A parsed name. distance: stages, as in the number of `inflow_lag2:3`; 0 for storages.
 
     >>> StateName.parse("inflow_lag2:3")
     StateName(kind='inflow_lag', entity_id=3, distance=2)
@@ -32,7 +32,7 @@ class StateName:
 
     @classmethod
     def parse(cls, name: str) -> "StateName":
-        """The opposite of `str`; raises `ValueError` for what is no name of a state."""
+        """Parse a name, the inverse of `str`. Raises ValueError if the text is not the name of a state."""
         found = _PATTERN.fullmatch(name)
         if found is None:
             raise ValueError(f"{name!r} is not the name of a state, such as 'storage:3' or 'inflow_lag1:3'")

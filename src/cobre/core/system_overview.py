@@ -1,6 +1,6 @@
-"""A case at a glance: counts and entities with their main numbers, read-only. The whole of it is a `cobre.Case`.
+"""An overview of a case: counts, and entities with their main numbers, read-only. `cobre.Case` has all fields.
 
-Prices are those that hold where no stage says otherwise: an entity's own, else those of penalties.json. Dates are ISO
+Costs are those of the entity, else those of penalties.json; overrides of single stages are not shown. Dates are ISO
 dates.
 """
 
@@ -16,7 +16,7 @@ from cobre.core.penalties import Penalties
 
 @dataclass(frozen=True, slots=True)
 class Bus:
-    """A node of the network; `deficit_segments` have `depth_mw` (None: as deep as it takes) and `cost_per_mwh`."""
+    """A node of the network; `deficit_segments` have `depth_mw` (None: unlimited) and `cost_per_mwh`."""
 
     id: int
     name: str
@@ -52,7 +52,7 @@ class Thermal:
 
 @dataclass(frozen=True, slots=True)
 class Hydro:
-    """A hydro plant; its productivity may differ by stage, so that none is given here."""
+    """A hydro plant; its productivity may differ by stage and is therefore not given here."""
 
     id: int
     name: str
@@ -131,7 +131,7 @@ class System:
 
 
 def system_of(case: Case) -> System:
-    """The system of a case with plain values, for looking at it in Python."""
+    """The overview of a case."""
     system, prices = case.system, case.penalties
     return System(
         n_buses=len(system.buses),

@@ -9,7 +9,7 @@ SamplingMethod = Literal["saa", "lhs", "qmc_sobol", "qmc_halton", "selective", "
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a stage in which everything is constant. Hours need not match the calendar."""
+    """A part of a stage with constant dispatch. Its hours need not match the calendar."""
 
     id: int
     name: str
@@ -18,20 +18,20 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class CvarParameters:
-    """(1 - lambda) of the mean and lambda of the mean of the worst alpha."""
+    """Risk measure (1 - lambda) E[cost] + lambda CVaR_alpha[cost]: CVaR is the mean of the worst share alpha."""
 
     alpha: float
     lambda_: float
 
     @property
     def is_expectation(self) -> bool:
-        """Whether the worst outcomes weigh no more than the others."""
+        """Whether the measure is the expectation: lambda is 0 or alpha is 1."""
         return self.lambda_ == 0.0 or self.alpha == 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class StateVariables:
-    """What the cuts of a stage may depend on."""
+    """The state variables on which the cuts of a stage may depend."""
 
     storage: bool = True
     inflow_lags: bool = False
@@ -61,7 +61,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class PreStudyStage:
-    """A period before the study, which some table refers to; ids are negative."""
+    """A period before the study to which tables may refer; its id is negative."""
 
     id: int
     start_date: date
@@ -71,7 +71,7 @@ class PreStudyStage:
 
 @dataclass(frozen=True, slots=True)
 class Season:
-    """A recurring part of the year; custom seasons give their last day too."""
+    """A recurring part of the year; custom seasons also have a last day."""
 
     id: int
     label: str
@@ -83,7 +83,7 @@ class Season:
 
 @dataclass(frozen=True, slots=True)
 class SeasonDefinitions:
-    """The seasons of a year, and what a cycle of them is made of."""
+    """The seasons of a year, and whether they are months, weeks or custom periods."""
 
     cycle_type: Literal["monthly", "weekly", "custom"]
     seasons: tuple[Season, ...]

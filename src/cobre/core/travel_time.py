@@ -1,8 +1,8 @@
 """Travel time of water between two plants: when releases arrive.
 
-Time is counted in block hours from the start of the study. What a stage releases leaves it evenly (blocks that follow
-one another: each block its own) and arrives a travel time later; what arrives in a later stage is known ahead by then.
-Releases before the study are counted back from its start by the calendar.
+Time is counted in block hours from the start of the study. The release of a stage leaves at a constant rate over the
+stage, or over each block where blocks are chronological, and arrives one travel time later; water that arrives in a
+later stage is part of the state until then. Releases before the study are dated back from its start by the calendar.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from cobre.core.units import HOURS_PER_DAY
 
 @dataclass(frozen=True, slots=True)
 class PastRelease:
-    """What a plant released on some days before the study; `end_date` is the first day after them."""
+    """The mean release of a plant, m3/s, on some days before the study; `end_date` is the first day after them."""
 
     hydro_id: int
     start_date: date
@@ -30,7 +30,7 @@ class PastRelease:
 
 @dataclass(frozen=True, slots=True)
 class TravelArc:
-    """The way from a plant to the one below, with the hours that water takes."""
+    """The reach from a plant to the one downstream, with its travel time in hours."""
 
     hydro_id: int
     downstream_id: int
@@ -48,7 +48,7 @@ def travel_arcs(hydros: Sequence[Hydro]) -> tuple[TravelArc, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Consecutive periods on the axis of hours; `edges` has one number more than there are periods."""
+    """Consecutive periods, in hours from the start of the study; `edges` has one number more than there are periods."""
 
     edges: Floats
 
@@ -67,7 +67,7 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class TravelAxis:
-    """The stages of a study on the axis of hours."""
+    """The stages of a study and their blocks, in hours from its start."""
 
     stages: Spans
     blocks: tuple[Spans, ...]  # of each stage; one period where blocks are parallel
@@ -81,13 +81,13 @@ class TravelAxis:
         return cls(Spans(edges), blocks, horizon.stages[0].start_date)
 
     def shares(self, stage: int, hours: float) -> Floats:
-        """[periods of the stage, stages]: which share of a release arrives in which stage of the study."""
+        """[periods of the stage, stages]: the share of a release that arrives in each stage of the study."""
         periods = self.blocks[stage]
         found: Floats = self._arrivals(periods, hours) / periods.lengths[:, None]
         return found
 
     def arrival_shares_within(self, stage: int, hours: float) -> Floats:
-        """[periods, periods] of a stage: which share of a release arrives in which period of the same stage."""
+        """[periods, periods] of a stage: the share of a release that arrives in each period of the same stage."""
         periods = self.blocks[stage]
         found: Floats = periods.overlap_hours(periods.edges[:-1] + hours, periods.edges[1:] + hours)
         return found / periods.lengths[:, None]
@@ -101,7 +101,7 @@ class TravelAxis:
         return np.asarray(weight / weight.sum(), np.float64)
 
     def arrives_after_study(self, stage: int, hours: float) -> bool:
-        """Whether something of a stage's release arrives after the last stage."""
+        """Whether a part of a stage's release arrives after the last stage."""
         return bool(self.stages.edges[stage + 1] + hours > self.stages.edges[-1])
 
     def past_hours(self, release: PastRelease, hours: float) -> Floats:

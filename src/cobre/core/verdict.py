@@ -1,4 +1,4 @@
-"""Is training done? One verdict on the bounds, for terminal, report, notebook and assistant server. Money is $."""
+"""The verdict on convergence, judged from the bounds; terminal, report, notebook and assistant server share it. Money is $."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ FLAT = 1e-4
 CLOSED = 1e-4
 """Relative to the lower bound: a smaller exact gap counts as closed."""
 MIN_SAMPLES = 3
-"""Iterations whose samples must all lie below the lower bound before it is called doubtful."""
+"""Iterations whose confidence bands must all lie below the lower bound before it is reported as possibly too high."""
 TOO_HIGH = (
     "it lies above the 95 % band of the sampled cost in all of these iterations, so it may be too high: "
     "cuts of another problem are a usual reason"
@@ -32,10 +32,10 @@ BOUND_NAMES: Mapping[str, str] = {
 
 
 class VerdictKind(StrEnum):
-    """The verdict as one word, for programs: summary.json, the assistant server."""
+    """The verdict as a fixed name, for programs: summary.json, the assistant server."""
 
     CONVERGED = "converged"
-    LEVELLED_OFF = "levelled_off"  # no rise any more, but the upper bound does not confirm that this is the end
+    LEVELLED_OFF = "levelled_off"  # the lower bound is flat, but no upper bound confirms convergence
     RISING = "rising"
     STOPPED_EARLY = "stopped_early"
     UNDECIDED = "undecided"
@@ -83,7 +83,7 @@ class ComputedBound:
 
     @property
     def closes(self) -> bool:
-        """Whether no more training is needed."""
+        """Whether the bound proves convergence: it met a stopping rule, or its gap is closed."""
         return self.is_enough or self.gap <= CLOSED
 
     @property
@@ -101,7 +101,7 @@ class BoundHistory:
     """Bounds by iteration; half widths are those of the 95 % confidence interval of a sampled upper bound.
 
     is_exact: the upper bound is that of all paths of a tree, under the risk measure too.
-    is_risk_averse: what is minimised is not the expected cost.
+    is_risk_averse: the objective is not the expected cost.
     computed: a bound of the policy after the last iteration, which takes precedence over sampled costs.
     """
 
@@ -114,7 +114,7 @@ class BoundHistory:
 
     @property
     def has_upper_bound(self) -> bool:
-        """Whether costs of paths bound what is minimised: under a risk measure a sampled mean does not."""
+        """Whether the costs of paths bound the objective from above: under a risk measure a sampled mean does not."""
         return self.is_exact or not self.is_risk_averse
 
     @property
@@ -132,12 +132,12 @@ class BoundHistory:
 
     @property
     def scale(self) -> float:
-        """What gaps and rises are relative to: the lower bound, at least 1 $."""
+        """The denominator of relative gaps and rises: |lower bound|, at least 1 $."""
         return gap_scale(self.lower[-1])
 
 
 def gap_scale(lower: float) -> float:
-    """What gaps are relative to: the lower bound, at least 1 $."""
+    """The denominator of relative gaps: |lower bound|, at least 1 $."""
     return max(1.0, abs(lower))
 
 
@@ -147,7 +147,7 @@ def relative_gap(lower: float, upper: float) -> float:
 
 
 def verdict(history: BoundHistory, *, is_interrupted: bool = False) -> ConvergenceVerdict | None:
-    """Judge the bounds; None before the first iteration. is_interrupted: the run was stopped from outside."""
+    """The verdict on the bounds; None before the first iteration. is_interrupted: the run was stopped from outside."""
     if not len(history.lower):
         return None
     found = _judged(history)
@@ -171,7 +171,7 @@ def _judged(history: BoundHistory) -> ConvergenceVerdict:
 
 
 def _remark(history: BoundHistory) -> str | None:
-    """What is known of the upper bound, as a clause; None where sampled costs give a confidence interval."""
+    """A clause on the upper bound; None where sampled costs give a confidence interval."""
     if history.computed is not None:
         return history.computed.clause
     if history.is_risk_averse:
@@ -188,7 +188,7 @@ def _of_exact(history: BoundHistory, rise: float, is_flat: bool) -> ConvergenceV
 
 
 def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> ConvergenceVerdict:
-    """Whether the sample can tell the policy's cost from the lower bound."""
+    """The verdict where costs are sampled: converged if the lower bound is flat and the band does not lie above it."""
     lower, upper, half = history.lower[-1], history.upper[-1], history.half_width[-1]
     band = f"± {_percent(half / history.scale)}"
     if upper - half > lower:
@@ -204,7 +204,7 @@ def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> Convergenc
 
 
 def _is_above_every_sample(history: BoundHistory) -> bool:
-    """Whether the lower bound lay above the band in each recent iteration: chance does not explain that."""
+    """Whether the lower bound lay above the band in each recent iteration, which chance does not explain."""
     recent = slice(-1 - min(RECENT, len(history.lower) - 1), None)
     bounds = list(zip(history.lower[recent], history.upper[recent], history.half_width[recent], strict=True))
     return len(bounds) >= MIN_SAMPLES and all(lower > upper + half for lower, upper, half in bounds)
