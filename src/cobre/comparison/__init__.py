@@ -1,1 +1,1 @@
-"""Two studies side by side, in money, power and water: what changed, by how much, and how sure that is."""
+"""Comparison of two studies in cost, power and water: differences of means, with confidence intervals."""

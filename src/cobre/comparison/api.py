@@ -20,7 +20,7 @@ def compare(a: "str | Path | SimulationResult", b: "str | Path | SimulationResul
     """Compare study A with study B: whether bits are equal, and how costs, generation, storages and prices differ.
 
     a, b: output directories of runs, or two results of `cobre.simulate`. The studies may differ in plants, buses and
-    stages: what both have is compared, scenario by scenario, and what only one has is named. Tables are read row group
+    stages: what both have is compared scenario by scenario, and what only one has is listed. Tables are read row group
     by row group, so that memory does not grow with the number of scenarios.
 
     >>> policies = [cobre.train("examples/two_reservoirs", iterations=n).policy for n in (1, 5)]
@@ -29,8 +29,8 @@ def compare(a: "str | Path | SimulationResult", b: "str | Path | SimulationResul
     >>> [name for name in compared.summary.column_names if name in ("a", "b", "difference", "half_width")]
     ['a', 'b', 'difference', 'half_width']
 
-    Raises NotAWholeRunError for a directory without whole results, and NotComparableError where the two have no stage
-    or scenario in common.
+    Raises NotAWholeRunError for a directory without complete results, and NotComparableError where the two have
+    no stage or scenario in common.
     """
     if isinstance(a, str | Path) and isinstance(b, str | Path):
         return compare_folders(Path(a), Path(b))
@@ -42,7 +42,7 @@ def compare(a: "str | Path | SimulationResult", b: "str | Path | SimulationResul
 
 
 def compare_folders(a: Path, b: Path) -> StudyComparison:
-    """The output directories of two runs."""
+    """Compare the output directories of two runs: bits, and means where both have simulated."""
     bits = compare_runs(a, b)
     try:
         runs = [ComparedRun.stored(folder) for folder in (a, b)]

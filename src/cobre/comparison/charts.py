@@ -1,4 +1,4 @@
-"""Charts of the page: both studies by stage, and the difference with its confidence."""
+"""Charts of the comparison page: both studies by stage, and the difference with its confidence interval."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -57,7 +57,7 @@ def difference_chart(comparison: StudyComparison, quantity: str) -> Chart:
 
 
 def stage_rows(comparison: StudyComparison, quantity: str, entity: int | str | None) -> list[Row]:
-    """Rows of a quantity and entity, stage by stage. Raises ValueError that lists what there is."""
+    """Rows of a quantity and entity (None: the system) by stage. Raises ValueError, with the known names."""
     rows: list[Row] = [row for row in comparison.all_rows.to_pylist() if row["stage"] is not None]
     known = list(dict.fromkeys(row["quantity"] for row in rows if row["entity"] is None and row["a"] is not None))
     if entity is not None:
@@ -77,5 +77,5 @@ def _is_of(row: Row, entity: int | str | None) -> bool:
 
 
 def numbers_of(rows: Sequence[Row], name: str) -> Floats:
-    """A number of each row; NaN where there is none."""
+    """A column of the rows as an array; NaN where it is None."""
     return np.array([np.nan if row[name] is None else row[name] for row in rows], np.float64)

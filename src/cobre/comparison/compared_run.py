@@ -1,4 +1,4 @@
-"""One of the two studies: its tables, read scenario by scenario, and what study.json says of names and dates."""
+"""One of the two studies: its tables, read scenario by scenario, and the names and dates of study.json."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """`name` is what it was called by; `tables` are those of the simulation."""
+    """One study; `tables` are those of its simulation, `mean_cost` is in $ (None: unknown)."""
 
     name: str
     study: StudyFacts
@@ -28,7 +28,7 @@ class ComparedRun:
 
     @classmethod
     def stored(cls, folder: Path) -> "ComparedRun":
-        """The run in an output directory. Raises ResultsError where there is no whole simulation."""
+        """The run in an output directory. Raises ResultsError without a complete simulation."""
         results = folder / SIMULATION
         entries = read_manifest(results).get("tables", {})
         try:
@@ -57,7 +57,10 @@ class ComparedRun:
         return scenario_rows(self.tables[table], columns)
 
     def first_scenario(self, table: str, columns: Sequence[str]) -> Columns:
-        """The rows of one scenario, which tell the stages and entities of all."""
+        """The rows of the first scenario, which has the stages and entities of all.
+
+        Raises ResultsError without the table, NotComparableError without a scenario.
+        """
         if table not in self.tables:
             raise ResultsError(f"{self.name} has no table {table} of a simulation")
         found = next(self.scenarios(table, columns), None)
@@ -69,7 +72,7 @@ class ComparedRun:
 def in_step(
     a: Iterator[tuple[int, Columns]], b: Iterator[tuple[int, Columns]]
 ) -> Iterator[tuple[int, Columns, Columns]]:
-    """Scenarios that both have, by id; both come in the order of ids."""
+    """Scenarios that both have: id, rows of `a`, rows of `b`. Both must be in ascending order of ids."""
     first, second = next(a, None), next(b, None)
     while first is not None and second is not None:
         if first[0] == second[0]:

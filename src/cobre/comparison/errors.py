@@ -1,7 +1,7 @@
-"""What can go wrong when two studies are compared."""
+"""Errors of comparing two studies."""
 
 from cobre.errors import CobreError
 
 
 class NotComparableError(CobreError, ValueError):
-    """Two studies that have nothing in common to compare, and why."""
+    """Two studies that have no stage or no scenario in common."""

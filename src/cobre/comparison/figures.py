@@ -1,4 +1,4 @@
-"""Figures of Matplotlib for notebooks: both studies by stage, and below them the difference with its confidence."""
+"""Matplotlib figures for notebooks: both studies by stage, and below them the difference with its confidence."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from cobre.report.canvas import ROUND_STEPS, WIDTH, house_style, label_stages
 from cobre.report.palette import BLUE, GREY, INK, MUTED, ORANGE
 
 HEIGHT, LEFT, RIGHT, TOP, BOTTOM, GAP = 300.0, 58.0, 12.0, 26.0, 30.0, 34.0
-UPPER = 0.56  # of what is left for the two plots
+UPPER = 0.56  # share of the height of the two plots
 
 
 def plot(comparison: StudyComparison, quantity: str, entity: int | str | None) -> Figure:

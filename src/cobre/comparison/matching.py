@@ -1,4 +1,4 @@
-"""Which stages and entities of two studies are the same."""
+"""Matching of the stages and entities of two studies."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -22,7 +22,7 @@ class Match:
 
 
 def match_stages(a: ComparedRun, b: ComparedRun, ids_a: Sequence[int], ids_b: Sequence[int]) -> list[Match]:
-    """Stages that both have, by the date on which they begin where both tell it, else by id."""
+    """Stages that both have: matched by start date if both have dates, else by id."""
     dates_a, dates_b = a.study.starts(ids_a), b.study.starts(ids_b)
     if dates_a is None or dates_b is None:
         common = [id_ for id_ in ids_a if id_ in set(ids_b)]
@@ -40,8 +40,8 @@ def match_entities(
 ) -> list[Match]:
     """All of both studies: those of A in their order, then those that only B has.
 
-    The same are those with the same id and name, or else with the same name where it is used once in each study. A
-    plant whose id was given to another one is not the same.
+    Entities match if they have the same id and name, or else the same name, if it is unique in each study. An id
+    that belongs to another name in the other study is no match.
     """
     names_a = {id_: a.study.entity_name(kind, id_) for id_ in ids_a}
     names_b = {id_: b.study.entity_name(kind, id_) for id_ in ids_b}
@@ -54,7 +54,7 @@ def match_entities(
 
 
 def _used_once(names: Mapping[int, str], taken: Collection[int]) -> dict[str, int]:
-    """Ids by name, of those that are not taken."""
+    """Ids by name, for unique names of entities that are not taken."""
     left = {id_: name for id_, name in names.items() if id_ not in taken}
     counts = Counter(left.values())
     return {name: id_ for id_, name in left.items() if counts[name] == 1}

@@ -1,4 +1,4 @@
-"""From the rows of one scenario to an array by stage and entity, with the horizon and the system at its ends."""
+"""Arrays by stage and entity from the rows of one scenario; the last row is the horizon, the last column the system."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ COST_COLUMNS = ("stage_id", "immediate_cost", "discount_factor")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What arrays of one study are about: the ids of common stages and of all entities; None where it has no such."""
+    """The axes of one study's arrays: ids of the common stages (None: not in this study), and hours."""
 
     stages: Sequence[int | None]
     stage_hours: Floats
@@ -50,7 +50,7 @@ class EntityMeasure:
         return {key: self._with_ends(key, quantity, rows, row_index) for key, quantity in self._quantities.items()}
 
     def _aligned(self, rows: Columns) -> "_RowIndex":
-        """Scenarios have the same rows, as a rule."""
+        """The index of the rows, built again only if the rows of a scenario differ from those of the one before."""
         entity = next(iter(self._quantities.values())).entity
         ids = [rows["stage_id"], rows[entity], rows["block_id"]]
         if self._row_index is None or not self._row_index.are_of(ids):
@@ -94,7 +94,7 @@ class EntityMeasure:
 
 
 class CostMeasure:
-    """The cost of each stage, in $ of the first stage, and its components; one that a study has not is 0."""
+    """The cost of each stage and its components, in $ discounted to the first stage; 0 if not in the study."""
 
     def __init__(self, frame: Frame, components: Sequence[str], known: Sequence[str]) -> None:
         self._frame = frame
@@ -116,7 +116,7 @@ class CostMeasure:
 
 
 class _RowIndex:
-    """Cells of a scenario's rows in the array; rows of stages or entities that are not compared are left out."""
+    """The cell of each row of a scenario in the array; rows that are not compared are left out."""
 
     def __init__(self, ids: list[NDArray[np.int32]], frame: Frame, entities: Sequence[int | None]) -> None:
         self._ids = ids
@@ -136,7 +136,7 @@ class _RowIndex:
 
 
 def over_stages(aggregation: str, values: Floats, hours: Floats) -> Floats:
-    """Aggregate stages (rows) into one: `last`, `sum`, or else the mean by hours. NaN (not in service) is left out."""
+    """Aggregate stages (rows): `last`, `sum`, or the mean weighted by hours. NaN (not in service) is left out."""
     if aggregation == "last":
         return np.asarray(values[-1])
     is_there = ~np.isnan(values)

@@ -1,4 +1,4 @@
-"""The comparison itself: both studies in step, scenario by scenario, table by table."""
+"""Compare means: both studies are read in step, scenario by scenario, table by table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from cobre.comparison.quantities import COST, QUANTITIES
 from cobre.runs.column_labels import COST_COMPONENTS
 
 SAME_MEAN_TOLERANCE = 1e-9
-"""Relative: means that differ by no more are the same mean."""
+"""Relative difference up to which two means count as equal."""
 
 
 @dataclass(frozen=True, slots=True)

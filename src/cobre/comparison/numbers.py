@@ -1,4 +1,4 @@
-"""Numbers of a comparison as people read them."""
+"""Formatting of the numbers of a comparison."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,13 +11,13 @@ from cobre.runs.formatting import NOTHING, digits, scale_for
 Row = Mapping[str, Any]
 MAX_SHARE, MIN_SHARE = 10.0, 1e-4
 ABOUT_EQUAL = 5e-4
-"""A change of a smaller share is not worth a line among the largest changes."""
+"""Relative changes up to this are not listed among the largest changes."""
 
 
 def scale_of(rows: Sequence[Row], unit: str) -> tuple[float, str]:
-    """By what to divide the numbers of all rows, and the unit that they then have.
+    """The divisor of the numbers of all rows, and the scaled unit.
 
-    Only money is scaled, and little enough that components of a cost can still be seen beside it.
+    Only money is scaled, and moderately, so that small components of a cost keep their digits.
     """
     largest = max((abs(row[name] or 0.0) for row in rows for name in ("a", "b")), default=0.0)
     if unit != "$" or largest < 1e5:
@@ -26,13 +26,13 @@ def scale_of(rows: Sequence[Row], unit: str) -> tuple[float, str]:
 
 
 def decimals_of(rows: Sequence[Row], divisor: float) -> int:
-    """So many that the largest number has four digits or more, and all numbers as many."""
+    """The number of decimals of all rows: enough for four significant digits of the largest number."""
     largest = max((abs(row[name] or 0.0) / divisor for row in rows for name in ("a", "b")), default=0.0)
     return 0 if largest >= 10_000 else 1 if largest >= 1_000 else 2 if largest >= 10 else 3
 
 
 def fixed(value: float | None, divisor: float, decimals: int, *, has_sign: bool = False) -> str:
-    """A number with a fixed number of decimals; differences have a sign."""
+    """A number with fixed decimals, and with a sign if `has_sign`; a dash for None."""
     if value is None:
         return NOTHING
     text = f"{value / divisor:{'+' if has_sign else ''},.{decimals}f}"
@@ -45,7 +45,7 @@ def spread(row: Row, divisor: float, decimals: int) -> str:
 
 
 def share(row: Row) -> str:
-    """The change as a share of A; nothing where A is nothing."""
+    """The change in percent of A; empty where A is zero."""
     if row["difference"] is None or abs(row["a"] or 0.0) <= NEGLIGIBLE:
         return ""
     if row["difference"] == 0:
@@ -59,7 +59,7 @@ def share(row: Row) -> str:
 
 
 def largest_changes(comparison: StudyComparison, quantity: str, count: int) -> list[Row]:
-    """Entities whose change is certain and not tiny, the largest first."""
+    """At most `count` entities with a significant change above `ABOUT_EQUAL`, the largest first."""
     rows = [row for row in comparison.entities.to_pylist() if row["quantity"] == quantity]
     changed = [row for row in rows if row["difference"] is not None and _is_noticeable(row)]
     return sorted(changed, key=lambda row: -abs(row["difference"]))[:count]
@@ -87,7 +87,7 @@ def cost_sentence(comparison: StudyComparison) -> str:
 
 
 def basis(comparison: StudyComparison) -> str:
-    """A sentence saying which scenarios and stages the means are taken over."""
+    """A sentence on the scenarios and stages over which the means are taken."""
     money = comparison.money
     if money is None:
         return ""
@@ -102,7 +102,7 @@ def basis(comparison: StudyComparison) -> str:
 
 
 def only_lines(comparison: StudyComparison) -> list[str]:
-    """Entities that one study has alone, by name, with what they generate."""
+    """A line for each entity that only one study has, with its quantities."""
     rows = comparison.entities.to_pylist()
     lines = []
     for side in "AB":

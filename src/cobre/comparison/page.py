@@ -26,7 +26,7 @@ HOW_TO_READ = (
 
 
 def write_page(comparison: StudyComparison, target: Path) -> Path:
-    """All of it or nothing. Raises WriteError."""
+    """Write the page, completely or not at all; returns its path. Raises WriteError."""
     write_file(target, page_of(comparison).encode())
     return target
 
@@ -118,7 +118,7 @@ def _summary(comparison: StudyComparison) -> str:
 
 
 def _line(first: str, row: Row, alike: Sequence[Row]) -> str:
-    """A row of numbers; a difference that may be chance is faint."""
+    """A row of numbers; a difference within its sampling error is faint."""
     divisor, unit = scale_of(alike, row["unit"])
     decimals = decimals_of(alike, divisor)
     numbers = [fixed(row[name], divisor, decimals) for name in ("a", "b")]

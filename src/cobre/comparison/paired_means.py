@@ -1,4 +1,4 @@
-"""Means of two studies over their common scenarios, and how sure the difference of the means is."""
+"""Means of two studies over common scenarios, and the confidence interval of their difference."""
 
 import math
 
@@ -11,10 +11,11 @@ CONFIDENCE = 0.95
 
 
 class PairedMeans:
-    """Takes an array from each study, scenario by scenario, and keeps no scenario.
+    """Running means of arrays of both studies and of their difference; no scenario is kept.
 
-    The spread is that of the differences, after Welford. It holds for scenarios that are drawn independently of one
-    another, whether or not the two studies see the same inflows; where they do, it is much smaller.
+    The variance is that of the paired differences (Welford's algorithm). It is valid for scenarios that are drawn
+    independently of each other, whether or not both studies see the same inflows; with the same inflows it is much
+    smaller.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -25,7 +26,7 @@ class PairedMeans:
         self._squares: Floats = np.zeros(shape)
 
     def add(self, a: Floats, b: Floats) -> None:
-        """One scenario. NaN, in either of the two, stays NaN."""
+        """Add one scenario. Where either value is NaN, the means stay NaN."""
         self.count += 1
         self.a += (a - self.a) / self.count
         self.b += (b - self.b) / self.count
@@ -45,5 +46,5 @@ class PairedMeans:
 
 
 def is_certain(difference: float, half_width: float) -> bool:
-    """Whether the interval leaves out 0."""
+    """Whether the confidence interval of the difference excludes 0."""
     return math.isfinite(half_width) and abs(difference) > half_width

@@ -1,4 +1,4 @@
-"""What is compared: numbers of the simulation's tables, and how they become one number by stage, entity and study."""
+"""The compared quantities: columns of the simulation's tables, and their aggregation by stage, entity and study."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from cobre.core.units import HM3_PER_M3S_HOUR
 
 @dataclass(frozen=True, slots=True)
 class ComparedQuantity:
-    """A number of a table.
+    """A column of a table, and its aggregation.
 
-    blocks, entities, stages: how the numbers of blocks become one of a stage, those of entities one of the system
-    (`load`: weighted by the energy of the load; `common`: the mean over entities that both studies have), and those of
-    stages one of the horizon. A number is multiplied by `factor`, and by the hours of its block if `is_rate`.
+    blocks, entities, stages: how to aggregate blocks to a stage, entities to the system (`load`: weighted by the energy
+    of the load; `common`: the mean over entities that both studies have), and stages to the horizon (`hours`: weighted
+    by hours). Values are multiplied by `factor`, and by the hours of the block if `is_rate`.
     """
 
     title: str
@@ -72,7 +72,7 @@ QUANTITIES: Mapping[str, ComparedQuantity] = {
     ),
 }
 NOT_OF_THE_SYSTEM = frozenset({"exchange"})
-"""Flows of lines do not add up to anything."""
+"""Quantities without a value for the system: a sum of line flows has no meaning."""
 
 
 def title_of(key: str) -> str:

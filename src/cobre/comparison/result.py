@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class StudyComparison:
     """Two studies, A and B: whether their bits are the same, and how the means of their simulations differ.
 
-    bits: identical, or the first difference; None for simulations in memory. money: None where one of the two has no
-    simulation; `notes` then says so.
+    bits: identical, or the first difference; None for simulations in memory. money: the compared means; None where one
+    of the two has no simulation, and `notes` says which.
 
     Tables are Arrow tables with the columns `a`, `b` (means over common scenarios), `difference` (b - a) and
     `half_width` (of the 95 % confidence interval of the difference).
@@ -87,7 +87,7 @@ class StudyComparison:
         return as_polars(self.table(name))
 
     def plot(self, quantity: str = "cost", entity: int | str | None = None) -> "Figure":
-        """Both studies by stage, and below them the difference with its 95 % confidence: a figure of matplotlib.
+        """A Matplotlib figure of both studies by stage, and below them the difference with its 95 % interval.
 
         quantity: cost, marginal_cost, storage, hydro_generation, thermal_generation, deficit, spillage, water_value or
         any other of `summary`. entity: the id or name of a plant or bus, or the name of a component of the cost;
@@ -102,13 +102,13 @@ class StudyComparison:
         return plot(self, quantity, entity)
 
     def write_html(self, path: str | Path) -> Path:
-        """Write one page that opens anywhere, without a network; a file that is there is replaced."""
+        """Write a self-contained HTML page; an existing file is replaced. Raises WriteError."""
         from cobre.comparison.page import write_page
 
         return write_page(self, Path(path))
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads: the bits, and under `money` the rows of summary, stages and entities."""
+        """For JSON: the comparison of bits, and under `money` the rows of summary, stages and entities."""
         bits = {} if self.bits is None else self.bits.as_dict()
         return {**bits, "money": self._money_as_dict(), "comparison_notes": list(self.notes)}
 

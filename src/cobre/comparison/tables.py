@@ -65,7 +65,7 @@ def _nullable(values: "np.ndarray[Any, np.dtype[np.float64]]") -> "pa.Array":
 
 
 def summary(rows: "pa.Table") -> "pa.Table":
-    """The system and the components of the cost, over the horizon; what is nothing in both studies is left out."""
+    """The system and the components of the cost over the horizon; rows that are zero in both studies are left out."""
     import pyarrow.compute as pc
 
     is_wanted = pc.or_(pc.is_null(rows["entity"]), pc.equal(rows["entity_kind"], COMPONENT).fill_null(False))
@@ -77,7 +77,7 @@ def summary(rows: "pa.Table") -> "pa.Table":
 
 
 def _total_first(rows: "pa.Table") -> "pa.Table":
-    """The whole cost before its components."""
+    """The rows with the total cost before its components."""
     is_total = np.array([entity is None for entity in rows["entity"].to_pylist()], bool)
     is_cost = np.array([key == COST for key in rows["quantity"].to_pylist()], bool)
     order = np.lexsort((np.arange(len(is_cost)), ~is_total, ~is_cost))

@@ -33,7 +33,7 @@ MAX_CHANGES = 5
 
 
 def described(comparison: StudyComparison) -> str:
-    """For a person: bits, then money, by stage and by entity."""
+    """The comparison as text: bits, then means in total, by stage and by entity."""
     parts = [] if comparison.bits is None else ["\n".join(bits_lines(comparison.bits))]
     if comparison.money is not None and not comparison.is_identical:
         parts += ["\n".join(_headline(comparison)), _summary(comparison), _stages(comparison)]
@@ -86,7 +86,7 @@ def _line(row: Row, alike: Sequence[Row], title: str) -> list[str]:
 
 
 def _stages(comparison: StudyComparison) -> str:
-    """B - A of the most asked for, stage by stage."""
+    """B - A by stage, of the quantities `BY_STAGE`."""
     rows = comparison.stages.to_pylist()
     columns = [[row for row in rows if row["quantity"] == key] for key in BY_STAGE]
     columns = [column for column in columns if column and any(row["difference"] for row in column)]
@@ -123,7 +123,7 @@ def _entities(comparison: StudyComparison) -> str:
 
 
 def aligned(cells: Sequence[Sequence[str]], left: int) -> str:
-    """Columns of one width each, the first ones to the left and numbers to the right; a line of one cell is a title."""
+    """Lines of text in columns: the first `left` columns left-aligned, the others right; one cell is a title."""
     count = max(len(line) for line in cells)
     whole = [line for line in cells if len(line) == count]
     widths = [max(len(line[column]) for line in whole) for column in range(count)]

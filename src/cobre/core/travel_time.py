@@ -93,7 +93,10 @@ class TravelAxis:
         return found / periods.lengths[:, None]
 
     def arrival_shares(self, stage: int, hours: float) -> Floats:
-        """[periods of the stage]: how water of earlier stages arrives; evenly for releases before the study."""
+        """[periods of the stage]: the share of the water from earlier stages that arrives in each period.
+
+        Water released before the study arrives evenly.
+        """
         periods = self.blocks[stage]
         begins, ends = self.stages.edges[:stage] + hours, self.stages.edges[1 : stage + 1] + hours
         common = periods.overlap_hours(begins, ends).sum(axis=0)

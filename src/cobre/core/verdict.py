@@ -1,4 +1,4 @@
-"""The verdict on convergence, judged from the bounds; terminal, report, notebook and assistant server share it. Money is $."""
+"""The verdict on convergence, from the bounds, for terminal, report, notebook and assistant server. Money is $."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Results of a run in the forms that other programs read."""
+"""Export of the results of a run to formats of other programs."""
 
 from cobre.export.layouts import FORMATS, LAYOUTS, ExportError, export_run
 

@@ -8,7 +8,7 @@ from cobre.io.storage.confined import create_file
 
 
 def write_csv(tables: RunTables, folder: Path) -> None:
-    """Row group by row group; what is not there is an empty field, and no name is taken for a formula."""
+    """Write each table, row group by row group; null is an empty field, text that looks like a formula is escaped."""
     from pyarrow import csv
 
     for name, rows in tables.tables.items():

@@ -1,4 +1,4 @@
-"""The forms in which a run can be exported, by name."""
+"""Export formats and layouts, by name."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ TableWriter = Callable[[RunTables, Path], None]
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """A form for tables: a file with this suffix, or without one a directory."""
+    """A format for tables: one file with this suffix, or a directory if it is empty."""
 
     write: TableWriter
     suffix: str = ""
 
 
 def _cobre_python(source: RunSource, folder: Path) -> None:
-    from cobre.export.cobre_python.layout import write_layout  # heavy, and only for this layout
+    from cobre.export.cobre_python.layout import write_layout  # heavy, and needed by this layout only
 
     write_layout(source, folder)
 
@@ -65,9 +65,9 @@ FORMATS: Mapping[str, ExportFormat] = {
 
 
 def default_target(run: Path, layout: str) -> Path:
-    """Beside the run: RUN.xlsx, RUN.nc, RUN.duckdb, or the directory RUN-csv."""
+    """The default output, beside the run: RUN.xlsx, RUN.nc, RUN.duckdb, or the directory RUN-csv."""
     suffix = FORMATS[layout].suffix if layout in FORMATS else ""
-    named = run if run.name not in ("", "..") else run.resolve()  # `.` has no name to stand beside
+    named = run if run.name not in ("", "..") else run.resolve()  # `.` and `..` have no name to append to
     return named.with_name(f"{run.resolve().name}{suffix or f'-{layout}'}")
 
 
@@ -78,12 +78,13 @@ def export_run(
     case: str | Path | None = None,
     tables: Collection[str] = (),
 ) -> Path:
-    """Write the results of the run in the directory `run` to the new file or directory `output`, and give its path.
+    """Write the results of the run in the directory `run` to the new file or directory `output`, and return its path.
 
-    layout: one of `FORMATS` (csv, xlsx, netcdf, duckdb) or of `LAYOUTS`. tables: only these, of the formats; all by
-    default. case: where the case of the run lies, when it was moved and the layout needs it.
+    layout: one of `FORMATS` (csv, xlsx, netcdf, duckdb) or of `LAYOUTS`. tables: names of
+    tables to export, for formats only; by default all. case: the directory of the run's case, if it was moved and the
+    layout needs it.
 
-    Raises ExportError for a run that is not whole, MissingLibraryError where a format needs a library that is not
+    Raises ExportError for an incomplete run, MissingLibraryError where a format needs a library that is not
     installed, and WriteError when `output` exists or cannot be written.
     """
     if layout not in LAYOUTS and layout not in FORMATS:
@@ -95,7 +96,10 @@ def export_run(
     target = default_target(folder, layout) if output is None else Path(output)
     try:
         _write(folder, target, layout, None if case is None else Path(case), tables)
-    except (ResultsError, UntrustedFileError) as error:  # OSErrors, but none of what is being written
+    except (
+        ResultsError,
+        UntrustedFileError,
+    ) as error:  # OSErrors of reading, not of writing
         raise ExportError(str(error)) from error
     return target
 

@@ -40,7 +40,7 @@ def write_netcdf(tables: RunTables, target: Path) -> None:
 
 
 def _dimensions(rows: RowSource) -> list[str] | None:
-    """The ids that tell the rows of a scenario apart, scenario first; None where they do not, or there is text."""
+    """The id columns that identify a row, `scenario_id` first; None if they do not, or a column is text."""
     import pyarrow as pa
 
     schema = rows.schema
@@ -93,7 +93,7 @@ def _known_ids(rows: RowSource, name: str) -> NDArray[np.int32]:
 
 
 def _describe(group: Any, name: str, known: NDArray[np.int32], tables: RunTables) -> None:
-    """Dates of stages and names of entities, beside their ids."""
+    """Add the dates of stages or the names of entities as a variable beside their ids."""
     if name == "stage_id":
         texts, label = tables.stage_starts(), "start_date"
     else:

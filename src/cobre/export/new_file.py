@@ -1,4 +1,4 @@
-"""A file that libraries write by themselves, and that takes its name when it is whole."""
+"""A file that a library writes by path, and that gets its name when it is complete."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,10 @@ from cobre.io.storage.confined import make_folder, move_file
 
 @contextmanager
 def new_file(target: Path) -> Iterator[Path]:
-    """A path in a fresh directory beside `target`, which must not be there. Nothing is left after a failure."""
+    """A path to write to, in a temporary directory beside `target`; renamed to `target` when the block ends.
+
+    Raises WriteError if `target` exists or cannot be written; nothing is left after a failure.
+    """
     if os.path.lexists(target):
         raise WriteError(target, "it exists", "choose a new name, or remove it first")
     with as_write_error(target):

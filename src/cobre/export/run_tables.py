@@ -1,4 +1,4 @@
-"""The tables of a run, as exports read them: bounds, simulation, and two dictionaries of stages and entities."""
+"""The tables of a run for exports: bounds, simulation, and tables of stages and entities."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ STAGES, ENTITIES = "stages", "entities"
 
 @dataclass(frozen=True)
 class RunTables:
-    """`tables` by name, in the order in which they are written; `study` is what study.json says."""
+    """`tables` by name, in the order in which they are written; `study` is the content of study.json."""
 
     folder: Path
     tables: Mapping[str, RowSource]
     study: Mapping[str, Any]
 
     def entity_names(self, column: str) -> dict[int, str]:
-        """Names by id, of what a column such as `hydro_id` is about."""
+        """Names of entities by id, for an id column such as `hydro_id`."""
         kind = {"bus_id": "buses"}.get(column, f"{column.removesuffix('_id')}s")
         found = self.study.get("entities", {}).get(kind, ())
         return {int(entity["id"]): str(entity["name"]) for entity in found}
@@ -39,7 +39,10 @@ class RunTables:
 
 
 def read_tables(folder: Path, only: Collection[str] = ()) -> RunTables:
-    """Everything that a run left in tables, or those that are named. Raises ExportError and ResultsError."""
+    """All tables of a run, or those named in `only`.
+
+    Raises ExportError for an unknown name or an incomplete run, ResultsError for a damaged one.
+    """
     stored = {name: path for part in PARTS for name, path in _paths(folder / part)}
     if not stored:
         raise ExportError(
@@ -55,7 +58,7 @@ def read_tables(folder: Path, only: Collection[str] = ()) -> RunTables:
 
 
 def _paths(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Tables of a part, whose files are those that the manifest describes."""
+    """Names and files of the tables of a part; raises ExportError where a file differs from the manifest."""
     if not (folder / MANIFEST_FILE).exists():
         return
     try:

@@ -1,4 +1,4 @@
-"""What an export reads: the output directory of a run that came to its end, and the case that was run."""
+"""The input of an export: the output directory of a finished run, and its case."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,12 +20,12 @@ _CLASSES = ("hydros", "thermals", "buses", "lines")
 
 
 class ExportError(CobreError):
-    """A run that cannot be exported as it is: what is missing, and what to do."""
+    """A run that cannot be exported; the message says what is missing, and what to do."""
 
 
 @dataclass(frozen=True)
 class RunSource:
-    """A run. `case_folder`: where its case lies now, when that is not where the run found it."""
+    """A run to export. `case_folder`: the directory of its case, if it was moved."""
 
     folder: Path
     case_folder: Path | None = None
@@ -37,12 +37,12 @@ class RunSource:
 
     @cached_property
     def log(self) -> RunView:
-        """What events.jsonl says."""
+        """The run as its events.jsonl describes it."""
         return logged_run(self.folder)
 
     @cached_property
     def training(self) -> dict[str, Any]:
-        """What cobre-python stores about training; raises ExportError for a run whose training has not ended."""
+        """The facts about training that cobre-python stores; raises ExportError for unfinished training."""
         facts = training_facts(self.folder) if self.study else None
         if facts is None:
             raise ExportError(f"{self.folder} has no finished training: export a finished run")
@@ -50,7 +50,7 @@ class RunSource:
 
     @cached_property
     def case(self) -> Case:
-        """The case; refused when it is no longer that of the run."""
+        """The case of the run; raises ExportError if it is missing or has other stages or entities."""
         named = self.case_folder or Path(self.study.get("case") or "")
         if not (named / CONFIG_FILE).exists():
             where = (
@@ -63,7 +63,7 @@ class RunSource:
 
     @cached_property
     def prepared(self) -> PreparedStudy:
-        """The problem that was trained; refused when the case now describes another one."""
+        """The problem that was trained; raises ExportError if the case now describes another one."""
         found = prepare(self.case)
         trained = case_of_run(self.folder)
         if trained is not None and self.study.get("problem", found.digest) != found.digest:
@@ -76,7 +76,7 @@ class RunSource:
 
 
 def _check_same_study(folder: Path, case: Case, study: dict[str, Any]) -> None:
-    """Entities and stages tell whether a directory holds another case by now."""
+    """Raise ExportError if the case has other stages or entities than the run."""
     stages = [{"id": stage.id, "start_date": stage.start_date.isoformat()} for stage in case.horizon.stages]
     known = [{name: stage.get(name) for name in ("id", "start_date")} for stage in study.get("stages", ())]
     if stages != known:

@@ -1,4 +1,4 @@
-"""Text of others in CSV files: a spreadsheet that opens one must not run it, nor a terminal that prints it."""
+"""Text from cases in CSV files, escaped: a spreadsheet must not evaluate it as a formula, nor a terminal act on it."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@")
 
 
 def spreadsheet_text(text: str) -> str:
-    """The text with control characters escaped, and an apostrophe before what a spreadsheet would compute.
+    """The text with control characters escaped, and an apostrophe before what a spreadsheet would take as a formula.
 
     >>> spreadsheet_text('=HYPERLINK("http://example.org")')
     '\\'=HYPERLINK("http://example.org")'
@@ -21,7 +21,7 @@ def spreadsheet_text(text: str) -> str:
 
 
 def with_spreadsheet_text(table: "pa.Table") -> "pa.Table":
-    """A table whose columns of text are safe to open."""
+    """The table with its text columns escaped by `spreadsheet_text`."""
     import pyarrow as pa
 
     for index, field in enumerate(table.schema):

@@ -14,7 +14,7 @@ MAX_SHEET_NAME = 31
 
 
 def check_rows(tables: RunTables) -> None:
-    """Refuse what a sheet cannot hold: nothing is cut."""
+    """Raise ExportError for a table with more rows than a sheet holds: no rows are cut off."""
     too_long = {name: rows.rows for name, rows in tables.tables.items() if rows.rows + 1 > MAX_ROWS}
     if too_long:
         listed = ", ".join(f"{name} has {count:,} rows" for name, count in too_long.items())
@@ -50,7 +50,7 @@ def _write_sheet(sheet: Any, rows: RowSource, bold: Any) -> None:
 
 
 def _write_cell(sheet: Any, row: int, column: int, value: Any) -> None:
-    """Text stays text, whatever it begins with; what is no number is an empty cell."""
+    """Text is never taken as a formula; None, NaN and infinities are empty cells."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return
     if isinstance(value, str):

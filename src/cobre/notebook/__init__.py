@@ -1,7 +1,7 @@
-"""Progress in a notebook: a small table below the cell that changes while training goes on.
+"""Progress in a notebook: a small table below the cell, updated during training.
 
-Shown when a notebook's kernel runs and nobody else listens. It is drawn a few times a second at most, whatever the
-number of iterations, and nothing of IPython is imported elsewhere.
+It is shown if this process is the kernel of a notebook and the caller has no event listener of its own. It is redrawn
+every `REDRAW_S` seconds at most. No other module imports IPython.
 """
 
 import sys
@@ -39,7 +39,7 @@ def is_notebook() -> bool:
 
 
 def _notebook_display() -> "Callable[[str], Callable[[str], None]] | None":
-    """Shows some HTML, and gives what changes it."""
+    """A function that displays HTML and returns a function that updates it; None outside of a notebook."""
     if not is_notebook():
         return None
 

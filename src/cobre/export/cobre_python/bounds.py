@@ -1,4 +1,4 @@
-"""The limits of every entity in every stage, after all that a case says of them."""
+"""The limits of every entity in every stage, with all overrides applied."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ Bound = tuple[int, int, int | None, int, int | None, int, float]
 
 
 def bound_columns(study: PreparedStudy) -> dict[str, Any]:
-    """Entity by entity and stage by stage, as they have them."""
+    """The columns of bounds.parquet, sorted by entity and stage as cobre-python sorts them."""
     rows = [row for lp in study.problem.stages for row in bound_rows(study.case.system, lp.plan.data)]
     rows.sort(key=_sort_key)
     names = ("entity_type_code", "entity_id", "hydro_id", "stage_id", "block_id", "bound_type_code", "bound_value")
@@ -33,13 +33,13 @@ def bound_columns(study: PreparedStudy) -> dict[str, Any]:
 
 
 def _sort_key(row: Bound) -> tuple[int, ...]:
-    """What is said of a plant or a stage as a whole comes before its parts."""
+    """By entity, stage, kind of limit and block; rows of a plant or stage precede those of its groups or blocks."""
     kind, entity, plant, stage, block, code, _ = row
     return kind, -1 if plant is None else plant, entity, stage, code, -1 if block is None else block
 
 
 def bound_rows(system: System, data: StageData) -> Iterator[Bound]:
-    """The limits of a stage, of blocks that differ from the others too; none that is infinite."""
+    """The finite limits of a stage, and those of blocks that differ from it."""
     yield from _bounds("hydro", system.hydros, data, _hydro_limits(data))
     thermal, line, pumping, contract = data.thermal, data.line, data.pumping, data.contract
     yield from _bounds("thermal", system.thermals, data, {6: thermal.min_mw, 7: thermal.max_mw})
@@ -88,7 +88,7 @@ def _bounds(
 
 
 def _by_block(limits: Floats) -> Iterator[tuple[int | None, float]]:
-    """What holds in most blocks for the stage (None), then the blocks that differ from it."""
+    """The most frequent limit, for the stage (None), then the limits of blocks that differ from it."""
     values, counts = np.unique(limits, return_counts=True)
     usual = float(values[np.argmax(counts)])
     yield None, usual

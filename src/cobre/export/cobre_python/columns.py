@@ -52,11 +52,11 @@ COLUMNS: dict[str, str] = {
     "solve_time_ms load_model_time_ms set_bounds_time_ms basis_set_time_ms",
     "retry_histogram": "iteration phase stage_id? retry_level count",
 }
-# Not in their dictionary of variables.
+# Not in the dictionary of variables of cobre-python.
 MORE_COLUMNS: dict[str, str] = {
     "bounds": "entity_type_code entity_id hydro_id? stage_id block_id? bound_type_code bound_value",
 }
-# Names in their dictionary of variables, where they are not those of the folders.
+# Names in cobre-python's dictionary of variables, where they differ from those of the folders.
 DICTIONARY_NAMES: Mapping[str, str] = {"violations/generic": "generic_violations"}
 
 _BY_NAME: Mapping[str, str] = {
@@ -105,9 +105,9 @@ def _kind(table: str, column: str) -> str:
 
 
 def as_theirs(name: str, table: "pa.Table") -> "pa.Table":
-    """The columns of a table that they have, in their order and types; a table that they do not have stays as it is.
+    """The table with cobre-python's columns, in its order and types; null where we have no numbers.
 
-    A column that we have no numbers for is null.
+    A table that cobre-python does not have is returned unchanged.
     """
     import pyarrow as pa
 

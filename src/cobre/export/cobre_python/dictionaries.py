@@ -1,4 +1,4 @@
-"""What numbers in the tables mean: entities, codes, variables, and the limits of every stage."""
+"""Dictionaries of the layout: entities, codes, variables, and the limits of every stage."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,12 +60,12 @@ def entity_rows(system: System) -> Iterator[Sequence[Any]]:
 
 
 def variable_rows() -> Iterator[Sequence[Any]]:
-    """A row for each column of each table; names say what is meant, units follow from their endings."""
+    """A row for each column of each table; the description is the name in words, the unit follows from its suffix."""
     for table in COLUMNS:
         for column, kind, may_be_null in columns_of(table):
-            words = column.replace("_", " ")
+            description = column.replace("_", " ")
             name = DICTIONARY_NAMES.get(table, table)
-            yield name, column, TYPES.get(kind, kind), unit_of_column(column), words, str(may_be_null).lower()
+            yield name, column, TYPES.get(kind, kind), unit_of_column(column), description, str(may_be_null).lower()
 
 
 def _write_csv(path: Path, header: str, rows: Iterator[Sequence[Any]]) -> None:

@@ -11,18 +11,18 @@ IDENTIFIER = b"CBVF"
 
 
 class Field(NamedTuple):
-    """A value and how it is stored: u1, i4, u4, u8, f8, bool, or `at` for what was written before."""
+    """A value and its type: u1, i4, u4, u8, f8, bool, or `at`, the offset of something written before."""
 
     kind: str
     value: Any
 
 
 class FlatWriter:
-    """One file. What a table refers to is written first, and is then called by its position."""
+    """Writes one file. What a table refers to is written before it and referenced by its position."""
 
     def __init__(self, expected_bytes: int = 1024) -> None:
         self._builder: Any = flatbuffers.Builder(expected_bytes)
-        self._builder.ForceDefaults(True)  # their reader takes an absent number for a file of an older version
+        self._builder.ForceDefaults(True)  # cobre-python reads an absent number as the mark of an older version
 
     def text(self, value: str) -> Field:
         """Write a string; returns its position."""
@@ -60,6 +60,6 @@ class FlatWriter:
         return Field("at", self._builder.EndObject())
 
     def file(self, root: Field) -> bytes:
-        """The whole content, with the identifier of these files."""
+        """The complete file, with the identifier of cobre-python's policy files."""
         self._builder.Finish(root.value, file_identifier=IDENTIFIER)
         return bytes(self._builder.Output())

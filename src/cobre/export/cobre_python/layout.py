@@ -1,4 +1,4 @@
-"""Write the whole output directory of cobre-python's layout."""
+"""Write an output directory in the layout of cobre-python."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +18,8 @@ CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
 
 
 def write_layout(source: RunSource, folder: Path) -> None:
-    """policy/, training/ and, when the run has one, simulation/."""
-    facts = source.training  # says what is missing before anything is read that takes long
+    """Write policy/, training/ and, if the run has simulated, simulation/. Raises ExportError for an unfinished run."""
+    facts = source.training  # fails early, before anything large is read
     study = source.prepared
     write_training(source, study, folder / "training")
     copy_exports(source, folder)

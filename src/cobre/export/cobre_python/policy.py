@@ -1,8 +1,8 @@
 """The policy of a run in the files of cobre-python (its format 3).
 
-The numbers of fields follow the published schema (crates/cobre-io/schemas/policy.fbs) and, for what came later, files
-that cobre-python 0.18.0 wrote. Cuts are in $ there, in scaled units here. All of them are active, whatever selection
-put aside in training: our simulations use all, theirs only the active ones.
+Field numbers follow the published schema (crates/cobre-io/schemas/policy.fbs) and, for later fields, files that
+cobre-python 0.18.0 wrote. Its cuts are in $, ours in scaled units. All cuts are written as active, also those that cut
+selection deactivated: our simulations use all cuts, those of cobre-python only the active ones.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from cobre.export.cobre_python.state_order import their_states
 from cobre.io.policies.policy_file import PolicyData, StageCuts
 
 FORMAT_VERSION = 3
-# cobre-python loads no policy of another version than its own: these are the name and version of the format.
+# cobre-python loads only policies of its own version: these are the name and version of the format.
 SOFTWARE, SOFTWARE_VERSION = "cobre", "0.18.0"
 
 
 @dataclass(frozen=True, slots=True)
 class Seasons:
-    """cycle_code: 0 monthly, 1 weekly, 2 custom. orders: by hydro id, the memory of its inflow in each season."""
+    """cycle_code: 0 monthly, 1 weekly, 2 custom. orders: by hydro id, the number of inflow lags in each season."""
 
     cycle_code: int
     count: int
@@ -34,7 +34,7 @@ class Seasons:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """What is said of the run that made the policy."""
+    """Facts about the run that trained the policy."""
 
     created_at: str
     max_iterations: int
@@ -46,7 +46,7 @@ class Producer:
 
 
 def write_policy_files(folder: Path, policy: PolicyData, producer: Producer) -> None:
-    """manifest.bin, cuts/NNN.bin for each stage, and an empty folder for bases: cobre-python finds its own."""
+    """manifest.bin, cuts/NNN.bin for each stage, and an empty folder for bases: cobre-python computes its own."""
     (folder / "cuts").mkdir(parents=True)
     (folder / "basis").mkdir()
     (folder / "manifest.bin").write_bytes(_manifest(policy, producer))

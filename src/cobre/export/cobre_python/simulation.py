@@ -1,4 +1,4 @@
-"""Tables of a simulation, a file for each scenario; no table is ever in memory as a whole."""
+"""Tables of a simulation, one file per scenario; tables are read piece by piece, never completely."""
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby, pairwise
@@ -25,7 +25,7 @@ ROWS_AT_ONCE = 65_536
 
 
 def write_simulation(source: RunSource, folder: Path) -> None:
-    """All of simulation/; nothing when the run has none."""
+    """Write simulation/; nothing if the run has not simulated."""
     facts = simulation_facts(source.folder)
     if facts is None:
         return
@@ -42,7 +42,7 @@ def write_simulation(source: RunSource, folder: Path) -> None:
 
 
 class _Scenarios:
-    """Writes tables scenario by scenario, and adds up what each of them cost."""
+    """Writes tables scenario by scenario, and sums up the cost of each scenario."""
 
     def __init__(self, source: Path, folder: Path) -> None:
         small = read_results(source, FACT_TABLES)
@@ -54,7 +54,7 @@ class _Scenarios:
         self._lags, self._steps = small.get(INITIAL_LAGS), small.get(LAG_STEPS)
 
     def write(self, name: str, entry: Mapping[str, Any]) -> None:
-        """One table, and with that of plants the inflows that each stage remembers."""
+        """Write one table, and with `hydros` also the lagged inflows of each stage."""
         for scenario, rows in scenarios_of(_checked(self.source, entry)):
             known = known_table(name, rows, self.facts)
             if name == "costs":
@@ -75,7 +75,7 @@ class _Scenarios:
 
 
 def scenarios_of(path: Path) -> Iterator[tuple[int, "pa.Table"]]:
-    """The rows of each scenario of a file, which has them scenario by scenario."""
+    """The id and rows of each scenario of a file, whose rows are grouped by scenario. Raises ExportError otherwise."""
     import pyarrow as pa
 
     done: set[int] = set()
@@ -87,7 +87,7 @@ def scenarios_of(path: Path) -> Iterator[tuple[int, "pa.Table"]]:
 
 
 def _pieces(path: Path) -> Iterator[tuple[int, "pa.RecordBatch"]]:
-    """Rows of one scenario each, as far as they lie together in what is read at once."""
+    """Consecutive rows of one scenario, at most `ROWS_AT_ONCE` at a time."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
@@ -107,7 +107,7 @@ def _checked(folder: Path, entry: Mapping[str, Any]) -> Path:
 
 
 def _solves(writer: _Scenarios) -> dict[str, Any]:
-    """An LP for each stage of each scenario; pivots and times are not counted by scenario."""
+    """One LP per stage and scenario; pivots and times are not measured by scenario."""
     solves = [writer.stages[scenario].num_rows for scenario in sorted(writer.stages)]
     if not solves:
         return {}
@@ -131,7 +131,7 @@ def _probabilities(writer: _Scenarios, count: int) -> "pa.Array":
 
 
 def _write_paths(writer: _Scenarios, folder: Path) -> None:
-    """Which node each scenario was at in each stage, and what it cost in $ today."""
+    """Write the nodes that each scenario visits, and its cost in $, discounted to the first stage."""
     import pyarrow as pa
 
     scenarios = sorted(writer.costs)

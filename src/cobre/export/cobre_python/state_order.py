@@ -1,7 +1,7 @@
 """The entries of the state in the order of cobre-python: storages, lagged inflows, water in transit, commitments.
 
-Its commitments are a ring: the one of a delivery stage stands at the stage's number modulo the longest lead, all plants
-side by side. Ours go by distance from the present stage.
+Its commitments are stored in a ring buffer: that of a delivery stage is at the stage's number modulo the longest lead,
+for all plants side by side. Ours are ordered by distance from the present stage.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ Entity = dict[str, Any]
 
 
 def their_states(metadata: PolicyMetadata, stage: int) -> tuple[list[Entity], list[int]]:
-    """Their entries after a stage (by position), and where each stands in ours; NOTHING: its coefficient is 0."""
+    """The state entries of cobre-python after a stage, and the index of each in ours; NOTHING: its coefficient is 0."""
     ours = list(enumerate(entity_manifest(metadata, stage)))
     by_kind = {
         kind: [(entity, at) for at, entity in ours if entity["entity_type"] == number]

@@ -12,13 +12,13 @@ from cobre.export.source import RunSource
 from cobre.runs.files import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, STOCHASTIC
 from cobre.sddp.prepared import PreparedStudy
 
-WHOLE = "iteration"  # not one of their phases, so that the sum is not taken for one
+WHOLE = "iteration"  # not a phase of cobre-python, so that the sum is not mistaken for one
 PLANE_SOURCES = {"computed": "computed_from_geometry", "precomputed": "precomputed_hyperplanes"}
 TIMES: Mapping[str, str] = {
     "forward_wall_ms": "forward_s",
     "backward_wall_ms": "backward_s",
     "lower_bound_ms": "bound_s",
-    "cut_sync_ms": "exchange_s",  # states and cuts: ours are measured together
+    "cut_sync_ms": "exchange_s",  # states and cuts are measured together
 }
 
 
@@ -59,7 +59,7 @@ def hydro_models(study: PreparedStudy, production: Mapping[str, int]) -> dict[st
 
 
 def copy_exports(source: RunSource, folder: Path) -> None:
-    """What the case asked for under `exports` has the same files there."""
+    """Copy the files that the section `exports` of config.json asked for; cobre-python uses the same names."""
     for name in (STOCHASTIC, HYDRO_MODELS):
         for path in sorted((source.folder / name).glob("*.*")):
             if path.name != MANIFEST_FILE:
@@ -68,7 +68,7 @@ def copy_exports(source: RunSource, folder: Path) -> None:
 
 
 def timing_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A row for each iteration, with the clock of rank 0; what is not measured is null."""
+    """A row for each iteration, in milliseconds of rank 0; null where nothing is measured."""
     if not iterations:
         return {}
     columns: dict[str, Any] = {"iteration": [event["iteration"] for event in iterations], "rank": [0] * len(iterations)}
@@ -79,10 +79,10 @@ def timing_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _unexplained(iterations: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Seconds between the ends of two iterations that belong to none of the parts."""
+    """Seconds of each iteration that belong to none of the measured phases."""
     ends = [event.get("elapsed_s") or 0.0 for event in iterations]
     known = [sum(event.get(part) or 0.0 for part in TIMES.values()) for event in iterations]
-    # The clock starts anew when a run is resumed.
+    # The clock restarts when a run is resumed.
     whole = [end - before if end > before else end for before, end in zip([0.0, *ends], ends, strict=False)]
     return [max(0.0, total - part) for total, part in zip(whole, known, strict=True)]
 
@@ -97,7 +97,7 @@ def solver_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "iteration": [number for number, _, _ in rows],
         "phase": [phase for _, phase, _ in rows],
         "lp_solves": solves,
-        "lp_successes": solves,  # a run that came to its end has no LP that failed
+        "lp_successes": solves,  # a finished run has no failed LP
         "lp_failures": [0] * len(rows),
         "retry_attempts": [done.get("retries") for _, _, done in rows],
         "simplex_iterations": [done["pivots"] for _, _, done in rows],
@@ -106,7 +106,7 @@ def solver_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def phases_of(event: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    """What the solver did by phase; logs of older versions have only its sum."""
+    """The solver's work by phase; logs of older versions have only the total of an iteration."""
     whole = {"solves": event["solves"], "pivots": event["simplex_iterations"], "seconds": event.get("solver_s") or 0.0}
     return event.get("solver") or {WHOLE: whole}
 

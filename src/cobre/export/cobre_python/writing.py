@@ -1,4 +1,4 @@
-"""Files of this layout: Parquet with zstd, which their reader needs, and JSON."""
+"""Files of this layout: Parquet with zstd compression, which cobre-python's reader needs, and JSON."""
 
 import json
 import os
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write_table(path: Path, name: str, columns: "Mapping[str, Any] | pa.Table") -> None:
-    """A table with their columns; what is not given is null, and nothing at all makes a table without rows."""
+    """Write a table with cobre-python's columns; null where not given, and without rows if none is given."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -34,7 +34,7 @@ def empty_table(name: str) -> "pa.Table":
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Indented, as a person may look at it."""
+    """Write a JSON file, indented."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
