@@ -1,27 +1,30 @@
 """Configurations of backends: how a rank finds its world. They round-trip through the environment.
 
-Every variable is named here and nowhere else. Durations are in seconds. A config is checked when it is made:
-`InitializationFailedError` names the variable whose value is invalid, `MissingConfigurationError` one that `from_env`
-did not find. `create_communicator(config)` joins the world that it describes; `config.to_env()` makes another process
-do so.
+The names of their variables are in `variables`, the checks in `config_checks`. Durations are in seconds. A config is
+checked when it is made: `InitializationFailedError` names the variable whose value is invalid,
+`MissingConfigurationError` one that `from_env` did not find. `create_communicator(config)` joins the world that it
+describes; `config.to_env()` makes another process do so.
+
+A host is a machine, as in `ranks_per_host`; a node is a group of ranks that share memory: all ranks of a host, or as
+many of them as `ranks_per_host` allows.
 
     create_communicator(ShmConfig("run-7", rank=0, size=4))
     create_communicator(TcpConfig("node07:29500", rank=3, size=8, secret_file="run.secret"))
 """
 
-import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
 
+from cobre.comm import config_checks, variables
+from cobre.comm.config_checks import EnvironmentReader, check_seconds, check_types, check_world
 from cobre.comm.errors import InitializationFailedError, MissingConfigurationError
 from cobre.comm.types import BackendKind
 
-BACKEND_VARIABLE = "COBRE_COMM_BACKEND"
-MAX_RANKS = 1024
+BACKEND_VARIABLE = variables.BACKEND
+MAX_RANKS = config_checks.MAX_RANKS
 MAX_SHM_NAME = 30  # macOS allows 31 characters with the slash
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_TCP_PORT = 29500
@@ -29,7 +32,6 @@ MAX_TCP_PORT = 65535
 MAX_RUN_ID = 100
 WAIT_STRATEGIES = ("futex", "condvar")
 SHM_RENDEZVOUS = ("socket", "name")
-SWITCHES = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 MAX_MPI_MESSAGE_BYTES = 1 << 30  # half of the range of a 32-bit count
 
 
@@ -79,28 +81,32 @@ class ShmConfig:
     rendezvous: str = "socket"
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self)
         if not re.fullmatch(rf"/?[A-Za-z0-9_.-]{{1,{MAX_SHM_NAME - 1}}}", self.name):
             raise InitializationFailedError(
                 "shm",
-                f"COBRE_SHM_NAME={self.name!r} is not a valid segment name: use letters, digits, '_', '.' and '-', "
-                f"at most {MAX_SHM_NAME} characters including a leading slash",
+                f"{variables.SHM_NAME}={self.name!r} is not a valid segment name: use letters, digits, '_', '.' "
+                f"and '-', at most {MAX_SHM_NAME} characters including a leading slash",
             )
-        _check_world("shm", "COBRE_SHM_RANK", self.rank, "COBRE_SHM_SIZE", self.size)
-        _check_seconds(
+        check_world("shm", variables.SHM_RANK, self.rank, variables.SHM_SIZE, self.size)
+        check_seconds(
             "shm",
-            COBRE_SHM_TIMEOUT_SECS=self.timeout_s,
-            COBRE_SHM_CONNECT_TIMEOUT_SECS=self.connect_timeout_s,
-            COBRE_SHM_OPERATION_TIMEOUT_SECS=self.operation_timeout_s,
+            {
+                variables.SHM_TIMEOUT: self.timeout_s,
+                variables.SHM_CONNECT_TIMEOUT: self.connect_timeout_s,
+                variables.SHM_OPERATION_TIMEOUT: self.operation_timeout_s,
+            },
         )
         if self.wait not in WAIT_STRATEGIES:
-            raise InitializationFailedError("shm", f"COBRE_SHM_WAIT must be futex or condvar, got {self.wait!r}")
+            raise InitializationFailedError("shm", f"{variables.SHM_WAIT} must be futex or condvar, got {self.wait!r}")
         if self.rendezvous not in SHM_RENDEZVOUS:
             raise InitializationFailedError(
-                "shm", f"COBRE_SHM_RENDEZVOUS must be socket or name, got {self.rendezvous!r}"
+                "shm", f"{variables.SHM_RENDEZVOUS} must be socket or name, got {self.rendezvous!r}"
             )
         if self.window_bytes < 0:
-            raise InitializationFailedError("shm", f"COBRE_SHM_WINDOW_BYTES must be 0 or more, got {self.window_bytes}")
+            raise InitializationFailedError(
+                "shm", f"{variables.SHM_WINDOW_BYTES} must be 0 or more, got {self.window_bytes}"
+            )
 
     @property
     def segment_name(self) -> str:
@@ -110,34 +116,34 @@ class ShmConfig:
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
         """Read `COBRE_SHM_*`; name, rank and size are required."""
-        read = _Reader("shm", environ)
+        read = EnvironmentReader("shm", environ)
         return cls(
-            name=read.text("COBRE_SHM_NAME", "the name of the segment, the same for all ranks of the run"),
-            rank=read.integer("COBRE_SHM_RANK", "this process's rank, from 0"),
-            size=read.integer("COBRE_SHM_SIZE", "the number of ranks (not bytes)"),
-            timeout_s=read.seconds("COBRE_SHM_TIMEOUT_SECS", DEFAULT_TIMEOUT_S),
-            connect_timeout_s=read.seconds("COBRE_SHM_CONNECT_TIMEOUT_SECS", DEFAULT_TIMEOUT_S),
-            operation_timeout_s=read.optional_seconds("COBRE_SHM_OPERATION_TIMEOUT_SECS"),
-            wait=environ.get("COBRE_SHM_WAIT", "") or "futex",
-            window_bytes=read.integer("COBRE_SHM_WINDOW_BYTES", "bytes", default=0),
-            rendezvous=environ.get("COBRE_SHM_RENDEZVOUS", "") or "socket",
+            name=read.text(variables.SHM_NAME, "the name of the segment, the same for all ranks of the run"),
+            rank=read.integer(variables.SHM_RANK, "this process's rank, from 0"),
+            size=read.integer(variables.SHM_SIZE, "the number of ranks (not bytes)"),
+            timeout_s=read.seconds(variables.SHM_TIMEOUT, DEFAULT_TIMEOUT_S),
+            connect_timeout_s=read.seconds(variables.SHM_CONNECT_TIMEOUT, DEFAULT_TIMEOUT_S),
+            operation_timeout_s=read.optional_seconds(variables.SHM_OPERATION_TIMEOUT),
+            wait=environ.get(variables.SHM_WAIT, "") or "futex",
+            window_bytes=read.integer(variables.SHM_WINDOW_BYTES, "bytes", default=0),
+            rendezvous=environ.get(variables.SHM_RENDEZVOUS, "") or "socket",
         )
 
     def to_env(self) -> dict[str, str]:
         """The variables that make another process join the same world."""
         environ = {
             BACKEND_VARIABLE: self.kind.value,
-            "COBRE_SHM_NAME": self.name,
-            "COBRE_SHM_RANK": str(self.rank),
-            "COBRE_SHM_SIZE": str(self.size),
-            "COBRE_SHM_TIMEOUT_SECS": repr(float(self.timeout_s)),
-            "COBRE_SHM_CONNECT_TIMEOUT_SECS": repr(float(self.connect_timeout_s)),
-            "COBRE_SHM_WAIT": self.wait,
-            "COBRE_SHM_WINDOW_BYTES": str(self.window_bytes),
-            "COBRE_SHM_RENDEZVOUS": self.rendezvous,
+            variables.SHM_NAME: self.name,
+            variables.SHM_RANK: str(self.rank),
+            variables.SHM_SIZE: str(self.size),
+            variables.SHM_TIMEOUT: repr(float(self.timeout_s)),
+            variables.SHM_CONNECT_TIMEOUT: repr(float(self.connect_timeout_s)),
+            variables.SHM_WAIT: self.wait,
+            variables.SHM_WINDOW_BYTES: str(self.window_bytes),
+            variables.SHM_RENDEZVOUS: self.rendezvous,
         }
         if self.operation_timeout_s is not None:
-            environ["COBRE_SHM_OPERATION_TIMEOUT_SECS"] = repr(float(self.operation_timeout_s))
+            environ[variables.SHM_OPERATION_TIMEOUT] = repr(float(self.operation_timeout_s))
         return environ
 
 
@@ -156,28 +162,29 @@ class MpiConfig:
     max_message_bytes: int = MAX_MPI_MESSAGE_BYTES
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self)
         if not 1 <= self.max_message_bytes <= MAX_MPI_MESSAGE_BYTES:
             raise InitializationFailedError(
                 "mpi",
-                f"COBRE_MPI_MAX_MESSAGE_BYTES must be from 1 to {MAX_MPI_MESSAGE_BYTES}, got {self.max_message_bytes}",
+                f"{variables.MPI_MAX_MESSAGE_BYTES} must be from 1 to {MAX_MPI_MESSAGE_BYTES}, "
+                f"got {self.max_message_bytes}",
             )
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
         """Read `COBRE_MPI_*`; nothing is required."""
-        read = _Reader("mpi", environ)
+        read = EnvironmentReader("mpi", environ)
         return cls(
-            checked=read.switch("COBRE_MPI_CHECKED"),
-            max_message_bytes=read.integer("COBRE_MPI_MAX_MESSAGE_BYTES", "bytes", MAX_MPI_MESSAGE_BYTES),
+            checked=read.switch(variables.MPI_CHECKED),
+            max_message_bytes=read.integer(variables.MPI_MAX_MESSAGE_BYTES, "bytes", MAX_MPI_MESSAGE_BYTES),
         )
 
     def to_env(self) -> dict[str, str]:
         """The variables that make a process under the same launcher join the same world."""
         return {
             BACKEND_VARIABLE: self.kind.value,
-            "COBRE_MPI_CHECKED": str(int(self.checked)),
-            "COBRE_MPI_MAX_MESSAGE_BYTES": str(self.max_message_bytes),
+            variables.MPI_CHECKED: str(int(self.checked)),
+            variables.MPI_MAX_MESSAGE_BYTES: str(self.max_message_bytes),
         }
 
 
@@ -199,7 +206,7 @@ class TcpConfig:
     run_id: distinguishes runs that use the same address one after the other.
     insecure: run without a secret on a network that others can reach.
     tls_cert, tls_key, tls_ca: PEM files; any of them enables TLS.
-    ranks_per_host: at most so many consecutive ranks of a host share memory; 0: all of them, 1: none.
+    ranks_per_host: at most this many consecutive ranks of a host share memory; 0: all of them, 1: none.
     """
 
     kind: ClassVar[BackendKind] = BackendKind.TCP
@@ -222,28 +229,36 @@ class TcpConfig:
     ranks_per_host: int = 0
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        _check_world("tcp", "COBRE_TCP_RANK", self.rank, "COBRE_TCP_SIZE", self.size)
+        check_types(self)
+        check_world("tcp", variables.TCP_RANK, self.rank, variables.TCP_SIZE, self.size)
         if self.rank and not self.coordinator:
-            raise MissingConfigurationError("tcp", "COBRE_TCP_COORDINATOR", f"is not set: {_COORDINATOR}")
+            raise MissingConfigurationError("tcp", variables.TCP_COORDINATOR, f"is not set: {_COORDINATOR}")
         if not 1 <= self.port <= MAX_TCP_PORT:
-            raise InitializationFailedError("tcp", f"COBRE_TCP_PORT must be from 1 to {MAX_TCP_PORT}, got {self.port}")
-        _check_seconds(
+            raise InitializationFailedError(
+                "tcp", f"{variables.TCP_PORT} must be from 1 to {MAX_TCP_PORT}, got {self.port}"
+            )
+        check_seconds(
             "tcp",
-            COBRE_TCP_TIMEOUT_SECS=self.timeout_s,
-            COBRE_TCP_CONNECT_TIMEOUT_SECS=self.connect_timeout_s,
-            COBRE_TCP_OPERATION_TIMEOUT_SECS=self.operation_timeout_s,
+            {
+                variables.TCP_TIMEOUT: self.timeout_s,
+                variables.TCP_CONNECT_TIMEOUT: self.connect_timeout_s,
+                variables.TCP_OPERATION_TIMEOUT: self.operation_timeout_s,
+            },
         )
         if self.ranks_per_host < 0:
             raise InitializationFailedError(
-                "tcp", f"COBRE_TCP_RANKS_PER_HOST must be 0 (no limit) or more, got {self.ranks_per_host}"
+                "tcp", f"{variables.TCP_RANKS_PER_HOST} must be 0 (no limit) or more, got {self.ranks_per_host}"
             )
         if len(self.run_id) > MAX_RUN_ID:
-            raise InitializationFailedError("tcp", f"COBRE_TCP_RUN_ID must have at most {MAX_RUN_ID} characters")
+            raise InitializationFailedError("tcp", f"{variables.TCP_RUN_ID} must have at most {MAX_RUN_ID} characters")
         if bool(self.tls_cert) != bool(self.tls_key):
-            raise InitializationFailedError("tcp", "COBRE_TCP_TLS_CERT and COBRE_TCP_TLS_KEY must be set together")
+            raise InitializationFailedError(
+                "tcp", f"{variables.TCP_TLS_CERT} and {variables.TCP_TLS_KEY} must be set together"
+            )
         if self.uses_tls and self.rank == 0 and not self.tls_cert:
-            raise InitializationFailedError("tcp", "for TLS, rank 0 needs COBRE_TCP_TLS_CERT and COBRE_TCP_TLS_KEY")
+            raise InitializationFailedError(
+                "tcp", f"for TLS, rank 0 needs {variables.TCP_TLS_CERT} and {variables.TCP_TLS_KEY}"
+            )
 
     @property
     def uses_tls(self) -> bool:
@@ -253,16 +268,16 @@ class TcpConfig:
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
         """Read `COBRE_TCP_*`; rank and size are required, and on all ranks but 0 the coordinator."""
-        read = _Reader("tcp", environ)
+        read = EnvironmentReader("tcp", environ)
         return cls(
-            rank=read.integer("COBRE_TCP_RANK", "this process's rank, from 0"),
-            size=read.integer("COBRE_TCP_SIZE", "the number of ranks"),
-            port=read.integer("COBRE_TCP_PORT", "the coordinator's port", default=DEFAULT_TCP_PORT),
-            timeout_s=read.seconds("COBRE_TCP_TIMEOUT_SECS", DEFAULT_TIMEOUT_S),
-            connect_timeout_s=read.seconds("COBRE_TCP_CONNECT_TIMEOUT_SECS", DEFAULT_TIMEOUT_S),
-            operation_timeout_s=read.optional_seconds("COBRE_TCP_OPERATION_TIMEOUT_SECS"),
-            insecure=read.switch("COBRE_TCP_INSECURE"),
-            ranks_per_host=read.integer("COBRE_TCP_RANKS_PER_HOST", "ranks that share memory", default=0),
+            rank=read.integer(variables.TCP_RANK, "this process's rank, from 0"),
+            size=read.integer(variables.TCP_SIZE, "the number of ranks"),
+            port=read.integer(variables.TCP_PORT, "the coordinator's port", default=DEFAULT_TCP_PORT),
+            timeout_s=read.seconds(variables.TCP_TIMEOUT, DEFAULT_TIMEOUT_S),
+            connect_timeout_s=read.seconds(variables.TCP_CONNECT_TIMEOUT, DEFAULT_TIMEOUT_S),
+            operation_timeout_s=read.optional_seconds(variables.TCP_OPERATION_TIMEOUT),
+            insecure=read.switch(variables.TCP_INSECURE),
+            ranks_per_host=read.integer(variables.TCP_RANKS_PER_HOST, "ranks that share memory", default=0),
             **{name: environ.get(variable, "") for name, variable in _TCP_TEXTS.items()},
         )
 
@@ -270,125 +285,32 @@ class TcpConfig:
         """The variables that make another process join the same world; the secret only if `secret` holds it."""
         environ = {
             BACKEND_VARIABLE: self.kind.value,
-            "COBRE_TCP_RANK": str(self.rank),
-            "COBRE_TCP_SIZE": str(self.size),
-            "COBRE_TCP_PORT": str(self.port),
-            "COBRE_TCP_TIMEOUT_SECS": repr(float(self.timeout_s)),
-            "COBRE_TCP_CONNECT_TIMEOUT_SECS": repr(float(self.connect_timeout_s)),
-            "COBRE_TCP_INSECURE": str(int(self.insecure)),
+            variables.TCP_RANK: str(self.rank),
+            variables.TCP_SIZE: str(self.size),
+            variables.TCP_PORT: str(self.port),
+            variables.TCP_TIMEOUT: repr(float(self.timeout_s)),
+            variables.TCP_CONNECT_TIMEOUT: repr(float(self.connect_timeout_s)),
+            variables.TCP_INSECURE: str(int(self.insecure)),
         }
         if self.ranks_per_host:
-            environ["COBRE_TCP_RANKS_PER_HOST"] = str(self.ranks_per_host)
+            environ[variables.TCP_RANKS_PER_HOST] = str(self.ranks_per_host)
         if self.operation_timeout_s is not None:
-            environ["COBRE_TCP_OPERATION_TIMEOUT_SECS"] = repr(float(self.operation_timeout_s))
+            environ[variables.TCP_OPERATION_TIMEOUT] = repr(float(self.operation_timeout_s))
         texts = {variable: getattr(self, name) for name, variable in _TCP_TEXTS.items()}
         return environ | {variable: text for variable, text in texts.items() if text}
 
 
 _COORDINATOR = "the address at which rank 0 listens; required on all other ranks"
 _TCP_TEXTS = {
-    "coordinator": "COBRE_TCP_COORDINATOR",
-    "bind": "COBRE_TCP_BIND",
-    "secret_file": "COBRE_TCP_SECRET_FILE",
-    "secret": "COBRE_TCP_SECRET",
-    "run_id": "COBRE_TCP_RUN_ID",
-    "tls_cert": "COBRE_TCP_TLS_CERT",
-    "tls_key": "COBRE_TCP_TLS_KEY",
-    "tls_ca": "COBRE_TCP_TLS_CA",
+    "coordinator": variables.TCP_COORDINATOR,
+    "bind": variables.TCP_BIND,
+    "secret_file": variables.TCP_SECRET_FILE,
+    "secret": variables.TCP_SECRET,
+    "run_id": variables.TCP_RUN_ID,
+    "tls_cert": variables.TCP_TLS_CERT,
+    "tls_key": variables.TCP_TLS_KEY,
+    "tls_ca": variables.TCP_TLS_CA,
 }
-
-
-def _check_seconds(backend: str, **seconds_of: float | None) -> None:
-    for variable, seconds in seconds_of.items():
-        if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
-            raise InitializationFailedError(backend, f"{variable} must be a positive number of seconds, got {seconds}")
 
 
 BackendConfig = LocalConfig | ShmConfig | MpiConfig | TcpConfig
-
-# By declared type of a field: the types that it accepts, and their name in messages. A bool is not a number here,
-# although Python says so.
-_ACCEPTED: Mapping[object, tuple[tuple[type, ...], str]] = {
-    str: ((str,), "a string"),
-    bool: ((bool,), "True or False"),
-    int: ((Integral,), "an integer"),
-    float: ((Real,), "a number"),
-    float | None: ((Real, type(None)), "a number or None"),
-}
-
-
-def _check_types(config: Any) -> None:
-    """Reject values of a wrong type here, before a comparison with them fails in some other way."""
-    for one in fields(config):
-        accepted, right = _ACCEPTED[one.type]
-        value = getattr(config, one.name)
-        if not isinstance(value, accepted) or (isinstance(value, bool) and one.type is not bool):
-            raise InitializationFailedError(
-                config.kind.value,
-                f"{type(config).__name__}.{one.name} must be {right}, got {_shown(config, one.name)}",
-            )
-
-
-def _shown(config: Any, name: str) -> str:
-    """A value for an error message; only the type of a secret, even of one that has the wrong type."""
-    value = getattr(config, name)
-    is_shown = next(one.repr for one in fields(config) if one.name == name)
-    return f"{value!r} ({type(value).__name__})" if is_shown else f"a {type(value).__name__}"
-
-
-def _check_world(backend: str, rank_variable: str, rank: int, size_variable: str, size: int) -> None:
-    if not 1 <= size <= MAX_RANKS:
-        raise InitializationFailedError(
-            backend,
-            f"{size_variable} must be a number of ranks from 1 to {MAX_RANKS}, got {size} (processes, not bytes)",
-        )
-    if not 0 <= rank < size:
-        raise InitializationFailedError(
-            backend, f"{rank_variable} must be a rank from 0 to {size - 1} ({size_variable}={size}), got {rank}"
-        )
-
-
-class _Reader:
-    """Reads typed values from the environment; raises `MissingConfigurationError`, which names the variable."""
-
-    def __init__(self, backend: str, environ: Mapping[str, str]) -> None:
-        self._backend = backend
-        self._environ = environ
-
-    def text(self, variable: str, meaning: str) -> str:
-        value = self._environ.get(variable, "")
-        if not value:
-            raise MissingConfigurationError(self._backend, variable, f"is not set: {meaning}")
-        return value
-
-    def integer(self, variable: str, meaning: str, default: int | None = None) -> int:
-        if default is not None and not self._environ.get(variable):
-            return default
-        value = self.text(variable, meaning)
-        try:
-            return int(value)
-        except ValueError:
-            raise MissingConfigurationError(
-                self._backend, variable, f"must be an integer ({meaning}), got {value!r}"
-            ) from None
-
-    def switch(self, variable: str) -> bool:
-        value = self._environ.get(variable, "").strip().lower()
-        if value not in SWITCHES:
-            raise MissingConfigurationError(self._backend, variable, f"must be 1 or 0, got {value!r}")
-        return SWITCHES[value]
-
-    def seconds(self, variable: str, default: float) -> float:
-        value = self.optional_seconds(variable)
-        return default if value is None else value
-
-    def optional_seconds(self, variable: str) -> float | None:
-        value = self._environ.get(variable, "")
-        if not value:
-            return None
-        try:
-            return float(value)
-        except ValueError:
-            raise MissingConfigurationError(
-                self._backend, variable, f"must be a number of seconds, got {value!r}"
-            ) from None

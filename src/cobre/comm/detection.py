@@ -11,12 +11,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cobre.comm.config import BACKEND_VARIABLE
+from cobre.comm import variables
 from cobre.comm.errors import BackendNotAvailableError
 from cobre.comm.types import BackendKind
 
-SHM_VARIABLES = ("COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE")
-TCP_VARIABLES = ("COBRE_TCP_COORDINATOR", "COBRE_TCP_RANK", "COBRE_TCP_SIZE")
 INSTALL_MPI = "pip install 'cobre[mpi]'"
 SLURM_RANK, SLURM_SIZE = "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"
 SRUN_WITH_MPI = "srun --mpi=pmix for Open MPI, srun --mpi=pmi2 for MPICH and Intel MPI; `srun --mpi=list` shows all"
@@ -104,8 +102,8 @@ def detect(environ: Mapping[str, str], installed: Collection[BackendKind]) -> tu
     launch = find_launch(environ)
     if launch is not None and BackendKind.MPI in installed:
         return BackendKind.MPI, f"{launch.launcher.name} started this process ({launch.evidence})"
-    for kind, variables in ((BackendKind.TCP, TCP_VARIABLES), (BackendKind.SHM, SHM_VARIABLES)):
-        present = [variable for variable in variables if environ.get(variable)]
+    for kind, required in ((BackendKind.TCP, variables.REQUIRED_BY_TCP), (BackendKind.SHM, variables.REQUIRED_BY_SHM)):
+        present = [name for name in required if environ.get(name)]
         if present:
             return kind, f"{present[0]} is set"
     if launch is not None and launch.size > 1:
@@ -132,7 +130,7 @@ def _no_mpi4py(launch: Launch) -> BackendNotAvailableError:
     return BackendNotAvailableError(
         BackendKind.MPI.value,
         f"{launch.launcher.name} started {launch.size} processes ({launch.evidence}), but mpi4py is not installed, "
-        f"so each would run on its own: {INSTALL_MPI}, or set {BACKEND_VARIABLE}=local if that is intended",
+        f"so each would run on its own: {INSTALL_MPI}, or set {variables.BACKEND}=local if that is intended",
     )
 
 
@@ -142,7 +140,7 @@ def _unconnected_tasks(tasks: int) -> BackendNotAvailableError:
         f"srun started {tasks} tasks ({SLURM_SIZE}={tasks}), but did not tell them how to join each other, so each "
         "would run on its own. Without MPI: srun ... python3 -m cobre.launchfiles.slurm_step COMMAND. "
         f"With MPI and mpi4py: {SRUN_WITH_MPI}. `cobre launch slurm` prints a script for either. "
-        f"If each task is to run on its own, set {BACKEND_VARIABLE}=local",
+        f"If each task is to run on its own, set {variables.BACKEND}=local",
     )
 
 

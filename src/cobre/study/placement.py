@@ -8,14 +8,19 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, TypeVar
 
-from cobre.comm import Backend, BackendNotAvailableError, InitializationFailedError, InvalidBackendError, launch
+from cobre.comm import (
+    Backend,
+    BackendNotAvailableError,
+    InitializationFailedError,
+    InvalidBackendError,
+    launch,
+    variables,
+)
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.config import BACKEND_VARIABLE
 from cobre.comm.cores import usable_cores
 from cobre.comm.detection import (
-    SHM_VARIABLES,
     SRUN_WITH_MPI,
-    TCP_VARIABLES,
     detect,
     find_launch,
     installed_backends,
@@ -165,9 +170,7 @@ def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
     """How the user's environment wants workers to wait and to give up; which world they are in is ours to say."""
     endings = ("_TIMEOUT_SECS", "_WAIT", "_WINDOW_BYTES", "_RANKS_PER_HOST")
     return {
-        name: value
-        for name, value in environ.items()
-        if name.startswith(("COBRE_SHM_", "COBRE_TCP_")) and name.endswith(endings)
+        name: value for name, value in environ.items() if name.startswith(variables.PREFIXES) and name.endswith(endings)
     }
 
 
@@ -193,5 +196,5 @@ def _joined_backend(kind: BackendKind, environ: Mapping[str, str]) -> BackendKin
         return None if found is BackendKind.LOCAL else found
     if kind is BackendKind.MPI and find_launch(environ) is not None:
         return kind
-    variables = {BackendKind.TCP: TCP_VARIABLES, BackendKind.SHM: SHM_VARIABLES}.get(kind, ())
-    return kind if any(environ.get(variable) for variable in variables) else None
+    required = {BackendKind.TCP: variables.REQUIRED_BY_TCP, BackendKind.SHM: variables.REQUIRED_BY_SHM}.get(kind, ())
+    return kind if any(environ.get(name) for name in required) else None

@@ -8,10 +8,12 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from cobre.comm import variables
+from cobre.comm.backends.tcp.rendezvous.address import parse_address
 from cobre.comm.backends.tcp.rendezvous.secret import load_secret
-from cobre.comm.config import TcpConfig
+from cobre.comm.config import DEFAULT_TCP_PORT, TcpConfig
 from cobre.comm.doctor.findings import Finding
-from cobre.comm.errors import BackendError
+from cobre.comm.errors import BackendError, InitializationFailedError
 
 LOOKUP_LIMIT_S = 3.0
 CONNECT_LIMIT_S = 3.0
@@ -52,12 +54,15 @@ def _own_name(host: str) -> Finding:
 
 
 def _coordinator(environ: Mapping[str, str]) -> list[Finding]:
-    named = environ.get("COBRE_TCP_COORDINATOR", "")
+    named = environ.get(variables.TCP_COORDINATOR, "")
     if not named:
         return []
-    host = named.partition("]")[0].lstrip("[") if named.startswith("[") else named.partition(":")[0]
+    try:
+        address = parse_address(named, DEFAULT_TCP_PORT)
+    except InitializationFailedError as error:
+        return [Finding("coordinator", f"not usable: {error.message}", "ranks would refuse it; correct the address")]
     advice = "ranks retry until the connect timeout; check the name, or that the service will exist by then"
-    return [_lookup("coordinator", host, advice)]
+    return [_lookup("coordinator", address.host, advice)]
 
 
 def _lookup(name: str, host: str, advice: str) -> Finding:
@@ -91,7 +96,7 @@ def _addresses(host: str) -> list[str]:
 
 
 def _secret(environ: Mapping[str, str]) -> Finding:
-    path, text = environ.get("COBRE_TCP_SECRET_FILE", ""), environ.get("COBRE_TCP_SECRET", "")
+    path, text = environ.get(variables.TCP_SECRET_FILE, ""), environ.get(variables.TCP_SECRET, "")
     if path and _is_pipe(path):
         return Finding("secret", f"{path} is a pipe, which can be read only once: not checked")
     if not (path or text):

@@ -7,13 +7,12 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping
 
-from cobre.comm.config import BACKEND_VARIABLE, MAX_RANKS, LocalConfig, ShmConfig, TcpConfig
+from cobre.comm import variables
+from cobre.comm.config import MAX_RANKS, LocalConfig, ShmConfig, TcpConfig
 from cobre.comm.errors import BackendNotAvailableError, InitializationFailedError, InvalidBackendError
 from cobre.comm.launch.interpreter import with_import_path
 from cobre.comm.types import BackendKind
 
-WORLD_PREFIXES = ("COBRE_SHM_", "COBRE_TCP_")
-RANK_VARIABLES = ("COBRE_SHM_RANK", "COBRE_TCP_RANK")
 THREAD_VARIABLES = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -26,9 +25,9 @@ Environment = dict[str, str]
 
 
 def check_size(backend: str, size: object) -> int:
-    """The number of ranks as an int; raises `InitializationFailedError` if it is none, or out of range."""
+    """The number of ranks as an int; raises `InitializationFailedError` if it is not an integer, or out of range."""
     try:
-        ranks = operator.index(size)  # type: ignore[arg-type]  # raises TypeError for what is no integer
+        ranks = operator.index(size)  # type: ignore[arg-type]  # raises TypeError if it is not an integer
     except TypeError:
         ranks = 0
     if isinstance(size, bool) or not 1 <= ranks <= MAX_RANKS:
@@ -72,7 +71,7 @@ def segment_name(environment: Mapping[str, str]) -> str | None:
 
     If all ranks are killed before they have attached, it is left behind, and must be unlinked by name.
     """
-    return environment.get("COBRE_SHM_NAME")
+    return environment.get(variables.SHM_NAME)
 
 
 def _parse(backend: str) -> BackendKind:
@@ -85,24 +84,24 @@ def _parse(backend: str) -> BackendKind:
 def _shm_world(size: int, options: Mapping[str, str]) -> list[Environment]:
     # Random: no other run has this name, and no other user can take it first.
     name = f"cobre-{secrets.token_hex(8)}"
-    world = {**options, "COBRE_SHM_NAME": name, "COBRE_SHM_SIZE": str(size)}
+    world = {**options, variables.SHM_NAME: name, variables.SHM_SIZE: str(size)}
     # Through the config, so that a wrong option is rejected here and not by every rank.
-    return [ShmConfig.from_env({**world, "COBRE_SHM_RANK": str(rank)}).to_env() for rank in range(size)]
+    return [ShmConfig.from_env({**world, variables.SHM_RANK: str(rank)}).to_env() for rank in range(size)]
 
 
 def _tcp_world(size: int, options: Mapping[str, str]) -> list[Environment]:
     """A world on the loopback interface. The secret is in the ranks' environment, which other users cannot read."""
     coordinator, port = _free_loopback()
     world = {
-        "COBRE_TCP_COORDINATOR": coordinator,
-        "COBRE_TCP_PORT": str(port),
-        "COBRE_TCP_SECRET": secrets.token_hex(32),
-        "COBRE_TCP_RUN_ID": secrets.token_hex(8),
+        variables.TCP_COORDINATOR: coordinator,
+        variables.TCP_PORT: str(port),
+        variables.TCP_SECRET: secrets.token_hex(32),
+        variables.TCP_RUN_ID: secrets.token_hex(8),
         # The caller may replace all of these, but not the number of ranks.
         **options,
-        "COBRE_TCP_SIZE": str(size),
+        variables.TCP_SIZE: str(size),
     }
-    return [TcpConfig.from_env({**world, "COBRE_TCP_RANK": str(rank)}).to_env() for rank in range(size)]
+    return [TcpConfig.from_env({**world, variables.TCP_RANK: str(rank)}).to_env() for rank in range(size)]
 
 
 def _free_loopback() -> tuple[str, int]:
@@ -142,12 +141,12 @@ def without_world(environ: Mapping[str, str]) -> Environment:
     return {
         name: value
         for name, value in environ.items()
-        if not name.startswith(WORLD_PREFIXES) and name != BACKEND_VARIABLE
+        if not name.startswith(variables.PREFIXES) and name != variables.BACKEND
     }
 
 
 def new_process_environment(extra: Mapping[str, str]) -> Environment:
-    """The environment for a process that is no rank of this one's world, and can import `cobre` as this one can.
+    """The environment for a process that is not a rank of this process's world, and can import `cobre` as this one can.
 
     extra: more variables, which take precedence. Example:
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 from cobre._native import kill_group_with_parent, kill_process_group
+from cobre.comm import variables
 from cobre.comm.exit_report import exit_code_for
 from cobre.comm.factory import create_communicator
-from cobre.comm.launch.environment import RANK_VARIABLES, segment_name
+from cobre.comm.launch.environment import segment_name
 from cobre.comm.launch.exiting import exit_rank
 from cobre.comm.launch.messages import message_descriptors
 from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, describe_failure
@@ -130,7 +131,7 @@ def _watch_lifeline(descriptor: int, parent_pid: int) -> None:
 
 def _set_process_name() -> None:
     """Show the rank in `ps` and `top`: all forks have the same command line."""
-    rank = next((os.environ[name] for name in RANK_VARIABLES if name in os.environ), "0")
+    rank = next((os.environ[name] for name in variables.RANKS if name in os.environ), "0")
     with contextlib.suppress(OSError):  # Linux only
         Path("/proc/self/comm").write_text(f"cobre rank {rank}")
 

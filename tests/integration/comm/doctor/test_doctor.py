@@ -119,6 +119,16 @@ def test_the_coordinator_is_looked_up(named):
     assert " resolves to " in found.text
 
 
+def test_a_bare_ipv6_address_is_a_whole_host():
+    found = finding(inspect_network({"COBRE_TCP_COORDINATOR": "::1"}), "coordinator")
+    assert found.text == "::1 resolves to ::1"
+
+
+def test_an_address_that_ranks_would_refuse_is_reported():
+    found = finding(inspect_network({"COBRE_TCP_COORDINATOR": "node07:http"}), "coordinator")
+    assert "COBRE_TCP_COORDINATOR='node07:http' is not a valid address" in found.text and found.advice
+
+
 def test_names_and_addresses():
     assert resolve("127.0.0.1") == ["127.0.0.1"]
     assert resolve("no such host!") == []

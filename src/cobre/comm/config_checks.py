@@ -1,0 +1,116 @@
+"""Checks of configurations, and how their values are read from the environment.
+
+`InitializationFailedError` names the variable or field whose value is invalid, `MissingConfigurationError` a variable
+that is missing or cannot be parsed.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from numbers import Integral, Real
+from typing import Any
+
+from cobre.comm.errors import InitializationFailedError, MissingConfigurationError
+
+MAX_RANKS = 1024
+SWITCHES = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+
+# By declared type of a field: the types that it accepts, and their name in messages. A bool is not a number here,
+# although Python says so.
+_ACCEPTED: Mapping[object, tuple[tuple[type, ...], str]] = {
+    str: ((str,), "a string"),
+    bool: ((bool,), "True or False"),
+    int: ((Integral,), "an integer"),
+    float: ((Real,), "a number"),
+    float | None: ((Real, type(None)), "a number or None"),
+}
+
+
+def check_types(config: Any) -> None:
+    """Reject values of a wrong type here, before a comparison with them fails in some other way."""
+    for one in fields(config):
+        accepted, right = _ACCEPTED[one.type]
+        value = getattr(config, one.name)
+        if not isinstance(value, accepted) or (isinstance(value, bool) and one.type is not bool):
+            raise InitializationFailedError(
+                config.kind.value,
+                f"{type(config).__name__}.{one.name} must be {right}, got {_shown(config, one.name)}",
+            )
+
+
+def _shown(config: Any, name: str) -> str:
+    """A value for an error message; only the type of a secret, even of one that has the wrong type."""
+    value = getattr(config, name)
+    is_shown = next(one.repr for one in fields(config) if one.name == name)
+    return f"{value!r} ({type(value).__name__})" if is_shown else f"a {type(value).__name__}"
+
+
+def check_world(backend: str, rank_variable: str, rank: int, size_variable: str, size: int) -> None:
+    """Require a number of ranks from 1 to MAX_RANKS, and a rank below it."""
+    if not 1 <= size <= MAX_RANKS:
+        raise InitializationFailedError(
+            backend,
+            f"{size_variable} must be a number of ranks from 1 to {MAX_RANKS}, got {size} (processes, not bytes)",
+        )
+    if not 0 <= rank < size:
+        raise InitializationFailedError(
+            backend, f"{rank_variable} must be a rank from 0 to {size - 1} ({size_variable}={size}), got {rank}"
+        )
+
+
+class EnvironmentReader:
+    """Reads typed values from the environment; raises `MissingConfigurationError`, which names the variable."""
+
+    def __init__(self, backend: str, environ: Mapping[str, str]) -> None:
+        self._backend = backend
+        self._environ = environ
+
+    def text(self, variable: str, meaning: str) -> str:
+        """The value of a variable that is required. meaning: for the error message."""
+        value = self._environ.get(variable, "")
+        if not value:
+            raise MissingConfigurationError(self._backend, variable, f"is not set: {meaning}")
+        return value
+
+    def integer(self, variable: str, meaning: str, default: int | None = None) -> int:
+        """The value as an integer; required unless there is a default."""
+        if default is not None and not self._environ.get(variable):
+            return default
+        value = self.text(variable, meaning)
+        try:
+            return int(value)
+        except ValueError:
+            raise MissingConfigurationError(
+                self._backend, variable, f"must be an integer ({meaning}), got {value!r}"
+            ) from None
+
+    def switch(self, variable: str) -> bool:
+        """Whether the variable is on: 1, true, yes; off: 0, false, no, empty or not set."""
+        value = self._environ.get(variable, "").strip().lower()
+        if value not in SWITCHES:
+            raise MissingConfigurationError(self._backend, variable, f"must be 1 or 0, got {value!r}")
+        return SWITCHES[value]
+
+    def seconds(self, variable: str, default: float) -> float:
+        """The value as a number of seconds."""
+        value = self.optional_seconds(variable)
+        return default if value is None else value
+
+    def optional_seconds(self, variable: str) -> float | None:
+        """The value as a number of seconds; None if it is not set."""
+        value = self._environ.get(variable, "")
+        if not value:
+            return None
+        try:
+            return float(value)
+        except ValueError:
+            raise MissingConfigurationError(
+                self._backend, variable, f"must be a number of seconds, got {value!r}"
+            ) from None
+
+
+def check_seconds(backend: str, seconds_of: Mapping[str, float | None]) -> None:
+    """Require a positive, finite number of seconds for each variable; None: not set."""
+    for variable, seconds in seconds_of.items():
+        if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
+            raise InitializationFailedError(backend, f"{variable} must be a positive number of seconds, got {seconds}")
