@@ -64,6 +64,7 @@ void CallGuard::start(Operation operation, uint64_t nbytes, PyObject* label) {
     record.nbytes = nbytes;
     record.begin_ticks = ticks();
     record.end_ticks = 0;
+    // Last: it may run the destructor of a label's class, and with it any Python code, which must find a complete record.
     Py_XDECREF(old);
 }
 

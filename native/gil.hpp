@@ -13,7 +13,8 @@ public:
     Gil& operator=(const Gil&) = delete;
     void release();
     void acquire();
-    // Run pending signal handlers, with the GIL held; throws the Python error that one of them raised.
+    // Acquire the GIL and run pending signal handlers; throws the Python error that one of them raised. The GIL stays
+    // held: the caller may have more to do with it, and releases it before it waits again.
     void check_signals();
 
 private:

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
+#include <span>
 #include <vector>
 
 #include "call_guard.hpp"
@@ -24,9 +25,20 @@ using cobre::shm::Region;
 using cobre::shm::Segment;
 using cobre::shm::Transport;
 
-const char* failure_name(cobre::shm::Failure kind) {
-    static const char* const names[] = {"none", "died", "left", "silent", "overdue", "aborted", "mismatch"};
-    return names[static_cast<size_t>(kind)];
+const char* failure_name(cobre::shm::Failure kind) { return cobre::shm::failure_names()[static_cast<size_t>(kind)]; }
+
+nb::list to_list(std::span<const char* const> names) {
+    nb::list list;
+    for (const char* name : names) list.append(name);
+    return list;
+}
+
+// What Python and native code must agree on; a test compares them with the enums of cobre.comm.
+void bind_shared_names(nb::module_& module) {
+    module.attr("MAX_RANKS") = cobre::shm::kMaxRanks;
+    module.attr("OPERATION_NAMES") = to_list(cobre::operation_names());
+    module.attr("REDUCTION_NAMES") = to_list(cobre::shm::reduction_names());
+    module.attr("FAILURE_NAMES") = to_list(cobre::shm::failure_names());
 }
 
 // Native exceptions carry their parts as arguments; the backends translate them into the errors of the contract.
@@ -98,13 +110,13 @@ NB_MODULE(_native, module) {
     nb::class_<Segment>(module, "ShmSegment")
         .def_static(
             "create",
-            [](uint32_t size) {
+            [](uint32_t size, size_t memory_limit_bytes) {
                 const cobre::shm::TransportConfig config{.size = size};
-                Segment segment = Segment::create_in_memory(cobre::shm::segment_bytes(config));
+                Segment segment = Segment::create_in_memory(cobre::shm::segment_bytes(config), memory_limit_bytes);
                 cobre::shm::initialise(segment.map(cobre::shm::Control::fixed_bytes(size), false)->data(), config);
                 return segment;
             },
-            "size"_a)
+            "size"_a, "memory_limit_bytes"_a)
         .def_static("open", &Segment::open_from, "pid"_a, "descriptor"_a, "inode"_a)
         .def_prop_ro("descriptor", &Segment::descriptor)
         .def_prop_ro("inode", &Segment::inode);
@@ -114,7 +126,7 @@ NB_MODULE(_native, module) {
             "__init__",
             [](Transport* self, std::string name, uint32_t rank, uint32_t size, double timeout_s,
                double connect_timeout_s, double operation_timeout_s, bool condvar, size_t window_bytes,
-               uint32_t quota_cores, bool by_name, cobre::CallGuard& guard, nb::object on_wait) {
+               uint32_t quota_cores, bool by_name, double progress_s, cobre::CallGuard& guard, nb::object on_wait) {
                 new (self) Transport({.name = std::move(name),
                                       .rank = rank,
                                       .size = size,
@@ -124,17 +136,19 @@ NB_MODULE(_native, module) {
                                       .condvar = condvar,
                                       .window_bytes = window_bytes,
                                       .quota_cores = quota_cores,
-                                      .by_name = by_name},
+                                      .by_name = by_name,
+                                      .progress_s = progress_s},
                                      guard, std::move(on_wait));
             },
             "name"_a, "rank"_a, "size"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a, "condvar"_a,
-            "window_bytes"_a, "quota_cores"_a, "by_name"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 12>())
+            "window_bytes"_a, "quota_cores"_a, "by_name"_a, "progress_s"_a, "guard"_a, "on_wait"_a,
+            nb::keep_alive<1, 13>())
         .def(
             "__init__",
-            [](Transport* self, Segment& segment, uint32_t rank, std::vector<uint32_t> names, double timeout_s,
-               double connect_timeout_s, double operation_timeout_s, uint32_t quota_cores, cobre::CallGuard& guard,
-               nb::object on_wait) {
-                const auto size = static_cast<uint32_t>(names.size());
+            [](Transport* self, Segment& segment, uint32_t rank, std::vector<uint32_t> world_ranks, double timeout_s,
+               double connect_timeout_s, double operation_timeout_s, uint32_t quota_cores, double progress_s,
+               size_t memory_limit_bytes, cobre::CallGuard& guard, nb::object on_wait) {
+                const auto size = static_cast<uint32_t>(world_ranks.size());
                 new (self) Transport(segment,
                                      {.rank = rank,
                                       .size = size,
@@ -142,12 +156,14 @@ NB_MODULE(_native, module) {
                                       .connect_timeout_s = connect_timeout_s,
                                       .operation_timeout_s = operation_timeout_s,
                                       .quota_cores = quota_cores,
-                                      .names = std::move(names),
-                                      .in_memory = true},
+                                      .world_ranks = std::move(world_ranks),
+                                      .in_memory = true,
+                                      .progress_s = progress_s,
+                                      .memory_limit_bytes = memory_limit_bytes},
                                      guard, std::move(on_wait));
             },
-            "segment"_a, "rank"_a, "names"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a,
-            "quota_cores"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 9>())
+            "segment"_a, "rank"_a, "world_ranks"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a,
+            "quota_cores"_a, "progress_s"_a, "memory_limit_bytes"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 11>())
         .def(
             "__init__",
             [](Transport* self, Transport& parent, cobre::CallGuard& guard, nb::object on_wait) {
@@ -162,12 +178,12 @@ NB_MODULE(_native, module) {
         .def("broadcast_parts", &Transport::broadcast_parts)
         .def(
             "describe_call",
-            [](Transport& self, nb::handle like, uint64_t count, uint64_t total, uint32_t detail,
+            [](Transport& self, nb::handle like, uint64_t count, uint64_t total, uint32_t parameter,
                uint64_t counts_hash) {
-                self.describe_call(like.is_none() ? 0 : cobre::read_any(like.ptr()).dtype, count, total, detail,
+                self.describe_call(like.is_none() ? 0 : cobre::read_any(like.ptr()).dtype, count, total, parameter,
                                    counts_hash);
             },
-            "like"_a.none(), "count"_a, "total"_a, "detail"_a, "counts_hash"_a)
+            "like"_a.none(), "count"_a, "total"_a, "parameter"_a, "counts_hash"_a)
         .def("enforce_operation_timeout", &Transport::enforce_operation_timeout)
         .def("fence", &Transport::fence)
         .def("create_region",
@@ -215,6 +231,7 @@ NB_MODULE(_native, module) {
     module.def("kill_process_group", &cobre::kill_process_group);
     // The C library's exit, with its handlers, and without the teardown of the interpreter.
     module.def("exit_without_teardown", [](int code) { std::exit(code); }, "code"_a);
+    bind_shared_names(module);
     cobre::lp::bind_cuts(module);
     cobre::lp::bind_engine(module);
 }

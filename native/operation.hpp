@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace cobre {
 
@@ -16,6 +17,8 @@ enum class Operation : uint32_t {
     split_local = 7,
 };
 
+// In the order of `Operation`.
+std::span<const char* const> operation_names();
 const char* operation_name(Operation operation);
 
 }  // namespace cobre

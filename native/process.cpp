@@ -120,8 +120,8 @@ std::thread start_thread(std::function<void()> body) {
 }
 
 uint64_t fork_generation() {
-    return fork_count.load(
-        std::memory_order_relaxed);  // relaxed: written before any other thread of this process exists
+    // relaxed: written before any other thread of this process exists
+    return fork_count.load(std::memory_order_relaxed);
 }
 
 namespace {
@@ -135,8 +135,8 @@ void on_parent_death(int) { kill_process_group(); }
 void end_rest_of_group() {
     const pid_t own = getpid();
     if (own != group_leader || getpgrp() != own) return;
-    // Out of the group first: this process is to end with its own exit code. A parent outside of the namespace has no
-    // number.
+    // Leave the group before killing it, because this process should end with its own exit code. getppid() is 0 if the
+    // parent is outside of this pid namespace: then there is no group to move to, and nothing is killed.
     const pid_t parents = getppid() > 0 ? getpgid(getppid()) : 0;
     if (parents > 0 && parents != own && setpgid(0, parents) == 0) kill(-own, SIGKILL);
 }
@@ -151,7 +151,6 @@ int parent_death_signal() {
 #endif
 }
 
-// Async-signal-safe.
 void kill_process_group() {
     if (name_to_unlink[0]) unlink(name_to_unlink);
     if (getpgrp() == getpid()) kill(0, SIGKILL);

@@ -11,9 +11,11 @@ namespace cobre {
 // Nanoseconds of the monotonic clock, which all processes of a machine share.
 int64_t now_ns();
 
-// A counter that is cheap to read, for stamps that may never be looked at, and its conversion to now_ns().
+// A counter that is cheap to read, for stamps that may never be looked at; in units that only TickScale knows.
 int64_t ticks();
-// Converts stamps of one moment alike: what was earlier stays earlier.
+
+// Converts ticks() to now_ns() at one rate, measured when it is made. Stamps converted by one object keep their order;
+// those of two objects need not.
 class TickScale {
 public:
     TickScale();
@@ -41,14 +43,15 @@ std::thread start_thread(std::function<void()> body);
 // Ask the kernel to kill this process when its parent dies, and exit at once if that has happened.
 void die_with_parent(int parent_pid);
 
-// The same for the leader of a process group: kills the whole group, after unlinking the file of the segment that its
+// As die_with_parent, for the leader of a process group: kills the whole group, after unlinking the file of the segment that its
 // rank was to join ("" for none). When it exits by itself, what it has started is killed as well.
 void kill_group_with_parent(int parent_pid, const std::string& segment_path);
 
-// The signal that the kernel sends then; 0 where there is none.
+// The signal that the kernel sends to a process of kill_group_with_parent() when its parent dies; 0 where there is none.
 int parent_death_signal();
 
-// Unlink that segment and kill the process group, or this process when it leads none.
+// Unlink the segment that kill_group_with_parent() was given and kill the process group, or only this process if it
+// leads none. Async-signal-safe.
 [[noreturn]] void kill_process_group();
 
 }  // namespace cobre

@@ -144,18 +144,18 @@ void fold_some(const void* const* inputs, T* out, size_t count, Combine combine)
     fold_plain<N>(inputs, out, count, combine);
 }
 
-constexpr size_t kMostAtOnce = 4;
+constexpr size_t kMaxAtOnce = 4;
 constexpr size_t kBlockBytes = 32 * 1024;  // of the running result; stays in the first-level cache between passes
 
 // Up to four inputs a pass; with more, the running result is the first input of the next pass.
 template <typename T, typename Combine>
 void fold_block(const void* const* inputs, size_t ranks, T* out, size_t count, Combine combine) {
-    const void* some[kMostAtOnce];
+    const void* some[kMaxAtOnce];
     size_t done = 0;
     while (done < ranks) {
         size_t taken = 0;
         if (done > 0) some[taken++] = out;
-        while (taken < kMostAtOnce && done < ranks) some[taken++] = inputs[done++];
+        while (taken < kMaxAtOnce && done < ranks) some[taken++] = inputs[done++];
         if (taken == 2) fold_some<2>(some, out, count, combine);
         if (taken == 3) fold_some<3>(some, out, count, combine);
         if (taken == 4) fold_some<4>(some, out, count, combine);
@@ -165,7 +165,7 @@ void fold_block(const void* const* inputs, size_t ranks, T* out, size_t count, C
 template <typename T, typename Combine>
 void fold_with(const void* const* inputs, size_t ranks, void* out, size_t count, Combine combine) {
     auto* result = static_cast<T*>(out);
-    if (ranks <= kMostAtOnce) return fold_block(inputs, ranks, result, count, combine);
+    if (ranks <= kMaxAtOnce) return fold_block(inputs, ranks, result, count, combine);
     // `out` may be a later input than those of the first pass: then fold in a buffer of our own.
     constexpr size_t block = kBlockBytes / sizeof(T);
     T running[block];

@@ -10,90 +10,47 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstring>
-#include <sstream>
 #include <utility>
 
-#include "operation.hpp"
 #include "process.hpp"
-#include "reduce.hpp"
+#include "shm_timing.hpp"
 
 namespace cobre::shm {
 namespace {
 
-constexpr int64_t kSliceNs = 50'000'000;  // a sleeper checks for Ctrl-C, timeouts and lost peers so often
+constexpr int64_t kSliceNs = 50'000'000;  // between two checks of a sleeper for Ctrl-C, timeouts and lost peers
 constexpr int64_t kYieldNs = 5'000'000;   // then sleep: lost peers are not noticed while yielding
-constexpr int64_t kReportNs = 30'000'000'000;
-constexpr int64_t kSilentNs = 2'000'000'000;  // four times the longest interval between two heartbeats
 constexpr uint64_t kHashMask = (uint64_t{1} << 48) - 1;
 
 // A generation as a number that is never 0, which stands for "none"; the counter wraps after 2^32 barriers.
-uint64_t mark(uint32_t generation) { return uint64_t{generation} + 1; }
-
-std::string seconds_text(int64_t nanoseconds) {
-    std::ostringstream out;
-    out.precision(1);
-    out << std::fixed << static_cast<double>(nanoseconds) * 1e-9 << " s";
-    return out.str();
-}
+uint64_t nonzero_generation(uint32_t generation) { return uint64_t{generation} + 1; }
 
 timespec to_timespec(int64_t nanoseconds) { return {nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000}; }
-
-std::string label_of(const Call& call) {
-    char text[kLabelBytes + 1] = {};
-    for (size_t i = 0; i < kLabelBytes / 8; ++i) {
-        const uint64_t word = call.label[i].load(std::memory_order_relaxed);  // for people only
-        std::memcpy(text + 8 * i, &word, 8);
-    }
-    return text;
-}
-
-std::string describe_call(const Call& call) {
-    // relaxed: a message may show a call that is just changing
-    const auto operation = static_cast<Operation>(call.operation.load(std::memory_order_relaxed));
-    const auto element = static_cast<ElementType>(call.dtype.load(std::memory_order_relaxed));
-    const uint32_t detail = call.detail.load(std::memory_order_relaxed);
-    const uint64_t count = call.count.load(std::memory_order_relaxed);
-    const uint64_t total = call.total.load(std::memory_order_relaxed);
-    std::ostringstream out;
-    out << operation_name(operation);
-    if (operation == Operation::allgatherv) {
-        out << " (" << element_name(element) << ", " << count << " of " << total << ", counts " << std::hex
-            << (call.counts_hash.load(std::memory_order_relaxed) & 0xffff) << std::dec << ")";
-    } else if (operation == Operation::allreduce) {
-        static const char* const names[] = {"SUM", "MIN", "MAX"};
-        out << " (" << element_name(element) << ", " << count << ", " << names[detail % 3] << ")";
-    } else if (operation == Operation::broadcast) {
-        out << " (" << element_name(element) << ", " << count << ", root " << detail << ")";
-    } else if (operation == Operation::create_shared_region) {
-        out << " (" << count << " bytes)";
-    } else if (operation == Operation::fence) {
-        out << " (region " << detail << ")";
-    }
-    if (const std::string label = label_of(call); !label.empty()) out << " '" << label << "'";
-    return out.str();
-}
 
 }  // namespace
 
 SpinPolicy spin_policy_for(uint32_t ranks, uint32_t cores) {
     // Ranks that share out work finish some hundred microseconds apart: half a millisecond of spinning spares most of
     // them a sleep, which costs both the sleeper and its waker 20 to 50 us.
-    if (ranks <= cores) return {200, 1000, 20, kYieldNs};
-    return {20, 60, 0, kYieldNs};
+    if (ranks <= cores) return {.spins = 200, .yields = 1000, .spins_per_yield = 20, .max_yield_ns = kYieldNs};
+    return {.spins = 20, .yields = 60, .spins_per_yield = 0, .max_yield_ns = kYieldNs};
 }
 
 Barrier::Barrier(Control control, BarrierConfig config, std::function<bool(uint32_t)> dead, OnWait on_wait)
-    : control_(control), config_(std::move(config)), dead_(std::move(dead)), on_wait_(std::move(on_wait)) {}
+    : control_(control),
+      config_(std::move(config)),
+      failures_(control, config_.rank, config_.world_ranks),
+      dead_(std::move(dead)),
+      on_wait_(std::move(on_wait)) {}
 
 void Barrier::arrive_and_wait(uint64_t call_hash, Gil& gil) {
-    if (has_failed()) throw_failure();
+    if (has_failed()) failures_.throw_recorded();
     // relaxed: the generation cannot change before this rank has arrived
     const uint32_t generation = control_.generation->value.load(std::memory_order_relaxed);
     if (!arrive(call_hash & kHashMask, generation)) wait_until_open(generation, gil);
     // relaxed: the acquire on the generation made it visible
-    if (control_.generation->mismatch.load(std::memory_order_relaxed) == mark(generation)) [[unlikely]]
-        throw_mismatch();
+    if (control_.generation->mismatch.load(std::memory_order_relaxed) == nonzero_generation(generation)) [[unlikely]]
+        failures_.throw_mismatch();
 }
 
 // True for the last rank to arrive, which opens the barrier.
@@ -104,7 +61,7 @@ bool Barrier::arrive(uint64_t call_hash, uint32_t generation) {
     for (;;) {
         const uint64_t count = seen >> 48;
         if (count > 0 && (seen & kHashMask) != call_hash)
-            control_.generation->mismatch.store(mark(generation),
+            control_.generation->mismatch.store(nonzero_generation(generation),
                                                 std::memory_order_relaxed);  // published by the release below
         if (count + 1 == control_.size) break;
         const uint64_t first = count > 0 ? seen & kHashMask : call_hash;
@@ -125,16 +82,16 @@ bool Barrier::arrive(uint64_t call_hash, uint32_t generation) {
 }
 
 void Barrier::wait_until_open(uint32_t generation, Gil& gil) {
-    const auto is_open = [&] { return passed(generation); };
+    const auto is_open = [&] { return is_open_acquire(generation); };
     if (!spin_until(spin_policy_, is_open, [&] { gil.release(); })) sleep_until_open(generation, gil);
 }
 
 void Barrier::sleep_until_open(uint32_t generation, Gil& gil) {
     const int64_t since = now_ns();
-    const int64_t limit = next_timeout_ns_ ? next_timeout_ns_ : config_.operation_timeout_ns;
-    int64_t next_report = since + kReportNs;
+    const int64_t limit = timeout_override_ns_ ? timeout_override_ns_ : config_.operation_timeout_ns;
+    int64_t next_report = since + config_.progress_ns;
     int64_t next_signal_check = since + kSliceNs;
-    while (!passed(generation)) {
+    while (!is_open_acquire(generation)) {
         check_peers(generation, since, limit);
         if (const int64_t now = now_ns(); now >= next_signal_check) {
             next_signal_check = now + kSliceNs;
@@ -147,9 +104,9 @@ void Barrier::sleep_until_open(uint32_t generation, Gil& gil) {
 }
 
 void Barrier::sleep_slice(uint32_t generation) {
-    // seq_cst here and in has_opened(): the count before the look at the generation, see arrive()
+    // seq_cst here and in is_open_seq_cst(): the count before the look at the generation, see arrive()
     control_.arrival->sleepers.fetch_add(1, std::memory_order_seq_cst);
-    if (!has_opened(generation) && !has_failed())
+    if (!is_open_seq_cst(generation) && !has_failed())
         config_.condvar ? sleep_on_condition(generation) : sleep_on_futex(generation);
     control_.arrival->sleepers.fetch_sub(1, std::memory_order_relaxed);  // relaxed: a needless wake-up is harmless
 }
@@ -174,7 +131,7 @@ void Barrier::sleep_on_condition(uint32_t generation) {
     deadline = to_timespec(at);
     if (pthread_mutex_lock(&slot.mutex) == EOWNERDEAD) pthread_mutex_consistent(&slot.mutex);
     slot.sleeping.store(1, std::memory_order_seq_cst);  // seq_cst: before the look at the generation, as with the futex
-    while (slot.sleeping.load(std::memory_order_seq_cst) && !has_opened(generation) && !has_failed())
+    while (slot.sleeping.load(std::memory_order_seq_cst) && !is_open_seq_cst(generation) && !has_failed())
         if (pthread_cond_timedwait(&slot.condition, &slot.mutex, &deadline) != 0) break;
     slot.sleeping.store(0, std::memory_order_relaxed);  // relaxed: under the mutex
     pthread_mutex_unlock(&slot.mutex);
@@ -220,132 +177,46 @@ void Barrier::check_peers(uint32_t generation, int64_t since_ns, int64_t limit_n
         else if (dead_(rank)) died.push_back(rank);
     }
     for (uint32_t rank : absent)
-        if (has_joined(rank) && silence_ns(rank, now) > config_.timeout_ns) silent.push_back(rank);
+        if (failures_.has_joined(rank) && failures_.silence_ns(rank, now) > config_.timeout_ns) silent.push_back(rank);
     const bool overdue = limit_ns && now - since_ns > limit_ns;
     if (died.empty() && left.empty() && silent.empty() && !overdue && !has_failed()) return;
     // Looked at again after the checks above: a rank that left or died after this barrier had opened is no failure of
     // it.
-    if (passed(generation)) return;
+    if (is_open_acquire(generation)) return;
     if (!has_failed()) {
         if (!died.empty()) record_failure(Failure::died, died, "");
         else if (!left.empty()) record_failure(Failure::left, left, "");
         else if (!silent.empty()) record_failure(Failure::silent, silent, "");
         else record_failure(Failure::overdue, with_silent(absent, now), seconds_text(now - since_ns));
     }
-    throw_failure();
-}
-
-bool Barrier::has_joined(uint32_t rank) const {
-    return static_cast<RankState>(control_.slots[rank].state.load(std::memory_order_acquire)) != RankState::absent;
-}
-
-int64_t Barrier::silence_ns(uint32_t rank, int64_t now) const {
-    return now - control_.slots[rank].heartbeat_ns.load(std::memory_order_relaxed);
+    failures_.throw_recorded();
 }
 
 // Ranks that have not arrived, and those that have but are without a heartbeat: stopped, or dead in another pid
 // namespace.
 std::vector<uint32_t> Barrier::with_silent(std::vector<uint32_t> absent, int64_t now) const {
     for (uint32_t rank = 0; rank < control_.size; ++rank)
-        if (has_joined(rank) && silence_ns(rank, now) > kSilentNs &&
+        if (failures_.has_joined(rank) && failures_.silence_ns(rank, now) > kSilentNs &&
             std::find(absent.begin(), absent.end(), rank) == absent.end())
             absent.push_back(rank);
     return absent;
 }
 
 void Barrier::report_wait(uint32_t generation, int64_t since_ns, int64_t& next_report_ns) {
-    next_report_ns += kReportNs;
+    next_report_ns += config_.progress_ns;
     std::vector<std::string> names;
-    for (uint32_t rank : missing(generation)) names.push_back(describe(rank));
+    for (uint32_t rank : missing(generation)) names.push_back(failures_.describe(rank));
     on_wait_(static_cast<double>(now_ns() - since_ns) * 1e-9, names);
 }
 
-std::string Barrier::describe(uint32_t rank) const {
-    const RankSlot& slot = control_.slots[rank];
-    const int pid = slot.pid.load(std::memory_order_relaxed);
-    std::ostringstream out;
-    out << "rank " << name_of(rank);
-    if (pid == 0) return out.str() + " (not yet joined)";
-    out << " (pid " << pid << ", last call #" << slot.call.sequence.load(std::memory_order_relaxed) << " "
-        << describe_call(slot.call) << ")";
-    return out.str();
-}
-
 void Barrier::record_failure(Failure kind, const std::vector<uint32_t>& failed_ranks, const std::string& text) {
-    FailureRecord& failure = *control_.failure;
-    uint32_t nobody = 0;
-    // acq_rel: one rank wins and writes the record; all others read it after the release below
-    if (failure.owner.compare_exchange_strong(nobody, config_.rank + 1, std::memory_order_acq_rel)) {
-        failure.kind = kind;
-        for (uint32_t rank : failed_ranks) failure.failed_ranks[rank / 64] |= uint64_t{1} << rank % 64;
-        std::strncpy(failure.text, text.c_str(), kTextBytes - 1);
-        control_.generation->failure.store(1, std::memory_order_release);
-    } else {
-        // The owner is between its exchange and its release, unless it died there: give it a moment.
-        for (int turn = 0; turn < 1000 && !has_failed(); ++turn) sched_yield();
-    }
+    failures_.record(kind, failed_ranks, text);
     wake_all();
 }
 
 void Barrier::leave(RankState state) {
     own().state.store(static_cast<uint32_t>(state), std::memory_order_release);
     wake_all();
-}
-
-std::string Barrier::status_of(uint32_t rank, Failure kind) const {
-    const RankSlot& slot = control_.slots[rank];
-    const uint64_t sequence = slot.call.sequence.load(std::memory_order_relaxed);
-    const std::string last =
-        sequence ? "; its last call was #" + std::to_string(sequence) + " " + describe_call(slot.call) : "";
-    const int64_t silence = silence_ns(rank, now_ns());
-    const std::string is_silent = "has sent no heartbeat for " + seconds_text(silence) + " (stopped?)" + last;
-    switch (kind) {
-        case Failure::died: return "died" + last;
-        case Failure::left: return "closed or broke its communicator" + last;
-        case Failure::silent: return is_silent;
-        case Failure::overdue:
-            if (!has_joined(rank)) return "has not joined";
-            return silence > kSilentNs ? is_silent : "is alive but has not arrived" + last;
-        default: return "";
-    }
-}
-
-void Barrier::throw_failure() const {
-    // acquire: pairs with the release in record_failure()
-    if (control_.generation->failure.load(std::memory_order_acquire) == 0)
-        throw CollectiveFailure(Failure::aborted, {},
-                                "communication failed, but the rank that noticed died before it recorded why");
-    const FailureRecord& failure = *control_.failure;
-    std::vector<CollectiveFailure::FailedRank> failed_ranks;
-    for (uint32_t rank = 0; rank < control_.size; ++rank) {
-        if (!(failure.failed_ranks[rank / 64] >> rank % 64 & 1)) continue;
-        failed_ranks.push_back(
-            {name_of(rank), control_.slots[rank].pid.load(std::memory_order_relaxed), status_of(rank, failure.kind)});
-    }
-    throw CollectiveFailure(failure.kind, std::move(failed_ranks), failure.text);
-}
-
-void Barrier::throw_mismatch() const {
-    const RankSlot& mine = control_.slots[config_.rank];
-    std::string text;
-    std::vector<CollectiveFailure::FailedRank> failed_ranks;
-    auto signature = [](const Call& call) {
-        return std::make_tuple(call.operation.load(std::memory_order_relaxed),
-                               call.dtype.load(std::memory_order_relaxed), call.detail.load(std::memory_order_relaxed),
-                               call.total.load(std::memory_order_relaxed),
-                               call.counts_hash.load(std::memory_order_relaxed));
-    };
-    // Two sides are enough to see the mistake: rank 0's, and the first that differs from it.
-    uint32_t other = 0;
-    while (other < control_.size && signature(control_.slots[other].call) == signature(control_.slots[0].call)) ++other;
-    if (other == control_.size) other = config_.rank;
-    for (uint32_t rank : {0u, other}) {
-        failed_ranks.push_back({name_of(rank), control_.slots[rank].pid.load(std::memory_order_relaxed), ""});
-        text += (text.empty() ? "" : " vs ") + ("rank " + std::to_string(name_of(rank)) + ": ") +
-                describe_call(control_.slots[rank].call);
-    }
-    text += " at call #" + std::to_string(mine.call.sequence.load(std::memory_order_relaxed));
-    throw CollectiveFailure(Failure::mismatch, std::move(failed_ranks), text);
 }
 
 }  // namespace cobre::shm

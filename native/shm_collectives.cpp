@@ -11,42 +11,42 @@ namespace {
 
 constexpr size_t kKeepGilBytes = 64 * 1024;    // below: keep the GIL until there is something to wait for
 constexpr size_t kFoldWholeBytes = 16 * 1024;  // below: every rank folds everything, which saves a barrier
-constexpr size_t kChunkBytes = 512 * 1024;     // what a step moves per rank, as long as
-constexpr size_t kHugeBytes = 16 << 20;        // a rank sends less than this; above, fewer and larger steps
+constexpr size_t kChunkBytes = 512 * 1024;     // what a step moves per rank, unless a rank sends more than kHugeBytes
+constexpr size_t kHugeBytes = 16 << 20;        // above: a step moves a whole buffer, so that there are fewer steps
 constexpr size_t kStreamingBytes = 4 << 20;    // above: the receiver cannot keep it in its cache anyway
 
 // How to copy what this rank receives: past the cache when it would not fit there.
 auto copier_for(size_t bytes) { return bytes > kStreamingBytes ? copy_streaming : copy_cached; }
 
-size_t chunk_for(size_t bytes, size_t slot) { return bytes > kHugeBytes ? slot : std::min(slot, kChunkBytes); }
+size_t chunk_for(size_t bytes, size_t buffer) { return bytes > kHugeBytes ? buffer : std::min(buffer, kChunkBytes); }
 
-size_t steps_for(size_t bytes, size_t slot) { return std::max<size_t>(1, (bytes + slot - 1) / slot); }
+size_t steps_for(size_t bytes, size_t chunk) { return std::max<size_t>(1, (bytes + chunk - 1) / chunk); }
 
 }  // namespace
 
 Collectives::WindowWriter::WindowWriter(Collectives& owner, CopyTuner::Kind kind, size_t bytes)
     : owner_(owner),
       bytes_(bytes),
-      slot_(CopyTuner::slot(kind, bytes)),
+      index_(CopyTuner::index_of(kind, bytes)),
       begin_(0),
       exceptions_(0),
       write_(copy_cached) {
     if (bytes < CopyTuner::kSmallest || owner.control_.size == 1) return;
     std::atomic<uint32_t>& word = owner.control_.header->streaming;
     if (owner.rank_ == 0) {
-        const uint32_t bit = uint32_t{1} << slot_;
+        const uint32_t bit = uint32_t{1} << index_;
         // relaxed: whatever a rank reads, the result is the same
-        if (owner.tuner_.choice(slot_).next()) word.fetch_or(bit, std::memory_order_relaxed);
+        if (owner.tuner_.choice(index_).next()) word.fetch_or(bit, std::memory_order_relaxed);
         else word.fetch_and(~bit, std::memory_order_relaxed);
         begin_ = ticks();
         exceptions_ = std::uncaught_exceptions();
     }
-    if (word.load(std::memory_order_relaxed) >> slot_ & 1) write_ = copy_streaming;
+    if (word.load(std::memory_order_relaxed) >> index_ & 1) write_ = copy_streaming;
 }
 
 Collectives::WindowWriter::~WindowWriter() {
     if (begin_ && std::uncaught_exceptions() == exceptions_)
-        owner_.tuner_.choice(slot_).learn(static_cast<double>(ticks() - begin_) / static_cast<double>(bytes_));
+        owner_.tuner_.choice(index_).learn(static_cast<double>(ticks() - begin_) / static_cast<double>(bytes_));
 }
 
 bool Collectives::WindowWriter::streams() const { return write_ == copy_streaming; }
@@ -61,18 +61,18 @@ void Collectives::broadcast(std::byte* data, size_t bytes, uint32_t root, uint64
     if (bytes > kKeepGilBytes) gil.release();
     const WindowWriter write(*this, CopyTuner::Kind::broadcast, bytes);
     const auto copy = copier_for(bytes);
-    const size_t chunk = std::min(control_.slot_bytes, kChunkBytes);
+    const size_t chunk = std::min(control_.buffer_bytes, kChunkBytes);
     const size_t steps = steps_for(bytes, chunk);
     for (size_t i = 0; i < steps; ++i, ++step_) {
         const Piece piece(bytes, i, chunk);
-        std::byte* slot = control_.published(root, step_);
-        if (rank_ == root) write(slot, data + piece.begin, piece.length);
+        std::byte* buffer = control_.published(root, step_);
+        if (rank_ == root) write(buffer, data + piece.begin, piece.length);
         barrier_.arrive_and_wait(call_hash, gil);
-        if (rank_ != root) copy(data + piece.begin, slot, piece.length);
+        if (rank_ != root) copy(data + piece.begin, buffer, piece.length);
     }
 }
 
-// The parts are one stream, of which a step moves one slot. Where all buffers are the same shared memory there is
+// The parts are one stream, of which a step moves one buffer. Where all buffers are the same shared memory there is
 // nothing to copy: the root has written the parts there, and the barrier publishes them.
 void Collectives::broadcast_parts(std::byte* data, const GatherLayout& layout, uint32_t root, uint64_t location,
                                   uint64_t call_hash) {
@@ -83,18 +83,18 @@ void Collectives::broadcast_parts(std::byte* data, const GatherLayout& layout, u
     barrier_.arrive_and_wait(call_hash, gil);  // all have compared locations before any rank publishes its next call
     if (one_memory) return;
     const auto copy = copier_for(layout.total);
-    const size_t chunk = std::min(control_.slot_bytes, kChunkBytes);
+    const size_t chunk = std::min(control_.buffer_bytes, kChunkBytes);
     const size_t steps = steps_for(layout.total, chunk);
     size_t part = 0, at = 0;  // where in which part the next step begins
     for (size_t i = 0; i < steps; ++i, ++step_) {
-        std::byte* slot = control_.published(root, step_);
+        std::byte* buffer = control_.published(root, step_);
         const size_t first_part = part, first_at = at;
         auto move = [&](auto&& one) {
             part = first_part;
             at = first_at;
             for (size_t done = 0; done < chunk && part < layout.bytes.size();) {
                 const size_t length = std::min(chunk - done, layout.bytes[part] - at);
-                one(data + layout.begin[part] + at, slot + done, length);
+                one(data + layout.begin[part] + at, buffer + done, length);
                 done += length;
                 at += length;
                 if (at == layout.bytes[part]) {
@@ -115,10 +115,10 @@ void Collectives::broadcast_parts(std::byte* data, const GatherLayout& layout, u
 void Collectives::allgatherv(const std::byte* send, std::byte* recv, const GatherLayout& layout, uint64_t location,
                              uint64_t call_hash) {
     Gil gil;
-    if (layout.most > kKeepGilBytes) gil.release();
+    if (layout.max > kKeepGilBytes) gil.release();
     const WindowWriter write(*this, CopyTuner::Kind::gather, location ? 0 : layout.total);
-    const size_t chunk = chunk_for(layout.most, control_.slot_bytes);
-    const bool one_step = layout.most <= chunk;
+    const size_t chunk = chunk_for(layout.max, control_.buffer_bytes);
+    const bool one_step = layout.max <= chunk;
     if (one_step)
         publish(send, Piece(layout.bytes[rank_], 0, chunk), write);  // a small payload travels with the first barrier
     barrier_.arrive_and_wait(call_hash, gil);
@@ -128,7 +128,7 @@ void Collectives::allgatherv(const std::byte* send, std::byte* recv, const Gathe
         step_ += one_step;
         return;
     }
-    const size_t steps = steps_for(layout.most, chunk);
+    const size_t steps = steps_for(layout.max, chunk);
     for (size_t i = 0; i < steps; ++i, ++step_) {
         const Piece own(layout.bytes[rank_], i, chunk);
         if (!one_step) publish(send, own, write);
@@ -169,7 +169,7 @@ void Collectives::allreduce(const std::byte* send, std::byte* recv, size_t count
     Gil gil;
     const size_t bytes = count * itemsize;
     if (bytes > kKeepGilBytes) gil.release();
-    if (bytes <= std::min(kFoldWholeBytes, control_.slot_bytes) || control_.size == 1)
+    if (bytes <= std::min(kFoldWholeBytes, control_.buffer_bytes) || control_.size == 1)
         return reduce_unsliced(send, recv, count, itemsize, element, op, call_hash, gil);
     reduce_sliced(send, recv, count, itemsize, element, op, call_hash, gil);
 }
@@ -188,12 +188,15 @@ void Collectives::reduce_unsliced(const std::byte* send, std::byte* recv, size_t
 }
 
 // Large payloads: every rank folds its own slice of each chunk, in rank order, and shares the result. Three chunks are
-// under way at once, one barrier a turn: publish chunk i, fold chunk i - 1, copy out chunk i - 2.
+// under way at once, one barrier a turn: publish chunk i, fold chunk i - 1, copy out chunk i - 2. Two halves for folded
+// results are enough for three chunks: a half is written again two turns later, after a barrier that no rank reaches
+// before it has copied out.
 void Collectives::reduce_sliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize,
                                 ElementType element, ReduceOp op, uint64_t hash, Gil& gil) {
     const uint32_t size = control_.size;
     const size_t line = std::max<size_t>(1, kLine / itemsize);  // elements; slices start on cache lines
-    const size_t room = (std::min(control_.slot_bytes, kChunkBytes) - kLine) / itemsize / size;  // elements of a slice
+    const size_t room =
+        (std::min(control_.buffer_bytes, kChunkBytes) - kLine) / itemsize / size;  // elements of a slice
     const size_t slice = room >= line ? room / line * line : room;  // with very many ranks, not even a line each
     const size_t chunk = slice * size;
     const size_t chunks = (count + chunk - 1) / chunk;
@@ -239,6 +242,8 @@ void Collectives::reduce_sliced(const std::byte* send, std::byte* recv, size_t c
         }
         if (turn <= chunks) barrier_.arrive_and_wait(hash, gil);
     }
+    // One step for each barrier, also for the last one, before which nothing was published: the next call then alternates
+    // buffers as after any other (see the head of shm_collectives.hpp).
     step_ += chunks + 1;
 }
 

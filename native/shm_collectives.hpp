@@ -1,8 +1,8 @@
 // The collectives: how payloads of any size pass through the bounded window.
 //
-// A *step* moves at most one slot per rank: publish, barrier, copy out. Steps alternate between two slots, so one
+// A *step* moves at most one buffer per rank: publish, barrier, copy out. Steps alternate between two buffers, so one
 // barrier a step is enough: a rank that publishes step s has passed barrier s - 1, which no rank reaches before it has
-// finished reading step s - 2, the last user of the same slot.
+// finished reading step s - 2, the last user of the same buffer.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace cobre::shm {
 struct GatherLayout {
     std::span<const size_t> bytes;  // per rank
     std::span<const size_t> begin;  // per rank, offset in the receive buffer
-    size_t most = 0;                // the largest of `bytes`
+    size_t max = 0;                 // the largest of `bytes`
     size_t total = 0;               // their sum
 };
 
@@ -60,7 +60,7 @@ private:
     private:
         Collectives& owner_;
         size_t bytes_;
-        uint32_t slot_;
+        uint32_t index_;
         int64_t begin_;
         int exceptions_;
         void (*write_)(void*, const void*, size_t);

@@ -19,7 +19,7 @@ public:
     void assume(bool streaming) { best_ = streaming; }
 
     bool next() {
-        if (trial_ == 0 && due()) trial_ = kTrialCalls;
+        if (trial_ == 0 && is_trial_due()) trial_ = kTrialCalls;
         return trial_ > 0 ? !best_ : best_;
     }
 
@@ -41,17 +41,18 @@ public:
     }
 
 private:
-    bool due() const {
+    bool is_trial_due() const {
         if (!other_known_) return cost_ > 0;
-        return age_ >= kLate || (age_ >= kSoon && cost_ > kMuchSlower * when_chosen_);
+        return age_ >= kTrialInterval || (age_ >= kTrialIntervalIfSlower && cost_ > kMuchSlower * when_chosen_);
     }
 
+    // Calls from one trial to the next: fewer once the present choice costs kMuchSlower times what it did when chosen.
+    static constexpr uint32_t kTrialInterval = 40;
+    static constexpr uint32_t kTrialIntervalIfSlower = 8;
     static constexpr uint32_t kTrialCalls = 2;
-    static constexpr uint32_t kSoon = 8;   // calls between two trials when the present choice got slower
-    static constexpr uint32_t kLate = 40;  // and when it did not
-    static constexpr double kMuchSlower = 1.4;
-    static constexpr double kClearlyBetter = 0.9;
-    bool best_ = false;  // true: past the cache
+    static constexpr double kMuchSlower = 1.4;     // ratio of costs
+    static constexpr double kClearlyBetter = 0.9;  // ratio of costs; a smaller gain is noise, and nothing changes
+    bool best_ = false;                            // true: past the cache
     bool other_known_ = false;
     uint32_t trial_ = 0;
     uint32_t age_ = 0;
@@ -72,11 +73,11 @@ public:
     }
 
     // The bit of the shared word that belongs to this operation and size.
-    static uint32_t slot(Kind kind, size_t bytes) {
+    static uint32_t index_of(Kind kind, size_t bytes) {
         const uint32_t size_class = bytes < (1u << 20) ? 0 : bytes < (8u << 20) ? 1 : bytes < (64u << 20) ? 2 : 3;
         return static_cast<uint32_t>(kind) * 4 + size_class;
     }
-    CopyChoice& choice(uint32_t slot) { return choices_[slot]; }
+    CopyChoice& choice(uint32_t index) { return choices_[index]; }
 
 private:
     std::array<CopyChoice, 12> choices_;

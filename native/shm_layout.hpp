@@ -30,7 +30,7 @@ struct alignas(kLine) Header {
     uint32_t layout_version;
     uint32_t size;
     uint64_t total_bytes;
-    uint64_t slot_bytes;
+    uint64_t buffer_bytes;
     uint32_t wait_by_condvar;
     int32_t creator_pid;
     uint64_t creator_start;
@@ -38,7 +38,7 @@ struct alignas(kLine) Header {
     uint64_t nonce[2];                   // random: a process that cannot read it cannot compute the names of regions
     std::atomic<uint32_t> attached;      // ranks that have mapped the segment
     std::atomic<uint64_t> affinity[16];  // union of all ranks' cores
-    std::atomic<uint32_t> streaming;     // one bit per CopyTuner slot: whether to write past the cache
+    std::atomic<uint32_t> streaming;     // one bit per CopyTuner index: whether to write past the cache
     std::atomic<int32_t> region_descriptor;  // rank 0's, of the region that is being created
     std::atomic<uint64_t> region_inode;      // what others must find behind it
 };
@@ -74,9 +74,10 @@ struct Call {
     std::atomic<uint64_t> sequence;
     std::atomic<uint32_t> operation;
     std::atomic<uint32_t> dtype;
-    std::atomic<uint64_t> count;   // elements that this rank sends
-    std::atomic<uint64_t> total;   // elements of all ranks
-    std::atomic<uint32_t> detail;  // reduction or root
+    std::atomic<uint64_t> count;  // elements that this rank sends
+    std::atomic<uint64_t> total;  // elements of all ranks
+    // allreduce: the reduction; broadcast: the root; fence: the id of the region; others: 0
+    std::atomic<uint32_t> parameter;
     std::atomic<uint64_t> counts_hash;
     std::atomic<uint64_t> location;  // hash of where in which region this rank receives; 0: in private memory
     std::atomic<uint64_t> label[kLabelBytes / 8];
@@ -109,7 +110,7 @@ struct Control {
     FailureRecord* failure = nullptr;
     RankSlot* slots = nullptr;
     std::byte* window = nullptr;
-    size_t slot_bytes = 0;
+    size_t buffer_bytes = 0;
     uint32_t size = 0;
 
     // Everything before the window.
@@ -117,13 +118,13 @@ struct Control {
         const size_t words = sizeof(Header) + sizeof(Arrival) + sizeof(Generation) + sizeof(FailureRecord);
         return round_up(round_up(words, alignof(RankSlot)) + size * sizeof(RankSlot), kPage);
     }
-    // Per rank: two slots to publish in, and two halves of a slot for folded results.
-    static size_t window_bytes_per_rank(size_t slot_bytes) { return 3 * slot_bytes; }
-    static size_t total_bytes(uint32_t size, size_t slot_bytes) {
-        return fixed_bytes(size) + size * window_bytes_per_rank(slot_bytes);
+    // Per rank: two buffers to publish in, and two halves of a buffer for folded results.
+    static size_t window_bytes_per_rank(size_t buffer_bytes) { return 3 * buffer_bytes; }
+    static size_t total_bytes(uint32_t size, size_t buffer_bytes) {
+        return fixed_bytes(size) + size * window_bytes_per_rank(buffer_bytes);
     }
 
-    static Control at(std::byte* base, uint32_t size, size_t slot_bytes) {
+    static Control at(std::byte* base, uint32_t size, size_t buffer_bytes) {
         Control control;
         std::byte* const begin = base;
         auto take = [&](auto*& pointer, size_t count) {
@@ -138,16 +139,16 @@ struct Control {
         take(control.failure, 1);
         take(control.slots, size);
         control.window = begin + fixed_bytes(size);
-        control.slot_bytes = slot_bytes;
+        control.buffer_bytes = buffer_bytes;
         control.size = size;
         return control;
     }
 
     std::byte* published(uint32_t rank, uint64_t step) const {
-        return window + rank * window_bytes_per_rank(slot_bytes) + (step % 2) * slot_bytes;
+        return window + rank * window_bytes_per_rank(buffer_bytes) + (step % 2) * buffer_bytes;
     }
     std::byte* folded(uint32_t rank, uint64_t step) const {
-        return window + rank * window_bytes_per_rank(slot_bytes) + 2 * slot_bytes + (step % 2) * (slot_bytes / 2);
+        return window + rank * window_bytes_per_rank(buffer_bytes) + 2 * buffer_bytes + (step % 2) * (buffer_bytes / 2);
     }
 };
 

@@ -80,7 +80,7 @@ void LivenessMonitor::run() {
 void LivenessMonitor::find_new_peers() {
     for (uint32_t rank = 0; rank < control_.size; ++rank) {
         const RankSlot& slot = control_.slots[rank];
-        // acquire: pairs with the release in fill_slot(); pid, start and namespace were written before
+        // acquire: pairs with the release in publish_rank(); pid, start and namespace were written before
         if (is_known_[rank] || static_cast<RankState>(slot.state.load(std::memory_order_acquire)) == RankState::absent)
             continue;
         is_known_[rank] = true;

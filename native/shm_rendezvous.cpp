@@ -26,15 +26,15 @@ bool creator_is_alive(const Header& header) {
 namespace {
 
 constexpr size_t kDefaultWindow = 12 << 20;
-constexpr size_t kMaxSlot = 1024 * 1024;
-constexpr size_t kMinSlot = 16 * 1024;
+constexpr size_t kMaxBuffer = 1024 * 1024;
+constexpr size_t kMinBuffer = 16 * 1024;
 constexpr int64_t kPollNs = 1'000'000;        // between two looks for a segment that does not exist yet
 constexpr int64_t kHeaderNs = 2'000'000'000;  // a creator that needs longer than this for its header is dead
 constexpr int kReplyMs = 50;                  // for rank 0's listener to reply
 
-size_t slot_for(uint32_t size, size_t window) {
+size_t buffer_for(uint32_t size, size_t window) {
     const size_t share = (window ? window : kDefaultWindow) / size / 3;
-    return std::clamp(share / kPage * kPage, kMinSlot, kMaxSlot);
+    return std::clamp(share / kPage * kPage, kMinBuffer, kMaxBuffer);
 }
 
 // Left by a run whose ranks are dead, as its header shows.
@@ -177,28 +177,28 @@ void sleep_briefly() {
 std::string creator_text(const Header& header) { return "pid " + std::to_string(header.creator_pid); }
 
 size_t segment_bytes(const TransportConfig& config) {
-    return Control::total_bytes(config.size, slot_for(config.size, config.window_bytes));
+    return Control::total_bytes(config.size, buffer_for(config.size, config.window_bytes));
 }
 
 void initialise(std::byte* base, const TransportConfig& config) {
-    const size_t slot = slot_for(config.size, config.window_bytes);
-    const Control control = Control::at(base, config.size, slot);
+    const size_t buffer = buffer_for(config.size, config.window_bytes);
+    const Control control = Control::at(base, config.size, buffer);
     for (uint32_t rank = 0; rank < config.size; ++rank) init_condition(control.slots[rank]);
     Header& header = *control.header;
     header.layout_version = kLayoutVersion;
     header.size = config.size;
-    header.total_bytes = Control::total_bytes(config.size, slot);
-    header.slot_bytes = slot;
+    header.total_bytes = Control::total_bytes(config.size, buffer);
+    header.buffer_bytes = buffer;
     header.wait_by_condvar = config.condvar;
     header.creator_pid = getpid();
     header.creator_start = process_start(getpid());
     header.creator_namespace = pid_namespace();
     draw_nonce(header);
-    fill_slot(control.slots[0]);                            // from here on rank 0's death is noticed
+    publish_rank(control.slots[0]);                         // from here on rank 0's death is noticed
     header.magic.store(kMagic, std::memory_order_release);  // release: everything above is complete
 }
 
-void fill_slot(RankSlot& slot) {
+void publish_rank(RankSlot& slot) {
     // relaxed: published by the release at the end
     slot.pid.store(getpid(), std::memory_order_relaxed);
     slot.start.store(process_start(getpid()), std::memory_order_relaxed);

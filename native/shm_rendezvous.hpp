@@ -19,13 +19,15 @@ struct TransportConfig {
     uint32_t size = 1;
     double timeout_s = 0;
     double connect_timeout_s = 0;
-    double operation_timeout_s = 0;    // 0: none
-    bool condvar = false;              // sleep on condition variables instead of a futex
-    size_t window_bytes = 0;           // 0: chosen by size
-    uint32_t quota_cores = 0;          // CPU quota, 0: none
-    bool by_name = false;              // rendezvous by a name in /dev/shm, not by a socket
-    std::vector<uint32_t> names = {};  // numbers of the ranks in messages; empty: 0, 1, ...
-    bool in_memory = false;            // regions lie outside of every file system
+    double operation_timeout_s = 0;          // 0: none
+    bool condvar = false;                    // sleep on condition variables instead of a futex
+    size_t window_bytes = 0;                 // 0: chosen by size
+    uint32_t quota_cores = 0;                // CPU quota, 0: none
+    bool by_name = false;                    // rendezvous by a name in /dev/shm, not by a socket
+    std::vector<uint32_t> world_ranks = {};  // by rank here, its rank in the world, for messages; empty: the same
+    bool in_memory = false;                  // regions lie outside of every file system
+    double progress_s = 0;                   // between two progress lines while waiting
+    size_t memory_limit_bytes = 0;           // of this process's cgroups, 0: none; for regions in memory
 };
 
 // The ranks could not join.
@@ -47,8 +49,8 @@ Segment find_segment(const TransportConfig& config, int64_t deadline_ns);
 size_t segment_bytes(const TransportConfig& config);
 void initialise(std::byte* base, const TransportConfig& config);
 
-// This process takes the slot: others see it, and notice its end.
-void fill_slot(RankSlot& slot);
+// Write this process into its slot: others see it, and notice its end.
+void publish_rank(RankSlot& slot);
 
 // Whether the process that created the segment is alive; true where that cannot be known.
 bool creator_is_alive(const Header& header);

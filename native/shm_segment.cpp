@@ -38,7 +38,7 @@ struct stat status_of(int descriptor) {
 }
 
 #ifdef __linux__
-// Memory available without swapping, within the container's limit; unlimited where the kernel does not say.
+// Memory available without swapping; unlimited where the kernel does not say.
 size_t available_bytes() {
     std::ifstream lines("/proc/meminfo");
     std::string name;
@@ -48,8 +48,6 @@ size_t available_bytes() {
         if (name == "MemAvailable:") bytes = kib * 1024;
         lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
     }
-    std::ifstream limit("/sys/fs/cgroup/memory.max");  // of a container; a number, or "max"
-    if (size_t most = 0; limit >> most) bytes = std::min(bytes, most);
     return bytes;
 }
 #endif
@@ -97,10 +95,10 @@ Segment Segment::create_unnamed(size_t bytes) {
 #endif
 }
 
-Segment Segment::create_in_memory(size_t bytes) {
+Segment Segment::create_in_memory(size_t bytes, size_t memory_limit) {
 #ifdef __linux__
     // Nothing else limits such an object: the kernel would kill processes to make room for it.
-    if (bytes > available_bytes()) fail(ENOMEM, "memfd_create");
+    if (bytes > available_bytes() || (memory_limit && bytes > memory_limit)) fail(ENOMEM, "memfd_create");
     const int descriptor = memfd_create("cobre", MFD_CLOEXEC);
     if (descriptor < 0) fail(errno, "memfd_create");
     Segment segment("", descriptor);
@@ -109,6 +107,7 @@ Segment Segment::create_in_memory(size_t bytes) {
     return segment;
 #else
     (void)bytes;
+    (void)memory_limit;
     fail(EOPNOTSUPP, "memfd_create");
 #endif
 }

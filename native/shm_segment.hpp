@@ -38,8 +38,9 @@ public:
     static Segment create_unnamed(size_t bytes);
     static bool is_unsupported(int code);
     // The same outside of every file system (memfd), so that the size of /dev/shm does not matter; ENOMEM when the
-    // machine has less memory available, EOPNOTSUPP where there is no such thing.
-    static Segment create_in_memory(size_t bytes);
+    // machine has less memory available, or this process's cgroups allow less (0: no limit), EOPNOTSUPP where there is
+    // no such thing.
+    static Segment create_in_memory(size_t bytes, size_t memory_limit);
     // EACCES when the object is another user's, or accessible to others: they could read and change what is in it.
     static Segment open(const std::string& name);
     // The object behind another process's descriptor; ESTALE when it is not the expected one.

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "process.hpp"
+#include "shm_timing.hpp"
 
 namespace nb = nanobind;
 
@@ -39,8 +40,8 @@ Transport::Transport(Segment& segment, TransportConfig config, CallGuard& guard,
     : config_(std::move(config)), guard_(guard), on_wait_(std::move(on_wait)), fork_count_(fork_generation()) {
     try {
         check_header(segment);
-        attach(segment.map(segment.bytes(), true));
-        take_slot(segment);
+        set_up(segment.map(segment.bytes(), true));
+        register_rank(segment);
     } catch (...) {
         close();
         throw;
@@ -50,11 +51,11 @@ Transport::Transport(Segment& segment, TransportConfig config, CallGuard& guard,
 Transport::Transport(Transport& parent, CallGuard& guard, nb::object on_wait)
     : config_(parent.config_), guard_(guard), on_wait_(std::move(on_wait)), fork_count_(fork_generation()) {
     config_.name = parent.derived_name();  // regions of parent and child get different names
-    config_.names.clear();
+    config_.world_ranks.clear();
     const std::shared_ptr<Region> region = parent.create_region(segment_bytes(config_), 0);
     if (config_.rank == 0) initialise(region->mapping->data(), config_);
     parent.barrier();  // the header is complete
-    attach(region->mapping);
+    set_up(region->mapping);
     claim_slot();
     liveness_->start();
     parent.barrier();  // all have joined
@@ -69,9 +70,9 @@ void Transport::join() {
     Segment segment = config_.rank == 0 ? make_segment(config_, listener) : find_segment(config_, deadline);
     try {
         check_header(segment);
-        attach(segment.map(segment.bytes(), true));
+        set_up(segment.map(segment.bytes(), true));
         try {
-            take_slot(segment);
+            register_rank(segment);
             wait_for_all();
         } catch (const CollectiveFailure&) {
             if (config_.rank == 0) wait_for_late_ranks(deadline);
@@ -114,15 +115,21 @@ void Transport::check_header(const Segment& segment) const {
         throw JoinFailure("segment " + config_.name + " is shorter than its header says");
 }
 
-void Transport::attach(std::shared_ptr<Mapping> mapping) {
+// Monitor and barrier refer to each other: the monitor's callback wakes the ranks that sleep at the barrier, the
+// barrier asks the monitor who is dead. Both exist before liveness_->start() starts the monitor's thread; see
+// finish_close() for the way back.
+void Transport::set_up(std::shared_ptr<Mapping> mapping) {
     mapping_ = std::move(mapping);
     const Header& header = *reinterpret_cast<const Header*>(mapping_->data());
-    const Control control = Control::at(mapping_->data(), config_.size, header.slot_bytes);
+    const Control control = Control::at(mapping_->data(), config_.size, header.buffer_bytes);
     liveness_ = std::make_unique<LivenessMonitor>(
-        control, config_.rank, std::clamp(to_ns(config_.timeout_s) / 8, int64_t{10'000'000}, int64_t{500'000'000}),
-        [this] { barrier_->wake_all(); });
-    const BarrierConfig barrier{config_.rank, to_ns(config_.timeout_s), to_ns(config_.operation_timeout_s),
-                                header.wait_by_condvar != 0, config_.names};
+        control, config_.rank, heartbeat_interval_ns(to_ns(config_.timeout_s)), [this] { barrier_->wake_all(); });
+    const BarrierConfig barrier{.rank = config_.rank,
+                                .timeout_ns = to_ns(config_.timeout_s),
+                                .operation_timeout_ns = to_ns(config_.operation_timeout_s),
+                                .progress_ns = to_ns(config_.progress_s),
+                                .condvar = header.wait_by_condvar != 0,
+                                .world_ranks = config_.world_ranks};
     barrier_ = std::make_unique<Barrier>(
         control, barrier, [this](uint32_t rank) { return liveness_->dead(rank); },
         [this](double seconds, const std::vector<std::string>& missing) {
@@ -130,7 +137,8 @@ void Transport::attach(std::shared_ptr<Mapping> mapping) {
             for (const std::string& name : missing) names.append(to_python(name));
             if (!on_wait_.is_none()) on_wait_(seconds, names);
         });
-    barrier_->set_spin_policy({0, 20, 0, 5'000'000});  // leave the cores to ranks that are starting
+    // No spins: leave the cores to ranks that are starting.
+    barrier_->set_spin_policy({.spins = 0, .yields = 20, .spins_per_yield = 0, .max_yield_ns = 5'000'000});
     collectives_ = std::make_unique<Collectives>(*barrier_, config_.rank);
 }
 
@@ -143,7 +151,7 @@ void Transport::claim_slot() {
         throw JoinFailure("rank " + std::to_string(config_.rank) + " is claimed by two processes: pid " +
                           std::to_string(nobody) + " and pid " + std::to_string(getpid()) +
                           " (both COBRE_SHM_RANK=" + std::to_string(config_.rank) + ")");
-    fill_slot(slot);
+    publish_rank(slot);
 
     cpu_set_t cores;
     Header& header = *barrier_->control().header;
@@ -156,7 +164,7 @@ void Transport::claim_slot() {
 
 // All ranks attach; the last one unlinks the name; from then on nothing can be left behind in /dev/shm, even by
 // SIGKILL.
-void Transport::take_slot(Segment& segment) {
+void Transport::register_rank(Segment& segment) {
     claim_slot();
     liveness_->start();
     Header& header = *barrier_->control().header;
@@ -166,10 +174,10 @@ void Transport::take_slot(Segment& segment) {
 }
 
 void Transport::wait_for_all() {
-    barrier_->set_next_timeout(to_ns(config_.connect_timeout_s));
+    barrier_->override_operation_timeout(to_ns(config_.connect_timeout_s));
     Gil gil;
     barrier_->arrive_and_wait(0, gil);
-    barrier_->set_next_timeout(0);
+    barrier_->override_operation_timeout(0);
     choose_spin_policy();
 }
 
@@ -185,17 +193,20 @@ void Transport::choose_spin_policy() {
 
 void Transport::abort(const std::string& text) {
     if (!barrier_ || fork_count_ != fork_generation()) return;
+    // The record before the state: a rank that saw "broken" first would record that this one left, without the reason.
     barrier_->record_failure(Failure::aborted, {config_.rank}, text);
     barrier_->leave(RankState::broken);
 }
 
 void Transport::close() {
     if (fork_count_ != fork_generation()) {
-        // A forked child has the memory but not the threads: release everything without a sign to other ranks.
+        // A forked child leaks both on purpose. Their destructors would join a thread that fork did not copy, and
+        // leaving would mark the slot of the parent, which is still in the world, as closed.
         (void)liveness_.release();
         (void)barrier_.release();
         return;
     }
+    // Only in a slot that this process has claimed: after a failed claim_slot() it is another process's.
     if (barrier_ && barrier_->own().pid.load(std::memory_order_relaxed) == getpid()) barrier_->leave(RankState::closed);
     if (in_call_) {
         close_after_call_ = true;
@@ -208,6 +219,8 @@ void Transport::close() {
 
 void Transport::finish_close() {
     close_after_call_ = false;
+    // The monitor's thread calls barrier_->wake_all(), so it ends first. No call is under way, so the barrier
+    // asks liveness_ nothing any more and may outlive it. The memory that all of them point into goes last.
     if (liveness_) liveness_->stop();
     collectives_.reset();
     liveness_.reset();

@@ -32,7 +32,7 @@ struct CallDescription {
     uint32_t dtype = 0;
     uint64_t count = 0;
     uint64_t total = 0;
-    uint32_t detail = 0;
+    uint32_t parameter = 0;
     uint64_t counts_hash = 0;
 };
 
@@ -58,7 +58,7 @@ public:
     std::shared_ptr<Region> create_region(size_t bytes, uint32_t dtype);
 
     // The present call consists of several collectives of this transport: describe it as a whole.
-    void describe_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash);
+    void describe_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t parameter, uint64_t counts_hash);
     // Whether the timeout of one operation holds for the collectives that follow.
     void enforce_operation_timeout(bool limited);
 
@@ -69,8 +69,8 @@ public:
 private:
     void join();
     void check_header(const Segment& segment) const;
-    void attach(std::shared_ptr<Mapping> mapping);
-    void take_slot(Segment& segment);
+    void set_up(std::shared_ptr<Mapping> mapping);
+    void register_rank(Segment& segment);
     std::string derived_name() const;
     void wait_for_late_ranks(int64_t deadline_ns);
     bool has_live_creator(const Segment& segment) const;
@@ -82,7 +82,7 @@ private:
     void choose_spin_policy();
     void finish_close();
     Barrier& open_barrier();  // throws std::logic_error when the transport is closed
-    uint64_t publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash,
+    uint64_t publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t parameter, uint64_t counts_hash,
                           uint64_t location);
     uint64_t location_of(const Buffer& recv, uint64_t layout_hash) const;
 

@@ -25,14 +25,14 @@ Barrier& Transport::open_barrier() {
 }
 
 // Publish what this rank calls, for messages of other ranks; gives the hash that the barrier compares.
-uint64_t Transport::publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash,
-                                 uint64_t location) {
+uint64_t Transport::publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t parameter,
+                                 uint64_t counts_hash, uint64_t location) {
     const CallRecord& record = guard_.last();
     if (described_.sequence == record.sequence) {
         dtype = described_.dtype;
         count = described_.count;
         total = described_.total;
-        detail = described_.detail;
+        parameter = described_.parameter;
         counts_hash = described_.counts_hash;
     }
     Call& call = open_barrier().own().call;
@@ -43,12 +43,12 @@ uint64_t Transport::publish_call(uint32_t dtype, uint64_t count, uint64_t total,
     call.dtype.store(dtype, relaxed);
     call.count.store(count, relaxed);
     call.total.store(total, relaxed);
-    call.detail.store(detail, relaxed);
+    call.parameter.store(parameter, relaxed);
     call.counts_hash.store(counts_hash, relaxed);
     call.location.store(location, relaxed);
     if (Py_ssize_t length = 0; record.label && PyUnicode_GET_LENGTH(record.label) > 0) {
         const char* text = PyUnicode_AsUTF8AndSize(record.label, &length);
-        if (!text) {  // a lone surrogate: the label is for people alone
+        if (!text) {  // a lone surrogate: the label is only for display
             PyErr_Clear();
             text = "?";
             length = 1;
@@ -59,18 +59,24 @@ uint64_t Transport::publish_call(uint32_t dtype, uint64_t count, uint64_t total,
     } else if (call.label[0].load(relaxed) != 0) {
         for (auto& word : call.label) word.store(0, relaxed);
     }
-    uint64_t hash = mix(static_cast<uint64_t>(record.operation), (uint64_t{dtype} << 32) | detail);
+    uint64_t hash = mix(static_cast<uint64_t>(record.operation), (uint64_t{dtype} << 32) | parameter);
     hash = mix(hash, total);
     return mix(hash, counts_hash);
 }
 
-void Transport::describe_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash) {
-    described_ = {guard_.last().sequence, dtype, count, total, detail, counts_hash};
+void Transport::describe_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t parameter,
+                              uint64_t counts_hash) {
+    described_ = {.sequence = guard_.last().sequence,
+                  .dtype = dtype,
+                  .count = count,
+                  .total = total,
+                  .parameter = parameter,
+                  .counts_hash = counts_hash};
 }
 
 void Transport::enforce_operation_timeout(bool limited) {
     constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-    open_barrier().set_next_timeout(limited ? 0 : kNever);
+    open_barrier().override_operation_timeout(limited ? 0 : kNever);
 }
 
 void Transport::barrier() {
@@ -102,7 +108,7 @@ void Transport::allgatherv(nb::handle send, nb::handle recv, nb::handle counts, 
     for (uint32_t rank = 0; rank < config_.size; ++rank) {
         counts_hash = mix(counts_hash, bytes[rank] / to.itemsize);
         layout_hash = mix(layout_hash, begin[rank]);
-        layout.most = std::max(layout.most, bytes[rank]);
+        layout.max = std::max(layout.max, bytes[rank]);
         layout.total += bytes[rank];
     }
     const uint64_t location = location_of(to, layout_hash);

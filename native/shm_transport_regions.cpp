@@ -14,7 +14,7 @@ namespace cobre::shm {
 
 namespace {
 
-constexpr size_t kLongestPrefix = 200;  // of the 255 that a name may have
+constexpr size_t kMaxPrefix = 200;  // of the 255 that a name may have
 
 }  // namespace
 
@@ -27,7 +27,7 @@ std::string Transport::derived_name() const {
     // Begins with the name of the segment, so that a launcher finds what its ranks left when all of them were killed.
     const size_t slash = config_.name.starts_with('/') ? 1 : 0;
     std::string name = "/";
-    name.append(config_.name, slash, kLongestPrefix).append(text);
+    name.append(config_.name, slash, kMaxPrefix).append(text);
     return name;
 }
 
@@ -73,7 +73,8 @@ int Transport::share_unnamed(Region& region, size_t mapped, uint64_t hash, Gil& 
     const int made = outcome_of([&] {
         if (config_.rank != 0) return 0;
         try {
-            segment.emplace(config_.in_memory ? Segment::create_in_memory(mapped) : Segment::create_unnamed(mapped));
+            segment.emplace(config_.in_memory ? Segment::create_in_memory(mapped, config_.memory_limit_bytes)
+                                              : Segment::create_unnamed(mapped));
         } catch (const std::system_error& error) {
             if (Segment::is_unsupported(error.code().value())) return kUnsupported;
             throw;

@@ -22,12 +22,14 @@ inline void pause_core() {
 #endif
 }
 
+// How long to wait before the caller sleeps: `spins` turns without a yield, then at most `yields` yields with
+// `spins_per_yield` turns after each, for at most `max_yield_ns` nanoseconds altogether, because a single yield may last
+// a whole time slice of another process.
 struct SpinPolicy {
-    uint32_t spins = 0;            // before the first yield
-    uint32_t yields = 0;           // at most,
-    uint32_t spins_per_yield = 0;  // with so many spins after each,
-    int64_t max_yield_ns =
-        0;  // and no longer than this altogether: a yield may last a whole time slice of another process
+    uint32_t spins = 0;
+    uint32_t yields = 0;
+    uint32_t spins_per_yield = 0;
+    int64_t max_yield_ns = 0;
 };
 
 // Spin until `ready()` holds; false when it does not within the policy. `before_yield` is called once, after the first

@@ -8,7 +8,8 @@ namespace cobre::lp {
 namespace {
 
 // Between two jobs of a pass lie some tens of microseconds: spinning that long spares the pool a wake-up.
-constexpr SpinPolicy kSpinPolicy{64, std::numeric_limits<uint32_t>::max(), 63, 200'000};
+constexpr SpinPolicy kSpinPolicy{
+    .spins = 64, .yields = std::numeric_limits<uint32_t>::max(), .spins_per_yield = 63, .max_yield_ns = 200'000};
 
 }  // namespace
 

@@ -35,7 +35,7 @@ class ShmRegion:
 
 class ShmSegment:
     @staticmethod
-    def create(size: int) -> ShmSegment: ...
+    def create(size: int, memory_limit_bytes: int) -> ShmSegment: ...
     @staticmethod
     def open(pid: int, descriptor: int, inode: int) -> ShmSegment: ...
     @property
@@ -57,6 +57,7 @@ class ShmTransport:
         window_bytes: int,
         quota_cores: int,
         by_name: bool,
+        progress_s: float,
         guard: CallGuard,
         on_wait: Callable[[float, list[str]], None],
     ) -> None: ...
@@ -65,11 +66,13 @@ class ShmTransport:
         self,
         segment: ShmSegment,
         rank: int,
-        names: list[int],
+        world_ranks: list[int],
         timeout_s: float,
         connect_timeout_s: float,
         operation_timeout_s: float,
         quota_cores: int,
+        progress_s: float,
+        memory_limit_bytes: int,
         guard: CallGuard,
         on_wait: Callable[[float, list[str]], None],
     ) -> None: ...
@@ -86,7 +89,7 @@ class ShmTransport:
         self, buffer: NDArray[Any], counts: Sequence[int], displs: Sequence[int], root: int, /
     ) -> None: ...
     def describe_call(
-        self, like: NDArray[Any] | None, count: int, total: int, detail: int, counts_hash: int
+        self, like: NDArray[Any] | None, count: int, total: int, parameter: int, counts_hash: int
     ) -> None: ...
     def enforce_operation_timeout(self, enforced: bool, /) -> None: ...
     def fence(self, region: ShmRegion, /) -> None: ...
@@ -103,6 +106,10 @@ def die_with_parent(parent_pid: int) -> None: ...
 def kill_group_with_parent(parent_pid: int, segment: str) -> None: ...
 
 PARENT_DEATH_SIGNAL: int
+MAX_RANKS: int
+OPERATION_NAMES: list[str]
+REDUCTION_NAMES: list[str]
+FAILURE_NAMES: list[str]
 
 def kill_process_group() -> NoReturn: ...
 def exit_without_teardown(code: int) -> NoReturn: ...

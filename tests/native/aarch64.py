@@ -39,7 +39,7 @@ ARITHMETIC = (
 )
 ARITHMETIC += ("lp_sparse_update", "lp_sparse_values", "lp_factorisation_lu", "lp_factorisation_solve", "lp_nucleus")
 ARITHMETIC += ("lp_cuts", "lp_stage", "reduce")
-THREADS = ("shm_barrier", "shm_collectives", "operation", "reduce", "copy", "process", "thread_pool")
+THREADS = ("shm_barrier", "shm_failure", "shm_collectives", "operation", "reduce", "copy", "process", "thread_pool")
 
 
 def main() -> int:

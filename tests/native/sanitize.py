@@ -14,7 +14,16 @@ from pathlib import Path
 from instrumented import BUILD, ROOT, compiler, environment
 
 HERE = Path(__file__).resolve().parent
-THREADS_SOURCES = ("shm_barrier", "shm_collectives", "operation", "reduce", "copy", "process", "thread_pool")
+THREADS_SOURCES = (
+    "shm_barrier",
+    "shm_failure",
+    "shm_collectives",
+    "operation",
+    "reduce",
+    "copy",
+    "process",
+    "thread_pool",
+)
 # Those that load no Arrow, whose thread pools are not built with the sanitizer.
 LP_TESTS = ("solver", "sddp/test_openings.py", "sddp/cuts/test_averages.py", "comm/test_fold.py")
 KIT = ("--backend", "shm", "--ranks", "1,3", "--quick")

@@ -84,7 +84,12 @@ void on_ranks(const Waiting& wait, const std::function<void(uint32_t, Barrier&)>
     std::vector<std::thread> threads;
     for (uint32_t rank = 0; rank < kRanks; ++rank)
         threads.emplace_back([&, rank] {
-            const BarrierConfig config{rank, 60'000'000'000, 0, wait.condvar, {}};
+            const BarrierConfig config{.rank = rank,
+                                       .timeout_ns = 60'000'000'000,
+                                       .operation_timeout_ns = 0,
+                                       .progress_ns = 30'000'000'000,
+                                       .condvar = wait.condvar,
+                                       .world_ranks = {}};
             Barrier barrier(segment.control, config, [](uint32_t) { return false; }, [](double, const auto&) {});
             barrier.set_spin_policy(wait.policy);
             body(rank, barrier);

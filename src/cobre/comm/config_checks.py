@@ -10,9 +10,10 @@ from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
+from cobre import _native
 from cobre.comm.errors import InitializationFailedError, MissingConfigurationError
 
-MAX_RANKS = 1024
+MAX_RANKS = _native.MAX_RANKS  # the control region of shm has this many slots
 SWITCHES = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 
 # By declared type of a field: the types that it accepts, and their name in messages. A bool is not a number here,

@@ -1,4 +1,4 @@
-"""What this process may use of its machine: cores by CPU affinity and cgroup quota, and its cgroups."""
+"""What this process may use of its machine: cores by CPU affinity and cgroup quota, memory by cgroup limit."""
 
 import math
 import os
@@ -6,6 +6,7 @@ from pathlib import Path
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
+NO_LIMIT = 1 << 60  # cgroup v1 writes a number near 2^63 if there is no limit
 
 
 def usable_cores() -> int:
@@ -27,6 +28,16 @@ def cgroup_quota(root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> flo
     folders = own_cgroups("cpu", root, membership)
     quotas = [quota for folder in folders if (quota := _quota(folder)) is not None]
     return min(quotas, default=None)
+
+
+def memory_limit_bytes(root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> int | None:
+    """The tightest memory limit of this process's cgroup and its parents; None: no limit."""
+    files = [
+        folder / name
+        for folder in own_cgroups("memory", root, membership)
+        for name in ("memory.max", "memory.limit_in_bytes")  # cgroup v2, v1
+    ]
+    return min((limit for file in files if (limit := _limit(file)) is not None), default=None)
 
 
 def own_cgroups(controller: str, root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> list[Path]:
@@ -61,3 +72,11 @@ def _quota(folder: Path) -> float | None:
     if limit in ("max", "-1"):
         return None
     return int(limit) / int(period)
+
+
+def _limit(file: Path) -> int | None:
+    try:
+        text = file.read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() and int(text) < NO_LIMIT else None

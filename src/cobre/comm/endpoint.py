@@ -31,6 +31,7 @@ from cobre.comm.types import Operation, ReduceOp
 
 logger = logging.getLogger("cobre.comm")
 
+PROGRESS_S = 30.0  # between two log lines about a rank that is still waited for, on all backends
 EXIT_PAUSE_S = 0.2  # for threads that were woken at exit to leave native code
 
 
@@ -213,7 +214,7 @@ class Endpoint(ABC):
         return f"{self._who()}, last calls: {describe_calls(self.recent_calls())}"
 
     def _waiting(self, seconds: float, missing: Sequence[str]) -> None:
-        """Called by backends every 30 s of waiting: log which ranks are missing."""
+        """Called by backends every PROGRESS_S of waiting: log which ranks are missing."""
         logger.warning(
             "%s has waited %.0f s in %s call #%d for %s%s",
             self._who(),

@@ -154,7 +154,7 @@ def test_a_frozen_rank(backend, options, silence):
 
 def test_a_long_wait_says_for_whom(monkeypatch, caplog):
     """Long before anything fails: who is missing, in which call, what it did last."""
-    monkeypatch.setattr(waiting, "REPORT_S", 0.5)
+    monkeypatch.setattr(waiting, "PROGRESS_S", 0.5)
     with tcp_world(2, timeout_s=DEADLINE_S, ranks_per_host=1) as world:
         comms = results(world.start_all())
         world.everywhere(comms, lambda comm: comm.barrier(label="forward"))

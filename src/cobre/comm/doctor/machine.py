@@ -7,7 +7,7 @@ import resource
 import socket
 from pathlib import Path
 
-from cobre.comm.cores import CGROUP_ROOT, MEMBERSHIP, affinity_cores, cgroup_quota, own_cgroups, usable_cores
+from cobre.comm.cores import affinity_cores, cgroup_quota, memory_limit_bytes, usable_cores
 from cobre.comm.doctor.findings import Finding
 from cobre.comm.shm_space import ADVICE, SHM_FOLDER
 
@@ -16,7 +16,6 @@ MIB = 1 << 20
 DOCKER_SHM_BYTES = 64 * MIB  # the default of docker run
 FEW_FILES = 256
 PACKAGES = ("cobre", "numpy", "cloudpickle", "mpi4py")
-NO_LIMIT = 1 << 60  # cgroup v1 writes a number near 2^63 if there is no limit
 
 
 def inspect_machine() -> list[Finding]:
@@ -64,24 +63,6 @@ def _meminfo(name: str) -> int:
     except OSError:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0)
-
-
-def memory_limit_bytes(root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> int | None:
-    """The tightest memory limit of this process's cgroup and its parents; None: no limit."""
-    files = [
-        folder / name
-        for folder in own_cgroups("memory", root, membership)
-        for name in ("memory.max", "memory.limit_in_bytes")  # cgroup v2, v1
-    ]
-    return min((limit for file in files if (limit := _limit(file)) is not None), default=None)
-
-
-def _limit(file: Path) -> int | None:
-    try:
-        text = file.read_text().strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() and int(text) < NO_LIMIT else None
 
 
 def _shared_memory(folder: Path) -> Finding:

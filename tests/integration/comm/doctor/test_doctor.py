@@ -8,12 +8,13 @@ import sys
 import pytest
 from processes import printed, run_python
 
+from cobre.comm.cores import memory_limit_bytes
 from cobre.comm.doctor import network
 from cobre.comm.doctor.backend_checks import check_mpi
 from cobre.comm.doctor.diagnosis import diagnose
 from cobre.comm.doctor.findings import BackendStatus, Diagnosis, Finding
 from cobre.comm.doctor.formatting import as_json, as_text
-from cobre.comm.doctor.machine import _shared_memory, memory_limit_bytes
+from cobre.comm.doctor.machine import _shared_memory
 from cobre.comm.doctor.mpi_library import MpiLibrary, describe, run_limited
 from cobre.comm.doctor.network import inspect_network, loopback_problem, resolve
 from cobre.comm.doctor.trial import try_launched

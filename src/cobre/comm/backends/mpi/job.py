@@ -19,10 +19,9 @@ from cobre.comm.backends.mpi.drain_output import drain_output
 from cobre.comm.backends.mpi.error_exchange import ErrorExchange
 from cobre.comm.backends.mpi.library import Mpi
 from cobre.comm.backends.mpi.shutdown import ShutdownExchange
-from cobre.comm.endpoint import Endpoint
+from cobre.comm.endpoint import PROGRESS_S, Endpoint
 from cobre.comm.exit_report import FAILED, INTERRUPTED, exit_code_for, exit_report_of
 
-PROGRESS_S = 30.0
 DRAIN_LIMIT_S = 2.0  # a launcher whose own reader has stopped reads nothing; the others must not wait for it
 
 

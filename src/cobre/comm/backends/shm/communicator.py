@@ -10,6 +10,7 @@ from cobre.comm.backends.shm.failures import allocation_failed, error_of, segmen
 from cobre.comm.backends.shm.region import RegionOwner, ShmSharedRegion
 from cobre.comm.config import ShmConfig
 from cobre.comm.cores import cgroup_quota
+from cobre.comm.endpoint import PROGRESS_S
 from cobre.comm.errors import InitializationFailedError, PeerLostError, PeerTimeoutError
 from cobre.comm.types import Dtype, Operation
 
@@ -64,6 +65,7 @@ class ShmCommunicator(RegionOwner):
                 window_bytes=config.window_bytes,
                 quota_cores=0 if quota is None else math.ceil(quota),
                 by_name=config.rendezvous == "name",
+                progress_s=PROGRESS_S,
                 guard=self._guard,
                 on_wait=on_wait,
             )

@@ -18,6 +18,7 @@ from cobre._native import ShmSegment, ShmTransport
 from cobre.comm.backends.tcp.calls import call_head
 from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.config import TcpConfig
+from cobre.comm.cores import memory_limit_bytes
 from cobre.comm.endpoint import logger
 from cobre.comm.types import Operation
 
@@ -105,7 +106,7 @@ def _exchange(transport: Transport, size: int, own: bytes) -> list[bytes]:
 
 def _create(size: int) -> tuple[ShmSegment | None, str]:
     try:
-        return ShmSegment.create(size), ""
+        return ShmSegment.create(size, memory_limit_bytes() or 0), ""
     except OSError as error:
         return None, str(error)
 

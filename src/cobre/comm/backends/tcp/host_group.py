@@ -13,7 +13,8 @@ from cobre.comm.backends.tcp.progress import Progress
 from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.config import TcpConfig
-from cobre.comm.cores import cgroup_quota
+from cobre.comm.cores import cgroup_quota, memory_limit_bytes
+from cobre.comm.endpoint import PROGRESS_S
 from cobre.comm.errors import Peer
 
 MAX_TEXT_BYTES, MAX_STATUS_BYTES, MAX_PEERS = 400, 180, 2  # what fits into the failure record in shared memory
@@ -40,11 +41,13 @@ class HostGroup:
         self.shm = ShmTransport(
             segment=memory,
             rank=self.local_rank,
-            names=list(ranks),
+            world_ranks=list(ranks),
             timeout_s=config.timeout_s,
             connect_timeout_s=config.connect_timeout_s,
             operation_timeout_s=config.operation_timeout_s or 0.0,
             quota_cores=0 if quota is None else math.ceil(quota),
+            progress_s=PROGRESS_S,
+            memory_limit_bytes=memory_limit_bytes() or 0,
             guard=guard,
             on_wait=on_wait,
         )

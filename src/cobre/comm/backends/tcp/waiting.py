@@ -16,9 +16,9 @@ from cobre.comm.backends.tcp.liveness_monitor import LivenessMonitor
 from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.spin_wait import SpinWait
 from cobre.comm.backends.tcp.worker_monitor import WorkerMonitor
+from cobre.comm.endpoint import PROGRESS_S
 
 POLL_S = 0.25  # between two checks of the peers while nothing arrives
-REPORT_S = 30.0  # between two progress lines during a long wait
 OVERDUE_GRACE_S = 1.0  # how much later a worker's hard limit ends: the coordinator knows which ranks are late
 READ, WRITE = select.POLLIN, select.POLLOUT
 
@@ -30,7 +30,7 @@ class WaitPolicy:
     """How a rank waits inside a call.
 
     spin_wait: used before sleeping. limit_s: hard limit for one call in seconds; None: no limit. on_wait: called every
-    REPORT_S with the seconds waited and the names of the ranks that are missing.
+    PROGRESS_S with the seconds waited and the names of the ranks that are missing.
     """
 
     spin_wait: SpinWait
@@ -48,7 +48,7 @@ class Waiter(ABC):
         self._limit_s = wait_policy.limit_s
         self._on_wait = wait_policy.on_wait
         self._since = time.monotonic()
-        self._next_report = self._since + REPORT_S
+        self._next_report = self._since + PROGRESS_S
 
     def sleep(self, interests: Mapping[int, int], missing: Collection[int]) -> None:
         """Return when a descriptor is ready; raise `WorldFailedError` once the call can no longer complete.
@@ -91,7 +91,7 @@ class Waiter(ABC):
         if self._limit_s is not None and now - self._since > self._limit_s:
             self._fail(FailureKind.OVERDUE, self._late(missing), f"{now - self._since:.1f} s")
         if now >= self._next_report:
-            self._next_report += REPORT_S
+            self._next_report += PROGRESS_S
             self._on_wait(now - self._since, self._names(missing))
 
     def _fail(self, kind: FailureKind, ranks: Collection[int], text: str = "") -> None:

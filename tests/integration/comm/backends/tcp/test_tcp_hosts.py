@@ -96,14 +96,14 @@ def test_no_memory_is_shared_if_one_rank_cannot_open_it(monkeypatch, caplog):
 
 
 def test_shared_memory_is_this_users_alone():
-    memory = ShmSegment.create(2)
+    memory = ShmSegment.create(2, 0)
     status = os.fstat(memory.descriptor)
     assert (status.st_uid, stat.S_IMODE(status.st_mode), status.st_nlink) == (os.geteuid(), 0o600, 0)
 
 
 def test_another_object_behind_the_descriptor_is_refused():
     """What is behind the descriptor must be what was offered."""
-    memory = ShmSegment.create(2)
+    memory = ShmSegment.create(2, 0)
     with pytest.raises(OSError, match="Stale"):
         ShmSegment.open(os.getpid(), memory.descriptor, memory.inode + 1)
 

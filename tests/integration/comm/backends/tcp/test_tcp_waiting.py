@@ -12,7 +12,7 @@ from cobre.comm.backends.tcp.rendezvous.handshake import WorkerHandshake
 
 
 def test_a_worker_says_for_whom_it_waits(monkeypatch, caplog):
-    monkeypatch.setattr(waiting, "REPORT_S", 0.2)
+    monkeypatch.setattr(waiting, "PROGRESS_S", 0.2)
     with tcp_world(3, ranks_per_host=1, timeout_s=10.0) as world:
         comms = results(world.start_all())
 
