@@ -7,7 +7,6 @@ here: the numbering of calls, the guard against misuse, the first failure, closi
 import atexit
 import logging
 import os
-import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from cobre.comm.errors import (
     CommunicatorBusyError,
     CommunicatorClosedError,
     ForkedCommunicatorError,
+    Peer,
 )
 from cobre.comm.flight_recorder import RecordedCall, describe_calls, named_calls, report
 from cobre.comm.live_reports import live_reporters, report_on_signal
@@ -200,7 +200,7 @@ class Endpoint(ABC):
                 self._log_failure(failure)
             finally:
                 self._guard.fail()
-                self._abort(f"rank {self._rank} (host {socket.gethostname()}, pid {os.getpid()}): {reason}")
+                self._abort(f"{Peer.of_this_process(self._rank)}: {reason}")
 
     def _log_failure(self, failure: BaseException) -> None:
         if self._trace is not None:

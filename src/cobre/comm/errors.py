@@ -12,9 +12,12 @@ Five subclasses of `CommError` cover everything; finer causes are their subclass
 All of them can be pickled, so that a launcher can send a rank's error to its parent.
 """
 
+import os
 import signal
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from cobre.errors import CobreError
 
@@ -27,6 +30,11 @@ class Peer:
     host: str = "?"
     pid: int = 0
     status: str = ""
+
+    @classmethod
+    def of_this_process(cls, rank: int) -> Self:
+        """This process as a rank of its world, with its host and pid."""
+        return cls(rank, socket.gethostname(), os.getpid())
 
     def __str__(self) -> str:
         where = f"rank {self.rank} (host {self.host}, pid {self.pid})" if self.pid else f"rank {self.rank}"

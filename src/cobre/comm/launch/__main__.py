@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from cobre.comm.config import MAX_RANKS, WAIT_STRATEGIES
 from cobre.comm.errors import BackendError
+from cobre.comm.exit_report import INTERRUPTED
 from cobre.comm.launch.environment import launchable_backends
 from cobre.comm.launch.errors import WorkerError
 from cobre.comm.launch.launcher import run_script
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TimeoutError as error:
         return _print_error(str(error), TIMED_OUT)
     except KeyboardInterrupt:
-        return _print_error("interrupted; all ranks were stopped", 128 + signal.SIGINT)
+        return _print_error("interrupted; all ranks were stopped", INTERRUPTED)
     except BrokenPipeError:
         return _ignore_broken_pipe()
     return 0

@@ -18,18 +18,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from cobre.comm.launch.fork_protocol import MESSAGE_BYTES
 from cobre.comm.launch.interpreter import interpreter_command, with_import_path
 from cobre.comm.launch.output import Output
 from cobre.comm.launch.rank_pipes import RankPipes
 from cobre.comm.launch.spawning import RankSpec, SharedDescriptors
+from cobre.comm.select_limit import MAX_SELECT_S
 
 logger = logging.getLogger("cobre.comm")
 
 PROGRAM = Path(__file__).with_name("fork_server_process.py")
 REPLY_S = 30.0  # far longer than a fork takes: only a fork server that is stopped or stuck does not reply in time
 SHUTDOWN_S = 5.0  # for the fork server to end by itself, before it is killed
-MAX_SELECT_S = 3600.0
-MESSAGE_BYTES = 1 << 16
 
 
 class ForkServerGoneError(Exception):

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
+from cobre.comm.errors import Peer
 from cobre.comm.launch.errors import WorkerError
 from cobre.comm.launch.failure import RankFailure
 from cobre.comm.launch.payload import VALUE, original_exception
@@ -76,7 +77,7 @@ def _headline(process: RankProcess, failure: RankFailure | None) -> str:
 
 def _who(process: RankProcess, failure: RankFailure | None) -> str:
     host = failure.host if failure else socket.gethostname()
-    return f"rank {process.rank} (host {host}, pid {process.pid})"
+    return str(Peer(process.rank, host, process.pid))
 
 
 def _ending(exit_code: int) -> str:

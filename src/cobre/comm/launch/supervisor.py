@@ -10,11 +10,11 @@ from typing import Self
 from cobre.comm.launch.orphan_reaper import OrphanReaper
 from cobre.comm.launch.output import Output, Stream, discard
 from cobre.comm.launch.rank_process import RankProcess
+from cobre.comm.select_limit import MAX_SELECT_S
 
 logger = logging.getLogger("cobre.comm")
 
 POLL_S = 0.05  # between two looks at processes that have no pidfd
-MAX_SELECT_S = 3600.0  # epoll takes milliseconds in 32 bits
 FAILURE_GRACE_S = 2.0  # for the other ranks to raise errors of their own, which name the cause
 INTERRUPT_GRACE_S = 5.0  # for ranks to clean up after Ctrl-C, SIGTERM or the timeout
 KILL_GRACE_S = 30.0  # SIGKILL cannot be ignored, but it does not reach a process in an uninterruptible sleep

@@ -3,15 +3,8 @@
 from collections.abc import Sequence
 from itertools import zip_longest
 
-import numpy as np
-
 from cobre.comm.backends.mpi.library import Mpi, MpiComm
 from cobre.comm.types import Array
-
-
-def raw(array: Array) -> Array:
-    """The bytes of a contiguous array, sharing its memory."""
-    return np.asarray(array).reshape(-1).view(np.uint8)
 
 
 def broadcast_in_chunks(mpi: Mpi, comm: MpiComm, data: Array, root: int, limit: int) -> None:

@@ -21,7 +21,7 @@ from cobre.comm.backends.mpi.call_check import (
     fence_call,
     region_call,
 )
-from cobre.comm.backends.mpi.chunks import broadcast_in_chunks, gather_in_chunks, raw
+from cobre.comm.backends.mpi.chunks import broadcast_in_chunks, gather_in_chunks
 from cobre.comm.backends.mpi.datatypes import Datatypes
 from cobre.comm.backends.mpi.deferred_release import DeferredRelease
 from cobre.comm.backends.mpi.error_exchange import agreed_exit
@@ -30,6 +30,7 @@ from cobre.comm.backends.mpi.library import Mpi, MpiComm, load_mpi
 from cobre.comm.backends.mpi.ordered_reduce import OrderedReduction
 from cobre.comm.backends.mpi.region import MpiSharedRegion, WindowOwner
 from cobre.comm.backends.mpi.windows import Window, Windows
+from cobre.comm.buffers import as_octets
 from cobre.comm.config import MpiConfig
 from cobre.comm.errors import AbortedError, CollectiveFailedError, MismatchedCallError
 from cobre.comm.exit_report import attach_exit_report, exit_report_of
@@ -62,7 +63,7 @@ class MpiCommunicator(WindowOwner):
         self._prepare(mpi)
         self._job.watch(self, is_world=node is None)
         if node is None:
-            self._job.closed_worlds.hold(*_release_of(self))
+            self._job.world_communicators.hold(*_release_of(self))
 
     @property
     def is_leader(self) -> bool:
@@ -104,7 +105,7 @@ class MpiCommunicator(WindowOwner):
     def _own_world(self, mpi: Mpi) -> tuple[MpiComm, MpiComm]:
         """Duplicate MPI_COMM_WORLD, so that our messages never match receives of the program; and split it by node."""
         # Freeing is collective: all ranks are here, so earlier communicators that all of them have closed can go.
-        self._job.closed_worlds.agree_and_release(mpi, mpi.COMM_WORLD)
+        self._job.world_communicators.agree_and_release(mpi, mpi.COMM_WORLD)
         world = mpi.COMM_WORLD.Dup()
         return world, world.Split_type(mpi.COMM_TYPE_SHARED, world.Get_rank())
 
@@ -145,7 +146,7 @@ class MpiCommunicator(WindowOwner):
         if nbytes <= self._limit:
             self._comm.Bcast((buffer, nbytes, self._byte), root)
         else:
-            broadcast_in_chunks(self._mpi, self._comm, raw(buffer), root, self._limit)
+            broadcast_in_chunks(self._mpi, self._comm, as_octets(buffer), root, self._limit)
 
     def _barrier(self) -> None:
         if self._call_check is not None:
@@ -173,7 +174,7 @@ class MpiCommunicator(WindowOwner):
         place(send, recv, displs[self._rank])
         unit = recv.itemsize
         places = [(start * unit, (start + count) * unit) for count, start in zip(counts, displs, strict=True)]
-        gather_in_chunks(self._mpi, self._comm, raw(recv), places, self._limit)
+        gather_in_chunks(self._mpi, self._comm, as_octets(recv), places, self._limit)
 
     def _gather_through_packed(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         """A small gather into a receive buffer that is too long for 32-bit displacements: gather packed, then copy."""
@@ -273,7 +274,7 @@ def place(data: Array, recv: Array, start: int) -> None:
         return
     if recv.dtype.kind == "V":  # as bytes: NumPy would copy field by field and leave the padding out
         unit = recv.itemsize
-        raw(recv)[start * unit : start * unit + data.nbytes] = raw(data)
+        as_octets(recv)[start * unit : start * unit + data.nbytes] = as_octets(data)
     else:
         recv.reshape(-1)[start : start + data.size] = data.reshape(-1)
 

@@ -8,7 +8,6 @@ failed is printed.
 
 import atexit
 import os
-import socket
 import sys
 import traceback
 from types import TracebackType
@@ -20,6 +19,7 @@ from cobre.comm.backends.mpi.error_exchange import ErrorExchange
 from cobre.comm.backends.mpi.library import Mpi
 from cobre.comm.backends.mpi.shutdown import ShutdownExchange
 from cobre.comm.endpoint import PROGRESS_S, Endpoint
+from cobre.comm.errors import Peer
 from cobre.comm.exit_report import FAILED, INTERRUPTED, exit_code_for, exit_report_of
 
 DRAIN_LIMIT_S = 2.0  # a launcher whose own reader has stopped reads nothing; the others must not wait for it
@@ -39,7 +39,8 @@ class Job:
         self.error_exchange = ErrorExchange(mpi)
         self._watchdog = CallWatchdog(self._interrupted, self._stuck)
         self._warned: dict[int, float] = {}  # by call: how long it had waited when a progress line was last logged
-        self.closed_worlds = DeferredRelease()  # communicators of the whole job, which only all ranks together can free
+        # Those of the whole job, open and closed: only all ranks together can free them.
+        self.world_communicators = DeferredRelease()
 
     @classmethod
     def current(cls, mpi: Mpi) -> "Job":
@@ -118,7 +119,7 @@ class Job:
         return os.getpid() == self._pid and not self._mpi.Is_finalized() and self._mpi.COMM_WORLD.Get_size() > 1
 
     def _who(self) -> str:
-        return f"rank {self._mpi.COMM_WORLD.Get_rank()} (host {socket.gethostname()}, pid {self._pid})"
+        return str(Peer.of_this_process(self._mpi.COMM_WORLD.Get_rank()))
 
     def _abort(self, text: str, code: int) -> None:
         # `finally`: the others must be stopped also when nobody reads the reason, or Ctrl-C comes while it is printed.

@@ -17,11 +17,10 @@ from cobre.comm.backends.tcp.hierarchical import HierarchicalCollectives
 from cobre.comm.backends.tcp.host_discovery import find_hosts, join_memory
 from cobre.comm.backends.tcp.host_group import HostGroup, awaited_ranks, failure_record_of, wake_host
 from cobre.comm.backends.tcp.protocol import FailureRecord
-from cobre.comm.backends.tcp.rendezvous.handshake import this_process
 from cobre.comm.backends.tcp.star import StarCollectives
 from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.config import TcpConfig
-from cobre.comm.errors import CollectiveFailedError, InitializationFailedError
+from cobre.comm.errors import CollectiveFailedError, InitializationFailedError, Peer
 from cobre.comm.shared_memory import SharedRegion
 from cobre.comm.types import Dtype, Operation
 
@@ -77,7 +76,7 @@ class TcpCommunicator(RegionOwner):
         """Close, and raise a startup error: a rank was lost after all had connected, before hosts were known."""
         translated = self._translate(error, Operation.JOIN)
         if isinstance(error, JoinFailure):  # only this rank has seen it; the others would name it without a reason
-            self._transport.abort(f"rank {self._rank}: {error}", this_process(self._rank))
+            self._transport.abort(f"rank {self._rank}: {error}", Peer.of_this_process(self._rank))
         self.close()
         if isinstance(error, JoinFailure) or translated is not error:
             raise InitializationFailedError("tcp", getattr(translated, "message", str(translated))) from error
@@ -102,7 +101,7 @@ class TcpCommunicator(RegionOwner):
             self._host.close()
 
     def _abort(self, reason: str) -> None:
-        failure = self._transport.abort(reason, this_process(self._rank))
+        failure = self._transport.abort(reason, Peer.of_this_process(self._rank))
         if self._host is not None:
             self._host.abort(self._failure or failure)
 

@@ -8,7 +8,6 @@ from cobre.comm.backends.tcp.progress import Progress
 from cobre.comm.backends.tcp.protocol import Link
 from cobre.comm.backends.tcp.rendezvous.acceptor import Acceptor
 from cobre.comm.backends.tcp.rendezvous.connector import Connector
-from cobre.comm.backends.tcp.rendezvous.handshake import this_process
 from cobre.comm.backends.tcp.rendezvous.secret import load_secret
 from cobre.comm.backends.tcp.rendezvous.tls import client_context, server_context
 from cobre.comm.backends.tcp.socket_options import prepare_control, prepare_data
@@ -18,6 +17,7 @@ from cobre.comm.backends.tcp.waiting import OnWait, WaitPolicy
 from cobre.comm.backends.tcp.worker import WorkerTransport
 from cobre.comm.backends.tcp.worker_monitor import WorkerMonitor
 from cobre.comm.config import TcpConfig
+from cobre.comm.errors import Peer
 
 
 def connect(config: TcpConfig, on_wait: OnWait) -> Transport:
@@ -43,7 +43,7 @@ def _connect_coordinator(config: TcpConfig, secret: bytes, wait_policy: WaitPoli
         links[rank] = ControlLink(worker.links[Link.CONTROL], worker.peer)
     # Last: it starts the thread, and from now on a lost rank is a failure of the world and not of the rendezvous.
     monitor = CoordinatorMonitor(links, Progress(), config.timeout_s)
-    return CoordinatorTransport(channels, this_process(0), monitor, wait_policy)
+    return CoordinatorTransport(channels, Peer.of_this_process(0), monitor, wait_policy)
 
 
 def _connect_worker(config: TcpConfig, secret: bytes, wait_policy: WaitPolicy) -> WorkerTransport:

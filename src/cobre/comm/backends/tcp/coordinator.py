@@ -12,9 +12,10 @@ from cobre.comm.backends.tcp.failures import WorldFailedError
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.protocol import PREFIX, FailureKind, FailureRecord, Tag, go_head
 from cobre.comm.backends.tcp.reduction import ReductionWindow
-from cobre.comm.backends.tcp.streams import DataReader, PartsReader, PartWriter, Writer
-from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport, as_bytes, view_of
+from cobre.comm.backends.tcp.streams import DataReader, PartsReader, PartWriter
+from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.waiting import READ, WRITE, CoordinatorWaiter, WaitPolicy
+from cobre.comm.buffers import as_bytes, view_of
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
 
@@ -236,16 +237,7 @@ class CoordinatorTransport(Transport):
             self._reply(sequence, rank, message)
 
     def _reply(self, sequence: int, rank: int, message: bytes) -> None:
-        channel = self._channels[rank]
-        sent = channel.send_small(message)
-        if sent == len(message):
-            return
-        # The worker is slow to read, or the reply is larger than the socket buffers.
-        writer, waiter = Writer(channel), self._waiter(sequence)
-        writer.push(message[sent:])
-        while not writer.is_idle:
-            if not writer.flush():
-                waiter.sleep({channel.fd: WRITE}, (rank,))
+        self._send_message(self._channels[rank], message, sequence, (rank,))
 
     def _relay(self, sequence: int, parts: Sequence[memoryview], copy: DeferredCopy) -> None:
         """Receive all parts and send each of them to all other hosts, in whatever order the sockets allow.

@@ -21,7 +21,8 @@ from cobre.comm.backends.tcp.calls import NO_DTYPE, call_head, describe_dtype, h
 from cobre.comm.backends.tcp.host_discovery import Hosts
 from cobre.comm.backends.tcp.host_group import HostGroup
 from cobre.comm.backends.tcp.star import no_memory, places_in
-from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport, as_bytes, view_of
+from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport
+from cobre.comm.buffers import as_bytes, as_octets, view_of
 from cobre.comm.config import ShmConfig
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
 from cobre.comm.validation import packed_displacements
@@ -268,11 +269,6 @@ class HierarchicalCollectives:
 def _head(sequence: int, operation: Operation, dtype: Dtype | None, total: int, **more: int) -> Head:
     described = NO_DTYPE if dtype is None else describe_dtype(dtype)
     return partial(call_head, sequence, operation, dtype=described, total=total, **more)
-
-
-def as_octets(array: Array) -> Array:
-    """The memory of a contiguous array as an array of uint8."""
-    return np.frombuffer(as_bytes(array), np.uint8)
 
 
 def _place(octets: Array, places: Sequence[memoryview]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from cobre._native import fold
 from cobre.comm.backends.tcp.streams import DataReader
-from cobre.comm.backends.tcp.transport import view_of
+from cobre.comm.buffers import view_of
 from cobre.comm.types import Array, ReduceOp
 
 CHUNK_BYTES = 1 << 18  # stays in the cache between receiving and folding

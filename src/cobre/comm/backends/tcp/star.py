@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from cobre._native import CallGuard
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.backends.tcp.calls import NO_DTYPE, call_head, describe_dtype, hash_counts
-from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport, as_bytes
+from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport
+from cobre.comm.buffers import as_bytes
 from cobre.comm.endpoint import Endpoint
 from cobre.comm.errors import AllocationFailedError
 from cobre.comm.heap_region import HeapRegion

@@ -8,23 +8,21 @@ Large payloads are streams of frames, in both directions at once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from cobre.comm.backends.tcp.channel import LinkLostError
+from cobre.comm.backends.tcp.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.liveness_monitor import LivenessMonitor
 from cobre.comm.backends.tcp.progress import Progress
 from cobre.comm.backends.tcp.protocol import FailureRecord
-from cobre.comm.backends.tcp.waiting import OVERDUE_GRACE_S, WaitPolicy
+from cobre.comm.backends.tcp.streams import Writer
+from cobre.comm.backends.tcp.waiting import OVERDUE_GRACE_S, WRITE, Waiter, WaitPolicy
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
 
 SMALL_BYTES = 32 * 1024  # of all ranks together; up to here one round trip beats two streams
 COPY_BYTES = 1 << 20
 NOTHING = memoryview(b"")
-_OCTET = np.dtype(np.uint8)
 
 
 class DeferredCopy:
@@ -130,18 +128,23 @@ class Transport(ABC):
     def broadcast_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
         """Large payloads: copy the root's `buffer` into every rank's, relayed while it arrives."""
 
+    def _send_message(self, channel: Channel, message: bytes, sequence: int, missing: Collection[int]) -> None:
+        """Send a small message; wait for `missing` only if the socket buffer does not take all of it at once."""
+        sent = channel.send_small(message)
+        if sent == len(message):
+            return
+        # The peer is slow to read, or the message is larger than the socket buffers.
+        writer, waiter = Writer(channel), self._waiter(sequence)
+        writer.push(message[sent:])
+        while not writer.is_idle:
+            if not writer.flush():
+                waiter.sleep({channel.fd: WRITE}, missing)
+
+    @abstractmethod
+    def _waiter(self, sequence: int) -> Waiter: ...
+
     @abstractmethod
     def _group(self, hosts: Sequence[Sequence[int]]) -> None: ...
 
     @abstractmethod
     def _close_channels(self) -> None: ...
-
-
-def as_bytes(array: Array) -> memoryview:
-    """The memory of a contiguous array as bytes, whatever its dtype."""
-    return view_of(array.reshape(-1).view(_OCTET))
-
-
-def view_of(octets: Array) -> memoryview:
-    """The memory of an array of uint8 as a memoryview."""
-    return memoryview(octets)  # type: ignore[arg-type]  # NumPy's stubs hide the buffer before Python 3.12

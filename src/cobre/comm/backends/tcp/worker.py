@@ -6,9 +6,10 @@ from cobre.comm.backends.tcp.channel import Channel
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.protocol import GO_HEAD, go_head
 from cobre.comm.backends.tcp.streams import PartReader, Writer
-from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport, as_bytes
+from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.waiting import READ, WRITE, WaitPolicy, WorkerWaiter
 from cobre.comm.backends.tcp.worker_monitor import WorkerMonitor
+from cobre.comm.buffers import as_bytes
 from cobre.comm.types import Array, ReduceOp
 
 COORDINATOR = (0,)
@@ -95,14 +96,7 @@ class WorkerTransport(Transport):
     def _send(self, sequence: int, head: bytes, payload: memoryview) -> None:
         # Joined, at the cost of a copy of at most SMALL_BYTES: one segment and one system call instead of two.
         message = head + payload if payload else head
-        sent = self._channel.send_small(message)
-        if sent == len(message):
-            return
-        writer, waiter = Writer(self._channel), self._waiter(sequence)
-        writer.push(message[sent:])
-        while not writer.is_idle:
-            if not writer.flush():
-                waiter.sleep({self._channel.fd: WRITE}, COORDINATOR)
+        self._send_message(self._channel, message, sequence, COORDINATOR)
 
     def _receive_some(self, sequence: int, view: memoryview) -> int:
         channel = self._channel

@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.protocol import Hello, Link, Tag, frame
 from cobre.comm.backends.tcp.rendezvous import listener as listening
-from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, name_of, this_process
+from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, name_of
 from cobre.comm.backends.tcp.rendezvous.pending_connection import PendingConnection
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer
+from cobre.comm.select_limit import MAX_SELECT_S
 from cobre.printable import printable
 
 MAX_PENDING = 128  # unauthenticated connections at once; bounds the descriptors and the memory that a flood can cost
 MAX_ACCEPTS = 64  # per round of the event loop, so that a flood leaves time for connections accepted before
 MAX_REPEATED = 8  # refusals that the final error repeats; strangers must not fill the log
-MAX_SELECT_S = 3600.0  # epoll takes milliseconds in 32 bits
 
 
 @dataclass(slots=True)
@@ -177,7 +177,7 @@ class Acceptor:
             logger.info("%s joined from %s", worker.peer, pending.address)
 
     def _check_world(self, hello: Hello) -> None:
-        config, me = self._config, this_process(0)
+        config, me = self._config, Peer.of_this_process(0)
         if hello.run_id != config.run_id:
             raise RefusedError(
                 f"{name_of(hello)} belongs to run {printable(hello.run_id, lines=False)!r}, the coordinator belongs to "

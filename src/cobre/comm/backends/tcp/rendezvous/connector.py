@@ -16,12 +16,13 @@ from cobre.comm.backends.tcp.rendezvous.handshake import (
     WorkerHandshake,
 )
 from cobre.comm.backends.tcp.rendezvous.listener import close_all, require_secret
+from cobre.comm.backends.tcp.rendezvous.tls import TLS_ALERT, TLS_HANDSHAKE
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer
 from cobre.printable import printable
 
-TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
+TLS_RECORDS = (TLS_ALERT, TLS_HANDSHAKE)
 CONNECT_S = 5.0  # per address: a firewall that drops packets must not keep us from trying the next address
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.02, 0.5
 WARN_AFTER_S = 5.0  # how long a rank tries before it logs a warning

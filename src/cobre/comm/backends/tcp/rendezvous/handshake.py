@@ -10,8 +10,6 @@ Versions are compared before anything else, so that the error names the differen
 from anybody who listens at the coordinator's address, and does not end the worker's attempts.
 """
 
-import os
-import socket
 import sys
 from collections.abc import Mapping
 
@@ -76,11 +74,6 @@ def parse_refusal(payload: bytes) -> tuple[RefusedError, bytes]:
     return RefusedError(text, may_retry=may_retry), proof
 
 
-def this_process(rank: int) -> Peer:
-    """This rank, as messages name it: host and pid of this process."""
-    return Peer(rank, socket.gethostname(), os.getpid())
-
-
 class CoordinatorHandshake:
     """The coordinator's end: pass what arrives to `receive`, send what that returns, until `is_authenticated`."""
 
@@ -134,7 +127,7 @@ class CoordinatorHandshake:
                 "install the same version of cobre on all hosts"
             ) from error
         _check_versions(hello)
-        me = this_process(0)
+        me = Peer.of_this_process(0)
         self.hello, self._hello = hello, payload
         self._challenge = Challenge(auth.new_nonce(), me.host, me.pid, __version__).pack()
         return frame(Tag.CHALLENGE, self._challenge)
@@ -172,7 +165,7 @@ class WorkerHandshake:
     """A worker's end: send `begin`, then pass what arrives to `receive`, until `is_welcome` and then `has_started`."""
 
     def __init__(self, rank: int, size: int, run_id: str, secret: bytes, link: Link, instance: bytes) -> None:
-        me = this_process(rank)
+        me = Peer.of_this_process(rank)
         hello = Hello(rank, size, run_id, me.host, me.pid, __version__, sys.byteorder, link, instance, auth.new_nonce())
         self._secret = secret
         self._hello = hello.pack()

@@ -6,8 +6,8 @@ import ssl
 import time
 
 from cobre.comm.backends.tcp.rendezvous.handshake import HANDSHAKE_S, CoordinatorHandshake
+from cobre.comm.backends.tcp.rendezvous.tls import TLS_HANDSHAKE
 
-TLS_HANDSHAKE = b"\x16\x03"  # the first bytes of a TLS handshake record
 WANTS_READ = (BlockingIOError, ssl.SSLWantReadError)
 
 

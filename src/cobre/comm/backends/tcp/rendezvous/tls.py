@@ -5,6 +5,8 @@ import ssl
 from cobre.comm.config import TcpConfig
 from cobre.comm.errors import InitializationFailedError
 
+TLS_ALERT, TLS_HANDSHAKE = b"\x15\x03", b"\x16\x03"  # the first bytes of records of these kinds
+
 
 def server_context(config: TcpConfig) -> ssl.SSLContext | None:
     """The coordinator's context: presents its certificate, and requires the workers' if a CA is configured."""
