@@ -52,7 +52,7 @@ def feed(digest: Any, value: object) -> None:
 
 
 def _counts(item: "Field[Any]", value: object) -> bool:
-    """Whether a field takes part: one that came later does not while it is None, as digests of before it have it."""
+    """Whether a field is hashed: optional fields added later are skipped while None, so older digests stay valid."""
     return not (item.metadata.get(CAME_LATER) and getattr(value, item.name) is None)
 
 
@@ -62,6 +62,10 @@ def _feed_fields(digest: Any, values: Mapping[str, object]) -> None:
         feed(digest, value)
 
 
-def _numbers(measure: object) -> list[object]:
-    """The fields of a risk measure, which its weights depend on."""
-    return [getattr(measure, item.name) for item in fields(measure)] if is_dataclass(measure) else []
+def _numbers(measure: object) -> Sequence[object]:
+    """The fields of a risk measure, which its weights depend on: of a dataclass, or attributes by name, sorted."""
+    if is_dataclass(measure):
+        return [getattr(measure, item.name) for item in fields(measure)]
+    state = object.__getstate__(measure)  # None, a dictionary, or one and another of slots
+    parts = state if isinstance(state, tuple) else (state,)
+    return sorted((name, value) for part in parts if part for name, value in part.items())

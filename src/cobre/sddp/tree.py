@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.arrays import Floats, Ints
-from cobre.sddp.plugins.interfaces import RiskMeasure
-from cobre.sddp.plugins.risk import CvarMix
 from cobre.solver.batches import Realisations
 
 NO_PARENT = -1  # the parent of the root
@@ -58,15 +56,3 @@ class ScenarioTree:
         """By leaf: the probability of the path from the root to it."""
         total: Floats = np.multiply.accumulate(self.probability[self.paths()], axis=1)[:, -1]
         return total
-
-
-def children_weights(measure: RiskMeasure, costs: Floats, probabilities: Floats) -> Floats:
-    """What the costs of a node's children count in its own value: probabilities, or more of the worst ones."""
-    if not isinstance(measure, CvarMix):
-        return probabilities
-    order = np.argsort(-costs, kind="stable")
-    before = np.concatenate([np.zeros(1), np.add.accumulate(probabilities[order])[:-1]])
-    tail = np.clip(measure.alpha - before, 0.0, probabilities[order]) / measure.alpha
-    weights = np.empty_like(probabilities)
-    weights[order] = (1.0 - measure.share) * probabilities[order] + measure.share * tail
-    return weights

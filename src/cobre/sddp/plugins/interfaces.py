@@ -10,6 +10,7 @@ for bit. So no clocks, no random state, no memory of earlier calls that the argu
 different parts of the work, and not equally often, so they must not communicate:
 
 `weights` of a risk measure    a rank's own trial points in the backward pass; the same on all ranks in bounds
+`weights_for` of the same      over a tree, on all ranks alike, for the children of every node
 `sample`, `opening_indices`    the scenarios that a rank or its team solves; `for_scenarios` is the same on all ranks
 stopping rules                 on all ranks, with the same bounds and costs, but with times of their own; rank 0 decides
 `choose` of a cut selection    the stages that a rank has for this; `is_due` and `reads_states` are asked on all ranks
@@ -22,22 +23,35 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
+
 from cobre.core.arrays import ByteFlags, Floats, Indices, Ints
+from cobre.errors import ValidationError
 from cobre.sddp.cuts.oldest_best import OldestBest
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
 from cobre.sddp.upper_bound import BoundPlan, UpperBound
 
+EQUAL_PROBABILITIES = (
+    1e-12  # how much probabilities may differ that count as equal: rounding, when they were normalised
+)
+
 
 class RiskMeasure(ABC):
     """Aggregates the costs of a stage's openings into one number, as a weighted mean of them.
 
-    You must define `weights`. You may define `spectral_weights`, if nothing but the order of costs counts.
+    You must define `weights`. You may define `spectral_weights`, if nothing but the order of costs counts, and
+    `weights_for`, which trees need whose children are not equally likely.
+
     `Problem.risk` has one measure for each stage: that of stage t weighs the openings of stage t + 1 when cuts of stage
     t are made, and that of the first stage also its own openings in the lower bound.
 
     The measure must be coherent: the weighted mean is convex in the costs, and the weights are its subgradient.
-    Otherwise cuts are not lower bounds. The worst case:
+    Otherwise cuts are not lower bounds.
+
+    The name of the class and its fields identify the policy: a policy that was stored under other ones is refused. So
+    keep all parameters in dataclass fields or attributes that are set once, as numbers, strings, arrays or tuples of
+    them, and nothing else there, such as a cache. The worst case:
 
     >>> import numpy as np
     >>> class WorstCase(RiskMeasure):
@@ -64,6 +78,29 @@ class RiskMeasure(ABC):
         themselves count, and `weights` is called.
         """
         return None
+
+    def weights_for(self, costs: Floats, probabilities: Floats) -> Floats:
+        """The weight of each child of a node where a tree is enumerated and children have probabilities of their own.
+
+        costs: by child, scaled. probabilities: by child, above 0; they add up to 1. Returns one weight of 0 or more for
+        each child; they add up to 1. The mean: ``return probabilities``.
+
+        The default calls `weights` where all children are equally likely, and raises `ValidationError` elsewhere:
+        weights of equally likely openings say nothing about others.
+        """
+        if np.ptp(probabilities) > EQUAL_PROBABILITIES:
+            raise ValidationError(
+                f"{type(self).__name__} has no weights for unequal probabilities ({_listed(probabilities)}): "
+                "define weights_for(costs, probabilities), or make the children of every node equally likely"
+            )
+        weights: Floats = self.weights(costs[None])[0]
+        return weights
+
+
+def _listed(probabilities: Floats) -> str:
+    """The first few probabilities for a message."""
+    some = ", ".join(f"{probability:g}" for probability in probabilities[:4].tolist())
+    return some if len(probabilities) <= 4 else f"{some}, ..."
 
 
 class Sampler(Protocol):

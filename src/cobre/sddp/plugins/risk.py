@@ -22,6 +22,10 @@ class Expectation(RiskMeasure):
         weights: Floats = _equal_weights(1, openings)[0]
         return weights
 
+    def weights_for(self, costs: Floats, probabilities: Floats) -> Floats:
+        """The probabilities themselves."""
+        return probabilities
+
 
 @lru_cache(maxsize=16)  # a stage asks for the same ones in every iteration
 def _equal_weights(points: int, openings: int) -> Floats:
@@ -32,7 +36,10 @@ def _equal_weights(points: int, openings: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class CvarMix(RiskMeasure):
-    """(1 - share) of the mean and `share` of the mean of the worst `alpha` of the openings."""
+    """(1 - share) times the mean plus `share` times the mean of the worst `alpha` of the openings.
+
+    alpha: probability of the tail, above 0 and at most 1. share: the weight of the tail (lambda), 0 to 1.
+    """
 
     alpha: float
     share: float
@@ -50,6 +57,15 @@ class CvarMix(RiskMeasure):
     def spectral_weights(self, openings: int) -> Floats:
         """The mean's share, and for the most expensive openings their part of the tail."""
         return _tail_weights(self.alpha, self.share, openings)
+
+    def weights_for(self, costs: Floats, probabilities: Floats) -> Floats:
+        """As `weights`: the tail ends where the probabilities of the most expensive outcomes add up to `alpha`."""
+        order = np.argsort(-costs, kind="stable")
+        before = np.concatenate([np.zeros(1), np.add.accumulate(probabilities[order])[:-1]])
+        tail = np.clip(self.alpha - before, 0.0, probabilities[order]) / self.alpha
+        weights = np.empty_like(probabilities)
+        weights[order] = (1.0 - self.share) * probabilities[order] + self.share * tail
+        return weights
 
 
 @lru_cache(maxsize=16)

@@ -19,7 +19,7 @@ from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.iteration_result import IterationResult
 from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.training.team_tree_nodes import TeamTreeNodes
-from cobre.sddp.tree import ScenarioTree, children_weights
+from cobre.sddp.tree import ScenarioTree
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Batch, Chains, Keep
 
@@ -75,7 +75,7 @@ def tree_value(context: TrainingContext, tree: ScenarioTree, costs: list[Floats]
         for at, node in enumerate(tree.nodes(stage)):
             own = tree.children(node)
             found = values[own.start - start : own.stop - start]
-            weights = children_weights(problem.risk[stage], found, tree.probability[own.start : own.stop])
+            weights = problem.risk[stage].weights_for(found, tree.probability[own.start : own.stop])
             future[at] = np.add.accumulate(weights * found)[-1]
         values = costs[stage] + problem.discounts[stage] * future
     return float(values[0]) * problem.cost_scale
@@ -129,7 +129,7 @@ def _cut(
     own, start = tree.children(node), tree.first[stage]
     found = table[own.start - start : own.stop - start]
     costs = np.ascontiguousarray(found[:, 0])
-    weights = children_weights(context.problem.risk[stage - 1], costs, tree.probability[own.start : own.stop])
+    weights = context.problem.risk[stage - 1].weights_for(costs, tree.probability[own.start : own.stop])
     state = np.ascontiguousarray(visited.entering[own.start - start][None])
     return average_cuts(costs[None], np.ascontiguousarray(weights[None]), np.ascontiguousarray(found[:, 1:]), state)
 
