@@ -90,6 +90,21 @@ class StageProgram:
         """Entries of the state: all decided states, then lag 1 of all hydros, lag 2, ..., then states passed on."""
         return self.states + self.order * self.hydros + len(self.passed_from)
 
+    def lags_of(self, state: Floats) -> Floats:
+        """The lagged inflows of one state, lags x hydros, m3/s."""
+        return state[self.states : self.states + self.order * self.hydros].reshape(self.order, self.hydros)
+
+    def realised_inflow(self, state: Floats, noise_m3s: Floats) -> Floats:
+        """Inflows of one solve (by hydro, m3/s) with the bits of the native code.
+
+        state: what enters the stage. noise_m3s: a row of `Realisations.inflow_m3s`. Negative inflows become 0 where the
+        program truncates.
+        """
+        inflow = noise_m3s.copy()
+        for psi, lag in zip(self.autoregression, self.lags_of(state), strict=True):
+            inflow += psi * lag
+        return np.where(inflow < 0.0, 0.0, inflow) if self.truncates else inflow
+
     def has_shape_of(self, other: "StageProgram") -> bool:
         """Whether a basis of the one can be a basis of the other."""
         sizes = [(len(program.cost), len(program.row_lower), program.states) for program in (self, other)]

@@ -1,5 +1,7 @@
 """The LP kernel: right optima, right slopes, and results that depend on nothing but their own inputs."""
 
+from dataclasses import replace
+
 import highspy
 import numpy as np
 import pytest
@@ -208,3 +210,17 @@ def test_torn_work_is_refused(damage: str) -> None:
     }[damage]
     with pytest.raises(ValueError, match=named):
         solver.solve(0, no_cuts(2), broken, realisations(3), Keep())
+
+
+@pytest.mark.parametrize("truncates", [False, True])
+def test_realised_inflow_has_the_bits_of_the_solver(truncates: bool) -> None:
+    stage = replace(program(2), truncates=truncates)
+    solver, states, noise = SimplexSolver(), random_states(20, 2), realisations(20)
+    noise.inflow_m3s[::2] = -30.0  # as a rule below what the lags add
+    solver.load(0, stage)
+    states[:, :2] = 60.0  # enough water for inflows below 0
+    chains = Chains.single(states, np.arange(20, dtype=np.int32), no_bases(stage))
+    found = solver.solve(0, no_cuts(6), chains, noise, Keep()).inflow
+    expected = [stage.realised_inflow(state, row) for state, row in zip(states, noise.inflow_m3s, strict=True)]
+    assert found.tobytes() == np.array(expected).tobytes()
+    assert (found < 0.0).any() == (not truncates)

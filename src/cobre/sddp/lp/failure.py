@@ -86,10 +86,7 @@ class FailedSolve:
         """Pick the failed item out of a batch."""
         state = chains.states[error.chain // chains.chains_per_point]
         row = int(chains.realisation_index[error.item])
-        inflow = noise.inflow_m3s[row].copy()
-        first, hydros = lp.program.states, lp.program.hydros
-        for lag, psi in enumerate(lp.program.autoregression):
-            inflow += psi * state[first + lag * hydros : first + (1 + lag) * hydros]
+        inflow = lp.program.realised_inflow(state, noise.inflow_m3s[row])
         basis = StartingBasis.of(error, chains)
         return cls(lp, where, error.status, state, inflow, noise.load_mw[row], noise.availability[row], basis)
 

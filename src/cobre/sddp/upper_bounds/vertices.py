@@ -63,16 +63,10 @@ def _leaving(program: StageProgram, before: Floats, inflow: Floats, bound: Float
     return following
 
 
-def _lags_of(program: StageProgram, state: Floats) -> Floats:
-    """The lagged inflows of a state, lags x hydros."""
-    first = program.states
-    return state[first : first + program.order * program.hydros].reshape(program.order, program.hydros)
-
-
 def _inflows(program: StageProgram, before: Box, noise: Floats) -> Box:
     """The minimum and maximum inflow of every plant: autoregression over the box of its lags, and any opening."""
-    by_low = program.autoregression * _lags_of(program, before.low)
-    by_high = program.autoregression * _lags_of(program, before.high)
+    by_low = program.autoregression * program.lags_of(before.low)
+    by_high = program.autoregression * program.lags_of(before.high)
     least = noise.min(axis=0) + np.minimum(by_low, by_high).sum(axis=0)
     most = noise.max(axis=0) + np.maximum(by_low, by_high).sum(axis=0)
     return Box(np.maximum(least, 0.0), np.maximum(most, 0.0)) if program.truncates else Box(least, most)

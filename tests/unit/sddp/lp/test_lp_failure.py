@@ -10,11 +10,10 @@ from small_cases import SmallCase, hydro, thermal
 from cobre.sddp.lp.failure import StageFailedError
 from cobre.sddp.phases import Phase
 from cobre.sddp.training.loop import iterate
-from cobre.solver.batches import Chains, Keep
+from cobre.solver.batches import Chains, Keep, Realisations
 
 
-@pytest.fixture
-def context(tmp_path):
+def context_with(tmp_path, method):
     """A plant that must keep 50 hm3, one iteration old."""
     case = SmallCase(
         hydros=[hydro(0, storage=(50.0, 100.0))],
@@ -25,12 +24,17 @@ def context(tmp_path):
         load={0: 60.0},
         inflow={0: (10.0, 1.0)},
         storage={0: 60.0},
-        method="none",
+        method=method,
     )
     context = context_of(case.write(tmp_path))
     context.failure_folder = tmp_path / "failures"
     iterated(context, 1)
     return context
+
+
+@pytest.fixture
+def context(tmp_path):
+    return context_with(tmp_path, "none")
 
 
 def fail(context, basis_index):
@@ -79,3 +83,13 @@ def test_cuts_at_their_bound_are_named_by_slot(context):
     content = json.loads(raised.value.saved.with_suffix(".json").read_text())
     expected = [slot for slot in context.bases[0].cuts[0].tolist() if slot >= 0]
     assert content["basis"]["tight_cuts"] == expected != []
+
+
+def test_saved_inflow_is_the_truncated_one_of_the_lp(tmp_path):
+    context = context_with(tmp_path, "truncation")
+    noise = context.problem.openings[1].realisations.take(np.zeros(1, np.int32))
+    negative = Realisations(np.full_like(noise.inflow_m3s, -7.0), noise.load_mw, noise.availability)
+    chains = Chains.single(np.zeros((1, context.problem.dimension)), np.zeros(1, np.int32), context.bases[1])
+    with pytest.raises(StageFailedError, match=r"receives 0 hm3 .*inflow 0 m3/s") as raised:
+        context.solve(Phase.BACKWARD, 1, 1, chains, negative, Keep())
+    assert json.loads(raised.value.saved.with_suffix(".json").read_text())["inflow_m3s"] == [0.0]
