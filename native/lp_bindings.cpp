@@ -59,7 +59,8 @@ struct PathIndices {
     }
 };
 
-// (stage, chunks, cuts, rows, selected, realisation_index, inflow, load, availability, start_status, start_cuts, warm_starts)
+// (stage, chunks, cuts, rows, selected, realisation_index, inflow, load, availability, start_status, start_cuts,
+// carries_basis)
 PathStage read_path_stage(const nb::tuple& given, std::deque<CutView>& views, const PathIndices& paths) {
     PathStage stage;
     stage.model = &nb::cast<const BoundStage&>(given[0]).model;
@@ -73,7 +74,7 @@ PathStage read_path_stage(const nb::tuple& given, std::deque<CutView>& views, co
     read_bases(stage.batch, *stage.model, given[9], given[10], {});
     const bool has_basis = Array<int8_t>(given[9], "start_status").height() > 0;
     stage.batch.start_index = (has_basis ? paths.first_basis : paths.no_basis).data();
-    stage.warm_starts = nb::cast<bool>(given[11]);
+    stage.carries_basis = nb::cast<bool>(given[11]);
     return stage;
 }
 
@@ -89,8 +90,8 @@ PathResults solve_paths(Engine& engine, const nb::list& given, nb::handle first_
         const StageModel& model = *stages.back().model;
         require(static_cast<size_t>(model.dimension()) == first.width(),
                 "first_states: not the dimension of the state of every stage");
-        require(!stages.back().warm_starts || (before && before->has_shape_of(model)),
-                "follows: the stage before has another shape, or there is none");
+        require(!stages.back().carries_basis || (before && before->has_shape_of(model)),
+                "carries_basis: the stage before has another shape, or there is none");
     }
     WorkCounter* const shared_counter = read_counter(counter);
     PathResults results;
@@ -224,17 +225,17 @@ void bind_engine(nb::module_& module) {
     nb::class_<Engine>(module, "LpEngine")
         .def(
             "__init__",
-            [](Engine* place, const std::string& library, Int threads, Int cores, double feasibility, double violation,
-               Int max_added, Int attempts, Int max_dense_rows) {
+            [](Engine* place, const std::string& library, Int threads, Int cores, double highs_feasibility,
+               double violation, Int max_added, Int attempts, Int max_dense_rows) {
                 Settings settings;
-                settings.tolerances.highs_feasibility = feasibility;
+                settings.tolerances.highs_feasibility = highs_feasibility;
                 settings.tolerances.violation = violation;
                 settings.max_added_per_round = max_added;
                 settings.max_dense_rows = max_dense_rows;
                 settings.retry_attempts = attempts;
                 new (place) Engine(library, threads, cores, settings);
             },
-            "library"_a, "threads"_a, "cores"_a, "feasibility_tolerance"_a, "violation_tolerance"_a,
+            "library"_a, "threads"_a, "cores"_a, "highs_feasibility_tolerance"_a, "violation_tolerance"_a,
             "max_added_per_round"_a, "retry_attempts"_a, "max_dense_rows"_a)
         .def("solve_chains", &solve_chains, "stage"_a, "chunks"_a, "cuts"_a, "rows"_a.none(), "selected"_a, "states"_a,
              "chains_per_point"_a, "chain_start"_a, "realisation_index"_a, "result_index"_a.none(), "inflow"_a,

@@ -75,7 +75,7 @@ SolveCounts Engine::solve_paths(const std::vector<PathStage>& stages, const doub
             const PathStage& stage = stages[at];
             solver.load(*stage.model, *stage.cuts);
             solver.solve_chain(
-                path, stage.warm_starts ? warm_started(stage.batch, stages[at - 1].results, order) : stage.batch,
+                path, stage.carries_basis ? warm_started(stage.batch, stages[at - 1].results, order) : stage.batch,
                 stage.results);
             if (at + 1 < stages.size()) solver.outgoing_state(state_of(at), state_of(at + 1));
         }

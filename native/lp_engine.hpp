@@ -17,7 +17,7 @@ struct PathStage {
     const CutView* cuts;
     ChainBatch batch;
     Results results;
-    bool warm_starts = false;  // whether a path starts from its basis of the stage before
+    bool carries_basis = false;  // whether a path starts from its basis of the stage before
 };
 
 class Engine {

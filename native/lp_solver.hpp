@@ -27,7 +27,8 @@ struct Tolerances {
     double highs_gap = 1e-6;            // the duality gap of HiGHS, relative
 };
 
-// Numbers are always given by the caller; `SimplexOptions` in Python has the defaults.
+// `SimplexOptions` in Python has the defaults of what the caller gives: tolerances.highs_feasibility and
+// tolerances.violation, and everything below them. The other tolerances are always those above.
 struct Settings {
     Tolerances tolerances;
     Int max_added_per_round = 0;  // cuts that join the LP of HiGHS at once

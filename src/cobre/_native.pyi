@@ -151,7 +151,7 @@ class LpEngine:
         library: str,
         threads: int,
         cores: int,
-        feasibility_tolerance: float,
+        highs_feasibility_tolerance: float,
         violation_tolerance: float,
         max_added_per_round: int,
         retry_attempts: int,

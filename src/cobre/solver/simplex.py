@@ -40,14 +40,16 @@ STATUS_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class SimplexOptions:
-    """Settings of the simplex. Tolerances apply to scaled LPs.
+    """Settings of the solver. Tolerances apply to scaled LPs.
 
+    highs_feasibility_tolerance: primal and dual, of the solves that HiGHS does; our own simplex has constants, which
+    are in `Tolerances` of the native code.
     violation_tolerance: of a cut, relative to the cost-to-go. max_added_per_round: violated cuts that enter an LP at
     once. retry_attempts: settings that HiGHS is tried with before a solve fails. max_dense_rows: stages with more
     rows are solved with a sparse factorisation of the basis, others with a dense inverse.
     """
 
-    feasibility_tolerance: float = 1e-9
+    highs_feasibility_tolerance: float = 1e-9
     violation_tolerance: float = 1e-9
     max_added_per_round: int = 8
     retry_attempts: int = 5
@@ -67,7 +69,7 @@ class SimplexSolver(LpSolver):
             str(find_library()),
             threads,
             usable_cores(),
-            options.feasibility_tolerance,
+            options.highs_feasibility_tolerance,
             options.violation_tolerance,
             options.max_added_per_round,
             options.retry_attempts,

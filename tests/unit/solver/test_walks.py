@@ -81,9 +81,9 @@ def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(max_dens
     assert bits(loaded(4, 2, max_dense_rows).walk(given, random_states(PATHS, 2))) == bits(walk)
 
 
-def test_the_first_step_follows_none() -> None:
+def test_the_first_step_carries_no_basis() -> None:
     first = replace(steps(0, no_bases(program()))[0], carries_basis=True)
-    with pytest.raises(ValueError, match="follows"):
+    with pytest.raises(ValueError, match="carries_basis: the stage before"):
         loaded(1, 0).walk([first], random_states(PATHS))
 
 

@@ -18,7 +18,8 @@ class SolverProfileRecord:
 
     No effect here, with a warning, except for the tolerances of training: LPs are solved the same way everywhere.
 
-    primal_feasibility_tolerance, dual_feasibility_tolerance: the smaller value of the two training phases is used.
+    primal_feasibility_tolerance, dual_feasibility_tolerance: of the solves that HiGHS does, because our own simplex
+    could not finish them; our own simplex has fixed tolerances. The smallest value of both training phases is used.
     """
 
     dual_edge_weight: Literal["devex", "steepest_edge", "dantzig"] | None = None

@@ -23,8 +23,9 @@ class PlanOptions:
 class StagePlan:
     """One stage seen by the builder.
 
-    future_cost_floor: the least that the remaining stages can cost, in the LP's money. is_last: nothing follows.
-    autoregression: lags x hydros. lag_from, lag_share: how lags change; empty: they move on by one place.
+    future_cost_floor, future_cost_ceiling: limits of the cost of all later stages, scaled ($ / cost_scale); both 0
+    after the last stage, else the least that they can cost, and infinity. pumping_consumption: MW per m3/s, by pumping
+    station. autoregression: lags x hydros. lag_from, lag_share: how lags change; empty: they move on by one place.
     """
 
     data: StageData

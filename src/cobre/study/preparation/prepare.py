@@ -59,7 +59,9 @@ def make_solver(study: PreparedStudy, threads: int) -> LpSolver:
     defaults = SimplexOptions()
     tolerances = (config.primal_feasibility_tolerance, config.dual_feasibility_tolerance)
     options = SimplexOptions(
-        feasibility_tolerance=min((t for t in tolerances if t is not None), default=defaults.feasibility_tolerance),
+        highs_feasibility_tolerance=min(
+            (t for t in tolerances if t is not None), default=defaults.highs_feasibility_tolerance
+        ),
         retry_attempts=config.retry_max_attempts,
         max_dense_rows=max_dense_rows(),
     )
