@@ -179,6 +179,7 @@ def test_options_reach_the_manifest():
     [
         (["compose", "--ranks", 0], "--ranks must be from 1 to 1024, got 0"),
         (["compose", "--ranks", 2, "--threads", 0], "--threads must be from 1"),
+        (["compose", "--ranks", 2, "--threads", 1025], "--threads must be from 1 to 1024, got 1025"),
         (["compose", "--ranks", 2, "--port", 80], "--port must be from 1024 to 65535, got 80"),
         (["compose", "--ranks", 2, "--image", "a b"], "--image must be registry/name:tag; got 'a b'"),
         (["compose", "--ranks", 2, "--memory", "lots"], "--memory must be a number of bytes such as 512Mi"),

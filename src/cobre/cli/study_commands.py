@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 import click
 
 from cobre.cli.run_path import CASE, OutputPath, RunPath
-from cobre.io.decoding.magnitudes import MAX_COUNT, MAX_THREADS
+from cobre.limits import MAX_COUNT, MAX_THREADS
+from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_SECONDS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -80,12 +81,12 @@ def _display_options(command: Command) -> Command:
 @click.option(
     "--checkpoint-every",
     type=click.IntRange(min=0),
-    help="Iterations between checkpoints. Default: 10; 0: no checkpoints.",
+    help=f"Iterations between checkpoints. Default: {DEFAULT_CHECKPOINT_INTERVAL}; 0: only after the last iteration.",
 )
 @click.option(
     "--checkpoint-minutes",
     type=click.FloatRange(min=0.0, min_open=True),
-    help="Longest time between checkpoints, in minutes. Default: 5.",
+    help=f"Longest time between checkpoints, in minutes. Default: {DEFAULT_CHECKPOINT_SECONDS / 60:g}.",
 )
 @_display_options
 def run(case: Path, **options: Any) -> None:
@@ -124,7 +125,7 @@ def run(case: Path, **options: Any) -> None:
 )
 @click.option("--output", "-o", type=OutputPath(is_directory=True), required=True, help="Directory for the results.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier simulation in the output directory.")
-@click.option("--scenarios", type=click.IntRange(min=1), help="Number of scenarios. Default: that of the case.")
+@click.option("--scenarios", type=click.IntRange(1, MAX_COUNT), help="Number of scenarios. Default: that of the case.")
 @world_options
 @_display_options
 def simulate(case: Path, **options: Any) -> None:
@@ -139,9 +140,5 @@ def simulate(case: Path, **options: Any) -> None:
       cobre simulate dry_year --policy results/policy/policy.bin --output dry --workers 4
     """
     from cobre.cli.run_command import RunOptions, run_case
-    from cobre.runs.files import MANIFEST_FILE, TRAINING
 
-    if (options["output"] / TRAINING / MANIFEST_FILE).exists():
-        message = f"{options['output']} holds a training run, whose log and summary would be lost"
-        raise click.UsageError(f"{message}: choose another --output")
     run_case(RunOptions.of_simulation(case, options))

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from cobre import __version__
 from cobre.comm import TcpConfig
 from cobre.errors import CobreError
-from cobre.study.arguments import as_python_int
+from cobre.study.arguments import count
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -95,10 +95,8 @@ def check_client(client: object) -> None:
 
 
 def choose_workers(addresses: Sequence[str], num_workers: int | None) -> list[str]:
-    """All workers, or the first `num_workers`."""
-    number = as_python_int(num_workers)
-    if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-        raise PlacementError(f"the number of workers must be 1 or more, not {num_workers!r}")
+    """All workers, or the first `num_workers`; TypeError or ValueError for a number that is none."""
+    number = count("num_workers", num_workers)
     if not addresses:
         raise PlacementError("the cluster has no workers yet: client.wait_for_workers(n) waits for them")
     if number is not None and number > len(addresses):

@@ -13,14 +13,14 @@ from cobre.core.case import Case
 from cobre.dask.monitor import EventQueue, RunMonitor
 from cobre.dask.placement import RankAssignment, assign_ranks, check_client
 from cobre.dask.rank import run_rank
-from cobre.io.decoding.magnitudes import MAX_THREADS
+from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy
 from cobre.study.api import ProgressCallback, progress_listener
 from cobre.study.arguments import count, seconds, training_request
 from cobre.study.preparation.case_argument import case_and_overrides
 from cobre.study.preparation.ready_study import as_case
-from cobre.study.requests import CaseRequest, Overrides, TrainingRequest
+from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides, TrainingRequest
 from cobre.study.results.script_results import TrainingResult
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def train(
     progress_callback: ProgressCallback | None = None,
     warm_start: Policy | str | Path | None = None,
     checkpoints: str | Path | None = None,
-    checkpoint_every: int = 10,
+    checkpoint_every: int = DEFAULT_CHECKPOINT_INTERVAL,
     resume: bool = False,
     time_limit_s: float | None = None,
     port: int | None = None,
@@ -59,7 +59,7 @@ def train(
     A worker that is lost ends the run at once with a WorkerError. Ctrl-C and the time limit end it after the iteration,
     and the result is what there is by then.
     """
-    iterations, threads = count("iterations", iterations), count("threads", threads, MAX_THREADS)
+    iterations, threads = count("iterations", iterations, MAX_COUNT), count("threads", threads, MAX_THREADS)
     port = count("port", port, MAX_TCP_PORT)
     if connect_timeout_s is None:
         raise TypeError("connect_timeout_s must be a number of seconds, not None")

@@ -6,6 +6,7 @@ from typing import Self
 
 from cobre.comm.config import DEFAULT_TCP_PORT, MAX_RANKS, MAX_TCP_PORT
 from cobre.errors import CobreError
+from cobre.limits import MAX_THREADS
 
 DNS_LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
 CLAIM_PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
@@ -46,7 +47,7 @@ class WorldSettings:
     def checked(self) -> Self:
         """These settings; raises LaunchFileError for a value that is out of range or malformed."""
         _check_range("--ranks", self.ranks, 1, MAX_RANKS)
-        _check_range("--threads", self.threads, 1, 4096)
+        _check_range("--threads", self.threads, 1, MAX_THREADS)
         _check_range("--port", self.port, 1024, MAX_TCP_PORT)
         _check_pattern(
             "--name", self.name, DNS_LABEL, f"lower-case letters, digits and '-', {_ENDS}, at most {MAX_NAME}"

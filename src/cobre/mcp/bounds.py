@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from cobre.io.storage.lock_file import is_in_use
 from cobre.mcp.errors import JobError
 from cobre.mcp.jobs import cobre_command, job_environment
-from cobre.study.output.output_lock import is_in_use
 
 
 def compute_bound(run: Path, method: str, paths: int, time_limit_s: float) -> dict[str, Any]:

@@ -14,11 +14,12 @@ from cobre.comm.cores import usable_cores
 from cobre.comm.launch import interpreter_flags, new_process_environment
 from cobre.io.storage.atomic import as_write_error
 from cobre.io.storage.confined import make_folder, no_links_below, open_own, remove_file
+from cobre.io.storage.lock_file import is_in_use
 from cobre.io.storage.untrusted_file import open_untrusted
 from cobre.mcp.errors import JobError
 from cobre.mcp.owner import signal_owner
 from cobre.runs.files import EVENT_FILE
-from cobre.study.output.output_lock import is_in_use
+from cobre.study.output.previous_run import refuse_to_simulate_over_training
 
 LOG_FILE = "run.log"
 MAX_STUDIES = 4
@@ -165,7 +166,7 @@ def _log(request: StudyRequest) -> BinaryIO:
 
 
 def _check_output(request: StudyRequest) -> None:
-    """Raise JobError where the folder holds the case, other files, or a run that must not be replaced."""
+    """Raise JobError or OutputError where the folder holds the case, other files, or a run that must stay."""
     output = request.output
     if request.case.is_relative_to(output):
         raise JobError(f"{output} holds the case itself: choose a folder of its own, such as {request.case / 'output'}")
@@ -176,6 +177,8 @@ def _check_output(request: StudyRequest) -> None:
     is_run = (output / EVENT_FILE).exists()
     if not is_run and any(entry.name != LOG_FILE for entry in output.iterdir()):
         raise JobError(f"{output} holds files other than results: choose a new folder")
+    if request.policy is not None:
+        refuse_to_simulate_over_training(output)
     if is_run and not request.resume and not request.overwrite:
         raise JobError(f"{output} holds the results of a run: choose another output, or set resume or overwrite")
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.mcp.bounds import compute_bound
 from cobre.mcp.case_paths import check_case_paths
 from cobre.mcp.discovery import find_cases_and_runs
@@ -20,7 +21,8 @@ MAX_BOUND_S = 3600.0
 
 CasePath = Annotated[str, Field(description="Folder of a case, absolute or relative to the server's first folder.")]
 JobPath = Annotated[str, Field(description="The `job` that start_study returned, or the output folder of any run.")]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
+Threads = Annotated[int, Field(ge=1, le=MAX_THREADS)]
 Texts = list[str] | str | None  # a text is a list of one
 Numbers = list[int] | int | None
 
@@ -70,7 +72,7 @@ class Tools:
         workers: Annotated[
             Count | None, Field(description="Number of processes; by default one, with a thread per core.")
         ] = None,
-        threads: Annotated[Count | None, Field(description="Threads per process.")] = None,
+        threads: Annotated[Threads | None, Field(description="Threads per process.")] = None,
         backend: Literal["auto", "local", "shm", "tcp"] = "auto",
         resume: Annotated[bool, Field(description="Continue from the newest checkpoint in the output folder.")] = False,
         overwrite: Annotated[
@@ -79,7 +81,7 @@ class Tools:
         warm_start: Annotated[
             str | None, Field(description="A policy or a run; training starts with its cuts.")
         ] = None,
-        time_limit_s: Annotated[float | None, Field(gt=0, description="Stop after this many seconds.")] = None,
+        time_limit_s: Annotated[float | None, Field(ge=0, description="Stop after this many seconds.")] = None,
         report: Annotated[bool, Field(description="Write report.html at the end.")] = True,
     ) -> dict[str, Any]:
         """Start training a policy for a case in the background, then simulate it if the case asks for it.

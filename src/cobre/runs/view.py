@@ -121,14 +121,15 @@ class RunView:
         self._add_loads(event.get("load", ()))
 
     def _add_loads(self, loads: Sequence[Sequence[float]]) -> None:
+        if not loads:
+            return
         if len(self.loads) != len(loads):
             self.loads = [RankTotal() for _ in loads]
         for total, (busy_s, waiting_s) in zip(self.loads, loads, strict=True):
             total.busy_s += busy_s
             total.waiting_s += waiting_s
-        if loads:
-            slowest = max(range(len(loads)), key=lambda rank: loads[rank][0])
-            self.loads[slowest].times_slowest += 1
+        slowest = max(range(len(loads)), key=lambda rank: loads[rank][0])
+        self.loads[slowest].times_slowest += 1
 
     @property
     def last(self) -> Event | None:

@@ -9,11 +9,11 @@ from cobre import notebook
 from cobre.core.case import Case
 from cobre.io.case import read_case
 from cobre.io.case_overview import as_findings
-from cobre.io.decoding.magnitudes import MAX_THREADS
 from cobre.io.findings.grouped_findings import lines_of
 from cobre.io.findings.problems import CaseProblem, Layer, Problems
 from cobre.io.input_files.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.saving.checking import find_problems
+from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
 from cobre.stochastic.errors import NoiseModelError
@@ -24,7 +24,7 @@ from cobre.study.plausibility import check_plausibility
 from cobre.study.preparation.case_argument import case_and_overrides
 from cobre.study.preparation.ready_study import as_case
 from cobre.study.ranks.train_and_simulate import simulate_rank, train_rank
-from cobre.study.requests import CaseRequest, Overrides
+from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides
 from cobre.study.results.script_results import ProgressEvent, SimulationResult, TrainingResult
 from cobre.wording import counted
 
@@ -129,7 +129,7 @@ def train(
     progress_callback: ProgressCallback | None = None,
     warm_start: Policy | str | Path | None = None,
     checkpoints: str | Path | None = None,
-    checkpoint_every: int = 10,
+    checkpoint_every: int = DEFAULT_CHECKPOINT_INTERVAL,
     resume: bool = False,
     time_limit_s: float | None = None,
 ) -> TrainingResult:
@@ -155,7 +155,7 @@ def train(
     >>> result.iterations, result.stop_reason
     (3, 'iteration limit of 3 reached')
     """
-    iterations, threads = count("iterations", iterations), count("threads", threads, MAX_THREADS)
+    iterations, threads = count("iterations", iterations, MAX_COUNT), count("threads", threads, MAX_THREADS)
     request = training_request(
         warm_start=warm_start,
         checkpoints=checkpoints,
@@ -195,7 +195,7 @@ def simulate(
     >>> {"buses", "costs", "hydros", "thermals"} <= set(result.tables)
     True
     """
-    scenarios, threads = count("scenarios", scenarios), count("threads", threads, MAX_THREADS)
+    scenarios, threads = count("scenarios", scenarios, MAX_COUNT), count("threads", threads, MAX_THREADS)
     check_policy("policy", policy)
     placement = script_placement(backend, num_workers)
     stored = Path(policy) if isinstance(policy, str) else policy

@@ -5,7 +5,6 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any, TypeVar
 
 from cobre.comm import (
@@ -30,7 +29,7 @@ from cobre.comm.factory import create_communicator, select_backend
 from cobre.comm.types import BackendKind
 from cobre.printable import printable
 from cobre.runs.events import Event, EventListener, encode, no_events
-from cobre.study.arguments import as_python_int
+from cobre.study.arguments import count
 
 Value = TypeVar("Value")
 RankFunction = Callable[..., Value]
@@ -73,7 +72,8 @@ def choose_placement(
     *,
     threads_suffice: bool = True,
 ) -> Placement:
-    """Find out where to run, and refuse what cannot be, before anything is started.
+    """Find out where to run, and refuse what cannot be, before anything is started: raises BackendError, and TypeError
+    or ValueError for a number of workers that is none.
 
     In a world that a launcher or variables describe, this process is one of its ranks. Otherwise `num_workers` workers
     are started; a single one is this process itself. Without a number it is this process with its threads, which are
@@ -83,8 +83,7 @@ def choose_placement(
     kind = _kind(backend)
     if kind is BackendKind.AUTO and environ.get(BACKEND_VARIABLE):
         kind = _kind(environ[BACKEND_VARIABLE])
-    if num_workers is not None:
-        _check_number(kind, num_workers)
+    num_workers = count("num_workers", num_workers)
     if (joined := _joined_backend(kind, environ)) is not None:
         select_backend(joined.value, environ)  # raises when its variables are set by half
         return Placement(joined.value, None, ONE_CORE if usable_cores() == 1 else ONE_THREAD_PER_RANK)
@@ -102,8 +101,7 @@ def choose_placement(
 
 def script_placement(backend: str, num_workers: int | None) -> Placement:
     """Where a script runs: as asked for; without a number of workers in one process, or as the rank that it is."""
-    wanted: Any = as_python_int(num_workers)  # what is no number is refused there
-    placement = choose_placement(backend, wanted)
+    placement = choose_placement(backend, num_workers)
     return placement if placement.is_joined or num_workers is not None else choose_placement(backend, 1)
 
 
@@ -120,11 +118,6 @@ def _how_to_start_mpi(ranks: int, environ: Mapping[str, str]) -> str:
     if slurm_tasks(environ) is not None:
         return f"srun started this process without MPI. Use {SRUN_WITH_MPI}"
     return f"MPI's own launcher starts the ranks: mpiexec -n {ranks} cobre run ..."
-
-
-def _check_number(kind: BackendKind, workers: object) -> None:
-    if isinstance(workers, bool) or not isinstance(workers, Integral) or workers < 1:
-        raise InitializationFailedError(kind.value, f"the number of workers must be 1 or more, not {workers!r}")
 
 
 def threads_per_worker(placement: Placement, threads: int | None) -> int:

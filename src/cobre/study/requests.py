@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 
 Overrides = Mapping[str, Any]
 
+DEFAULT_CHECKPOINT_INTERVAL = 10
+"""Iterations between two checkpoints."""
+
+DEFAULT_CHECKPOINT_SECONDS = 300.0
+"""Longest time between two checkpoints."""
+
 
 @dataclass(frozen=True, slots=True)
 class CaseRequest:
@@ -31,8 +37,9 @@ class TrainingRequest:
     """How to train: where to begin, what to keep on the way, what may end it.
 
     checkpoints: the folder for them; None: none are kept.
-    checkpoint_every: iterations between two; 0: only after the last one; None: as the case says, or 10.
-    checkpoint_seconds: another one is written this long after the last; None: 300 s.
+    checkpoint_every: iterations between two; 0: only after the last one; None: as the case says, or
+    DEFAULT_CHECKPOINT_INTERVAL.
+    checkpoint_seconds: another one is written this long after the last; None: DEFAULT_CHECKPOINT_SECONDS.
     keep_checkpoints: how many of the newest stay.
     resume: continue from the newest checkpoint; resume_if_possible: or begin where there is none.
     warm_start: the policy to begin with, or its file.

@@ -13,11 +13,13 @@ from cobre.errors import CobreError
 from cobre.io.output.results import write_results
 from cobre.io.storage.atomic import write_file
 from cobre.io.storage.stored_json import read_stored_object
+from cobre.limits import MAX_THREADS
 from cobre.policy.object import Policy
 from cobre.runs.events import EventLog
 from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.study.api import simulate
+from cobre.study.arguments import count
 from cobre.study.config_outline import with_config_document
 from cobre.study.output.output_lock import output_lock
 from cobre.study.output.run_results import simulation_event, simulation_numbers
@@ -41,8 +43,7 @@ class ScriptRun:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
-            raise ValueError(f"threads must be 1 or more, not {self.threads}")
+        object.__setattr__(self, "threads", count("threads", self.threads, MAX_THREADS))
 
     def start(self, more_overrides: Mapping[str, Any], on_iteration: IterationCallback | None) -> RunSummary:
         """Run to the end; an error of a worker comes as if it had happened here."""

@@ -160,8 +160,10 @@ class WatchApp(App[None]):
 
     def _draw_text(self) -> None:
         boxes = {name: self.query_one(f"#{name}-box").content_size.width for name in ("figures", "ranks")}
-        self._static("status").update(status_line(self.view, self.folder, self.size.width, is_paused=self.is_paused))
-        self._static("figures").update(figures(self.view, self.folder, boxes["figures"]))
+        state = self.view.state(self.folder)
+        status = status_line(self.view, self.folder, state, self.size.width, is_paused=self.is_paused)
+        self._static("status").update(status)
+        self._static("figures").update(figures(self.view, state, boxes["figures"]))
         self._static("ranks").update(rank_timeline(self.view, boxes["ranks"]))
 
     def _write(self, events: list[Event]) -> None:

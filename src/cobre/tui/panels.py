@@ -20,9 +20,8 @@ COLOURS = {
 NAME_WIDTH = 12
 
 
-def status_line(view: RunView, folder: Path, width: int, *, is_paused: bool) -> Text:
+def status_line(view: RunView, folder: Path, state: RunState, width: int, *, is_paused: bool) -> Text:
     """How things stand, in one line; a path that does not fit is shortened to its last name."""
-    state = view.state(folder)
     text = Text(no_wrap=True, overflow="ellipsis").append(f" {state.words} ", style=f"reverse {COLOURS[state]}")
     tail = Text(f"  {view.phase}" if state is RunState.RUNNING else "")
     tail.append(f"  {duration(_seconds(view, state))}", style="dim")
@@ -44,14 +43,14 @@ def _seconds(view: RunView, state: RunState) -> float:
     return view.seconds(time.time() if state is RunState.RUNNING else view.last_time)
 
 
-def figures(view: RunView, folder: Path, width: int) -> Text:
+def figures(view: RunView, state: RunState, width: int) -> Text:
     """The panel of numbers: bounds, gap, cuts, solver work and times, one in each line."""
     text = Text()
     if view.failed is not None:
         text.append(f"{view.failed.get('error')}\n\n", style="red")
-    if view.state(folder) is RunState.KILLED:
+    if state is RunState.KILLED:
         text.append(f"{silent_hint(view)}\n\n", style="yellow")
-    elsewhere = view.state(folder) is RunState.RUNNING and view.last_activity.is_elsewhere
+    elsewhere = state is RunState.RUNNING and view.last_activity.is_elsewhere
     if elsewhere:
         text.append(f"on {view.last_activity.host}, last event {_ago(view)} ago\n\n", style="dim")
     if (last := view.last) is None:
@@ -99,7 +98,8 @@ def _dollars(value: float | None, room: int) -> str:
 
 def page(view: RunView, folder: Path) -> str:
     """All of it as plain text, for a pipe."""
-    parts = [status_line(view, folder, 1000, is_paused=False), figures(view, folder, 60)]
+    state = view.state(folder)
+    parts = [status_line(view, folder, state, 1000, is_paused=False), figures(view, state, 60)]
     if view.loads:
         parts.append(rank_timeline(view, 80))
     return "\n\n".join(part.plain.strip() for part in parts)

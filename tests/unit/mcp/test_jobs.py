@@ -1,11 +1,15 @@
 """What is refused before a study is started, and how the command looks."""
 
 import pytest
+from pydantic import TypeAdapter
 
 from cobre.comm.cores import usable_cores
+from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.mcp.errors import JobError
 from cobre.mcp.jobs import Jobs, StudyRequest
+from cobre.mcp.tools import Tools
 from cobre.study.output.output_lock import output_lock
+from cobre.study.output.previous_run import OutputHoldsRunError
 
 
 @pytest.fixture
@@ -66,6 +70,22 @@ def test_refuses_to_replace_results_without_overwrite(case, tmp_path):
 
     with pytest.raises(JobError, match="resume or overwrite"):
         Jobs().start(StudyRequest(case, tmp_path / "out"))
+
+
+def test_refuses_to_simulate_where_a_policy_was_trained(case, tmp_path):
+    for name in ("events.jsonl", "training/manifest.json"):
+        (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "out" / name).write_text("")
+
+    with pytest.raises(OutputHoldsRunError, match="holds a training run"):
+        Jobs().start(StudyRequest(case, tmp_path / "out", policy=tmp_path / "policy", overwrite=True))
+
+
+def test_numbers_have_the_limits_of_the_command_line():
+    schema = TypeAdapter(Tools.start_study).json_schema()["properties"]
+    assert schema["threads"]["anyOf"][0]["maximum"] == MAX_THREADS
+    assert schema["iterations"]["anyOf"][0]["maximum"] == MAX_COUNT
+    assert schema["time_limit_s"]["anyOf"][0]["minimum"] == 0
 
 
 @pytest.mark.parametrize("name", ["workers", "threads"])

@@ -33,6 +33,14 @@ def test_a_run_in_training():
     assert [(total.busy_s, total.waiting_s) for total in view.loads] == [pytest.approx((9.0, 1.0))] * 2
 
 
+def test_an_iteration_without_loads_keeps_those_of_the_ranks():
+    view = viewed(*training(2), iteration(3, load=[]), iteration(4))
+    assert [(total.busy_s, total.times_slowest) for total in view.loads] == [
+        (pytest.approx(2.7), 3),
+        (pytest.approx(2.7), 0),
+    ]
+
+
 def test_a_resumed_run_keeps_the_iterations_before_its_checkpoint():
     again = [started(is_resumed=True), phase("training"), iteration(9), iteration(10)]
     view = viewed(*training(12), *again)
@@ -114,7 +122,7 @@ def test_run_on_another_machine_is_judged_by_the_age_of_its_last_event(tmp_path,
     event = [iteration(number, time=now - age_s - gap_s * (3 - number)) for number in (1, 2, 3)]
     view = viewed(started(host="a-node-of-a-cluster"), *event)
     assert view.state(tmp_path) is status
-    words = figures(view, tmp_path, 80).plain
+    words = figures(view, status, 80).plain
     assert "a-node-of-a-cluster" in words
     assert ("last event" in words) == (status is RunState.RUNNING)
 

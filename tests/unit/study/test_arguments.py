@@ -15,7 +15,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"iterations": 0}, "iterations must be 1 or more, not 0"),
+        ({"iterations": 0}, "iterations must be 1 to 10000000, not 0"),
         ({"iterations": 2.5}, "iterations must be a whole number, not 2.5"),
         ({"threads": -1}, "threads must be 1 to 1024, not -1"),
         ({"threads": 10**7}, "threads must be 1 to 1024"),
@@ -25,7 +25,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
         ({"time_limit_s": 10**400}, "time_limit_s must be a number of seconds, 0 or more"),
         ({"iterations": True}, "iterations must be a whole number, not True"),
         ({"iterations": np.float64(2)}, "iterations must be a whole number"),
-        ({"iterations": np.int64(0)}, "iterations must be 1 or more, not 0"),
+        ({"iterations": np.int64(0)}, "iterations must be 1 to 10000000, not 0"),
         ({"checkpoint_every": None}, "checkpoint_every must be a whole number, not None"),
         ({"time_limit_s": "x"}, "time_limit_s must be a number of seconds, not 'x'"),
         ({"warm_start": 5}, "warm_start must be a policy or the path of one, not 5"),
@@ -38,7 +38,10 @@ def test_what_train_refuses(arguments, words):
 
 @pytest.mark.parametrize(
     ("policy", "arguments", "words"),
-    [("somewhere", {"scenarios": 0}, "scenarios must be 1 or more"), (None, {}, "policy must be a policy or the path")],
+    [
+        ("somewhere", {"scenarios": 0}, "scenarios must be 1 to 10000000"),
+        (None, {}, "policy must be a policy or the path"),
+    ],
 )
 def test_what_simulate_refuses(policy, arguments, words):
     with pytest.raises((TypeError, ValueError), match=words):

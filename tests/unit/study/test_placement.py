@@ -98,11 +98,6 @@ def test_a_backend_for_workers_means_workers(environ):
 @pytest.mark.parametrize(
     ("backend", "workers", "environ", "error", "words"),
     [
-        ("auto", 0, {}, InitializationFailedError, "must be 1 or more, not 0"),
-        ("shm", -1, {}, InitializationFailedError, "not -1"),
-        ("auto", True, {}, InitializationFailedError, "not True"),
-        ("auto", 1.5, {}, InitializationFailedError, r"not 1\.5"),
-        ("auto", "2", {}, InitializationFailedError, "not '2'"),
         ("local", 2, {}, InitializationFailedError, "local is one process; for 2 workers use shm"),
         ("pigeon", 2, {}, InvalidBackendError, "pigeon"),
         ("auto", 2, {"COBRE_COMM_BACKEND": "pigeon"}, InvalidBackendError, "pigeon"),
@@ -121,6 +116,12 @@ def test_what_cannot_be_is_refused_here(backend, workers, environ, error, words)
     with pytest.raises(error, match=words) as caught:
         choose_placement(backend, workers, environ)
     assert isinstance(caught.value, BackendError)
+
+
+@pytest.mark.parametrize("workers", [0, -1, True, 1.5, "2"])
+def test_numbers_of_workers_are_checked_as_other_arguments(workers):
+    with pytest.raises((TypeError, ValueError), match=f"^num_workers must be .* not {workers!r}$"):
+        choose_placement("auto", workers, {})
 
 
 def test_threads_are_as_asked_for_or_a_share_of_the_cores():

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cobre.io.decoding.magnitudes import MAX_COUNT
+from cobre.limits import MAX_COUNT
 
 Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 NonNegativeCount = Annotated[int, Field(ge=0)]

@@ -9,9 +9,9 @@ from typing import Any
 from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.errors import OutputError, PolicyIncompatibleError
-from cobre.io.decoding.magnitudes import MAX_THREADS
 from cobre.io.policies.policy_file import find_policy_file
 from cobre.io.storage.atomic import write_file
+from cobre.limits import MAX_THREADS
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.runs.events import EventListener, no_events

@@ -11,11 +11,10 @@ from pathlib import Path
 from cobre.errors import OutputError
 from cobre.io.storage.atomic import as_write_error, check_writable, cleanup, remove_leftovers
 from cobre.io.storage.confined import no_links_below, open_own, remove_file
-from cobre.io.storage.lock_file import is_in_use
 from cobre.printable import printable
 from cobre.runs.files import LOCK_FILE
 
-__all__ = ["LOCK_FILE", "OutputInUseError", "is_in_use", "output_lock"]
+__all__ = ["OutputInUseError", "output_lock"]
 
 ATTEMPTS = 10
 PAUSE_S = 0.02

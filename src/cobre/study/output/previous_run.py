@@ -105,6 +105,8 @@ def _is_own(path: Path) -> bool:
 
 def refuse_to_replace(request: RunRequest) -> None:
     """Raise when the directory holds an earlier run that this one would replace without permission."""
+    if request.training.warm_start is not None and not ConfigOutline.of(request.case).is_trained:
+        refuse_to_simulate_over_training(request.output)
     if request.overwrite or request.training.resume or _builds_on_what_is_there(request):
         return
     if request.training.resume_if_possible and list_checkpoints(request.output / CHECKPOINTS):
@@ -112,6 +114,17 @@ def refuse_to_replace(request: RunRequest) -> None:
     previous = find_previous_run(request.output)
     if previous is not None:
         raise OutputHoldsRunError(f"{request.output} already holds {previous}: {_ways_on(request)}")
+
+
+def refuse_to_simulate_over_training(output: Path) -> None:
+    """Raise OutputHoldsRunError when a simulation of a given policy would go where a policy was trained.
+
+    Overwriting does not help: it would leave a trained policy with the log and the summary of something else.
+    """
+    if (output / TRAINING / MANIFEST_FILE).exists():
+        raise OutputHoldsRunError(
+            f"{output} holds a training run, whose log and summary would be lost: choose another --output"
+        )
 
 
 def _ways_on(request: RunRequest) -> str:

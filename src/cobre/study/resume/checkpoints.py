@@ -35,12 +35,10 @@ from cobre.sddp.training.visited import StoredStates, VisitedStates, entry_flags
 from cobre.solver.batches import Bases
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.preparation.fingerprint import Fingerprint
-from cobre.study.requests import TrainingRequest
+from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_SECONDS, TrainingRequest
 from cobre.study.resume.broadcast_files import LargeArrays, share_bytes
 
 SUFFIX = ".ckpt"
-DEFAULT_INTERVAL = 10  # iterations
-DEFAULT_SECONDS = 300.0
 # The last iteration is kept all the same: a run resumes from it.
 NEVER = 10**9
 _NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
@@ -67,7 +65,7 @@ class CheckpointPlan:
     """
 
     folder: Path
-    every: int = 10
+    every: int = DEFAULT_CHECKPOINT_INTERVAL
     first: int | None = None
     keep: int = 2
     seconds: float | None = None
@@ -77,14 +75,14 @@ class CheckpointPlan:
         """The plan of a request, else of the case, else every ten iterations; None where no checkpoints are kept."""
         if request.checkpoints is None:
             return None
-        every, first = DEFAULT_INTERVAL, None
+        every, first = DEFAULT_CHECKPOINT_INTERVAL, None
         if request.checkpoint_every is not None:
             every = request.checkpoint_every or NEVER
         elif (asked := config.policy.checkpointing).enabled is False:
             every = NEVER
         elif asked.enabled:
             every, first = asked.interval_iterations, asked.initial_iteration
-        seconds = None if every == NEVER else request.checkpoint_seconds or DEFAULT_SECONDS
+        seconds = None if every == NEVER else request.checkpoint_seconds or DEFAULT_CHECKPOINT_SECONDS
         return cls(request.checkpoints, every, first, request.keep_checkpoints, seconds)
 
     def is_due(self, iteration: int, age_s: float = 0.0) -> bool:

@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from cobre.io.storage.atomic import WriteError
+from cobre.io.storage.lock_file import is_in_use
 from cobre.runs.files import LOCK_FILE
-from cobre.study.output.output_lock import OutputInUseError, is_in_use, output_lock
+from cobre.study.output.output_lock import OutputInUseError, output_lock
 
 HOLD = """
 import sys, pathlib
