@@ -6,20 +6,20 @@ import sys
 from typing import IO, TYPE_CHECKING, Protocol
 
 from cobre.cli.echo import echo
+from cobre.core.verdict import PathCosts
 from cobre.runs.formatting import money, percent, short_money
+from cobre.runs.view import RunView
 
 if TYPE_CHECKING:
     from cobre.runs.events import Event
 
-UPPER_BOUND = "upper bound $ (sampled)"
 
-
-def header(upper_bound: str = UPPER_BOUND) -> str:
+def header(upper_bound: str) -> str:
     """The headings above the lines of iterations."""
     return f"{'iteration':>9}  {'lower bound $':>20}  {upper_bound:>24}  {'+- 95 %':>15}  {'cuts':>7}  {'s':>8}"
 
 
-HEADER = header()
+_WIDTH = len(header(""))
 
 
 class Progress(Protocol):
@@ -87,8 +87,8 @@ class LineProgress:
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self._stream = stream or sys.stdout
-        self._has_gap = True
-        self._is_narrow = self._stream.isatty() and shutil.get_terminal_size().columns < len(HEADER)
+        self._view = RunView()
+        self._is_narrow = self._stream.isatty() and shutil.get_terminal_size().columns < _WIDTH
         self.has_events = False
 
     def expect(self, case: str) -> None:
@@ -97,6 +97,7 @@ class LineProgress:
     def emit(self, event: "Event") -> None:
         """Print the line of an event; events without one are ignored."""
         self.has_events = True
+        self._view.take(event)
         match event["event"]:
             case "warning":
                 echo(f"warning: {event['message']}", err=True)
@@ -107,16 +108,17 @@ class LineProgress:
             case "phase":
                 self._announce(event)
             case "iteration":
-                self._print(_short_line(event, has_gap=self._has_gap) if self._is_narrow else _line(event))
+                self._print(
+                    _short_line(event, has_gap=self._view.path_costs.is_bound) if self._is_narrow else _line(event)
+                )
 
     def close(self) -> None:
         """Does nothing: there is no display to end."""
 
     def _announce(self, event: "Event") -> None:
         self._print(f"{event['name']} ...")
-        self._has_gap = bool(event.get("is_exact")) or not event.get("is_risk_averse")
         if event["name"] == "training" and not self._is_narrow:
-            self._print(header(_upper_bound(event)))
+            self._print(header(_heading(self._view.path_costs)))
 
     def _print(self, text: str) -> None:
         echo(text, file=self._stream)
@@ -128,11 +130,9 @@ def workers_in_words(event: "Event") -> str:
     return f"{event['ranks']} workers ({event['backend']}), {threads} each" if event["ranks"] > 1 else threads
 
 
-def _upper_bound(event: "Event") -> str:
-    """The heading of the upper bound, from the event that starts training."""
-    if event.get("is_exact"):
-        return "upper bound $ (exact)"
-    return "mean cost $ (not a bound)" if event.get("is_risk_averse") else UPPER_BOUND
+def _heading(costs: PathCosts) -> str:
+    """The heading of the upper bound."""
+    return f"{costs.name} $ ({costs.label if costs.is_bound else 'not a bound'})"
 
 
 def _line(event: "Event") -> str:

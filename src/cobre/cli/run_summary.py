@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from cobre.cli.echo import echo, echo_label
-from cobre.core.verdict import BOUND_NAMES, ComputedBound
+from cobre.core.verdict import BOUND_NAMES, ComputedBound, PathCosts, gap_scale
 from cobre.runs.formatting import money, percent, size
 from cobre.runs.summary import RunSummary
 from cobre.wording import counted
@@ -65,16 +65,17 @@ def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
 
 
 def _bounds(summary: RunSummary) -> Iterator[str]:
+    costs = _path_costs(summary)
     if summary.lower_bound is not None:
         yield f"lower bound {money(summary.lower_bound)} $"
     if summary.upper_bound is not None:
         half = f" +- {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
-        yield f"{_upper_name(summary)} {money(summary.upper_bound)}{half} $ ({_upper_kind(summary)})"
+        yield f"{costs.name} {money(summary.upper_bound)}{half} $ ({_origin(costs)})"
     if (found := ComputedBound.of(summary.bound)) is not None:
         spread = f" +- {money(found.half_width)}" if found.confidence else ""
         yield f"{BOUND_NAMES[found.method]} {money(found.value)}{spread} $"
         yield f"gap {'at most ' if found.confidence else ''}{percent(found.gap)} of the lower bound"
-    elif summary.gap is not None and _has_upper_bound(summary):
+    elif summary.gap is not None and costs.is_bound:
         yield f"gap {percent(summary.gap)} of the lower bound{_gap_error(summary)}"
     if summary.digest:
         yield f"{summary.training_seconds:.2f} s of training"
@@ -90,23 +91,19 @@ def _gap_error(summary: RunSummary) -> str:
     half, lower = summary.upper_bound_half_width, summary.lower_bound
     if summary.upper_bound_is_exact or not half or lower is None:
         return ""
-    return f", sampling error +- {percent(half / max(1.0, abs(lower)))}"
+    return f", sampling error +- {percent(half / gap_scale(lower))}"
 
 
-def _has_upper_bound(summary: RunSummary) -> bool:
-    """Under a risk measure a mean of sampled paths bounds nothing."""
-    return summary.upper_bound_is_exact or not (summary.is_risk_averse or summary.bound)
+def _path_costs(summary: RunSummary) -> PathCosts:
+    return PathCosts(summary.upper_bound_is_exact, summary.is_risk_averse, bool(summary.bound))
 
 
-def _upper_name(summary: RunSummary) -> str:
-    return "upper bound" if _has_upper_bound(summary) else "mean cost"
-
-
-def _upper_kind(summary: RunSummary) -> str:
-    if summary.upper_bound_is_exact:
+def _origin(costs: PathCosts) -> str:
+    """Of which paths the costs are."""
+    if costs.is_exact:
         return "exact: all paths"
     paths = "mean of the sampled paths of the last iteration"
-    return f"{paths}; not a bound under a risk measure" if summary.is_risk_averse else paths
+    return paths if costs.is_bound else f"{paths}; not a bound under a risk measure"
 
 
 def _traffic(traffic: Mapping[str, int], least: int) -> Iterator[str]:

@@ -86,7 +86,7 @@ def _figures(view: RunView, width: int) -> Iterator[RenderableType]:
 def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
     line = sparkline(view.series("lower_bound"), width - NAME_WIDTH - 28)
     yield _row("lower bound", f"{money(last['lower_bound']):>20} $", Text(line, style="cyan"))
-    yield _row(view.upper_name, f"{money(last['upper_bound']):>20} $", _spread(view, last["half_width"]))
+    yield _row(view.path_costs.name, f"{money(last['upper_bound']):>20} $", _spread(view, last["half_width"]))
     effort = f"{last['cuts']:,} cuts, {rate(view.solves_per_s, 'LPs')}"
     if (found := view.computed_bound) is not None:
         yield _row(_found_name(found), f"{money(found.value):>20} $", Text(BOUND_NAMES[found.method], style="dim"))
@@ -103,7 +103,7 @@ def _found_name(found: ComputedBound) -> str:
 def _spread(view: RunView, half_width: float | None) -> Text:
     if view.is_exact:
         return Text("exact: all paths", style="dim")
-    if view.is_risk_averse:
+    if not view.path_costs.is_bound:
         return Text(f"± {short_money(half_width)} ({NOT_A_BOUND})", style="dim")
     return _half_width(half_width)
 
@@ -156,7 +156,7 @@ def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
     yield _short(f"{view.phase} {last['iteration']}{of}  {duration(view.seconds(now))}", "bold")
     yield _short(f"lower {short_money(last['lower_bound'])}")
     spread = " (exact)" if view.is_exact else f" ± {short_money(last['half_width'])}"
-    yield _short(f"{'upper' if view.has_upper_bound else 'mean '} {short_money(last['upper_bound'])}{spread}")
+    yield _short(f"{'upper' if view.path_costs.is_bound else 'mean '} {short_money(last['upper_bound'])}{spread}")
     if view.gap is not None:
         yield _short(f"gap   {percent(view.gap)}")
     yield _short(sparkline(view.series("lower_bound"), width - 1), "cyan")

@@ -50,12 +50,11 @@ def top(folder: Path) -> None:
 def _print_once(folder: Path, follower: "EventFollower") -> None:
     """Print the present state of a run once, for pipes."""
     from cobre.runs.files import EVENT_FILE
-    from cobre.runs.view import RunView
+    from cobre.runs.view import view_of
     from cobre.tui.panels import page
 
-    view = RunView()
     with report_errors():
-        view.take_all(follower.look())
+        view = view_of(follower.read_new())
     echo(page(view, folder))
     if follower.damaged_lines:
         echo(f"warning: {counted(follower.damaged_lines, 'line')} of {folder / EVENT_FILE} cannot be read", err=True)

@@ -97,6 +97,41 @@ class ComputedBound:
 
 
 @dataclass(frozen=True, slots=True)
+class PathCosts:
+    """What the costs of the forward passes are: the upper bound of all paths of a tree, or the mean of a sample.
+
+    is_exact: of all paths of a tree, under the risk measure too. is_risk_averse: what is minimised is not the expected
+    cost. is_superseded: another upper bound was found for the policy, which tells more than a sample.
+    """
+
+    is_exact: bool = False
+    is_risk_averse: bool = False
+    is_superseded: bool = False
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether they bound what is minimised: under a risk measure a sampled mean does not."""
+        return self.is_exact or not self.is_risk_averse
+
+    @property
+    def name(self) -> str:
+        """Short enough for a column: `upper bound`, or `mean cost` where they bound nothing or are superseded."""
+        return "upper bound" if self.is_exact or (self.is_bound and not self.is_superseded) else "mean cost"
+
+    @property
+    def label(self) -> str:
+        """How they were computed, in brackets after the name: exact, sampled, or sampled and not a bound."""
+        if self.is_exact:
+            return "exact"
+        return "sampled" if self.is_bound else "sampled, not a bound"
+
+    @property
+    def long_name(self) -> str:
+        """For legends: exact upper bound, sampled upper bound, or mean of sampled paths."""
+        return f"{self.label} {self.name}" if self.name == "upper bound" else "mean of sampled paths"
+
+
+@dataclass(frozen=True, slots=True)
 class BoundHistory:
     """Bounds by iteration; half widths are those of the 95 % confidence interval of a sampled upper bound.
 
@@ -113,16 +148,16 @@ class BoundHistory:
     computed: ComputedBound | None = None
 
     @property
-    def has_upper_bound(self) -> bool:
-        """Whether the costs of paths bound the objective from above: under a risk measure a sampled mean does not."""
-        return self.is_exact or not self.is_risk_averse
+    def path_costs(self) -> PathCosts:
+        """What `upper` holds."""
+        return PathCosts(self.is_exact, self.is_risk_averse, self.computed is not None)
 
     @property
     def gap(self) -> float | None:
         """Relative to the lower bound: of the computed bound, else of the last iteration; None without either."""
         if self.computed is not None:
             return self.computed.gap
-        return relative_gap(self.lower[-1], self.upper[-1]) if len(self.lower) and self.has_upper_bound else None
+        return relative_gap(self.lower[-1], self.upper[-1]) if len(self.lower) and self.path_costs.is_bound else None
 
     @property
     def rise(self) -> float | None:

@@ -27,7 +27,7 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
     state: starting, running, finished, stopped (by a signal or a limit; it can be resumed), failed, or killed.
     """
     follower = EventFollower(output)
-    view = view_of(follower.look())
+    view = view_of(follower.read_new())
     if (job := jobs.job(output)) is not None and view.began < job.began:
         return _without_events(output, job)
     follower.check()

@@ -28,7 +28,7 @@ def _rows(view: RunView) -> dict[str, str]:
     rows = {
         "iteration": f"{event['iteration']}{limit}, {duration(event.get('elapsed_s'))}",
         "lower bound": f"{money(event['lower_bound'])} $ {_curve(view.bounds.lower)}",
-        view.upper_name: _upper_bound(view, event),
+        view.path_costs.name: _upper_bound(view, event),
     }
     if view.gap is not None:
         rows["gap"] = percent(view.gap)
@@ -41,7 +41,7 @@ def _rows(view: RunView) -> dict[str, str]:
 
 def _upper_bound(view: RunView, event: Event) -> str:
     spread = "" if view.is_exact else f" ± {money(event['half_width'])}"
-    return f"{money(event['upper_bound'])}{spread} $ ({view.upper_bound_words})"
+    return f"{money(event['upper_bound'])}{spread} $ ({view.path_costs.label})"
 
 
 def _curve(values: Sequence[float]) -> str:

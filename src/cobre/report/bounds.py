@@ -44,10 +44,7 @@ class Bounds:
     @property
     def upper_name(self) -> str:
         """The name of the upper bound in legends: exact, sampled, or a mean under a risk measure."""
-        if self.is_exact:
-            return "exact upper bound"
-        is_plain_mean = self.is_risk_averse or self.computed is not None
-        return "mean of sampled paths" if is_plain_mean else "sampled upper bound"
+        return self._history.path_costs.long_name
 
     def verdict(self, *, is_interrupted: bool = False) -> ConvergenceVerdict | None:
         """The verdict on convergence; None before the first iteration."""

@@ -14,19 +14,19 @@ class NothingToFollowError(CobreError):
 
 
 class EventFollower:
-    """Reads only what has been written since the last look; a new run in the same directory is read from its start."""
+    """Reads only what has been written since the last time; a new run in the same directory is read from its start."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / EVENT_FILE
         self._inode = -1
         self._offset = 0
         self.has_restarted = False
-        """Whether the last look found another file than the one before."""
+        """Whether the last reading found another file than the one before."""
         self.damaged_lines = 0
         """How many whole lines so far are no events."""
 
     def check(self) -> None:
-        """Raise when there is nothing to follow, with words that say what is there instead."""
+        """Raise NothingToFollowError when there is nothing to follow; the message says what is there instead."""
         folder = self._path.parent
         if not folder.exists():
             raise NothingToFollowError(f"{folder} does not exist: give the --output directory of a run")
@@ -39,7 +39,7 @@ class EventFollower:
             raise NothingToFollowError(f"{self._path} is not a file: it was not written by `cobre run`")
         self._fresh()
 
-    def look(self) -> list[Event]:
+    def read_new(self) -> list[Event]:
         """The events that are new; a line that is being written is left for the next time."""
         whole = whole_lines(self._fresh())
         self._offset += len(whole)

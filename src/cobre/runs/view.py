@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, verdict
+from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, PathCosts, verdict
 from cobre.io.storage.event_file import numbered_lines
 from cobre.io.storage.lock_file import LastActivity
 from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
@@ -161,24 +161,12 @@ class RunView:
         """Relative to the lower bound: of the computed bound, else of sampled costs where they are a bound."""
         if (found := self.computed_bound) is not None:
             return found.gap
-        return number_of(self.last["gap"]) if self.last is not None and self.has_upper_bound else None
+        return number_of(self.last["gap"]) if self.last is not None and self.path_costs.is_bound else None
 
     @property
-    def has_upper_bound(self) -> bool:
-        """Whether costs of paths bound what is minimised: under a risk measure a sampled mean does not."""
-        return self.is_exact or not self.is_risk_averse
-
-    @property
-    def upper_name(self) -> str:
-        """The name of the upper bound, short enough for a column."""
-        return "upper bound" if self.has_upper_bound and self.computed_bound is None else "mean cost"
-
-    @property
-    def upper_bound_words(self) -> str:
-        """What kind of upper bound it is: exact, sampled, or sampled and not a bound under a risk measure."""
-        if self.is_exact:
-            return "exact"
-        return "sampled" if self.has_upper_bound else "sampled, not a bound"
+    def path_costs(self) -> PathCosts:
+        """What `upper_bound` of the iterations is, and how it is called."""
+        return PathCosts(self.is_exact, self.is_risk_averse, self.computed_bound is not None)
 
     @property
     def is_simulation_only(self) -> bool:
@@ -187,7 +175,7 @@ class RunView:
         return has_come_so_far and not self.iterations
 
     @property
-    def no_bounds_words(self) -> str:
+    def no_bounds_reason(self) -> str:
         """Why there is nothing to show of training, for as long as there is nothing."""
         if self.is_simulation_only:
             return "stored policy, no training"

@@ -22,7 +22,7 @@ from cobre.runs.summary import RunSummary
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.phases import added, as_dict
 from cobre.study.config_outline import with_config_document
-from cobre.study.output.run_output import begin_output, is_resumed, logged_run, write_training
+from cobre.study.output.run_output import begin_output, is_resumed, open_output, write_training
 from cobre.study.output.run_results import simulation_event, summarize_run
 from cobre.study.preparation.ready_study import ReadyStudy, get_ready
 from cobre.study.requests import RunRequest, TrainingRequest
@@ -37,7 +37,7 @@ def run_study(comm: Backend, request: RunRequest, emit: EventListener) -> RunSum
     """Load, train, simulate and write; results appear whole or not at all, and rank 0 alone writes them."""
     began = time.monotonic()
     request = replace(request, case=with_config_document(request.case))
-    with logged_run(comm, request, emit) as log:
+    with open_output(comm, request, emit) as log:
         emit_all = emit if log is None else log.emit
         emit_all(_started(comm, request))
         ready = get_ready(comm, request.case, emit_all)

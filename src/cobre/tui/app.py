@@ -97,7 +97,7 @@ class WatchApp(App[None]):
         if not self.is_ready:
             return
         if not self.is_paused:
-            fresh = self._follower.look()
+            fresh = self._follower.read_new()
             if self._follower.has_restarted:
                 self._forget()
             self._take(fresh)

@@ -63,20 +63,21 @@ class BoundsPlot(PlotextPlot):
             draw(curve.iterations, curve.values, label=curve.name, color=curve.colour, marker=marker)
         if curves:
             figure.xticks(_ticks(curves[0].iterations))
-        figure.title(self._title() if curves else self._view.no_bounds_words)
+        figure.title(self._title() if curves else self._view.no_bounds_reason)
         self.refresh()
 
     def _title(self) -> str:
         """A title that does not fit above the plot would not be drawn at all."""
-        what = "gap, %" if self.is_gap and self._view.has_upper_bound else "bounds, M$"
+        what = "gap, %" if self.is_gap and self._view.path_costs.is_bound else "bounds, M$"
         whole = f"{what} ({self.shown.value})"
         return whole if len(whole) < self.size.width - LABEL_WIDTH else what
 
     def _curves(self) -> list[Curve]:
-        if self.is_gap and self._view.has_upper_bound:
+        costs = self._view.path_costs
+        if self.is_gap and costs.is_bound:
             return [self._curve("gap", UPPER, "gap", 100.0)]
         return [
-            self._curve(f"{self._view.upper_name} ({self._view.upper_bound_words})", UPPER, "upper_bound", 1e-6),
+            self._curve(f"{costs.name} ({costs.label})", UPPER, "upper_bound", 1e-6),
             self._curve("lower bound", LOWER, "lower_bound", 1e-6),
         ]
 

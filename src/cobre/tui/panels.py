@@ -54,7 +54,7 @@ def figures(view: RunView, state: RunState, width: int) -> Text:
     if elsewhere:
         text.append(f"on {view.last_activity.host}, last event {_ago(view)} ago\n\n", style="dim")
     if (last := view.last) is None:
-        text.append(f"{view.no_bounds_words}\n", style="dim")
+        text.append(f"{view.no_bounds_reason}\n", style="dim")
         return _append_rows(text, _later(view, width - NAME_WIDTH))
     limit = f" of {view.iteration_limit}" if view.iteration_limit else ""
     room = width - NAME_WIDTH
@@ -62,7 +62,7 @@ def figures(view: RunView, state: RunState, width: int) -> Text:
     rows = (
         ("iteration", f"{last['iteration']}{limit}"),
         ("lower bound", _dollars(last["lower_bound"], room)),
-        (view.upper_name, _dollars(last["upper_bound"], room)),
+        (view.path_costs.name, _dollars(last["upper_bound"], room)),
         ("± 95 %", "exact" if view.is_exact else f"{money(last['half_width'], 0)} $"),
         *(() if (found := view.computed_bound) is None else (("bound", _dollars(found.value, room)),)),
         ("gap", _fitting(room, "none under a risk measure", "none") if view.gap is None else percent(view.gap)),
@@ -135,7 +135,7 @@ def _phases(view: RunView, width: int) -> Text:
 def rank_timeline(view: RunView, width: int) -> Text:
     """One line for each rank, one sign for each of the last iterations: how much of it the rank was busy."""
     if not view.loads:
-        return Text(view.no_bounds_words, style="dim")
+        return Text(view.no_bounds_reason, style="dim")
     text = Text(no_wrap=True, overflow="crop")
     room = max(4, width - 18)
     recent = view.iterations[-room:]

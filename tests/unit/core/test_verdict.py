@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.core.verdict import BoundHistory, ComputedBound, VerdictKind, verdict
+from cobre.core.verdict import BoundHistory, ComputedBound, PathCosts, VerdictKind, verdict
 
 FLAT = [50.0, 90.0, *[100.0] * 11]
 RISING = [50.0 + 2.0 * step for step in range(26)]
@@ -82,3 +82,17 @@ def test_an_estimate_states_its_confidence():
 @pytest.mark.parametrize("content", [None, [], {}, {"method": "other"}, {"method": "inner", "gap": "0.1"}])
 def test_content_without_a_bound_gives_none(content):
     assert ComputedBound.of(content) is None
+
+
+@pytest.mark.parametrize(
+    ("costs", "is_bound", "names"),
+    [
+        (PathCosts(), True, ("upper bound", "sampled", "sampled upper bound")),
+        (PathCosts(is_risk_averse=True), False, ("mean cost", "sampled, not a bound", "mean of sampled paths")),
+        (PathCosts(is_superseded=True), True, ("mean cost", "sampled", "mean of sampled paths")),
+        (PathCosts(True, True, True), True, ("upper bound", "exact", "exact upper bound")),
+    ],
+)
+def test_costs_of_paths_are_called_what_they_are(costs, is_bound, names):
+    assert costs.is_bound is is_bound
+    assert (costs.name, costs.label, costs.long_name) == names

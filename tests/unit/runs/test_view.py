@@ -62,7 +62,7 @@ def test_a_stored_policy_that_is_simulated():
         viewed(started(), phase("simulation"), simulated, {"event": "run_finished", "time": START + 4.0}),
     ):
         assert view.is_simulation_only
-        assert view.no_bounds_words == "stored policy, no training"
+        assert view.no_bounds_reason == "stored policy, no training"
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_stopped_and_finished_runs_have_different_states(tmp_path, kind, status)
 
 
 def test_before_the_first_iteration():
-    assert viewed(started(), phase("training")).no_bounds_words == "no iteration yet"
+    assert viewed(started(), phase("training")).no_bounds_reason == "no iteration yet"
     failed = {"event": "run_failed", "time": START, "error": "x", "kind": "y"}
-    assert viewed(started(), phase("training"), failed).no_bounds_words == "no iteration finished"
+    assert viewed(started(), phase("training"), failed).no_bounds_reason == "no iteration finished"
     assert not viewed(*training(3), phase("simulation")).is_simulation_only
 
 
@@ -144,26 +144,26 @@ def test_following_reads_whole_lines_once(tmp_path):
     write(path, started(), iteration(1))
     with path.open("a") as stream:
         stream.write('{"event": "itera')
-    assert [event["event"] for event in follower.look()] == ["run_started", "iteration"]
-    assert follower.look() == []
+    assert [event["event"] for event in follower.read_new()] == ["run_started", "iteration"]
+    assert follower.read_new() == []
     with path.open("a") as stream:
         stream.write('tion", "iteration": 2}\n')
-    assert [event["iteration"] for event in follower.look()] == [2]
+    assert [event["iteration"] for event in follower.read_new()] == [2]
 
 
 def test_partial_lines_of_a_killed_run_are_skipped(tmp_path):
     (tmp_path / "events.jsonl").write_text('{"event": "ru\n[1]\n{"event": 3}\n\xff\n{"event": "phase", "name": "x"}\n')
-    assert [event["event"] for event in EventFollower(tmp_path).look()] == ["phase"]
+    assert [event["event"] for event in EventFollower(tmp_path).read_new()] == ["phase"]
 
 
 def test_a_new_run_in_the_same_directory_is_noticed(tmp_path):
     path = tmp_path / "events.jsonl"
     follower = EventFollower(tmp_path)
     write(path, *training(3))
-    assert len(follower.look()) == 6
+    assert len(follower.read_new()) == 6
     assert not follower.has_restarted
     path.write_text(json.dumps(started()) + "\n")
-    assert [event["event"] for event in follower.look()] == ["run_started"]
+    assert [event["event"] for event in follower.read_new()] == ["run_started"]
     assert follower.has_restarted
 
 

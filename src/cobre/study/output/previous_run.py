@@ -9,9 +9,7 @@ from cobre.errors import OutputError
 from cobre.io.output.growing_tables import UNFINISHED
 from cobre.io.storage.atomic import as_write_error
 from cobre.io.storage.confined import remove_file, remove_tree
-from cobre.io.storage.event_file import Event
 from cobre.io.storage.untrusted_file import UntrustedFileError
-from cobre.runs.events import read_events
 from cobre.runs.files import (
     BOUND_FILE,
     CHECKPOINTS,
@@ -29,8 +27,8 @@ from cobre.runs.files import (
     TRAINING,
 )
 from cobre.runs.state import RunState
-from cobre.runs.stored import stored_policy_path, stored_study
-from cobre.runs.view import view_of
+from cobre.runs.stored import logged_run, stored_policy_path, stored_study
+from cobre.runs.view import RunView
 from cobre.study.config_outline import ConfigOutline
 from cobre.study.requests import RunRequest
 from cobre.study.resume.checkpoints import list_checkpoints
@@ -76,7 +74,7 @@ def find_previous_run(output: Path) -> PreviousRun | None:
     """
     if not any(_is_own(output / name) for name in _WHOLE) and not list_checkpoints(output / CHECKPOINTS):
         return None
-    view = view_of(_events(output))
+    view = _logged_run(output)
     state = view.end_state(output) or RunState.KILLED
     has_ended = state in (RunState.FINISHED, RunState.STOPPED)
     return PreviousRun(
@@ -113,7 +111,7 @@ def refuse_to_replace(request: RunRequest) -> None:
         return
     previous = find_previous_run(request.output)
     if previous is not None:
-        raise OutputHoldsRunError(f"{request.output} already holds {previous}: {_ways_on(request)}")
+        raise OutputHoldsRunError(f"{request.output} already holds {previous}: {_suggestion(request)}")
 
 
 def refuse_to_simulate_over_training(output: Path) -> None:
@@ -127,7 +125,7 @@ def refuse_to_simulate_over_training(output: Path) -> None:
         )
 
 
-def _ways_on(request: RunRequest) -> str:
+def _suggestion(request: RunRequest) -> str:
     """What can be done about an earlier run; a simulation alone cannot be continued."""
     replace = "replace it (--overwrite, in Python overwrite=True), or choose another --output"
     is_trained = ConfigOutline.of(request.case).is_trained
@@ -167,8 +165,8 @@ def _builds_on_what_is_there(request: RunRequest) -> bool:
     return bool(mode == "resume") or (needs_policy and (mode == "warm_start" or not config.is_trained))
 
 
-def _events(output: Path) -> list[Event]:
+def _logged_run(output: Path) -> RunView:
     try:
-        return read_events(output)
+        return logged_run(output)
     except (OSError, UntrustedFileError):
-        return []
+        return RunView()

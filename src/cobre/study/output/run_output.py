@@ -26,7 +26,7 @@ from cobre.study.training.train_study import TrainedStudy
 
 
 @contextmanager
-def logged_run(comm: Backend, request: RunRequest, emit: EventListener) -> Iterator[RunLog | None]:
+def open_output(comm: Backend, request: RunRequest, emit: EventListener) -> Iterator[RunLog | None]:
     """Rank 0 holds the output directory and keeps the log there; a failure is its last line."""
     if comm.rank != 0:
         with no_links_below(request.output):  # an LP that cannot be solved is written by the rank that has it

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
 from cobre.core.confidence import half_width_95
-from cobre.core.verdict import ComputedBound, ConvergenceVerdict, verdict
+from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, verdict
 from cobre.policy.object import Policy
 from cobre.runs.formatting import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport
@@ -154,12 +154,11 @@ class TrainingResult:
 
     def __repr__(self) -> str:
         last = self.history[-1]
-        name, kind = "upper bound", "exact" if last.is_exact else "sampled"
-        if self.is_risk_averse and not last.is_exact:
-            name, kind = "mean cost", NOT_A_BOUND
+        costs = PathCosts(last.is_exact, self.is_risk_averse)
+        kind = costs.label if costs.is_bound else NOT_A_BOUND
         return (
             f"<TrainingResult: {self.iterations} iterations, lower bound {last.lower_bound:,.2f} $, "
-            f"{name} {last.upper_bound:,.2f} ± {last.half_width:,.2f} $ ({kind}), {self.stop_reason}>"
+            f"{costs.name} {last.upper_bound:,.2f} ± {last.half_width:,.2f} $ ({kind}), {self.stop_reason}>"
         )
 
 

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+from memory_use import peak_bytes
 from solving import train_folder
 from systems_water import random_inflows
 from test_streaming import into, streaming
@@ -9,7 +10,6 @@ from test_streaming import into, streaming
 from cobre.io.output import growing_tables
 from cobre.io.output.table_pieces import table_pieces
 from cobre.study.results.cost_note import cost_note
-from memory_use import peak_bytes
 
 CHUNK = 16
 
