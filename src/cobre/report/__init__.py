@@ -1,4 +1,4 @@
-"""The report of a run as one HTML file, and figures for notebooks. Reads files and tables alone, nothing of SDDP."""
+"""The report of a run as one HTML file, and figures for notebooks. It reads only files and tables."""
 
 from pathlib import Path
 
@@ -8,11 +8,12 @@ __all__ = ["ReportError", "write_report"]
 
 
 def write_report(folder: Path, target: Path | None = None, *, is_full: bool = False) -> Path:
-    """Write the report of an output directory to `target` (FOLDER/report.html), and say where it is.
+    """Write the report of an output directory to `target` (default: FOLDER/report.html); returns its path.
 
     is_full: with every scenario of every plant, bus and line, which can take many megabytes.
 
-    A run that goes on, or that was interrupted, gets the report of what is there. Raises ReportError.
+    For a running or interrupted run, the report shows the results so far. Raises ReportError if `folder` is not an
+    output directory or the report cannot be written.
     """
     from cobre.report.writing import write  # noqa: PLC0415 - NumPy is not loaded before it is used
     from cobre.runs.files import REPORT_FILE  # noqa: PLC0415

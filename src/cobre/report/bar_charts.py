@@ -1,4 +1,4 @@
-"""How often a cost occurs, and what adds up to a whole: sources, phases, ranks."""
+"""Histograms of costs, and stacked bars: sources of generation, phases, ranks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from cobre.report.chart import Chart, Mark, Series
 from cobre.report.palette import INK, SKY
 from cobre.runs.formatting import digits, money_in_words, scale_for
 
-# How vertical lines are drawn, one after the other: told apart without colours.
+# Styles of vertical lines, in order: distinguishable without colours.
 LINES = ("dash", "dots")
 
 
 @dataclass(frozen=True, slots=True)
 class StackLayer:
-    """What is put on top of the layers before it."""
+    """A layer of a stacked chart, on top of the layers before it."""
 
     name: str
     colour: str
@@ -25,7 +25,7 @@ class StackLayer:
 
 
 def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: str) -> Chart:
-    """Bars of how many scenarios cost so much, and lines by name, at most one for each of LINES."""
+    """A histogram of the costs of scenarios ($), with named vertical lines, at most one for each style of LINES."""
     divisor, unit = scale_for(float(np.abs(costs).max()), "$")
     counts, edges = np.histogram(costs, _bins(costs))
     shares = np.cumsum(counts) / len(costs)
@@ -49,21 +49,21 @@ def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: 
 
 
 def _bins(costs: Floats) -> int:
-    """About as many as the data carry: the square root of their number, from 5 to 40."""
+    """The number of bins: 1.5 times the square root of the number of scenarios, from 5 to 40."""
     return int(np.clip(np.sqrt(len(costs)) * 1.5, 5, 40))
 
 
 def stages_chart(
     layers: Sequence[StackLayer], line: StackLayer | None, labels: Sequence[str], key: str, title: str, unit: str
 ) -> Chart:
-    """Layers by stage, and a line that they should reach."""
+    """Layers by stage, and a line such as the load that they should add up to."""
     return _stacked(layers, line, labels, key, title, unit)
 
 
 def numbers_chart(
     layers: Sequence[StackLayer], numbers: Floats, counted: str, key: str, title: str, unit: str
 ) -> Chart:
-    """Layers by whole numbers of what is counted: iterations or ranks."""
+    """Layers by number: by iteration or by rank (`counted`)."""
     labels = [f"{counted} {number:.0f}" for number in numbers]
     return _stacked(layers, None, labels, key, title, unit, numbers.tolist(), counted)
 

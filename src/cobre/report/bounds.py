@@ -30,13 +30,13 @@ class Bounds:
     def gap(self) -> float | None:
         """Relative to the lower bound: of the computed bound, else of the last iteration.
 
-        None where the sampled costs are no bound.
+        None under a risk measure without a computed bound.
         """
         return self._history.gap
 
     @property
     def gap_error(self) -> float | None:
-        """The sampling error of the gap, 95 %, relative to the lower bound; None where the gap is not sampled."""
+        """Half width of the gap's 95 % confidence interval, relative to the lower bound; None if not sampled."""
         if self.gap is None or self.is_exact or self.computed is not None or not self.half_width[-1] > 0.0:
             return None
         return float(self.half_width[-1] / gap_scale(self.lower[-1]))

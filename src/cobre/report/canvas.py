@@ -1,4 +1,4 @@
-"""Empty figures of Matplotlib in the house style, for notebooks."""
+"""Empty Matplotlib figures in the style of the report, for notebooks."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from cobre.report.palette import GRID, INK, MUTED
 
-# One unit is a point of 1/72 inch, and a pixel of the page before it is scaled.
+# In points of 1/72 inch: pixels of the page before scaling.
 WIDTH, HEIGHT = 460.0, 250.0
 MARGINS = {"left": 48.0, "right": 12.0, "top": 26.0, "bottom": 30.0}
 MAX_STAGE_LABELS = 7
@@ -35,7 +35,7 @@ STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.8,
     "grid.linestyle": "-",
     "text.color": INK,
-    "text.parse_math": False,  # a name may have dollar signs
+    "text.parse_math": False,  # names may contain dollar signs
     "axes.labelcolor": MUTED,
     "xtick.color": MUTED,
     "ytick.color": MUTED,
@@ -43,23 +43,23 @@ STYLE: dict[Any, Any] = {
     "ytick.labelcolor": MUTED,
     "ytick.major.size": 0,
     "xtick.major.size": 3,
-    "xtick.major.pad": 6,  # clear of the lowest number beside the other axis, also where a page makes letters larger
+    "xtick.major.pad": 6,  # does not touch the lowest label of the vertical axis, also in larger fonts
     "lines.linewidth": 1.8,
     "lines.solid_capstyle": "round",
-    "svg.fonttype": "none",  # text stays text: it can be searched, and takes the page's font
+    "svg.fonttype": "none",  # text stays text: searchable, in the font of the page
     "svg.hashsalt": "cobre",  # the same chart has the same bytes
 }
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """For as long as a chart is made; the settings of a notebook come back afterwards."""
+    """Apply the style of the report to charts made in the block; the notebook's settings are restored after it."""
     with mpl.rc_context(STYLE):
         yield
 
 
 def one_axes(unit: str, height: float = HEIGHT, left: float = MARGINS["left"]) -> tuple[Figure, Axes]:
-    """A drawing with one plot; its unit is above the axis, where it reads horizontally."""
+    """A figure with one plot; the unit is written above the vertical axis."""
     figure = Figure(figsize=(WIDTH / 72, height / 72))
     width = WIDTH - left - MARGINS["right"]
     inner = height - MARGINS["top"] - MARGINS["bottom"]
@@ -71,7 +71,7 @@ def one_axes(unit: str, height: float = HEIGHT, left: float = MARGINS["left"]) -
 
 
 def label_stages(axes: Axes, labels: Sequence[str]) -> None:
-    """Some of the labels, evenly spaced, and the whole width for the stages."""
+    """Label at most `MAX_STAGE_LABELS` stages, evenly spaced, over the full width."""
     step = max(1, -(-len(labels) // MAX_STAGE_LABELS))
     axes.set_xticks(range(0, len(labels), step), labels[::step])
     axes.set_xlim(-0.5, len(labels) - 0.5)

@@ -1,4 +1,4 @@
-"""Where the plants of a system stand on a map: rivers flow to the right, tributaries join from above and below."""
+"""Layout of the plants on the map: rivers flow to the right, tributaries join from above and below."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +16,10 @@ class CascadeLayout:
 
 
 def layouts(downstream: Mapping[int, int | None]) -> list[CascadeLayout]:
-    """One for each river system, the largest first; of equals, the one with the lowest outlet id. Plants in a circle,
-    which no valid case has, are left out."""
+    """The layout of each river system, the largest first; of equal size, that with the lowest outlet id first.
+
+    Plants in a cycle, which no valid case has, are left out.
+    """
     upstream: dict[int, list[int]] = {}
     for plant, below in downstream.items():
         if below in downstream and below is not None:
@@ -28,14 +30,14 @@ def layouts(downstream: Mapping[int, int | None]) -> list[CascadeLayout]:
 
 
 def pack_layouts(found: Sequence[CascadeLayout], width: int) -> tuple[list[Cell], int]:
-    """The first level and row of each layout, side by side as far as `width` levels go; and rows that are used."""
+    """The first level and row of each layout, packed side by side up to `width` levels, and the number of rows used."""
     corners: list[Cell] = []
     left = top = height = 0
     for layout in found:
         if left and left + layout.levels > width:
             left, top, height = 0, top + height, 0
         corners.append((left, top))
-        left += layout.levels + 1  # room for a name
+        left += layout.levels + 1  # space for a name
         height = max(height, layout.rows)
     return corners, top + height
 
@@ -50,7 +52,7 @@ class _Cascade:
         self._lengths: dict[int, int] = {}
 
     def laid_out(self, outlet: int) -> CascadeLayout:
-        """The longest river is straight; each tributary takes the nearest row that is free all along."""
+        """Lay out the system: the longest river is straight, each tributary takes the nearest free row."""
         for plant in reversed(list(self._from(outlet))):
             self._lengths[plant] = 1 + max((self._lengths[above] for above in self._above(plant)), default=0)
         waiting = [(outlet, self._lengths[outlet] - 1, 0)]
@@ -87,13 +89,13 @@ class _Cascade:
         return stem
 
     def _free_row(self, level: int, length: int, near: int) -> int:
-        """The nearest to `near`, below before above, with room for the stem and for the way down to its mouth."""
+        """The nearest to `near`, below before above, with space for the stem and its confluence."""
         cells = range(level - length, level + 2)  # one more at each end, so that names do not touch
         for distance in range(len(self._taken) + 2):
             for row in (near + distance, near - distance):
                 if not any((cell, row) in self._taken for cell in cells):
                     return row
-        return near  # not reached: there is always a row beyond all that are taken
+        return near  # not reached: some row is always free
 
     def _from_zero(self) -> CascadeLayout:
         levels, rows = zip(*self._cells.values(), strict=True)

@@ -1,4 +1,4 @@
-"""A chart as numbers and words; the script of the page draws it."""
+"""A chart as data; the script of the page draws it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ Drawing = Literal["line", "thin", "dash", "dots", "bar", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Named numbers in the order of a chart's labels. "none": not drawn, for cursor, table and CSV alone."""
+    """Named numbers in the order of a chart's labels. "none": not drawn, only in cursor, table and CSV."""
 
     name: str
     values: Floats
@@ -23,7 +23,7 @@ class Series:
     drawing: Drawing = "line"
 
     def as_dict(self) -> dict[str, Any]:
-        """Every digit of every number; what is not a number is null."""
+        """The series in full precision; NaN and infinities are null."""
         values = [value if np.isfinite(value) else None for value in np.asarray(self.values, np.float64).tolist()]
         return {"name": self.name, "values": values, "colour": VARIABLES.get(self.colour, ""), "drawing": self.drawing}
 
@@ -38,7 +38,7 @@ class Band:
     strength: float
 
     def as_dict(self) -> dict[str, Any]:
-        """As the script of the page reads it."""
+        """The band in the form that the script of the page reads."""
         return {
             "upper": self.upper,
             "lower": self.lower,
@@ -59,10 +59,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`explanation` says how to read it; `description`, in one sentence, what one who does not see it should know.
+    """A chart. `explanation`: how to read it; `description`: one sentence for readers who cannot see it.
 
-    x: where labels stand. `axis` is stages (each with its label), numbers (iterations, ranks) or values (of `x_unit`);
-    `counted` says what the numbers count. `verticals` are lines across, by name. A stacked chart adds up its bars.
+    x: positions of the labels. `axis` is stages (each with its label), numbers (iterations, ranks) or values;
+    `counted` names what the numbers count. `verticals` are named vertical lines. Bars of a stacked chart are added up.
     """
 
     key: str
@@ -82,13 +82,13 @@ class Chart:
     note: str = ""
     explanation: str = ""
 
-    def explained(self, words: str) -> "Chart":
+    def explained(self, explanation: str) -> "Chart":
         """The same chart with a line below its title."""
-        return replace(self, explanation=words)
+        return replace(self, explanation=explanation)
 
     @property
     def scale(self) -> tuple[float, str]:
-        """By how much numbers are divided on the axis, and the unit that they then have."""
+        """The divisor of numbers on the axis, and the scaled unit."""
         return scale_for(self._largest(), self.unit)
 
     def _largest(self) -> float:
@@ -101,14 +101,14 @@ class Chart:
 
     @property
     def caption(self) -> str:
-        """What stands above the vertical axis: its unit, and what stands along the other axis."""
+        """The text above the vertical axis: its unit, and the quantity of the other axis."""
         unit = self.scale[1]
         if not self.counted:
             return unit
         return f"{unit}{self.counted}" if self.counted.startswith(",") else f"{unit} by {self.counted}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For the script of the page, and for anyone who reads the numbers back."""
+        """The chart as JSON, for the script of the page and for programs that read the numbers back."""
         divisor, unit = self.scale
         return {
             "title": self.title,

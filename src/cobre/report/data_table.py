@@ -22,7 +22,7 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A heading, and how cells below it are written (a key of FORMATS), divided by what the heading says."""
+    """A heading, and the format of its cells (a key of FORMATS), whose numbers are divided by `divisor`."""
 
     title: str
     kind: str = "text"
@@ -36,9 +36,9 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
-    """`note` stands below; rows whose index is in `marked` are highlighted.
+    """A table with a note below; rows whose index is in `marked` are highlighted.
 
-    kind: of what the first column names (a key of `quantities.KINDS`): the page makes links of these names.
+    kind: the kind of entity in the first column (a key of `quantities.KINDS`), which the page turns into links.
     """
 
     key: str
@@ -51,12 +51,12 @@ class DataTable:
     kind: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Every digit of every number; what is not a number is null."""
+        """The table in full precision; NaN and infinities are null."""
         rows = [[_plain(cell) for cell in row] for row in self.rows]
         return {"columns": [column.title for column in self.columns], "rows": rows}
 
     def html(self) -> str:
-        """A card with the table in it, which scrolls sideways on a narrow screen."""
+        """The table as an HTML card, which scrolls sideways on a narrow screen."""
         head = "".join(f'<th scope="col"{column.css}>{escape(column.title)}</th>' for column in self.columns)
         body = "".join(self._row(index, row) for index, row in enumerate(self.rows))
         note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""

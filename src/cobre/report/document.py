@@ -1,4 +1,4 @@
-"""One HTML file that needs nothing else: style, charts and numbers are in it. For the report, and for other pages."""
+"""Self-contained HTML pages with style, scripts and data: for the report and the comparison page."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,10 @@ def document(
     contents: Sequence[tuple[str, str]] = (),
     scripts: Sequence[str] = (),
 ) -> str:
-    """The page. `body` and `banner` are HTML; `data` has "charts" by key (`Chart.as_dict`), which the page draws into
-    the cards of `section.chart_card`; `contents` are pairs of an element's id and a title; `scripts` are further files.
+    """The page as HTML.
+
+    `body` and `banner` are HTML; `data` has "charts" by key (`Chart.as_dict`), which the page draws into the cards of
+    `section.chart_card`; `contents` are pairs of an element's id and a title; `scripts` are further files.
     """
     return Template(text_of("static/page.html")).substitute(
         title=escape(title),
@@ -43,7 +45,7 @@ def document(
 
 
 def numbers_of(sections: Sequence[Section]) -> dict[str, Any]:
-    """What charts and tables show, for `data`."""
+    """The data of all charts and tables, for `data` of `document`."""
     return {
         "charts": {chart.key: chart.as_dict() for section in sections for chart in section.charts},
         "tables": {table.key: table.as_dict() for section in sections for table in section.tables},
@@ -51,7 +53,7 @@ def numbers_of(sections: Sequence[Section]) -> dict[str, Any]:
 
 
 def embedded(data: Mapping[str, Any]) -> str:
-    """JSON that cannot end the element it stands in."""
+    """JSON without `<`, so that it cannot end the script element that contains it."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 
 

@@ -1,4 +1,4 @@
-"""From the rows of a simulation's table to arrays by scenario, stage, entity and block."""
+"""Arrays by scenario, stage, entity and block from the rows of a simulation's table."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,8 +17,7 @@ MAX_IDS = 1 << 20  # ids farther apart than this are sorted instead of counted
 class EntityRows:
     """A table whose rows are ordered by scenario, stage, entity and block. `entity` None: one row for each stage.
 
-    Where all scenarios have the same rows, as they have but for damaged files, numbers are read a few scenarios at a
-    time.
+    If all scenarios have the same rows, which only a damaged file violates, numbers are read a few scenarios at a time.
     """
 
     def __init__(self, columns: Columns, entity: str | None) -> None:
@@ -27,7 +26,7 @@ class EntityRows:
             ["stage_id"] if entity is None else ["stage_id", entity, *(["block_id"] if "block_id" in columns else [])]
         )
         pattern = row_pattern(_pieces(columns, ["scenario_id", *names]))
-        self._rows = 0 if pattern is None else pattern.rows  # of one scenario; 0: they differ
+        self._rows = 0 if pattern is None else pattern.rows  # of one scenario; 0: scenarios differ
         keys = [columns[name] for name in names] if pattern is None else pattern.keys
         self.scenarios, scenario = _coded(columns["scenario_id"]) if pattern is None else (pattern.scenarios, None)
         self.stages, stage = _coded_in_order(keys[0])
@@ -40,7 +39,7 @@ class EntityRows:
         )
 
     def grids(self, number: str) -> Iterator[Floats]:
-        """S x T x E x B, a few scenarios at a time; NaN where an entity or a block is not there."""
+        """S x T x E x B, a few scenarios at a time; NaN where an entity or block is missing."""
         if not self._rows:
             yield self._gridded(self._columns[number], self.shape[0])
             return
@@ -66,16 +65,16 @@ class EntityRows:
         return found
 
     def total(self, number: str) -> Floats:
-        """S x T x E: added over blocks; 0 where an entity is not there."""
+        """S x T x E: added over blocks; 0 where an entity is missing."""
         return self.reduce_blocks(number, added)
 
     def by_scenario(self, by_row: Floats) -> Floats:
-        """S: numbers of rows, added over stages in their order."""
+        """S: numbers given by row, summed over stages in order."""
         by_scenario: Floats = added(self._gridded(by_row, self.shape[0])).sum(axis=(1, 2))
         return by_scenario
 
     def _gridded(self, by_row: NDArray[Any], count: int) -> Floats:
-        """Rows of `count` scenarios; those that have all cells in order need no moving."""
+        """The rows of `count` scenarios as a grid; rows that fill all cells in order are only reshaped."""
         shape = (count, *self.shape[1:])
         if self._cell is None:
             return np.asarray(by_row, np.float64).reshape(shape)
@@ -89,7 +88,7 @@ class EntityRows:
 
 
 def added(grid: Floats) -> Floats:
-    """S x T x E, of S x T x E x B: added over blocks; 0 where an entity is not there."""
+    """S x T x E, of S x T x E x B: added over blocks; 0 where an entity is missing."""
     sums: Floats = np.add.reduce(grid, axis=3)
     if np.isnan(sums).any():
         sums = np.asarray(np.nansum(grid, axis=3))
@@ -97,7 +96,7 @@ def added(grid: Floats) -> Floats:
 
 
 def last(grid: Floats) -> Floats:
-    """S x T x E: of the last block that a stage has; NaN where an entity is not there."""
+    """S x T x E: of the last block that a stage has; NaN where an entity is missing."""
     found: Floats = grid[..., -1].copy()
     if np.isnan(found).any():
         for block in range(grid.shape[3] - 2, -1, -1):
@@ -106,7 +105,7 @@ def last(grid: Floats) -> Floats:
 
 
 def average(grid: Floats, hours: Floats) -> Floats:
-    """S x T x E: over blocks, by hours (T x B); NaN where an entity is not there."""
+    """S x T x E: over blocks, by hours (T x B); NaN where an entity is missing."""
     means: Floats = np.einsum("steb,tb->ste", grid, hours / hours.sum(axis=1, keepdims=True))
     if not np.isnan(means).any():
         return means
@@ -118,7 +117,7 @@ def average(grid: Floats, hours: Floats) -> Floats:
 
 
 def block_hours(rows: EntityRows) -> Floats:
-    """T x B: hours of each block, from power and energy of any bus; 1 where nothing flows."""
+    """T x B: hours of each block, from the load of any bus in MW and MWh; 1 without load."""
     power, energy = rows.grid("load_mw"), rows.grid("load_mwh")
     hours = np.divide(energy, power, out=np.zeros(power.shape), where=power > 0)
     found: Floats = np.nanmax(hours, axis=(0, 2), initial=0.0)
@@ -126,7 +125,7 @@ def block_hours(rows: EntityRows) -> Floats:
 
 
 def _pieces(columns: Columns, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
-    """Columns side by side, in parts where they can be read in parts."""
+    """Pieces of some columns side by side; one piece for columns in memory."""
     if isinstance(columns, TableColumns):
         yield from columns.pieces(names)
     else:
@@ -134,7 +133,7 @@ def _pieces(columns: Columns, names: Sequence[str]) -> Iterator[list[NDArray[Any
 
 
 def _cells(codes: tuple[NDArray[Any], ...], shape: tuple[int, ...]) -> NDArray[np.intp] | None:
-    """The cell of each row in a flattened grid; None when rows are all cells in their order."""
+    """The cell of each row in a flattened grid; None if the rows are all cells in order."""
     count = len(codes[0])
     if not count:
         return np.zeros(0, np.intp)
@@ -148,7 +147,7 @@ def _one(count: int) -> tuple[tuple[int, ...], NDArray[np.intp]]:
 
 
 def _coded(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
-    """The ids that there are, in order, and which of them each row has."""
+    """The distinct ids, ascending, and the index of each row's id among them."""
     if not len(ids):
         return (), np.zeros(0, np.intp)
     lowest, highest = int(ids.min()), int(ids.max())
@@ -162,7 +161,7 @@ def _coded(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
 
 
 def _coded_in_order(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
-    """Stages in the order in which they come: their ids need not grow."""
+    """As `_coded`, but with ids in order of first appearance: ids of stages need not be ascending."""
     known, code = _coded(ids)
     first = np.zeros(len(known), np.intp)
     first[code[::-1]] = np.arange(len(code))[::-1]  # of equal indices, the last assignment stays

@@ -1,15 +1,15 @@
-"""Errors that keep a report from being written."""
+"""Errors of making a report."""
 
 from cobre.errors import CobreError
 
 
 class ReportError(CobreError):
-    """A report cannot be made or written; the words say what is wrong and what would be right."""
+    """A report cannot be made or written; the message says why and what to do."""
 
 
 class ReportNotWrittenError(ReportError):
     """The report was made, but its file could not be written."""
 
 
-# What wrong types and values in files of a run raise. A report is no reason for a run to fail.
+# Raised by wrong types and values in the files of a run, which must not make the report fail.
 MALFORMED_DATA = (ArithmeticError, LookupError, TypeError, ValueError)

@@ -1,7 +1,7 @@
-"""The numbers behind "show me that plant": of every plant, bus and line, small enough for one file.
+"""Data of the explorer: results of every plant, bus and line, small enough for one HTML file.
 
-Percentiles and the mean over scenarios, a few single scenarios and means by block, four digits each; with `is_full`,
-all scenarios, and percentiles by block too.
+Percentiles and means over scenarios, a few single scenarios and means by block, with four digits; with `is_full` all
+scenarios, and percentiles by block.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Explorer:
-    """What there is to look at, in the order of the page."""
+    """The data of all kinds of entities, in the order of the page; `summaries` are filled by `as_dict`."""
 
     simulated: Simulated
     study: StudyFacts
@@ -99,7 +99,7 @@ class Explorer:
         }
 
     def _facts(self, kind: str, id_: int) -> Iterator[str]:
-        """Facts about an entity in words: its bus, its neighbours and its direction."""
+        """Facts about an entity, as phrases: its bus, its neighbours and its direction."""
         known = self.study.entity(kind, id_)
         for bus in known.get("bus_ids") or [known.get("bus_id")]:
             if isinstance(bus, int):
@@ -111,7 +111,7 @@ class Explorer:
             yield f"from {self.study.entity_name('buses', source)} to {target}, which is the positive direction"
 
     def _quantity(self, name: str, chosen: Sequence[int]) -> dict[str, Any] | None:
-        """None where the tables lack it, or where it is zero throughout."""
+        """The data of a quantity; None if the tables lack it, or if it is a violation that never occurs."""
         if not self.simulated.has(name):
             return None
         quantity = QUANTITIES[name]
@@ -155,7 +155,7 @@ class Explorer:
         return {"block_statistics": names, "packed_blocks": pack(found.transpose(2, 3, 0, 1))}
 
     def _references(self, name: str) -> dict[str, Any]:
-        """Limits that are drawn beside a fan."""
+        """Limits drawn together with a fan: those of lines."""
         if name != "line_flow":
             return {}
         rows = self.simulated.rows("exchanges", "line_id")

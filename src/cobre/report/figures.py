@@ -32,8 +32,8 @@ def plot_bounds(result: TrainingLike) -> Figure:
 def plot_fan(result: SimulationLike, quantity: str = "storage", entity: int | None = None) -> Figure:
     """Percentiles over scenarios by stage: the median, the middle half, and 5 to 95 %.
 
-    quantity: a key of `quantities.QUANTITIES` whose table the result has. entity: the id of a plant, bus or line; None
-    adds all of them up, where that means something.
+    quantity: a key of `quantities.QUANTITIES` whose table the result has. entity: the id of a plant, bus or line; None:
+    the sum over all of them. Raises ValueError if there is no such quantity or entity, or no meaningful sum.
     """
     cube = simulated_of(result).cube(_known(quantity, result.tables))
     fan = Fan.over_scenarios(_chosen(cube, quantity, entity), cube.labels)
@@ -45,7 +45,7 @@ def plot_fan(result: SimulationLike, quantity: str = "storage", entity: int | No
 
 
 def simulated_of(result: SimulationLike) -> Simulated:
-    """The result's tables, as the report sees those of a directory."""
+    """The tables of a result in the form that the report reads from a directory."""
     tables = {name: ArrowColumns(table) for name, table in result.tables.items() if name in NEEDED_COLUMNS}
     return Simulated(tables, StudyFacts(result.facts))
 

@@ -1,4 +1,4 @@
-"""How much a line can carry, and how often it does."""
+"""Limits of lines, and how often they are reached."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,12 +9,12 @@ from cobre.core.arrays import Floats
 from cobre.report.entity_rows import EntityRows
 from cobre.report.study_facts import StudyFacts
 
-# A flow is at its limit when less than this share of it, or of 1 MW, is left.
+# A flow is at its limit if it is closer than this share of the limit, or of 1 MW.
 TOLERANCE = 1e-6
 
 
 def limits(study: StudyFacts, rows: EntityRows) -> tuple[Floats, Floats] | None:
-    """L x T x B in MW, with and against the line; None when study.json lacks some of them."""
+    """L x T x B in MW, for the direct and the reverse direction; None if study.json has no limits."""
     known = {entry["id"]: entry for entry in study.line_limits if isinstance(entry.get("id"), int)}
     shape = (len(rows.entities), len(rows.stages), len(rows.blocks))
     direct, reverse = (
@@ -25,7 +25,7 @@ def limits(study: StudyFacts, rows: EntityRows) -> tuple[Floats, Floats] | None:
 
 
 def _limits_of(entry: Mapping[str, Any], name: str, shape: tuple[int, int]) -> Floats:
-    """T x B; NaN where nothing is said, or where there is no limit."""
+    """T x B in MW; NaN where the limit is unknown or infinite."""
     found = np.full(shape, np.nan)
     for stage, by_block in enumerate(entry.get(name, ())[: shape[0]]):
         for block, value in enumerate(by_block[: shape[1]]):
@@ -34,7 +34,7 @@ def _limits_of(entry: Mapping[str, Any], name: str, shape: tuple[int, int]) -> F
 
 
 def limits_by_stage(study: StudyFacts, rows: EntityRows, hours: Floats) -> tuple[Floats, Floats]:
-    """L x T in MW: the average over hours; NaN where study.json lacks it."""
+    """L x T in MW, for both directions: the mean weighted by hours; NaN where unknown."""
     found = limits(study, rows)
     if found is None:
         nothing = np.full((len(rows.entities), len(rows.stages)), np.nan)
@@ -45,7 +45,7 @@ def limits_by_stage(study: StudyFacts, rows: EntityRows, hours: Floats) -> tuple
 
 
 def congestion(study: StudyFacts, rows: EntityRows, hours: Floats) -> Floats | None:
-    """L x 2 x T: the share of hours, over scenarios, in which a line is at its limit, with it and against it."""
+    """L x 2 x T: the share of hours, over scenarios, at the limit, in the direct and the reverse direction."""
     found = limits(study, rows)
     if found is None:
         return None
@@ -59,7 +59,7 @@ def congestion(study: StudyFacts, rows: EntityRows, hours: Floats) -> Floats | N
 
 
 def _share_at(flow: Floats, limit: Floats, weights: Floats) -> Floats:
-    """L x T, added over scenarios. A line that can carry nothing is out of service, and not congested."""
+    """L x T: shares of hours at the limit, summed over scenarios. A limit of 0 (out of service) does not count."""
     slack = TOLERANCE * np.maximum(limit, 1.0)
     is_full = (flow >= limit - slack) & (limit > slack)
     added_up: Floats = (is_full * weights).sum(axis=(0, 3))

@@ -1,4 +1,4 @@
-"""Results as notebooks show them: a few numbers, and a chart where Matplotlib is installed."""
+"""HTML of results for notebooks: a few numbers, and a chart if Matplotlib is installed."""
 
 from collections.abc import Mapping
 from html import escape
@@ -36,7 +36,7 @@ def training_html(result: TrainingLike) -> str:
 
 
 def simulation_html(result: SimulationLike) -> str:
-    """For `_repr_html_`: what scenarios cost, and which tables there are."""
+    """For `_repr_html_`: the costs of scenarios and the list of tables."""
     tables = ", ".join(f"{name} ({table.num_rows:,} rows)" for name, table in result.tables.items())
     numbers = {
         "scenarios": f"{len(result.scenario_costs):,}",
@@ -69,7 +69,7 @@ def _drawn(bounds: Bounds) -> str:
 
 
 def _snippet(title: str, facts: Mapping[str, str], chart: str) -> str:
-    """Takes the notebook's own colours for text; nothing is fetched, and no script runs."""
+    """A heading, a table and a chart in the notebook's colours; without scripts or external resources."""
     rows = "".join(
         f'<tr><th style="text-align:left;font-weight:500;opacity:.75">{escape(name)}</th>'
         f'<td style="text-align:left">{escape(value)}</td></tr>'

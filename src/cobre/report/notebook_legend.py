@@ -1,4 +1,4 @@
-"""A legend inside a figure, where no page writes one above it."""
+"""A legend inside a figure, for notebooks."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from cobre.report.chart import Mark
 
 
 def put_legend(figure: Figure, axes: Axes, marks: Sequence[Mark]) -> None:
-    """In one row at the top, on paper that is white also in a dark notebook."""
+    """Add a legend in one row at the top, on a white background, also in dark notebooks."""
     figure.set_facecolor("white")
     axes.legend(
         handles=[_handle(mark) for mark in marks],

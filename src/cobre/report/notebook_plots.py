@@ -1,4 +1,4 @@
-"""Bounds and fans as figures of Matplotlib, which is what people in notebooks know how to change."""
+"""Bounds and fans as Matplotlib figures, which users can modify."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,7 +11,7 @@ from cobre.report.palette import BLUE, ORANGE
 from cobre.report.simulated import Fan
 from cobre.runs.formatting import scale_for
 
-EDGE = 0.7  # a line at the ends of a band, which is faint
+EDGE = 0.7  # width of the lines that mark the ends of a faint band
 
 
 def draw_bounds(bounds: Bounds) -> tuple[Figure, Axes]:
@@ -29,7 +29,7 @@ def draw_bounds(bounds: Bounds) -> tuple[Figure, Axes]:
 
 
 def draw_fan(fan: Fan, unit: str, colour: str) -> tuple[Figure, Axes]:
-    """Two bands and a line, with final limits."""
+    """Draw a fan over stages: two bands and the median."""
     finite = fan.percentiles[np.isfinite(fan.percentiles)]
     divisor, scaled = scale_for(float(np.max(np.abs(finite), initial=0.0)), unit)
     figure, axes = one_axes(scaled)

@@ -1,4 +1,4 @@
-"""A figure of Matplotlib as a part of a notebook's page."""
+"""Matplotlib figures as inline SVG for notebooks."""
 
 import io
 import re
@@ -20,20 +20,20 @@ _NAME = re.compile(r'(\bid="|url\(#|href="#)')
 _FONT = re.compile(r"'DejaVu Sans'")
 
 
-def svg_of(figure: Figure, key: str, words: str) -> str:
-    """Scales with the page, takes its colours and font, and has names that no other drawing on the page has."""
+def svg_of(figure: Figure, key: str, description: str) -> str:
+    """The figure as SVG that scales with the page and takes its colours and font; its ids begin with `key`."""
     with house_style():
         stream = io.StringIO()
         canvas: Any = FigureCanvasSVG(figure)
         with warnings.catch_warnings():
-            # Matplotlib only measures by its own font; the browser writes by one that has the letters.
+            # Matplotlib only measures with its own font; the browser's font has these glyphs.
             warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-            canvas.print_svg(stream, metadata={"Date": None, "Creator": None})  # savefig would draw everything twice
+            canvas.print_svg(stream, metadata={"Date": None, "Creator": None})  # savefig would draw the figure twice
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = _STYLE.sub("", _METADATA.sub("", _SIZE.sub("", text)))
     text = _COLOUR.sub(lambda found: variable(found[0].lower()), text)
     text = _NAME.sub(lambda found: f"{found[0]}{key}-", text)
     text = _FONT.sub("var(--font, sans-serif)", text)
-    label = escape(words, quote=True)
+    label = escape(description, quote=True)
     return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1).strip()

@@ -1,4 +1,4 @@
-"""Many numbers as a short text: four significant digits, deflated, in base64. The script of the page unpacks them."""
+"""Compact encoding of numbers: four significant digits, deflated, in base64. The script of the page decodes it."""
 
 import zlib
 from base64 import b64decode, b64encode
@@ -6,13 +6,13 @@ from base64 import b64decode, b64encode
 import numpy as np
 from numpy.typing import NDArray
 
-# Of float32: sign, exponent and 13 bits of the fraction stay, in 3 bytes. The error is at most 6.1e-5 of a number.
+# Sign, exponent and 13 bits of the fraction of a float32 are kept, in 3 bytes. The relative error is at most 6.1e-5.
 KEPT_BITS = 13
 _LOST = 23 - KEPT_BITS
 
 
 def pack(values: NDArray[np.floating]) -> str:
-    """All of them in their order. Equal bytes of neighbours lie side by side: deflate finds them."""
+    """Encode all numbers in order. Bytes of equal significance are stored together: deflate compresses them."""
     bits = np.ascontiguousarray(values, np.float32).reshape(-1).view(np.uint32)
     is_finite = np.isfinite(values).reshape(-1)
     rounded = np.where(is_finite, bits + np.uint32(1 << (_LOST - 1)), bits) >> np.uint32(8)

@@ -1,4 +1,4 @@
-"""The report: its sections, and the numbers behind them."""
+"""The page of the report: its sections and their data."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ from cobre.runs.state import RunState
 
 SECTIONS = (convergence, costs, system, water, generation, prices, timing, provenance)
 SCRIPTS = ("static/explorer.js", "static/map.js")
-# Names of states in the data of a page, which others read; `RunState` got its own later.
+# Names of states in the data of the page, which other programs read; they are older than `RunState`.
 STATES = {RunState.FINISHED: "complete", RunState.STOPPED: "complete", RunState.KILLED: "interrupted"}
 
 
@@ -46,7 +46,7 @@ def page_of(run: RunFolder, *, is_full: bool = False) -> str:
 
 
 def _explored(run: RunFolder, *, is_full: bool) -> tuple[tuple[Section | None, str], dict[str, Any]]:
-    """The section on every plant, bus and line, and its numbers."""
+    """The section on every plant, bus and line with its HTML, and its data."""
     if run.simulated is None:
         return (None, ""), {}
     explorer = Explorer(run.simulated, run.study, is_full)
@@ -61,7 +61,7 @@ def _explored(run: RunFolder, *, is_full: bool) -> tuple[tuple[Section | None, s
 
 
 def _made(make: Callable[[RunFolder], Section | None], run: RunFolder) -> tuple[Section | None, str]:
-    """A section and its HTML. One that cannot be made of what the files hold is missed out, with a warning."""
+    """A section and its HTML. A section that fails on malformed data is left out, with a warning."""
     try:
         section = make(run)
         return section, section.html() if section is not None else ""
@@ -71,7 +71,7 @@ def _made(make: Callable[[RunFolder], Section | None], run: RunFolder) -> tuple[
 
 
 def page_data(run: RunFolder, sections: Sequence[Section], warnings: Sequence[str]) -> dict[str, Any]:
-    """Everything that is drawn or written, as numbers."""
+    """The data of the page: state, digests, warnings, charts and tables."""
     return {
         "format_version": 2,
         "state": STATES.get(run.state, run.state.value),

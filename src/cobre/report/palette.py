@@ -1,11 +1,11 @@
-"""Colours of charts, after Okabe and Ito, darker on white paper and lighter on a dark page.
+"""Colours of charts, after Okabe and Ito: darker on a white background, lighter on a dark one.
 
-Each stands out from its background by 3:1 or more, and those that share a chart are told apart with any eyes.
+Each has a contrast of 3:1 or more to its background; those of one chart are distinguishable with any colour vision.
 """
 
 from types import MappingProxyType
 
-# What a chart is drawn with; in a page each becomes a variable of the style sheet, so that light and dark both work.
+# Colours of charts; in a page each is a CSS variable, so that light and dark modes both work.
 INK = "#1c2733"
 MUTED = "#5b6875"
 GRID = "#dfe4e9"

@@ -12,11 +12,11 @@ Aggregation = Literal["power", "last", "average", "total"]
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A column of a table.
+    """A column of a table, and how it is shown.
 
     aggregation: from blocks to a stage. power: energy divided by the stage's hours; last: the value of the last block;
-    average: weighted by hours; total: the sum. adds_up: a sum over entities has a meaning.
-    is_violation: shown only for entities that have any.
+    average: weighted by hours; total: the sum. adds_up: the sum over entities is meaningful.
+    is_violation: shown only for entities with a violation.
     """
 
     title: str
@@ -93,7 +93,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         "Power used", "MW", "pumping_stations", "pumping_station_id", "power_consumption_mw", "average", colour=ORANGE
     ),
 }
-# What can be looked at one by one: the key in study.json, the title, and the quantities in the order of the page.
+# Kinds of entities in the explorer: key in study.json, title, and quantities in the order of the page.
 KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "hydros": (
         "Hydro plants",

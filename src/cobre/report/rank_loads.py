@@ -1,4 +1,4 @@
-"""How evenly work was spread over ranks."""
+"""The load of each rank."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ STRAGGLES_ABOVE = 0.10
 
 @dataclass(frozen=True, slots=True)
 class RankLoads:
-    """How long each rank was busy and waited, over all iterations since the last start."""
+    """Seconds that each rank was busy and waited, over all iterations since the last start."""
 
     busy_s: Floats
     waiting_s: Floats
@@ -25,12 +25,12 @@ class RankLoads:
 
     @property
     def waiting_share(self) -> Floats:
-        """By rank, the share of its time that it waited for others, 0 to 1."""
+        """By rank, the share of its time spent waiting for others, 0 to 1."""
         both = self.busy_s + self.waiting_s
         return np.divide(self.waiting_s, both, out=np.zeros(len(both)), where=both > 0)
 
     def stragglers(self) -> dict[int, float]:
-        """Ranks that hold the others up, with how much busier than the median they are."""
+        """Ranks that are busier than the median by more than `STRAGGLES_ABOVE`, with the relative excess."""
         median = float(np.median(self.busy_s))
         if len(self) < 2 or median <= 0:
             return {}
@@ -39,7 +39,7 @@ class RankLoads:
 
 
 def loads_of(log: RunView) -> RankLoads | None:
-    """None when no iteration says how ranks spent it."""
+    """The loads from a run's events; None if no iteration has them."""
     if not log.loads:
         return None
     busy, waiting = np.array([(total.busy_s, total.waiting_s) for total in log.loads], np.float64).T
@@ -48,7 +48,7 @@ def loads_of(log: RunView) -> RankLoads | None:
 
 
 def _hosts(log: RunView) -> list[str]:
-    """Where ranks were: known when training is over."""
+    """The host of each rank; empty before training has ended."""
     workers = (log.trained or {}).get("workers")
     workers = workers if isinstance(workers, list) else []
     known = {str(entry.get("rank")): str(entry.get("host", "")) for entry in workers if isinstance(entry, dict)}

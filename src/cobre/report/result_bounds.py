@@ -9,7 +9,7 @@ from cobre.report.result_protocols import TrainingLike
 
 
 def bounds_of_result(result: TrainingLike) -> Bounds:
-    """The bounds of each iteration, with what is known of the upper one."""
+    """The bounds of each iteration, and the kind of the upper bound."""
     table = result.bounds
     bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
     is_exact = bool(result.history) and result.history[-1].is_exact

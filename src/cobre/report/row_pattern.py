@@ -1,7 +1,7 @@
-"""Rows that repeat, scenario after scenario: each has the keys of the first scenario's rows.
+"""Tables in which every scenario has rows with the same keys as the first.
 
-The keys of a large simulation's table take gigabytes; they are looked at piece by piece, and only one scenario's are
-kept.
+The keys of a large simulation's table take gigabytes: they are checked piece by piece, and only those of one scenario
+are kept.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Keys = Sequence[NDArray[Any]]  # scenario first, then whatever else names a row
+Keys = Sequence[NDArray[Any]]  # scenario first, then the other keys of a row
 
 
 @dataclass(frozen=True, slots=True)
 class RowPattern:
-    """The scenarios in their order, and the other keys of the rows that each of them has."""
+    """The scenarios in order, and the other keys of the rows, which all scenarios share."""
 
     scenarios: tuple[int, ...]
     keys: Keys
@@ -28,9 +28,9 @@ class RowPattern:
 
 
 def row_pattern(pieces: Iterable[Keys]) -> RowPattern | None:
-    """None when scenarios have other rows than the first one, or do not come in the order of their ids."""
+    """The pattern; None if a scenario has other rows than the first, or scenarios are not in ascending order."""
     found: _Check | None = None
-    held: Keys | None = None  # rows of the first scenario, as long as no other one has begun
+    held: Keys | None = None  # rows of the first scenario, until the second begins
     for piece in pieces:
         held = piece if held is None else [np.concatenate(pair) for pair in zip(held, piece, strict=True)]
         if found is None and len(held[0]) and held[0][-1] != held[0][0]:
@@ -58,7 +58,7 @@ class _Check:
         self._seen = 0
 
     def holds(self, piece: Keys) -> bool:
-        """Whether the next rows go on as the first scenario's."""
+        """Whether the next rows follow the pattern of the first scenario."""
         at = self._seen + np.arange(len(piece[0]))
         turn, row = np.divmod(at, self._rows)
         self._scenarios += piece[0][row == 0].tolist()

@@ -1,4 +1,4 @@
-"""What an output directory holds, as far as it is there and can be read."""
+"""The content of an output directory, as far as it exists and can be read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ from cobre.runs.view import RunView, read_view
 from cobre.shell_quoting import as_argument
 from cobre.wording import counted
 
-# Any of these makes a directory one that `cobre run` has written to.
+# Any of these files marks an output directory of `cobre run`.
 SIGNS = (
     EVENT_FILE,
     STUDY_FILE,
@@ -40,7 +40,7 @@ SIGNS = (
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """What an output directory holds. file_errors: a sentence for each damaged file, whose content is left out."""
+    """The content of an output directory. file_errors: a sentence for each damaged file, whose content is left out."""
 
     path: Path
     state: RunState
@@ -54,7 +54,7 @@ class RunFolder:
 
 
 def read_run(folder: Path) -> RunFolder:
-    """Read what is there; raises ReportError when this is no output directory."""
+    """Read an output directory; raises ReportError if it is none."""
     _refuse_other_folder(folder)
     file_errors: list[str] = []
     log = _log(folder / EVENT_FILE, file_errors)
@@ -90,7 +90,7 @@ def _refuse_other_folder(folder: Path) -> None:
 
 
 def _log(path: Path, file_errors: list[str]) -> RunView:
-    """Empty when the file is not there or cannot be read."""
+    """The events of a run; empty if the file is missing or cannot be read."""
     try:
         log, damaged_lines = read_view(path)
     except OSError as error:
@@ -103,7 +103,7 @@ def _log(path: Path, file_errors: list[str]) -> RunView:
 
 
 def _object(path: Path, file_errors: list[str]) -> Mapping[str, Any]:
-    """A JSON object; empty when the file is not there or damaged."""
+    """A JSON object; empty if the file is missing or damaged."""
     try:
         found = read_stored_object(path)
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def _bounds(folder: Path, manifest: Mapping[str, Any], log: RunView, file_errors
 
 
 def _classified(bounds: Bounds, study: StudyFacts, computed: ComputedBound | None) -> Bounds:
-    """Bounds together with what kind of upper bound they have."""
+    """The bounds with the kind of their upper bound."""
     return replace(bounds, is_exact=study.has_exact_bounds, is_risk_averse=study.is_risk_averse, computed=computed)
 
 

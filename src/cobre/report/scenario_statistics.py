@@ -7,12 +7,12 @@ import numpy as np
 from cobre.core.arrays import Floats
 
 PERCENTILES = (5, 25, 50, 75, 95)
-# Cells that are sorted together: as many as stay in a cache.
+# Cells that are sorted together: few enough for the CPU cache.
 CELLS_AT_ONCE = 1 << 12
 
 
 def percentiles(values: Floats, wanted: Sequence[float] = PERCENTILES) -> Floats:
-    """Percentiles over the first axis, the scenarios, as `numpy.percentile` has them; NaN where any value is NaN."""
+    """Percentiles over the first axis, the scenarios, as by `numpy.percentile`; NaN where any value is NaN."""
     scenarios, shape = values.shape[0], values.shape[1:]
     flat = values.reshape(scenarios, -1)
     found = np.empty((len(wanted), flat.shape[1]), np.float64)

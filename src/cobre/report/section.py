@@ -14,7 +14,7 @@ CODE = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`parts` in their order; a str is HTML that is already escaped."""
+    """A section with `parts` in order; a str is HTML that is already escaped."""
 
     key: str
     title: str
@@ -38,7 +38,7 @@ class Section:
 
 
 def with_code(text: str) -> str:
-    """Escaped, with what stands in backticks as code."""
+    """The text as escaped HTML, with text in backticks as code."""
     return CODE.sub(r"<code>\1</code>", escape(text))
 
 

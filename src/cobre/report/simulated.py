@@ -1,4 +1,4 @@
-"""What a simulation's tables say, by scenario, stage and entity."""
+"""Results of a simulation by scenario, stage and entity."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from cobre.report.scenario_statistics import percentiles
 from cobre.report.study_facts import StudyFacts
 from cobre.runs.column_labels import COST_COMPONENTS
 
-# Without these columns a table is none that `cobre run` writes; all others may be missing.
+# Columns that every table of `cobre run` has; others may be missing.
 NEEDED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "costs": ("scenario_id", "stage_id", "immediate_cost", "discount_factor"),
     **{table: columns_of(table)[:4] for table in dict.fromkeys(found.table for found in QUANTITIES.values())},
@@ -23,7 +23,7 @@ NEEDED_COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cube:
-    """S x T x E numbers, with the ids of the entities."""
+    """A quantity as an array S x T x E (scenarios, stages, entities), with labels of stages and ids of entities."""
 
     quantity: Quantity
     values: Floats
@@ -36,7 +36,7 @@ class Cube:
         return chosen
 
     def total(self) -> Floats:
-        """S x T, added over entities; those that are not there count nothing."""
+        """S x T: the sum over entities; missing ones count as 0."""
         added: Floats = np.nansum(self.values, axis=2)
         return added
 
@@ -90,7 +90,7 @@ class Simulated:
         return Cube(quantity, values, self._study.stage_labels(rows.stages), rows.entities), sums / len(rows.scenarios)
 
     def blocks(self, name: str) -> Floats:
-        """S x T x E x B: energy as power over the block's hours. As large as the column of the table."""
+        """S x T x E x B: values by block, energy as mean power. As large as the column of the table."""
         quantity = QUANTITIES[name]
         rows = self.rows(quantity.table, quantity.entity)
         return self._by_block(rows, quantity, rows.grid(quantity.number))
@@ -114,7 +114,7 @@ class Simulated:
         return power
 
     def rows(self, table: str, entity: str | None) -> EntityRows:
-        """The rows of a table, found by scenario, stage and entity."""
+        """The rows of a table, indexed by scenario, stage and entity."""
         if table not in self._rows:
             self._rows[table] = EntityRows(self._tables[table], entity)
         return self._rows[table]
@@ -129,12 +129,12 @@ class Simulated:
         return block_hours(self.rows("buses", "bus_id"))
 
     def scenario_costs(self) -> Floats:
-        """What each scenario costs in $ of the first stage's money."""
+        """The cost of each scenario in $, discounted to the first stage."""
         costs, rows = self._tables["costs"], self.rows("costs", None)
         return np.asarray(rows.by_scenario(costs["immediate_cost"] * costs["discount_factor"]))
 
     def component_costs(self) -> dict[str, float]:
-        """The mean over scenarios of each component of at least a cent, in $ of the first stage's money."""
+        """The mean over scenarios of each component of at least `MIN_COST`, in $ discounted to the first stage."""
         costs, rows = self._tables["costs"], self.rows("costs", None)
         means = {
             title: float(rows.by_scenario(costs[name] * costs["discount_factor"]).mean())

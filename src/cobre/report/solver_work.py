@@ -1,4 +1,4 @@
-"""What the LP solver did in each phase, from the events."""
+"""Work of the LP solver in each phase, from the events."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,13 +33,13 @@ NOTE = (
 
 
 def solver_tables(log: RunView) -> list[DataTable]:
-    """One table, or none when no event has numbers of the solver."""
+    """A list of one table; empty if no event has numbers of the solver."""
     rows = [_row(title, parts) for phase, title in PHASES.items() if (parts := list(_parts(log, phase)))]
     return [DataTable("solver-work", "Work of the LP solver", COLUMNS, rows, NOTE, is_wide=True)] if rows else []
 
 
 def _parts(log: RunView, phase: str) -> Iterator[Mapping[str, Any]]:
-    """What every event says of a phase; the simulation after training says it in one."""
+    """The solver's numbers of a phase: one entry per iteration, and one for the simulation after training."""
     for event in log.iterations:
         if isinstance(solver := event.get("solver"), dict) and isinstance(part := solver.get(phase), dict):
             yield part

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 class StudyFacts:
-    """Every question has an answer without the file, too: ids are then shown instead of names."""
+    """The content of study.json; without the file, ids are shown instead of names and dates."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.content = content
@@ -28,12 +28,12 @@ class StudyFacts:
 
     @property
     def is_risk_averse(self) -> bool:
-        """Whether something else than the expected cost is minimised."""
+        """Whether the objective is not the expected cost."""
         return self.content.get("is_risk_averse") is True
 
     @property
     def has_exact_bounds(self) -> bool:
-        """Whether training saw all paths of a tree."""
+        """Whether training enumerated all paths of a tree."""
         return _mapping(_mapping(self.content.get("config")).get("training")).get("is_enumerated") is True
 
     @property
@@ -69,7 +69,7 @@ class StudyFacts:
         return None if None in found else [start for start in found if start is not None]
 
     def entity(self, kind: str, id: int) -> Mapping[str, Any]:  # noqa: A002
-        """What the study says of a plant, bus, ...; empty when it says nothing."""
+        """The record of an entity; empty if there is none."""
         if kind not in self._by_id:
             known = _records(self._entities.get(kind))
             self._by_id[kind] = {entry["id"]: entry for entry in reversed(known) if isinstance(entry.get("id"), int)}
@@ -81,7 +81,7 @@ class StudyFacts:
         return str(named) if named else f"{_singular(kind)} {id}".replace("_", " ")
 
     def stage_labels(self, stages: Iterable[int]) -> list[str]:
-        """Months, or days where stages are shorter, or ids."""
+        """Labels of stages: months, days where stages are shorter, or ids without dates."""
         ids = list(stages)
         starts = [self._starts.get(stage) for stage in ids]
         if any(start is None for start in starts):

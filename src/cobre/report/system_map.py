@@ -1,4 +1,4 @@
-"""A map of a system as SVG: buses and lines, and below them the cascades. The same for the same system, to the byte."""
+"""A map of a system as SVG: buses and lines, and below them the cascades. Equal systems give equal bytes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ INK, MUTED, PAPER = "var(--ink,#1c2733)", "var(--muted,#5b6875)", "var(--card,#f
 
 @dataclass(frozen=True, slots=True)
 class SystemMap:
-    """The picture; a notebook shows it, and `save` writes it to a file."""
+    """The map as SVG; notebooks show it, and `save` writes it to a file."""
 
     svg: str
     title: str
@@ -42,7 +42,7 @@ class SystemMap:
 
 
 def system_map(study: StudyFacts, *, with_links: bool = False) -> SystemMap | None:
-    """None of a system that has neither hydro plants nor lines. with_links: to what a report says of each of them."""
+    """The map; None without hydro plants and lines. with_links: entities link to their results in the report."""
     buses, lines, hydros = (study.entities(kind) for kind in ("buses", "lines", "hydros"))
     if not hydros and not lines:
         return None
@@ -61,7 +61,7 @@ class _Drawing:
         self._colours: dict[int, str] = {}
 
     def svg(self, height: float, title: str) -> str:
-        """All parts, with words for those who do not see them."""
+        """The SVG of all parts, with a text alternative."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="map" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
             f'height="{height:.0f}" role="img" aria-label="Map of the system: {escape(title)}" '
@@ -69,7 +69,7 @@ class _Drawing:
         )
 
     def network(self, buses: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]) -> float:
-        """Buses on an ellipse, in their order; the height that they take."""
+        """Draw buses on an ellipse, in order, and lines; returns the height of the drawing."""
         self._colours = {bus["id"]: BUS_COLOURS[index % len(BUS_COLOURS)] for index, bus in enumerate(buses)}
         radius = min(420.0, 90.0 + 34.0 * len(buses))
         height = 0.0 if len(buses) < 2 else min(620.0, 130.0 + 26.0 * len(buses))
@@ -120,7 +120,7 @@ class _Drawing:
         )
 
     def cascades(self, hydros: Sequence[Mapping[str, Any]], top: float) -> float:
-        """River systems on pack_layouts, below the network; the height of everything."""
+        """Draw the river systems below the network; returns the total height."""
         downstream = {hydro["id"]: hydro.get("downstream_id") for hydro in hydros}
         found = layouts(downstream)
         width = max([MAX_LEVELS, *(layout.levels for layout in found)])
@@ -144,7 +144,7 @@ class _Drawing:
         return top + ROW * rows + 12.0
 
     def _hydro(self, hydro: Mapping[str, Any], position: tuple[float, float], parity: int) -> None:
-        """A disc for a reservoir, larger for more water; a ring for a plant that stores nothing."""
+        """A disc for a reservoir, sized by its volume; a ring for a run-of-river plant."""
         x, y = position
         name = self._study.entity_name("hydros", hydro["id"])
         buses = [bus for bus in hydro.get("bus_ids") or () if bus in self._colours]
@@ -164,7 +164,7 @@ class _Drawing:
 
     def _add(self, kind: str, id_: int, words: str, shapes: str) -> None:
         title = f"<title>{escape(words)}</title>"
-        if self._with_links:  # the search reaches all of them by the keyboard; a hundred stops here would be in the way
+        if self._with_links:  # not in the tab order: the search reaches all entities by keyboard
             self._parts.append(f'<a href="#{kind}-{id_}" tabindex="-1">{title}{shapes}</a>')
         else:
             self._parts.append(f"<g>{title}{shapes}</g>")
@@ -193,7 +193,7 @@ def _river(start: tuple[float, float], end: tuple[float, float], *, is_diversion
 
 
 def _text(x: float, y: float, words: str, fill: str, *, is_over_lines: bool = False) -> str:
-    """A text centred at x, with a rim of paper so that it is readable over lines."""
+    """A text centred at x, outlined in the background colour so that it is readable over lines."""
     rim = f' paint-order="stroke" stroke="{PAPER}" stroke-width="{8 if is_over_lines else 2.5}"'
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{fill}"{rim}>{escape(words)}</text>' if words else ""

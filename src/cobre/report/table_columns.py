@@ -1,4 +1,4 @@
-"""Columns of a Parquet file, each read when it is asked for: a table of a large simulation does not fit into memory."""
+"""Columns of a Parquet file, read on demand: a table of a large simulation does not fit into memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from cobre.io.storage.untrusted_file import check_untrusted
 
 
 class TableColumns(Mapping[str, NDArray[Any]]):
-    """Columns of a Parquet file, read when asked for. Raises OSError or ValueError where it is not such a table."""
+    """Columns of a Parquet file, read on demand. Raises OSError or ValueError if the file cannot be read."""
 
     def __init__(self, path: Path) -> None:
         from pyarrow import parquet  # noqa: PLC0415

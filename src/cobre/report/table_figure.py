@@ -1,4 +1,4 @@
-"""Any number of any table of a simulation as a fan over scenarios, by stage: a figure of Matplotlib."""
+"""Any numeric column of a simulation's table as a fan over scenarios, by stage: a Matplotlib figure."""
 
 from typing import TYPE_CHECKING
 
@@ -28,8 +28,8 @@ NOT_ADDED_OVER_ENTITIES = ("_price", "_per_hm3", "_per_mw", "_per_mwh", "_factor
 def plot_table(result: SimulationLike, table: str, column: str, entity: int | None = None) -> Figure:
     """Percentiles over scenarios of a column.
 
-    Energy and cost are added over blocks, other numbers averaged. Without an entity all are added up, where that means
-    something. Raises ValueError and says what there is.
+    Energy and cost are added over blocks, other numbers averaged. entity: None: the sum over all entities. Raises
+    ValueError, with the known names, for an unknown column or entity, and for a sum without meaning.
     """
     rows = _chosen(result.table(table), table, column, entity)
     scenario, stage = (np.unique(numbers_of(rows[name]), return_inverse=True) for name in KEYS[:2])
@@ -49,7 +49,7 @@ def plot_table(result: SimulationLike, table: str, column: str, entity: int | No
 
 
 def _blocks(rows: "pa.Table", cell: "np.ndarray", size: int) -> "np.ndarray":
-    """How many blocks each stage has, by its rows of one entity."""
+    """The number of blocks by scenario and stage, from the rows of one entity."""
     owner = _owner(rows)
     if "block_id" not in rows.column_names or owner is None:
         return np.bincount(cell, minlength=size)

@@ -9,7 +9,10 @@ from cobre.report.run_folder import read_run
 
 
 def write(folder: Path, target: Path, *, is_full: bool = False) -> Path:
-    """Read, lay out, write; a report that was there before is replaced whole or not at all."""
+    """Write the report of `folder` to `target`, which is replaced completely or not at all; returns `target`.
+
+    Raises ReportError for malformed files, ReportNotWrittenError if `target` cannot be written.
+    """
     try:
         page = page_of(read_run(folder), is_full=is_full)
     except MALFORMED_DATA as error:

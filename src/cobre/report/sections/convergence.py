@@ -29,7 +29,7 @@ WHY_AGAIN = "The second half in detail, without the wide range of the first iter
 
 
 def convergence(run: RunFolder) -> Section | None:
-    """All iterations, and the later half once more: the first ones often take all of the height."""
+    """Bounds of all iterations, and again of the later half, since the first ones often take most of the height."""
     bounds = run.bounds
     if not len(bounds):
         return None
@@ -48,7 +48,7 @@ def _how_to_read(bounds: Bounds) -> str:
 
 
 def _intro(run: RunFolder) -> str:
-    """The verdict, and what the upper bound is."""
+    """The verdict, and an explanation of the upper bound."""
     judged = run.bounds.verdict(is_interrupted=bool(run.summary.get("is_interrupted")))
     verdict = "" if judged is None else f"{judged.sentence[:1].upper()}{judged.sentence[1:]}. "
     if run.bounds.is_exact:

@@ -1,4 +1,4 @@
-"""What the simulated scenarios cost."""
+"""The section on costs of the simulated scenarios."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ HOW_TO_READ = "Number of simulated scenarios by their total cost over the horizo
 
 
 def costs(run: RunFolder) -> Section | None:
-    """The spread over scenarios, and what it is made of."""
+    """Histogram, components and spread of costs; None without a simulation."""
     simulated = run.simulated
     if simulated is None:
         return None

@@ -91,7 +91,7 @@ def _mean(explorer: Explorer, name: str, index: int) -> float | None:
 
 
 def _violated(explorer: Explorer, count: int) -> Floats:
-    """The share of scenarios in which a plant misses any limit."""
+    """By plant, the share of scenarios with a violation of any limit."""
     found = [
         explorer.summaries[name].happens
         for name, quantity in QUANTITIES.items()
@@ -115,7 +115,7 @@ def _below(study: StudyFacts, id_: int) -> Cell:
 
 
 def _fullness(study: StudyFacts, id_: int, stored: float | None) -> float | None:
-    """None of a plant without storage, and where study.json lacks its range."""
+    """The mean position in the storage range, 0 to 1; None without storage, or if study.json lacks the range."""
     known = study.entity("hydros", id_)
     low, high = known.get("min_storage_hm3"), known.get("max_storage_hm3")
     if stored is None or not isinstance(low, int | float) or not isinstance(high, int | float) or high <= low:

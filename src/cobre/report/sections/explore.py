@@ -1,4 +1,4 @@
-"""Every plant, bus and line, by name: the script of the page finds and draws them."""
+"""The section on every plant, bus and line; the script of the page finds and draws them."""
 
 from cobre.report.explorer_data import Explorer
 from cobre.report.run_folder import RunFolder
@@ -12,7 +12,7 @@ INTRO = (
 
 
 def explore(run: RunFolder, explorer: Explorer) -> Section | None:
-    """An empty frame, which the script fills from the data of the page, and tables of what has none elsewhere."""
+    """An empty frame, which the script fills from the data of the page, and tables of hydro plants and lines."""
     if not explorer.kinds():
         return None
     tables = [table for make in (hydro_table, line_table) if (table := make(run.study, explorer)) is not None]

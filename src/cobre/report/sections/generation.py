@@ -29,7 +29,7 @@ FAN_WORDS = "Sum over all plants. Half of the scenarios lie in the dark band, 90
 
 
 def generation(run: RunFolder) -> Section | None:
-    """The mix, a fan for each source, thermal plants and deficits."""
+    """Generation by source, a fan for each source, thermal plants and deficits; None without simulated loads."""
     simulated = run.simulated
     if simulated is None or not simulated.has("load"):
         return None

@@ -1,4 +1,4 @@
-"""The top of the page: how the run stands, its most important numbers, and what there is to complain about."""
+"""The top of the page: state of the run, main results and warnings."""
 
 import math
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ def banner(run: RunFolder) -> str:
     if run.state is RunState.FINISHED:
         return ""
     if run.state is RunState.STOPPED:
-        words = "This run was stopped before its stopping rules were met. The policy so far was kept."
-        return _banner("Stopped early", words, "notice")
+        text = "This run was stopped before its stopping rules were met. The policy so far was kept."
+        return _banner("Stopped early", text, "notice")
     done = f"Its log has {len(run.log.iterations)} iterations; the last entry is from {_moment(run.log.last_time)}."
     if run.state is RunState.RUNNING:
         return _banner(
@@ -33,8 +33,8 @@ def banner(run: RunFolder) -> str:
     return _banner("Interrupted", f"This run ended before it was finished, and wrote no summary. {done}", "alarm")
 
 
-def _banner(title: str, words: str, kind: str) -> str:
-    return f'<div class="banner {kind}" role="status"><strong>{title}.</strong> {escape(words)}</div>'
+def _banner(title: str, text: str, kind: str) -> str:
+    return f'<div class="banner {kind}" role="status"><strong>{title}.</strong> {escape(text)}</div>'
 
 
 def warnings_of(run: RunFolder) -> list[str]:
@@ -87,7 +87,7 @@ def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
 
 
 def _gap_words(run: RunFolder) -> tuple[str, str]:
-    """The gap, and whether a reader should be alarmed by it."""
+    """The gap, and a remark with its error and the kind of verdict."""
     bounds = run.bounds
     if bounds.gap is None:
         return NOTHING, "a sampled mean is not a bound under a risk measure; `cobre bound` computes one"
@@ -98,7 +98,7 @@ def _gap_words(run: RunFolder) -> tuple[str, str]:
 
 
 def _stored_bound_tile(run: RunFolder) -> tuple[str, str, str]:
-    """A run that simulates a stored policy trains nothing; its summary knows the bound that the policy had."""
+    """The tile of the lower bound for a run without training: the bound of the stored policy, if known."""
     bound, iterations = run.summary.get("lower_bound"), run.summary.get("iterations")
     if isinstance(bound, int | float):
         after = f", {iterations} iterations" if iterations else ""
@@ -133,9 +133,9 @@ def subtitle(run: RunFolder) -> str:
     case = start.get("case") or run.study.content.get("case")
     reason = run.summary.get("stop_reason") or finished.get("stop_reason") or ""
     was_trained = run.summary.get("stop_kind", finished.get("stop_kind")) is not None
-    words = [f"case {case}" if case else "", _moment(run.log.last_time) if run.log.last_time else ""]
-    words.append(f"stopped: {reason}" if reason and was_trained else str(reason))
-    return " · ".join(word for word in words if word)
+    parts = [f"case {case}" if case else "", _moment(run.log.last_time) if run.log.last_time else ""]
+    parts.append(f"stopped: {reason}" if reason and was_trained else str(reason))
+    return " · ".join(part for part in parts if part)
 
 
 def _moment(time: float) -> str:

@@ -12,7 +12,7 @@ WORDS = "Wide bands mean that the price depends on uncertain inflows and loads."
 
 
 def prices(run: RunFolder) -> Section | None:
-    """A plot for each of a few buses; all others are found by their names."""
+    """A fan of the spot price for the first `MAX_BUSES` buses; the others are in the explorer."""
     simulated = run.simulated
     if simulated is None or not simulated.has("spot_price"):
         return None

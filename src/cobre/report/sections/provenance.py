@@ -1,4 +1,4 @@
-"""What it takes to do it again: settings, versions, digests; and what there was to complain about."""
+"""The section on reproducing the run: settings, versions, digests."""
 
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -13,7 +13,7 @@ INTRO = "Settings, versions and digests needed to repeat this run and check that
 
 
 def provenance(run: RunFolder) -> Section:
-    """Always there, as far as it is known."""
+    """Digests, versions, start of the run, origin of the case and configuration, as far as they are known."""
     parts: list[DataTable | str] = [_digests(run)]
     versions = versions_of(run)
     if versions:
@@ -69,11 +69,11 @@ def _digests(run: RunFolder) -> str:
 
 
 def flattened(settings: object, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested settings as one mapping with dotted names."""
+    """Nested settings as pairs of a dotted name and a text."""
     if isinstance(settings, dict) and settings:
         for name, value in settings.items():
             if name == "type" and str(value).endswith("Config"):
-                continue  # says no more than the name before it
+                continue  # redundant: the key already names the section
             yield from flattened(value, f"{prefix}.{name}" if prefix else str(name))
     elif isinstance(settings, list) and any(isinstance(entry, dict) for entry in settings):
         for index, value in enumerate(settings):
@@ -91,6 +91,6 @@ def _written(value: object) -> str:
 
 
 def _folded(table: DataTable) -> str:
-    """A table that is folded on the page, because it is long and seldom read."""
+    """A table in a folded element: it is long and seldom read."""
     summary = f"{escape(table.title)} ({len(table.rows)} settings)"
     return f'<details class="wide"><summary>{summary}</summary>{table.html()}</details>'

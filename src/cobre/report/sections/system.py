@@ -17,7 +17,7 @@ TOOLS = (
 
 
 def system(run: RunFolder) -> Section | None:
-    """None when study.json lists no entities."""
+    """The map of the system; None if study.json lists no entities."""
     drawn = system_map(run.study, with_links=True)
     if drawn is None:
         return None

@@ -48,7 +48,7 @@ def timing(run: RunFolder) -> Section | None:
 
 
 def phase_layers(iterations: Sequence[Event]) -> list[StackLayer]:
-    """Seconds of each phase, iteration by iteration; what is left of an iteration is a phase of its own."""
+    """Seconds of each phase by iteration; the rest of an iteration is a layer of its own."""
     layers = [
         StackLayer(title, colour, np.array([_seconds(event, name) for event in iterations]))
         for name, (title, colour) in PHASES.items()
@@ -58,7 +58,7 @@ def phase_layers(iterations: Sequence[Event]) -> list[StackLayer]:
 
 
 def _lengths(iterations: Sequence[Event]) -> Floats:
-    """How long each took: `elapsed_s` counts from the start of training, and anew when a run is resumed."""
+    """Seconds of each iteration: `elapsed_s` counts from the start of training, and restarts when a run is resumed."""
     elapsed = [0.0, *(_seconds(event, "elapsed_s") for event in iterations)]
     return np.array([later - earlier if later >= earlier else 0.0 for earlier, later in pairwise(elapsed)])
 

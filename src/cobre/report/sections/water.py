@@ -1,4 +1,4 @@
-"""Stored water and inflow, all plants together."""
+"""The section on stored water and inflow of all plants."""
 
 from cobre.report.chart import Chart
 from cobre.report.fan_charts import fan_chart
