@@ -1,4 +1,4 @@
-"""The errors of Cobre by what a caller can do about them; each is also the built-in error that it resembles.
+"""The errors of Cobre, by what a caller can do about them; each is also a subclass of a built-in error.
 
 `except cobre.errors.ValidationError` and `except ValueError` both catch an invalid case. More precise errors of this
 package are subclasses of these. Errors of communication (`cobre.comm.errors`: a lost worker, a missing backend) and
@@ -16,7 +16,7 @@ class CobreError(Exception):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Goes from a worker to its parent whole, whatever the arguments of the subclass are."""
+        """Pickle by state, so that errors with any constructor arguments pass from a worker to its parent."""
         return _rebuilt, (type(self), self.args, dict(self.__dict__))
 
 
@@ -37,7 +37,7 @@ class OutputError(CobreError, OSError):
 
 
 class SolverError(CobreError, RuntimeError):
-    """Training that cannot go on, as a rule because a stage has no solution.
+    """Training that cannot continue, usually because a stage is infeasible.
 
     stage, iteration, scenario: where, as far as it is known; `scenario` is the forward pass.
     """
@@ -48,7 +48,7 @@ class SolverError(CobreError, RuntimeError):
 
 
 class SimulationError(CobreError, RuntimeError):
-    """A simulation that cannot go on, as a rule because a stage has no solution."""
+    """A simulation that cannot continue, usually because a stage is infeasible."""
 
 
 class InternalError(CobreError, RuntimeError):

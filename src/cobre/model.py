@@ -1,4 +1,4 @@
-"""A case at a glance, under the name that scripts for cobre-python use."""
+"""An overview of a case, under the name that scripts for cobre-python use."""
 
 from cobre.core.system_overview import (
     Bus,

@@ -1,4 +1,4 @@
-"""Text of others, made safe for a terminal: the one way in which it is shown."""
+"""Escaping of untrusted text for terminals; all output of such text uses it."""
 
 import unicodedata
 

@@ -1,6 +1,6 @@
 """The results of a run, read back under the names that scripts for cobre-python use.
 
-A directory or file that is not there is a FileNotFoundError; one that is not whole is a `ResultsError`, an OSError too.
+A directory or file that is not there is a FileNotFoundError; an incomplete one is a `ResultsError`, an OSError too.
 """
 
 from cobre.compat.results import (

@@ -1,4 +1,4 @@
-"""A whole run in one call, under the name that scripts for cobre-python use."""
+"""A complete run in one call, under the name that scripts for cobre-python use."""
 
 from cobre.compat.run import run
 

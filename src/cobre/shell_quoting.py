@@ -1,4 +1,4 @@
-"""Paths in commands that a person shall copy to a shell."""
+"""Quoting of paths in commands that users copy to a shell."""
 
 import shlex
 from pathlib import Path

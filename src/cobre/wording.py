@@ -1,4 +1,4 @@
-"""Small pieces of English that messages share."""
+"""Phrases shared by messages."""
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

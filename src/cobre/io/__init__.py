@@ -1,4 +1,4 @@
-"""Case directories, policies and results on disk. Scripts use `load_case` and `validate`, which come when asked for."""
+"""Case directories, policies and results on disk. `load_case` and `validate`, for scripts, load on first use."""
 
 from typing import TYPE_CHECKING
 

@@ -40,7 +40,7 @@ Overrides = Mapping[str, object]
 
 
 class CaseWithProblems(NamedTuple):
-    """A case that can be run, and what its user should know."""
+    """A valid case, and its warnings."""
 
     case: Case
     problems: Problems
@@ -61,21 +61,21 @@ def load_case(path: str | Path, config_overrides: Overrides | None = None) -> Ca
 def load_case_with_problems(
     path: str | Path, config_overrides: Overrides | None = None, config: ConfigDocument | None = None
 ) -> CaseWithProblems:
-    """As load_case, with the warnings. config: config.json where it has been read already."""
+    """As load_case, with the warnings. config: config.json, if it has been read already."""
     problems = Problems()
     case = read_case(path, problems, config_overrides, config)
     problems.raise_errors(str(path))
-    assert case is not None, "a case without errors is a case"  # noqa: S101
+    assert case is not None, "without errors there is a case"  # noqa: S101
     return CaseWithProblems(case, problems)
 
 
 def read_case(
     path: str | Path, problems: Problems, overrides: Overrides | None = None, config: ConfigDocument | None = None
 ) -> Case | None:
-    """The case, or None when something is wrong with it; `problems` then says what.
+    """The case, or None if it has errors, which are added to `problems`.
 
-    Structure and schema are checked file by file, in all files. Where one is violated, references between entities
-    and rules about single files are checked all the same, as far as the files tell (`validation.partial`).
+    Structure and schema are checked in all files. If one is violated, references between entities and rules on single
+    files are still checked as far as possible (`validation.partial`).
     """
     folder = Path(path)
     if not check_files(folder, problems):

@@ -1,4 +1,4 @@
-"""What `cobre.io` offers to scripts: a case at a glance, and what is wrong with one as plain dictionaries."""
+"""The functions of `cobre.io` for scripts: an overview of a case, and its problems as dictionaries."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,9 +12,9 @@ from cobre.io.findings.problems import CaseProblem, Problems
 
 
 def load_case(path: str | Path) -> System:
-    """The counts and entities of a case; `cobre.load_case` gives the whole of it.
+    """The counts and entities of a case; `cobre.load_case` returns all of it.
 
-    Raises CaseIoError where there is no such directory, and ValidationError with everything that is wrong with a case.
+    Raises CaseIoError if there is no such directory, and ValidationError with all errors of the case.
     """
     check_folder(path)
     return system_of(load_whole_case(path))
@@ -28,7 +28,7 @@ def validate(
 ) -> dict[str, Any]:
     """Whether a case is `valid`, with its `errors` and `warnings` as dictionaries; raises nothing for a bad case.
 
-    `output_dir` plays no role: a case is checked without it.
+    `output_dir` has no effect.
     """
     problems = Problems()
     read_case(path, problems, config_overrides)
@@ -36,7 +36,7 @@ def validate(
 
 
 def as_findings(problems: Iterable[CaseProblem]) -> dict[str, Any]:
-    """Problems as plain values: kind, message, file and entity (None where a whole file is meant)."""
+    """Problems as dictionaries: kind, message, file, and entity and field (None for a problem of the file)."""
     found = list(problems)
     errors = [_finding(problem) for problem in found if not problem.is_warning]
     warnings = [_finding(problem) for problem in found if problem.is_warning]

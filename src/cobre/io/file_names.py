@@ -1,4 +1,4 @@
-"""Names of files that have a format of their own; light to import, unlike the formats. See `cobre.runs.files`."""
+"""Names of files and folders; light to import, unlike the modules of their formats. See `cobre.runs.files`."""
 
 CONFIG_FILE = "config.json"
 EVENT_FILE = "events.jsonl"
@@ -6,5 +6,5 @@ LOCK_FILE = "run.lock"
 MANIFEST_FILE = "manifest.json"
 POLICY_FILE = "policy.bin"
 
-OUTPUT = "output"  # folder of a case: where its results go unless another is given
+OUTPUT = "output"  # folder of a case: default output directory
 POLICY = "policy"  # folder of an output directory

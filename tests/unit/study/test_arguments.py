@@ -78,7 +78,7 @@ WRONG = {
         r"max_storage_hm3: is -1 \(expected at least 0\)",
     ),
     "no rule": ({"config.simulation.num_scenarios": -1}, "num_scenarios: is -1"),
-    "no record": ({"config.policy": None}, "something of another type"),
+    "no record": ({"config.policy": None}, "a wrong type"),
 }
 
 

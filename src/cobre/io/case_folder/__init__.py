@@ -1,1 +1,1 @@
-"""The directory of a case as a whole: which files it has, digests, schemas, patches, templates."""
+"""The case directory: list of files, digests, schemas, patches, templates."""

@@ -1,4 +1,4 @@
-"""The files of a case directory: which must be there, which may, which moved."""
+"""The files of a case directory: required, optional, and moved ones."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,7 +44,7 @@ NOT_INPUT = (CONVERSION_MANIFEST,)  # records the case's origin; no result depen
 
 
 def check_files(folder: Path, problems: Problems) -> bool:
-    """Whether the directory can be read at all; files that moved or are unknown are reported."""
+    """Whether the path is a directory; moved and unknown files are reported."""
     if not folder.is_dir():
         what = "is not a directory" if folder.exists() else "does not exist"
         problems.error(Layer.STRUCTURE, str(folder), "", "", what, "the path of a case directory")
@@ -64,7 +64,7 @@ def known_files() -> frozenset[str]:
 
 
 def _warn_of_unknown(folder: Path, problems: Problems) -> None:
-    """Warn of unknown files in the folders of inputs; other folders of a case, such as outputs, are the user's own."""
+    """Warn of unknown files in the folders of inputs; other folders are left to the user."""
     known = known_files()
     for directory in (folder, *(folder / name for name in FOLDERS)):
         for path in (

@@ -1,4 +1,4 @@
-"""Another case made of one: a copy with changes in its JSON files, as JSON Patch (RFC 6902) has them."""
+"""Copies of a case with changes to its JSON files, in the style of JSON Patch (RFC 6902)."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ OPERATIONS = ("add", "replace", "remove")
 
 
 class CasePatchError(CobreError, ValueError):
-    """A change that cannot be made: which, and why."""
+    """A change that cannot be applied; the message names it and says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Patch:
 
 def read_case_file(case: Path, file: str) -> Any:
     """The content of a JSON file of a case. Raises CasePatchError."""
-    if ".." in Path(file).parts or Path(file).is_absolute():  # the same name is written to, in the copy
+    if ".." in Path(file).parts or Path(file).is_absolute():  # the copy is written under the same name
         raise CasePatchError(f"the file {file!r} is outside the case: give its path relative to the case directory")
     path = named_inside(case, file, f"the file {file!r}")
     if path.suffix != ".json":
@@ -58,7 +58,10 @@ def json_files(case: Path) -> list[str]:
 
 
 def patched_case(case: Path, target: Path, patches: Sequence[Patch]) -> None:
-    """Copy a case into the new directory `target` and make the changes there, all of them or none."""
+    """Copy a case to the new directory `target` with all changes applied, or write nothing.
+
+    Raises CasePatchError for a change that cannot be applied, WriteError if `target` cannot be written.
+    """
     documents: dict[str, Any] = {}
     for patch in patches:
         content = documents[patch.file] if patch.file in documents else read_case_file(case, patch.file)

@@ -1,4 +1,4 @@
-"""JSON Schemas of the files of a case, made from the records that read them: what they refuse is refused here too."""
+"""JSON Schemas of the files of a case, generated from the records that decode them."""
 
 import json
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from cobre.io.input_files.stages_file import StagesFile
 from cobre.io.storage.atomic import check_writable, write_file
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-# By the name of the schema: the file of a case, and what reads it.
+# By the name of the schema: the file of a case, and its record.
 SCHEMAS: Mapping[str, tuple[str, type[JsonFile]]] = {
     "buses": ("system/buses.json", BusesFile),
     "config": (CONFIG_FILE, ConfigFile),
@@ -52,7 +52,7 @@ SCHEMAS: Mapping[str, tuple[str, type[JsonFile]]] = {
 
 
 def write_schemas(folder: Path) -> int:
-    """NAME.schema.json for each of them; returns their number. Raises WriteError."""
+    """Write NAME.schema.json for each schema; returns their number. Raises WriteError."""
     check_writable(folder)
     for name in SCHEMAS:
         text = json.dumps(schema_of(name), indent=2, sort_keys=True)

@@ -10,9 +10,9 @@ Documents = Mapping[str, Document | None]
 
 
 def is_old_format(documents: Documents, problems: Problems) -> bool:
-    """Whether the case is an old one: it has marks of the old format and none of the new. Says so in one problem."""
+    """Whether the case has marks of the 0.5 format and none of the current one; if so, one error is added."""
     contents = {name: document.content for name, document in documents.items() if document is not None}
-    old = [words for words, has_mark in OLD_MARKS if has_mark(contents)]
+    old = [mark for mark, has_mark in OLD_MARKS if has_mark(contents)]
     if not old or any(has_mark(contents) for has_mark in NEW_MARKS):
         return False
     message = f"this is a case of format version 0.5 ({', '.join(old)})"

@@ -1,4 +1,4 @@
-"""Studies to begin with: the examples, as they are installed beside the package or lie in the source tree."""
+"""Case templates: the examples, as installed with the package or in the source tree."""
 
 import shutil
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _LEFT_OUT = shutil.ignore_patterns(OUTPUT, "*.partial", "__pycache__")
 
 
 class UnknownTemplateError(CobreError):
-    """There is no such template; the message lists those that there are."""
+    """An unknown template; the message lists the known ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,10 @@ def templates() -> tuple[Template, ...]:
 
 
 def create_case(name: str, folder: Path) -> None:
-    """Copy a template into a new or empty directory, all of it or nothing."""
+    """Copy a template into a new or empty directory, completely or not at all.
+
+    Raises UnknownTemplateError, and WriteError if the directory cannot be written.
+    """
     known = {template.name: template for template in templates()}
     if name not in known:
         raise UnknownTemplateError(f"there is no template `{name}`; choose from {', '.join(known)}")

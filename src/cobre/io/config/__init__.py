@@ -1,1 +1,1 @@
-"""config.json: its records, what the program makes of them, and settings given beside the file."""
+"""config.json: its records, their conversion to the configuration, and overrides."""

@@ -18,7 +18,7 @@ class ConfigDocument:
 
     @classmethod
     def read(cls, case: Path) -> Self:
-        """Read config.json of a case directory. Raises OSError where not even its folder can be looked at."""
+        """Read config.json of a case directory. Raises OSError if its folder cannot be accessed."""
         problems = Problems()
         document = read_document(case, CONFIG_FILE, problems, is_required=True)
         return cls(document, tuple(problems))

@@ -1,4 +1,4 @@
-"""Numbers with their ranges, as fields of config.json have them."""
+"""Number types with ranges, for fields of config.json."""
 
 from typing import Annotated
 

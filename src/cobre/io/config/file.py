@@ -1,4 +1,4 @@
-"""config.json: decode it, merge overrides, and make the configuration of the program from it."""
+"""config.json: decoding, overrides, and conversion to the configuration of the program."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -45,7 +45,7 @@ DEFAULT_COST_SCALE = 1e6
 
 
 def read_config(document: Document | None, overrides: Mapping[str, object] | None, problems: Problems) -> Config | None:
-    """The configuration with overrides merged in before anything is checked."""
+    """The configuration, with overrides merged in before it is checked; None after errors, added to `problems`."""
     known = len(problems.errors)
     if document is not None and overrides:
         _check_replaced_rules(document, overrides, problems)
@@ -69,7 +69,7 @@ def read_config(document: Document | None, overrides: Mapping[str, object] | Non
 
 
 def _check_replaced_rules(document: Document, overrides: Mapping[str, object], problems: Problems) -> None:
-    """Rules of the file that a number of iterations replaces must still be right: the next run may use them."""
+    """Check the stopping rules that an override replaces, too: the next run may use them."""
     rules = "training.stopping_rules"
     training = document.content.get("training") if isinstance(document.content, dict) else None
     if rules not in overrides or not isinstance(training, dict) or "stopping_rules" not in training:
@@ -85,7 +85,7 @@ def _check_replaced_rules(document: Document, overrides: Mapping[str, object], p
 
 
 def with_paths_from(folder: Path, config: Config) -> Config:
-    """Paths of the configuration that are relative to the case, as they are from anywhere."""
+    """The configuration with paths relative to the case made absolute."""
     boundary_policy = config.policy.boundary
     if boundary_policy is None:
         return config

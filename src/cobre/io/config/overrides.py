@@ -1,4 +1,4 @@
-"""Settings given beside config.json: flat dotted keys, merged into it."""
+"""Overrides of config.json: settings with dotted keys, merged into its content."""
 
 import copy
 import json
@@ -10,7 +10,7 @@ from cobre.io.findings.problems import Layer, Problems
 
 
 def with_overrides(content: Any, overrides: Mapping[str, object], problems: Problems) -> Any:
-    """The content of config.json with every override applied; objects are merged, all else is replaced."""
+    """The content of config.json with every override applied; objects are merged, other values replaced."""
     if not isinstance(content, dict):
         return content
     merged = copy.deepcopy(content)
@@ -32,7 +32,7 @@ def _put(merged: dict[str, Any], dotted: object, value: object, problems: Proble
             "overrides",
             dotted,
             message,
-            "a number, a text, true, false, None or these in lists",
+            "a number, string, boolean, None, or a list of these",
         )
         return
     *parents, last = dotted.split(".")

@@ -1,4 +1,4 @@
-"""config.json as the file has it: one record per object. `io.config.file` turns them into what the program uses."""
+"""config.json as stored: one record per object. `io.config.file` converts them to the configuration of the program."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal

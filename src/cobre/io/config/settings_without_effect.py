@@ -1,4 +1,4 @@
-"""Settings of config.json that the format has and that nothing here depends on: each that is given is named."""
+"""Warnings of settings in config.json that are part of the format but have no effect here."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import Layer, Problems
 
 SOLVER_RULES = ("max_added_per_round", "violation_tolerance")
-OF_A_WINDOW = ("seed_window", "start_iteration")  # what matters beside candidate_recency
+OF_A_WINDOW = ("seed_window", "start_iteration")  # effective only with candidate_recency
 
 Finding = tuple[str, str]
 

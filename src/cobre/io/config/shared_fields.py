@@ -8,7 +8,7 @@ from typing import Any
 
 
 def shared_fields(source: Any, target: type) -> dict[str, Any]:
-    """Plain values that both have under one name; None, objects and tuples of objects are left to the caller.
+    """Plain values of `source` whose names are fields of `target`; None, objects and tuples of objects are left out.
 
     `shared_fields(TimeLimitRecord("time_limit", 60.0), TimeLimit)` is `{"seconds": 60.0}`.
     """

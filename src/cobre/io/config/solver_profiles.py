@@ -1,4 +1,4 @@
-"""The solver sections of config.json: all keys are known, few of them are ours to follow."""
+"""The solver sections of config.json: all keys are accepted, few have an effect."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -55,7 +55,7 @@ TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
 
 
 def solver_config(record: TrainingSolverRecord, problems: Problems) -> SolverConfig:
-    """One setting for all phases: a solve gives the same bits in whichever phase it is made."""
+    """One setting for all phases, so that an LP has the same solution, to the bit, in every phase."""
     warn_of_profile(record.forward, "training.solver.forward", problems, TOLERANCES)
     warn_of_profile(record.backward, "training.solver.backward", problems, TOLERANCES)
     return SolverConfig(
@@ -69,7 +69,7 @@ def solver_config(record: TrainingSolverRecord, problems: Problems) -> SolverCon
 def warn_of_profile(
     profile: SolverProfileRecord | None, section: str, problems: Problems, followed: tuple[str, ...] = ()
 ) -> None:
-    """Name each setting that is given and not followed."""
+    """Warn of each setting that is given and has no effect; those in `followed` have one."""
     for name in SolverProfileRecord.__dataclass_fields__:
         if profile is not None and getattr(profile, name) is not None and name not in followed:
             message = "has no effect: LPs are solved with fixed settings, so that results are the same everywhere"

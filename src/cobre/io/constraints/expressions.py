@@ -1,4 +1,4 @@
-"""Read the expressions of generic constraints.
+"""Parser of the expressions of generic constraints.
 
     constraint := expression [("<=" | ">=" | "==") expression]
     expression := product {("+" | "-") product}
@@ -6,7 +6,7 @@
     factor     := ("+" | "-") factor | number | "@" name | variable | "(" expression ")"
     variable   := name "(" entity id {"," (block id | "bus" "=" bus id)} ")"
 
-`@name` is a parameter or a named expression. Any product is allowed that has variables on one side at most.
+`@name` is a parameter or a named expression. A product may have variables in at most one of its factors.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class ParsedConstraint:
 
 
 def parse_constraint(text: str, references: Mapping[str, LinearForm]) -> ParsedConstraint:
-    """A constraint; `references` is what `@name` may name."""
+    """Parse a constraint; `references` are the forms that `@name` may name. Raises ExpressionError."""
     parser = _Parser(text, references)
     left = parser.expression()
     relation = parser.take_relation()
@@ -47,7 +47,7 @@ def parse_constraint(text: str, references: Mapping[str, LinearForm]) -> ParsedC
 
 
 def parse_expression(text: str, references: Mapping[str, LinearForm]) -> LinearForm:
-    """Parse a linear expression without a relation, such as `2 * hydro_storage(3) + 1`."""
+    """Parse a linear expression without a relation, such as `2 * hydro_storage(3) + 1`. Raises ExpressionError."""
     parser = _Parser(text, references)
     form = parser.expression()
     parser.finish()
@@ -55,13 +55,13 @@ def parse_expression(text: str, references: Mapping[str, LinearForm]) -> LinearF
 
 
 def references_in(text: str) -> tuple[str, ...]:
-    """The names behind `@`, each once, in order of appearance."""
+    """The names after `@`, each once, in order of appearance."""
     names = (token.text[1:] for token in tokenise(text) if token.kind is TokenKind.REFERENCE)
     return tuple(dict.fromkeys(names))
 
 
 class _Parser:
-    """Recursive descent over the words of one text."""
+    """Recursive descent over the tokens of one text."""
 
     def __init__(self, text: str, references: Mapping[str, LinearForm]) -> None:
         self._tokens = tokenise(text)
@@ -95,7 +95,7 @@ class _Parser:
         return cast("Relation", self._advance().text)
 
     def finish(self) -> None:
-        """Raise unless the whole text has been parsed."""
+        """Raise ExpressionError unless the text has been parsed to its end."""
         token = self._token
         if token.kind is TokenKind.END:
             return
@@ -184,12 +184,12 @@ class _Parser:
                 _refuse_argument(token, variable, "block", is_allowed=kind.takes_block, is_second=block_id is not None)
                 block_id = self._integer("the id of a block")
             else:
-                self._bus_word()
+                self._bus_keyword()
                 _refuse_argument(token, variable, "bus", is_allowed=kind.takes_bus, is_second=bus_id is not None)
                 bus_id = self._integer("the id of a bus")
         return block_id, bus_id
 
-    def _bus_word(self) -> None:
+    def _bus_keyword(self) -> None:
         token = self._advance()
         if token.text != "bus":
             remedy = "only a block id and bus=ID may follow the entity's id"

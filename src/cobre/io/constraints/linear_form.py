@@ -1,4 +1,4 @@
-"""Sums of terms and constants, the values of expressions in generic constraints."""
+"""Linear forms: sums of terms and constants, to which expressions evaluate."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from cobre.core.generic_constraints import Coefficient, Term
 from cobre.errors import CobreError
 
-# Named expressions can be multiplied into one another; a user's mistake shall not eat all memory.
+# Products of named expressions grow quickly; limits keep a mistake from exhausting memory.
 MAX_PARAMETERS = 8
 MAX_PARTS = 20_000
 
@@ -17,7 +17,7 @@ class NotLinearError(CobreError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LinearForm:
-    """`sum of terms + sum of constants`; no two terms, and no two constants, could be one."""
+    """`sum of terms + sum of constants`; like terms and like constants are merged."""
 
     terms: tuple[Term, ...] = ()
     constants: tuple[Coefficient, ...] = ()
@@ -29,7 +29,7 @@ def number(value: float) -> LinearForm:
 
 
 def parameter(name: str) -> LinearForm:
-    """A named number that each stage resolves."""
+    """The form of a parameter, whose value is looked up for each stage."""
     return LinearForm(constants=(Coefficient(1.0, (name,)),))
 
 
@@ -46,7 +46,7 @@ def negate(form: LinearForm) -> LinearForm:
 
 
 def multiply(first: LinearForm, second: LinearForm) -> LinearForm:
-    """The product; at most one of the two may have variables."""
+    """The product. Raises NotLinearError if both have variables, or if it has too many parts."""
     if first.terms and second.terms:
         raise NotLinearError("two variables are multiplied")
     if (len(first.terms) + len(first.constants)) * (len(second.terms) + len(second.constants)) > MAX_PARTS:
@@ -69,7 +69,7 @@ def _product(one: Coefficient, other: Coefficient) -> Coefficient:
 
 
 def _merged(terms: Iterable[Term], constants: Iterable[Coefficient]) -> LinearForm:
-    """Add up what has the same variable and parameters, in order of first appearance."""
+    """Merge like terms and like constants, in order of first appearance."""
     found: dict[Term, float] = {}
     for term in terms:
         key = replace(term, coefficient=Coefficient(1.0, term.coefficient.parameters))

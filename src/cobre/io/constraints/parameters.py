@@ -1,4 +1,4 @@
-"""Read constraints/generic_parameters.json: the named numbers of generic constraints."""
+"""constraints/generic_parameters.json: the named parameters of generic constraints."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ ComputedTag = Literal[
     "max_stored_energy",
 ]
 
-# By kind: the field that holds its numbers. The others must be absent.
+# By kind: the field with its values. The others must be absent.
 PAYLOADS: Mapping[ParameterKind, str] = {
     "constant": "value",
     "per_stage": "values",
@@ -64,12 +64,12 @@ class GenericParametersFile(JsonFile):
 
 
 def is_reference_name(name: str) -> bool:
-    """Whether an expression can write it behind `@`."""
+    """Whether an expression can refer to this name by `@name`."""
     return _REFERENCE_NAME.fullmatch(name) is not None
 
 
 def read_parameters(folder: Path, problems: Problems) -> dict[str, Parameter]:
-    """All parameters by name; none when there is no such file."""
+    """All parameters by name; empty without the file."""
     return decode_parameters(read_document(folder, FILE, problems), problems)
 
 

@@ -27,7 +27,7 @@ BOUNDS = TableFormat(
     ),
     ("constraint_id", "stage_id", "block_id"),
 )
-# Stands for an expression that could not be read, so that mistakes elsewhere still show; the case is refused anyway.
+# Placeholder for an expression with errors, so that further errors are found; the case is refused anyway.
 UNREADABLE = LinearForm((Term(Coefficient(), "hydro_storage", 0),))
 
 
@@ -62,7 +62,7 @@ class GenericConstraintsFile(JsonFile):
 
 
 def read_generic_constraints(folder: Path, problems: Problems) -> GenericConstraints:
-    """All generic constraints of the case in `folder`, parsed; none when there are no such files."""
+    """All generic constraints of the case in `folder`, parsed; empty without such files."""
     parameters = read_parameters(folder, problems)
     bounds = read_table(folder, BOUNDS, problems)
     constraints = decode_constraints(read_document(folder, FILE, problems), parameters, problems)
@@ -74,7 +74,7 @@ def read_generic_constraints(folder: Path, problems: Problems) -> GenericConstra
 def decode_constraints(
     document: Document | None, parameters: Mapping[str, Parameter], problems: Problems
 ) -> tuple[GenericConstraint, ...] | None:
-    """All constraints of a document, by id; None when there is none that could be read."""
+    """All constraints of a document, by id; None without a document that can be decoded."""
     file = decode(document, GenericConstraintsFile, problems)
     if file is None:
         return None
@@ -93,7 +93,7 @@ def _refuse_orphans(folder: Path, problems: Problems) -> None:
 def _references(
     expressions: Sequence[_NamedExpression], parameters: Mapping[str, Parameter], problems: Problems
 ) -> dict[str, LinearForm]:
-    """What `@name` may name: parameters, and the named expressions that could be read."""
+    """The forms that `@name` may name: parameters and named expressions."""
     found = {name: parameter(name) for name in parameters}
     waiting: dict[str, _NamedExpression] = {}
     for expression in expressions:
@@ -111,7 +111,7 @@ def _references(
 
 
 def _resolve(waiting: dict[str, _NamedExpression], found: dict[str, LinearForm], problems: Problems) -> None:
-    """Read expressions whose own references are known, until none is left or those that are left go in a circle."""
+    """Parse expressions whose references are known, until none is left or the rest refer to one another in a cycle."""
     while waiting:
         ready = [expression for expression in waiting.values() if not _awaits(expression, waiting)]
         if not ready:

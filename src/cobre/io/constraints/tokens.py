@@ -1,4 +1,4 @@
-"""The words of an expression: numbers, names, references, signs."""
+"""The tokens of an expression: numbers, names, references, signs."""
 
 import math
 import re
@@ -20,7 +20,7 @@ _ADVICE = {"<": "write `<=`", ">": "write `>=`", "@": "write a name right after 
 
 
 class TokenKind(Enum):
-    """The kinds, named as in the pattern."""
+    """Kinds of tokens, named as the groups of the pattern."""
 
     NUMBER = "number"
     REFERENCE = "reference"
@@ -43,7 +43,7 @@ class Token:
 
 
 class ExpressionError(CobreError, ValueError):
-    """An expression that cannot be read: where, why, and what would be right."""
+    """An invalid expression: position, reason and remedy."""
 
     def __init__(self, position: int, message: str, remedy: str) -> None:
         super().__init__(f"at character {position}: {message} ({remedy})")
@@ -53,7 +53,7 @@ class ExpressionError(CobreError, ValueError):
 
 
 def tokenise(text: str) -> list[Token]:
-    """All words of the text, and an end."""
+    """The tokens of a text, and an end token. Raises ExpressionError."""
     tokens = []
     position = _skip_blanks(text, 0)
     while position < len(text):

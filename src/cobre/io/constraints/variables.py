@@ -1,4 +1,4 @@
-"""The names that a generic constraint may use, and what each of them takes."""
+"""The variables of generic constraints, and the arguments of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ EntityClass = Literal["hydro", "thermal", "line", "bus", "pumping_station", "con
 
 @dataclass(frozen=True, slots=True)
 class VariableKind:
-    """The class of the entity that the first argument names, and whether a block and a bus may follow."""
+    """The class of the entity in the first argument, and whether a block and a bus may follow."""
 
     entity: EntityClass
     takes_block: bool = True

@@ -1,1 +1,1 @@
-"""JSON documents and Parquet tables of a case as typed records and columns."""
+"""Decoding of JSON documents and Parquet tables into typed records and columns."""

@@ -1,6 +1,6 @@
-"""JSON files of a case as documents: read as text, and checked for what JSON itself forbids or hides.
+"""JSON files of a case, parsed, and checked for invalid JSON and duplicate keys.
 
-Light to import: the process that starts a run reads config.json with it before anything else is loaded.
+Light to import: the process that starts a run reads config.json before it loads anything else.
 """
 
 import json
@@ -25,7 +25,7 @@ class Document:
 
 
 def read_document(folder: Path, name: str, problems: Problems, *, is_required: bool = False) -> Document | None:
-    """The parsed file, or None when it is not there or not JSON. Only a required file must be there."""
+    """The parsed file, or None if it is missing (an error if `is_required`) or not valid JSON."""
     path = folder / name
     if not path.exists():
         if is_required:
@@ -71,14 +71,14 @@ def _parse(name: str, text: str, problems: Problems) -> Document | None:
 
 
 def _trailing_comma(text: str, position: int) -> str:
-    """The most frequent mistake in JSON, which the parser describes by what it expected next."""
+    """A message for the most frequent mistake in JSON, which the parser reports only as an unexpected character."""
     before = text[:position].rstrip()
     ends_list = text[position : position + 1] in ("]", "}")
     return "is not valid JSON: a comma before a closing bracket" if before.endswith(",") and ends_list else ""
 
 
 def _whole(digits: str) -> int | float:
-    """A number of more digits than anything has is as good as infinite: its size is refused by the field's name."""
+    """An integer, or a float if it has more than `MAX_DIGITS` digits; refused later, by the field's name."""
     return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
 
 

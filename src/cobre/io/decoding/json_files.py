@@ -18,7 +18,7 @@ INT32_LIMIT = 2**31
 
 
 class JsonFile(BaseModel):
-    """What all files share: unknown keys are refused, types are strict, `$schema` is allowed at the root."""
+    """Base of all file records: unknown keys are refused, types are strict, `$schema` is allowed at the root."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
     schema_url: str | None = Field(default=None, alias="$schema")
@@ -28,7 +28,7 @@ AnyFile = TypeVar("AnyFile", bound=JsonFile)
 
 
 def decode(document: Document | None, record: type[AnyFile], problems: Problems) -> AnyFile | None:
-    """The file as a record, or None when its schema is violated; every violation is reported."""
+    """The file as a record, or None if it violates its schema; each violation is added to `problems`."""
     if document is None:
         return None
     known = len(problems.errors)
@@ -45,13 +45,13 @@ def decode(document: Document | None, record: type[AnyFile], problems: Problems)
 
 
 def build_decoders() -> None:
-    """Build now what is otherwise built when a file of its kind is first decoded: for processes that will be forked."""
+    """Build all decoders now, instead of on first use, so that forked processes share them."""
     for record in JsonFile.__subclasses__():
         record.model_rebuild()
 
 
 def _wrong_leaves(content: Any) -> dict[tuple[str | int, ...], tuple[str, str]]:
-    """Ids have 32 bits; dates are written in one way (the decoder alone would take seconds since 1970 too)."""
+    """Errors by path that the decoder does not find: ids beyond 32 bits, too large numbers, dates not in ISO format."""
     found: dict[tuple[str | int, ...], tuple[str, str]] = {}
     for path, value in _leaves(content, ()):
         key = next((part for part in reversed(path) if isinstance(part, str)), "")
@@ -62,7 +62,7 @@ def _wrong_leaves(content: Any) -> dict[tuple[str | int, ...], tuple[str, str]]:
 
 
 def _decodable(document: Document) -> str:
-    """The text for the decoder, which gives up a file at a number that it cannot hold: such a one becomes 0."""
+    """The text for the decoder, with 0 for infinite numbers, which are reported already and would stop the decoder."""
     too_large = [path for path, value in _leaves(document.content, ()) if value in (inf, -inf)]
     if not too_large:
         return document.text

@@ -1,4 +1,4 @@
 """Limits on the size of numbers in a case."""
 
 MAX_NUMBER = 1e20
-"""What the LP library takes for infinite; larger ones overflow on the way to it."""
+"""Largest absolute value of a number; HiGHS takes larger ones as infinite."""

@@ -18,16 +18,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ColumnKind = Literal["id", "index", "number", "date"]
-# How each kind is stored in a file.
+# The Arrow type of each kind in a file.
 STORED_AS: dict[ColumnKind, str] = {"id": "int32", "index": "uint32", "number": "double", "date": "date32[day]"}
-WORDS: dict[ColumnKind, str] = {"id": "int32", "index": "uint32", "number": "float64", "date": "date32"}
-_PLAIN_NAMES = {"double": "float64", "float": "float32", "date32[day]": "date32"}  # of types, as other programs say
+TYPE_NAMES: dict[ColumnKind, str] = {"id": "int32", "index": "uint32", "number": "float64", "date": "date32"}
+_PLAIN_NAMES = {
+    "double": "float64",
+    "float": "float32",
+    "date32[day]": "date32",
+}  # of Arrow types, as in NumPy and pandas
 MAX_ROWS_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. A required one must be in the file; a nullable one may have rows without a value."""
+    """A column of a table. `is_required`: it must be in the file; `is_nullable`: rows may have null."""
 
     name: str
     kind: ColumnKind
@@ -45,7 +49,7 @@ class TableFormat:
 
 
 def read_table(folder: Path, table: TableFormat, problems: Problems) -> Table | None:
-    """The table by column, or None when there is no such file or when it is not as the format says."""
+    """The table by column, or None without the file or if it violates the format; errors are added to `problems`."""
     path = folder / table.file
     if not path.exists():
         return None
@@ -61,7 +65,7 @@ def read_table(folder: Path, table: TableFormat, problems: Problems) -> Table | 
 
 
 def _open(path: Path, table: TableFormat, problems: Problems) -> "pa.Table | None":
-    import pyarrow as pa  # noqa: PLC0415  (loading a case without tables needs no Arrow)
+    import pyarrow as pa  # noqa: PLC0415  (a case without tables needs no Arrow)
     from pyarrow import parquet  # noqa: PLC0415
 
     wanted = {column.name for column in table.columns}
@@ -90,7 +94,7 @@ def _check_columns(schema: "pa.Schema", table: TableFormat, problems: Problems) 
     for column in table.columns:
         count = schema.names.count(column.name)
         if count == 0 and column.is_required:
-            remedy = f"a column of type {WORDS[column.kind]}"
+            remedy = f"a column of type {TYPE_NAMES[column.kind]}"
             problems.error(Layer.SCHEMA, table.file, "", column.name, "the column is missing", remedy)
         elif count > 1:
             problems.error(
@@ -101,7 +105,7 @@ def _check_columns(schema: "pa.Schema", table: TableFormat, problems: Problems) 
 
 
 def _check_type(found: str, column: Column, table: TableFormat, problems: Problems) -> None:
-    wanted = WORDS[column.kind]
+    wanted = TYPE_NAMES[column.kind]
     if found != STORED_AS[column.kind]:
         message = f"expected {wanted}, got {_PLAIN_NAMES.get(found, found)}"
         problems.error(Layer.SCHEMA, table.file, "", column.name, message, f"convert the column to {wanted}")
@@ -130,7 +134,7 @@ def _absent(column: Column, num_rows: int) -> NDArray[Any]:
 
 
 def _filled(stored: Any, is_null: NDArray[np.bool_], column: Column) -> NDArray[Any]:
-    """Values as NumPy has them, nulls as `core.case.Table` says."""
+    """Values as a NumPy array, with nulls as `core.case.Table` represents them."""
     if column.kind == "number":
         return np.where(is_null, np.nan, _numbers(stored, np.dtype(np.float64)))
     if column.kind == "date":
@@ -142,9 +146,9 @@ def _filled(stored: Any, is_null: NDArray[np.bool_], column: Column) -> NDArray[
 
 
 def _numbers(stored: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The values of a primitive array, whatever stands where it is null.
+    """The values of a primitive array; arbitrary where it is null.
 
-    Not `to_numpy`: it loads pandas where that is installed, which costs every rank half a second and 60 MB.
+    Not by `to_numpy`: it imports pandas if installed, which costs every rank half a second and 60 MB.
     """
     if not len(stored):
         return np.zeros(0, dtype)

@@ -1,1 +1,1 @@
-"""What is wrong with a case: problems, and the words for them."""
+"""Problems of a case, and their messages."""

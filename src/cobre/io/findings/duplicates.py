@@ -1,4 +1,4 @@
-"""Finds ids that are declared twice."""
+"""Check for duplicate ids and keys."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -7,7 +7,7 @@ from cobre.io.findings.problems import Layer, Problems
 
 
 def report_duplicates(file: str, word: str, keys: Sequence[Hashable], problems: Problems, field: str = "id") -> None:
-    """Add one problem for each key that occurs more than once; `word` says what the key identifies."""
+    """Add one error for each key that occurs more than once; `word` names what the key identifies."""
     for key, count in Counter(keys).items():
         if count > 1:
             shown = ", ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)

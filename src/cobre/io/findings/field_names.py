@@ -1,4 +1,4 @@
-"""The fields that a record knows, at any depth, for advice on misspelt ones."""
+"""Names of all fields of a record, at any depth, to suggest corrections of misspelt ones."""
 
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 @cache
 def known_fields(record: type[BaseModel]) -> tuple[str, ...]:
-    """Names as files spell them, of the record and everything in it."""
+    """Names of the fields of a record and of the records in it, as files spell them."""
     found: dict[str, None] = {}
     _collect(record, found, set())
     return tuple(found)

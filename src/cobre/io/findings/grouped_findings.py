@@ -1,4 +1,4 @@
-"""Findings that say the same of many entities share one line: the first in full, a count, and where the others are."""
+"""Similar findings on many entities in one line: the first in full, a count, and the other entities."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ PLURAL = re.compile(r"\b([a-z]+)s #")
 
 
 def lines_of(problems: Iterable[CaseProblem]) -> list[str]:
-    """Problems as lines of text, in the order in which they were found; repeated ones appear once, with a count."""
+    """Problems as lines of text, in order of first appearance; similar ones share a line."""
     groups: dict[tuple[str, ...], list[CaseProblem]] = {}
     for problem in problems:
         groups.setdefault(_kind(problem), []).append(problem)
@@ -22,13 +22,13 @@ def lines_of(problems: Iterable[CaseProblem]) -> list[str]:
 
 
 def _kind(problem: CaseProblem) -> tuple[str, ...]:
-    """What findings that are alike share: everything but names and numbers."""
+    """The key of similar findings: everything but names and numbers."""
     texts = (problem.entity, problem.field, problem.message, problem.remedy)
     return (problem.layer.value, problem.file, *(_without_numbers(text) for text in texts))
 
 
 def _without_numbers(text: str) -> str:
-    """Equal for `season 3` and `seasons 3, 4`."""
+    """The text with `#` for numbers and lists of numbers: equal for `season 3` and `seasons 3, 4`."""
     plain = LIST_OF_NUMBERS.sub("#", NUMBER.sub("#", NAME_IN_BRACKETS.sub("()", text)))
     return PLURAL.sub(r"\1 #", plain)
 
@@ -40,7 +40,7 @@ def _lines(group: Sequence[CaseProblem]) -> list[str]:
 
 
 def _where(group: Sequence[CaseProblem]) -> str:
-    """The other entities, not too many of them."""
+    """The other entities of a group, at most `MAX_NAMED` by name."""
     others = list(dict.fromkeys(problem.entity for problem in group if problem.entity != group[0].entity))
     if not others:
         return ""

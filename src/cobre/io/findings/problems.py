@@ -1,4 +1,4 @@
-"""What is wrong with a case: problems are collected, layer by layer, and shown together."""
+"""Problems of a case, collected layer by layer and reported together."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,11 +17,11 @@ _SENTENCE = re.compile(
 
 
 class Layer(Enum):
-    """Where in the pipeline a problem shows.
+    """The layer of validation that found a problem.
 
-    Structure and schema are checked in every file, whatever the others are like, and so are references between
-    entities; each of the later layers runs only when the earlier ones found no error.
-    Plausibility only warns, and looks at cases without errors.
+    Structure, schema and references between entities are checked in every file, also after errors in others; each of
+    the later layers runs only if the earlier ones found no error.
+    Plausibility only gives warnings, and only for cases without errors.
     """
 
     STRUCTURE = "structure"
@@ -34,10 +34,10 @@ class Layer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CaseProblem:
-    """One thing that is wrong, where, and what would be right.
+    """One problem: its location, a message, and a remedy or the expected value.
 
-    file: relative to the case directory. entity: such as `hydro 3 (ITAIPU)` or `row 17`, empty for a whole file.
-    field: such as `reservoir.max_storage_hm3`, empty when the entity as a whole is meant.
+    file: relative to the case directory. entity: such as `hydro 3 (ITAIPU)` or `row 17`, empty for the file itself.
+    field: such as `reservoir.max_storage_hm3`, empty for the entity itself.
     """
 
     layer: Layer
@@ -77,7 +77,7 @@ class Problems:
 
     @property
     def warnings(self) -> list[CaseProblem]:
-        """Problems that a user should know of, and that do not keep a study from running."""
+        """Problems that do not keep a study from running."""
         return [problem for problem in self._problems if problem.is_warning]
 
     def error(self, layer: Layer, file: str, entity: str, field: str, message: str, remedy: str = "") -> None:
@@ -93,7 +93,7 @@ class Problems:
         self._problems.extend(others)
 
     def raise_errors(self, case: str) -> None:
-        """Raise when there is at least one error."""
+        """Raise InvalidCaseError if there is at least one error."""
         if self.errors:
             raise InvalidCaseError(case, tuple(self._problems))
 

@@ -1,8 +1,8 @@
-"""Fields of older formats, and what they became."""
+"""Renamed and removed fields of older formats."""
 
 from collections.abc import Mapping
 
-# By file and key: what replaces it.
+# By file and key: the replacement.
 RENAMED: Mapping[tuple[str, str], str] = {
     ("config.json", "forward_passes"): 'now training.selection: {"method": "sampled", "forward_passes": N}',
     ("config.json", "forward_pass"): "no longer used: remove it",
@@ -28,5 +28,5 @@ RENAMED: Mapping[tuple[str, str], str] = {
 
 
 def replacement_of(file: str, path: tuple[str | int, ...]) -> str:
-    """Advice on a key that an older format had, or nothing."""
+    """Advice on a key of an older format; empty for other keys."""
     return RENAMED.get((file, str(path[-1])), "") if path else ""

@@ -1,4 +1,4 @@
-"""Violations of a schema in the words of a planner: which entity, which field, what would be right."""
+"""Messages for schema violations: entity, field, value found and value expected."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from cobre.io.findings.field_names import known_fields
 from cobre.io.findings.problems import Layer, Problems
 from cobre.io.findings.renamed_fields import replacement_of
 
-# What the elements of an array at the root of a file are called.
-ENTITY_WORDS: Mapping[str, str] = {
+# Names of the elements of an array at the root of a file.
+ENTITY_NAMES: Mapping[str, str] = {
     "buses": "bus",
     "lines": "line",
     "hydros": "hydro",
@@ -60,7 +60,7 @@ class FileLocation:
 
     @staticmethod
     def of(content: Any, path: tuple[str | int, ...]) -> "FileLocation":
-        """The words for a path of keys and indices."""
+        """The location of a path of keys and indices."""
         if len(path) >= 2 and isinstance(path[0], str) and isinstance(path[1], int):
             return FileLocation(_entity(content, path[0], path[1]), _dotted(path[2:]))
         return FileLocation("", _dotted(path))
@@ -75,7 +75,7 @@ def report_schema_errors(
     *,
     reported: Container[tuple[str | int, ...]] = (),
 ) -> None:
-    """Add one problem for each violation, except at paths that were reported before."""
+    """Add one error for each violation, except at paths that were reported before."""
     for details in error.errors(include_url=False):
         path = _path_in_file(content, details)
         if path in reported:
@@ -83,12 +83,12 @@ def report_schema_errors(
         location = FileLocation.of(content, path)
         if not (location.entity or location.field):
             location = FileLocation("", "(the whole file)")
-        message, remedy = _words(file, path, details, record)
+        message, remedy = _message(file, path, details, record)
         problems.error(Layer.SCHEMA, file, location.entity, location.field, message, remedy)
 
 
 def _entity(content: Any, array: str, index: int) -> str:
-    word = ENTITY_WORDS.get(array)
+    word = ENTITY_NAMES.get(array)
     element = content[array][index] if isinstance(content, dict) else None
     if word is None or not isinstance(element, dict):
         return f"{array}[{index}]"
@@ -107,7 +107,7 @@ def _dotted(path: tuple[str | int, ...]) -> str:
 
 
 def _path_in_file(content: Any, details: ErrorDetails) -> tuple[str | int, ...]:
-    """The location without the names of alternatives, which the decoder puts between keys."""
+    """The path without the names of union alternatives, which the decoder puts between keys."""
     path: list[str | int] = []
     node, is_at_end = content, False
     names_a_key = details["type"] in ("missing", "extra_forbidden", "unexpected_keyword_argument")
@@ -127,8 +127,8 @@ def _leads_on(node: Any, part: str | int) -> bool:
     return isinstance(node, dict) and part in node
 
 
-def _words(file: str, path: tuple[str | int, ...], details: ErrorDetails, record: type[BaseModel]) -> tuple[str, str]:
-    """What is wrong, and what would be right."""
+def _message(file: str, path: tuple[str | int, ...], details: ErrorDetails, record: type[BaseModel]) -> tuple[str, str]:
+    """The message on a violation, and the remedy."""
     kind, value = details["type"], details["input"]
     name = next((part for part in reversed(path) if isinstance(part, str)), "")
     if kind == "missing":
@@ -136,7 +136,7 @@ def _words(file: str, path: tuple[str | int, ...], details: ErrorDetails, record
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         return "is not a field of the format", _advice_on_unknown(file, path, name, record)
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return _words_on_tag(details)
+        return _tag_message(details)
     return f"is {_formatted(value)}", _expected(kind, details.get("ctx", {}), name)
 
 
@@ -147,7 +147,7 @@ def _expected(kind: str, context: Mapping[str, Any], name: str) -> str:
     return EXPECTED[kind].format(**context).replace("'", "") if kind in EXPECTED else by_name
 
 
-def _words_on_tag(details: ErrorDetails) -> tuple[str, str]:
+def _tag_message(details: ErrorDetails) -> tuple[str, str]:
     context = details.get("ctx", {})
     key = str(context.get("discriminator", "")).strip("'")
     choices = str(context.get("expected_tags", "")).replace("'", "")
@@ -157,7 +157,7 @@ def _words_on_tag(details: ErrorDetails) -> tuple[str, str]:
 
 
 def _expected_by_name(name: str) -> str:
-    return next((words for ending, words in UNITS.items() if name.endswith(ending)), "a value of the right type")
+    return next((expected for ending, expected in UNITS.items() if name.endswith(ending)), "a value of the right type")
 
 
 def _advice_on_unknown(file: str, path: tuple[str | int, ...], name: str, record: type[BaseModel]) -> str:
@@ -182,7 +182,7 @@ def _formatted(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-# By kind of violation: what would be right; words in braces come from the violation.
+# By kind of violation: the expected value; names in braces are filled in from the violation.
 EXPECTED: Mapping[str, str] = {
     "int_type": "a whole number",
     "int_parsing_size": "a whole number of at most 64 bits",

@@ -1,4 +1,4 @@
-"""scenarios/load_factors.json and non_controllable_factors.json: how a stage's mean spreads over its blocks."""
+"""scenarios/load_factors.json and non_controllable_factors.json: factors of blocks, relative to the stage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""conversion_manifest.json: what cobre-bridge leaves beside a case that it made of a deck."""
+"""conversion_manifest.json, which cobre-bridge writes into a converted case."""
 
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,9 @@ _FACTS = ("command", "source_dir", "bridge_version", "timestamp", "entity_counts
 
 
 def read_conversion(folder: Path) -> dict[str, Any] | None:
-    """Where a case came from: command, deck, version, time, counts, and how many files of the deck were read.
+    """The origin of a case: command, deck, version, time, counts, and the number of deck files read.
 
-    None when nobody converted it, or when the file is not what cobre-bridge writes: it explains, and decides nothing.
+    None without the file or if it is malformed, since it is only informative.
     """
     try:
         content = parse_stored((folder / CONVERSION_MANIFEST).read_bytes())
@@ -26,7 +26,7 @@ def read_conversion(folder: Path) -> dict[str, Any] | None:
 
 
 def conversion_in_words(facts: dict[str, Any]) -> str:
-    """Where a converted case came from, in one line."""
+    """The origin of a converted case, in one line."""
     model = str(facts.get("command", "")).rpartition(" ")[2].upper()
     parts = [f"converted from the {model} deck {facts.get('source_dir', '?')}".replace("the  deck", "a deck")]
     if facts.get("bridge_version"):

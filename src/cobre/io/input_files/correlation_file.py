@@ -1,4 +1,4 @@
-"""scenarios/correlation.json: which noise is correlated with which."""
+"""scenarios/correlation.json: correlations of the noise of entities."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -24,7 +24,7 @@ class EntityRecord:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
-    """Entities and their matrix, in the same order."""
+    """A group of entities, and their correlation matrix in the same order."""
 
     name: str
     entities: tuple[EntityRecord, ...]
@@ -55,7 +55,7 @@ class CorrelationFile(JsonFile):
 
 
 def read_correlation(document: Document | None, problems: Problems) -> Correlation | None:
-    """Profiles in order of name and groups in order of theirs; None without the file."""
+    """Profiles and groups in order of name; None without the file."""
     file = decode(document, CorrelationFile, problems)
     if file is None:
         return None

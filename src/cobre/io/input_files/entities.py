@@ -83,7 +83,7 @@ def read_lines(document: Document | None, problems: Problems) -> tuple[Line, ...
 
 
 def read_hydros(document: Document | None, problems: Problems) -> tuple[Hydro, ...]:
-    """All hydro plants, each with its unit groups in order of id."""
+    """All hydro plants in canonical order, each with its unit groups in order of id."""
     file = decode(document, HydrosFile, problems)
     if file is None:
         return ()
@@ -120,19 +120,19 @@ def _check_lead(plant: Thermal, problems: Problems) -> None:
 
 
 def read_non_controllable_sources(document: Document | None, problems: Problems) -> tuple[NonControllableSource, ...]:
-    """All sources; none without the file."""
+    """All non-controllable sources, in canonical order; empty without the file."""
     file = decode(document, SourcesFile, problems)
     return _ordered(file.non_controllable_sources, SOURCES, "non-controllable source", problems) if file else ()
 
 
 def read_pumping_stations(document: Document | None, problems: Problems) -> tuple[PumpingStation, ...]:
-    """All pumping stations; none without the file."""
+    """All pumping stations, in canonical order; empty without the file."""
     file = decode(document, StationsFile, problems)
     return _ordered(file.pumping_stations, STATIONS, "pumping station", problems) if file else ()
 
 
 def read_energy_contracts(document: Document | None, problems: Problems) -> tuple[EnergyContract, ...]:
-    """All contracts; none without the file."""
+    """All contracts, in canonical order; empty without the file."""
     file = decode(document, ContractsFile, problems)
     return _ordered(file.contracts, CONTRACTS, "contract", problems) if file else ()
 

@@ -1,4 +1,4 @@
-"""Parts of a hydro plant whose fields depend on a type."""
+"""Checks of the parts of a hydro plant whose fields depend on their `type`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,7 +9,7 @@ from cobre.io.findings.problems import Layer, Problems
 
 
 def check_hydro_forms(hydro: Hydro, file: str, problems: Problems) -> None:
-    """Each form has its own fields and no others."""
+    """Add an error for each field that a part lacks or must not have, and for missing or duplicate unit groups."""
     entity = f"hydro {hydro.id} ({hydro.name})"
     if hydro.tailrace is not None:
         fields = {"coefficients": hydro.tailrace.coefficients, "points": hydro.tailrace.points}

@@ -1,4 +1,4 @@
-"""initial_conditions.json: where the study starts."""
+"""initial_conditions.json: storages, past inflows, releases and commitments at the start of the study."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class InitialConditionsFile(JsonFile):
 
 
 def read_initial_conditions(document: Document | None, problems: Problems) -> InitialConditions | None:
-    """Volumes by hydro id and observations in order of plant and date."""
+    """The initial conditions; rows in order of entity and date. None after errors."""
     file = decode(document, InitialConditionsFile, problems)
     if file is None:
         return None

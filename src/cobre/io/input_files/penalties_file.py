@@ -1,4 +1,4 @@
-"""penalties.json: prices that hold for the whole study."""
+"""penalties.json: default costs of violations."""
 
 from cobre.core.penalties import BusPenalties, HydroPenalties, LinePenalties, NonControllablePenalties, Penalties
 from cobre.io.decoding.json_documents import Document, rewritten
@@ -18,7 +18,7 @@ class PenaltiesFile(JsonFile):
 
 
 def read_penalties(document: Document | None, problems: Problems) -> Penalties | None:
-    """The prices; a null inflow_nonnegativity_cost is the same as none."""
+    """The costs; a null inflow_nonnegativity_cost means its default. None after errors."""
     file = decode(_without_null_default(document), PenaltiesFile, problems)
     return None if file is None else Penalties(file.bus, file.line, file.hydro, file.non_controllable_source)
 

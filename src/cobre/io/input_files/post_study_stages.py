@@ -1,4 +1,4 @@
-"""post_study_stages.json: what anticipated thermal plants deliver after the study."""
+"""post_study_stages.json: stages after the study, and bounds of deliveries in them."""
 
 from cobre.core.anticipation import PostStudy, PostStudyBound, PostStudyStage
 from cobre.io.decoding.json_documents import Document
@@ -17,7 +17,7 @@ class PostStudyStagesFile(JsonFile):
 
 
 def read_post_study_stages(document: Document | None, problems: Problems) -> PostStudy:
-    """Stages and bounds; none without the file."""
+    """Stages and bounds; empty without the file."""
     file = decode(document, PostStudyStagesFile, problems)
     if file is None:
         return PostStudy()

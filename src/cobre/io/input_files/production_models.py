@@ -1,4 +1,4 @@
-"""system/hydro_production_models.json and the tables beside it: how water becomes power."""
+"""system/hydro_production_models.json and its tables: production functions of hydro plants."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from cobre.io.findings.problems import Layer, Problems
 from cobre.io.input_files.table_formats import PRODUCTION_TABLES
 
 FILE = "system/hydro_production_models.json"
-# Settings of fitted planes that the format has and no fit depends on.
+# Settings of fitted planes that are part of the format but have no effect.
 WITHOUT_EFFECT = {
     "max_planes_per_hydro": "all planes are kept; fpha_plane_reduction reduces their number",
     "spillage_discretization_points": "the slope over spilled flow is fitted at separate points",
@@ -46,7 +46,7 @@ class WindowRecord:
 
 @dataclass(frozen=True, slots=True)
 class FphaRecord:
-    """How planes are found; null: the default."""
+    """How planes are given or fitted; null: the default."""
 
     source: Literal["precomputed", "computed"]
     volume_discretization_points: Annotated[int, Field(ge=2)] | None = None
@@ -90,7 +90,7 @@ class ByStageRanges:
 
 @dataclass(frozen=True, slots=True)
 class BySeason:
-    """Choices by season, with a model for all others."""
+    """Production models by season, with a model for all other seasons."""
 
     hydro_id: int
     selection_mode: Literal["seasonal"]
@@ -100,7 +100,7 @@ class BySeason:
 
 @dataclass(frozen=True, slots=True)
 class ByAngle:
-    """Planes that are nearly parallel are merged."""
+    """Merge planes whose angle is below the tolerance."""
 
     method: Literal["angle"]
     tolerance_deg: Annotated[float, Field(ge=0, le=90)]
@@ -108,7 +108,7 @@ class ByAngle:
 
 @dataclass(frozen=True, slots=True)
 class ByDistance:
-    """Planes that are nearly the same over volumes and flows are merged."""
+    """Merge planes whose distance over volumes and flows is below the tolerance."""
 
     method: Literal["distance"]
     tolerance_pct: Annotated[float, Field(ge=0)]
@@ -123,7 +123,7 @@ class ProductionFile(JsonFile):
 
 
 def read_production_models(folder: Path, document: Document | None, problems: Problems) -> ProductionModels:
-    """Choices by plant, and the tables of planes, geometry and productivity."""
+    """Production models by plant, and the tables of planes, geometry and productivity."""
     tables = {name: read_table(folder, table, problems) for name, table in PRODUCTION_TABLES.items()}
     file = decode(document, ProductionFile, problems) or ProductionFile(production_models=())
     hydros = [record.hydro_id for record in file.production_models]

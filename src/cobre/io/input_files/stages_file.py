@@ -24,7 +24,7 @@ from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.findings.duplicates import report_duplicates
 from cobre.io.findings.problems import Layer, Problems
 
-MAX_OPENINGS = 1_000_000  # more would be a slip: memory ends long before
+MAX_OPENINGS = 1_000_000  # larger numbers are typing errors: memory would not suffice
 
 FILE = "stages.json"
 
@@ -91,7 +91,7 @@ class StagesFile(JsonFile):
 
 
 def read_stages(document: Document | None, problems: Problems) -> Horizon | None:
-    """The horizon with stages in order of id and blocks in order of theirs."""
+    """The horizon, with stages and blocks in order of id; None after errors."""
     file = decode(document, StagesFile, problems)
     if file is None:
         return None
@@ -107,7 +107,7 @@ def read_stages(document: Document | None, problems: Problems) -> Horizon | None
 
 def _refuse_what_is_not_modelled(graph: PolicyGraphRecord, problems: Problems) -> None:
     if graph.type == "cyclic":
-        message = "cyclic policy graphs are reserved: no program of the format solves them"
+        message = "cyclic policy graphs are reserved: no program can solve them"
         problems.error(Layer.MEANING, FILE, "", "policy_graph.type", message, "use finite_horizon")
 
 

@@ -14,7 +14,7 @@ def _numbers(*names: str) -> tuple[Column, ...]:
 
 
 def _overrides(*names: str) -> tuple[Column, ...]:
-    """Columns that a file may leave out, and rows may leave empty: what is declared elsewhere holds."""
+    """Optional, nullable columns: where a value is missing, the declared one applies."""
     return tuple(Column(name, "number", is_required=False, is_nullable=True) for name in names)
 
 

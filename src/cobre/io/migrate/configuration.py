@@ -4,7 +4,7 @@ from cobre.io.file_names import CONFIG_FILE as FILE
 from cobre.io.migrate.notes import Notes
 from cobre.io.migrate.old_case import Json, OldCase
 
-# What the older program did instead when it met its rule `simulation`.
+# The iteration limit that the older program used instead of its rule `simulation`.
 ITERATIONS_OF_OLD_SIMULATION_RULE = 100
 HAS_NO_SUCCESSOR = {
     "training": ("forward_pass", "cut_formulation"),
@@ -14,7 +14,7 @@ HAS_NO_SUCCESSOR = {
 
 
 def convert_config(case: OldCase, notes: Notes) -> None:
-    """config.json of the new format."""
+    """Convert config.json to the new format."""
     config = case.documents[FILE]
     training, simulation = config.setdefault("training", {}), config.get("simulation")
     _convert_selection(training, "forward_passes", "training", notes)
@@ -97,10 +97,11 @@ def _drop_fields(config: Json, notes: Notes) -> None:
 
 
 def _ask_for_openings(case: OldCase, training: Json, notes: Notes) -> None:
-    """Openings from a file were used whenever the file was there; the new format asks for them in config.json."""
+    """Ask for openings from the file in config.json: the older program used the file whenever it existed."""
     if "scenarios/noise_openings.parquet" in case.tables:
         source = training.get("scenario_source") or {}
         training["scenario_source"] = {**source, "openings": {"source": "file"}}
         notes.converted(
-            FILE, "training.scenario_source.openings asks for noise_openings.parquet, which was used unasked"
+            FILE,
+            "training.scenario_source.openings asks for noise_openings.parquet, which was always used before",
         )

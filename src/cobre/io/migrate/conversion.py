@@ -33,7 +33,7 @@ from cobre.io.storage.atomic import new_directory
 
 Step = Callable[[OldCase, Notes], None]
 
-# Later steps rely on earlier ones where their descriptions say so.
+# Some steps rely on earlier ones, as their docstrings say.
 STEPS: tuple[Step, ...] = (
     convert_config,
     convert_production,
@@ -59,7 +59,7 @@ def migrate_case(old: Path, new: Path) -> MigrationReport:
     """Write the case in `old` to the new directory `new`, in the current format.
 
     Raises InvalidCaseError when `old` is not a readable case of the 0.5 format, and WriteError when `new` is not empty
-    or cannot be written; then nothing is left at `new`. The new case is read once to see what is still wrong with it.
+    or cannot be written; then nothing is left at `new`. The new case is read once, and the report has its problems.
     """
     with new_directory(new) as folder:
         case, notes = read_old_case(old), Notes()
@@ -74,7 +74,7 @@ def migrate_case(old: Path, new: Path) -> MigrationReport:
 
 
 def _take(step: Step, case: OldCase, notes: Notes, old: Path) -> None:
-    """Old cases are converted before they are checked: what a step trips over is a fault of the case."""
+    """Run a step. Old cases are converted unchecked, so that an exception means an invalid case: InvalidCaseError."""
     try:
         step(case, notes)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:

@@ -10,7 +10,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 def convert_stages(case: OldCase, notes: Notes) -> None:
-    """stages.json of the new format."""
+    """Convert stages.json to the new format."""
     stages = case.stages
     for stage in stages:
         if "num_scenarios" in stage:
@@ -32,7 +32,7 @@ def _put_lags_into_the_state(case: OldCase, notes: Notes) -> None:
 
 
 def _define_seasons(case: OldCase, notes: Notes) -> None:
-    """Lags are found through seasons; where none are defined, stages of months have those of the calendar."""
+    """Define calendar months as seasons where the case has none: inflow lags refer to seasons."""
     content = case.documents[FILE]
     if content.get("season_definitions"):
         return

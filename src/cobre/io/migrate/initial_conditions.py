@@ -11,7 +11,7 @@ HISTORY = "scenarios/inflow_history.parquet"
 
 
 def convert_initial_conditions(case: OldCase, notes: Notes) -> None:
-    """All of initial_conditions.json. Histories must be in their new form."""
+    """Convert initial_conditions.json; the inflow history must have been converted before."""
     conditions = case.documents[FILE]
     conditions.setdefault("storage", [])
     conditions.setdefault("filling_storage", [])
@@ -32,7 +32,7 @@ def convert_initial_conditions(case: OldCase, notes: Notes) -> None:
 
 
 def _windows_before(case: OldCase, count: int, notes: Notes) -> list[tuple[date, date]]:
-    """The periods of lags 1, 2, ... before the study: those of pre-study stages, else months, else stages."""
+    """The periods of lags 1, 2, ... before the study: pre-study stages, else months, else as long as a stage."""
     declared = {stage["id"]: stage for stage in case.entities("stages.json", "pre_study_stages")}
     windows: list[tuple[date, date]] = []
     end = case.start_date
@@ -84,7 +84,7 @@ def _recorded(case: OldCase, hydro_id: int) -> list[tuple[date, date]]:
 
 
 def windows_of_history(dates: list[date]) -> list[tuple[date, date]]:
-    """A window for each dated observation of one plant: its month, or the time until the next one."""
+    """The window of each dated observation of one plant: its month, or the time until the next observation."""
     months = [first_of_month(day) for day in dates]
     if len(set(months)) == len(months):
         return [(start, month_after(start)) for start in months]

@@ -8,7 +8,7 @@ from cobre.io.findings.problems import CaseProblem
 
 
 class NoteKind(Enum):
-    """What became of a part of the old case."""
+    """The kind of a note."""
 
     CONVERTED = "converted"
     DROPPED = "dropped"
@@ -18,9 +18,9 @@ class NoteKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing that was done; `file` is relative to the case.
+    """A note on one change; `file` is relative to the case.
 
-    NOW_EFFECTIVE: the older program read it and did not use it; costs may differ for that reason.
+    NOW_EFFECTIVE: the older program ignored it, so that costs may differ now.
     """
 
     kind: NoteKind
@@ -32,7 +32,7 @@ class Note:
 
 
 class Notes:
-    """A list that grows while a case is converted."""
+    """Notes collected while a case is converted."""
 
     def __init__(self) -> None:
         self._notes: list[Note] = []
@@ -42,15 +42,15 @@ class Notes:
         self._notes.append(Note(NoteKind.CONVERTED, file, text))
 
     def dropped(self, file: str, text: str) -> None:
-        """Something that the new format cannot express."""
+        """Note that something was dropped, because the new format cannot express it."""
         self._notes.append(Note(NoteKind.DROPPED, file, text))
 
     def guessed(self, file: str, text: str) -> None:
-        """Something that the old case does not say."""
+        """Note an assumption about something that the old case does not define."""
         self._notes.append(Note(NoteKind.GUESSED, file, text))
 
     def now_effective(self, file: str, text: str) -> None:
-        """Something that had no effect before."""
+        """Note that something has an effect now and had none before."""
         self._notes.append(Note(NoteKind.NOW_EFFECTIVE, file, text))
 
     def all(self) -> tuple[Note, ...]:
@@ -60,7 +60,7 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """What was written where, what was done to it, and what is still wrong with it."""
+    """The result of a migration: directories, notes, and the problems of the new case."""
 
     old: Path
     new: Path

@@ -1,4 +1,4 @@
-"""A case of the 0.5 format as it lies on the disk: JSON objects and Arrow tables, unchecked."""
+"""A case of the 0.5 format: JSON objects and Arrow tables, unchecked."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class OldCase:
     tables: dict[str, "pa.Table"]
 
     def entities(self, file: str, array: str) -> list[Json]:
-        """The elements of an array at the root of a file; none without the file."""
+        """The elements of an array at the root of a file; empty without the file."""
         elements: list[Json] = self.documents.get(file, {}).get(array) or []
         return elements
 
@@ -43,7 +43,7 @@ class OldCase:
         return date.fromisoformat(self.stages[0]["start_date"])
 
     def has_rows(self, name: str) -> bool:
-        """Whether a table is there and not empty."""
+        """Whether a table exists and has rows."""
         table = self.tables.get(name)
         return table is not None and table.num_rows > 0
 
@@ -55,9 +55,9 @@ class OldCase:
 
 
 def read_old_case(folder: Path) -> OldCase:
-    """All files of an old case; raises InvalidCaseError when it is no such case or cannot be read."""
+    """All files of an old case; raises InvalidCaseError if it is not of the 0.5 format or cannot be read."""
     problems = Problems()
-    if not check_files(folder, Problems()):  # files that moved since are no problem here
+    if not check_files(folder, Problems()):  # files that moved later are expected here
         check_files(folder, problems)
     problems.raise_errors(str(folder))
     documents = {name: read_document(folder, name, problems, is_required=name in REQUIRED_JSON) for name in JSON_FILES}
@@ -74,7 +74,7 @@ def read_old_case(folder: Path) -> OldCase:
 
 
 def _refuse_shapes(contents: dict[str, Any], problems: Problems) -> None:
-    """Steps rely on a few things; everything else is checked when the new case is read."""
+    """Add errors for what the steps rely on; everything else is checked when the new case is read."""
     for name, content in contents.items():
         if not isinstance(content, dict):
             problems.error(Layer.SCHEMA, name, "", "", "is not an object", "a JSON object")
@@ -99,7 +99,7 @@ def _read_tables(folder: Path, problems: Problems) -> Iterator[tuple[str, "pa.Ta
 
 
 def other_files(folder: Path) -> list[str]:
-    """JSON and Parquet files where inputs belong that the old format does not have."""
+    """JSON files in the folders of inputs that the old format does not have."""
     known = {*JSON_FILES, *READ_ELSEWHERE}
     directories = (folder, *(folder / name for name in FOLDERS))
     found = [path for directory in directories for path in directory.glob("*.json")]

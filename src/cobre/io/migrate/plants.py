@@ -24,7 +24,7 @@ NOW_EFFECTIVE = {"system/pumping_stations.json": "pumping stations", "system/ene
 
 
 def add_start_dates(case: OldCase, notes: Notes) -> None:
-    """Every entity has a date of operation, which only orders them."""
+    """Give every entity an operational start date, which only affects their order."""
     start = str(case.start_date)
     for file, array in ARRAYS.items():
         for entity in case.entities(file, array):
@@ -33,7 +33,7 @@ def add_start_dates(case: OldCase, notes: Notes) -> None:
 
 
 def form_unit_groups(case: OldCase, notes: Notes) -> None:
-    """A plant at a bus becomes one group with the plant's limits."""
+    """Give every hydro plant one unit group at its bus, with the limits of the plant."""
     for hydro in case.entities(HYDROS, "hydros"):
         if "bus_id" in hydro:
             hydro["unit_groups"] = [_group(hydro, hydro.pop("bus_id"))]
@@ -48,7 +48,7 @@ def _group(hydro: Json, bus_id: int) -> Json:
 
 
 def rename_filling(case: OldCase, notes: Notes) -> None:
-    """The rate of filling is a minimum, and filling acts now."""
+    """Rename the rate of filling, which is a minimum now; the older program ignored it."""
     for hydro in case.entities(HYDROS, "hydros"):
         filling = hydro.get("filling")
         if filling is None:
@@ -74,10 +74,10 @@ def drop_from_plants(case: OldCase, notes: Notes) -> None:
 
 
 def note_new_effects(case: OldCase, notes: Notes) -> None:
-    """Entities that were read and not used."""
-    for file, words in NOW_EFFECTIVE.items():
+    """Note the entities that the older program ignored."""
+    for file, effect in NOW_EFFECTIVE.items():
         if case.entities(file, ARRAYS[file]):
-            notes.now_effective(file, words)
+            notes.now_effective(file, effect)
     for file in ("system/lines.json", "system/thermals.json", HYDROS):
         dated = [
             entity["id"]

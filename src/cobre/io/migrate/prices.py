@@ -16,7 +16,7 @@ OLD, NEW = "fpha_turbined_cost", "turbined_cost"
 
 
 def convert_turbined_cost(case: OldCase, notes: Notes) -> None:
-    """The same costs as before. Production models must be in their new form."""
+    """Convert the costs so that plants pay the same as before; production models must have been converted before."""
     hydro_prices = case.documents[FILE].get("hydro", {})
     if OLD in hydro_prices:
         hydro_prices[NEW] = hydro_prices.pop(OLD)
@@ -66,7 +66,7 @@ def _convert_overrides(case: OldCase, with_planes: dict[int, set[int]], notes: N
 
 
 def _free_other_stages(case: OldCase, with_planes: dict[int, set[int]], notes: Notes) -> None:
-    """A plant that has planes in some stages only pays in those only."""
+    """Set the cost to 0 in stages in which a plant has no planes."""
     stages = {stage["id"] for stage in case.stages}
     free = [
         (hydro_id, stage_id)

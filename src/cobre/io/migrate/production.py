@@ -1,4 +1,4 @@
-"""Productivity leaves hydros.json for hydro_production_models.json."""
+"""Move productivities from hydros.json to hydro_production_models.json."""
 
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ PRODUCTIVITY = "system/hydro_energy_productivity.parquet"
 
 
 def convert_production(case: OldCase, notes: Notes) -> None:
-    """Every plant says for every stage what its model is, as ranges of stages."""
+    """Write the model of every plant and stage, as ranges of stages."""
     old = {record["hydro_id"]: record for record in case.entities(FILE, "production_models")}
     models = []
     for hydro in sorted(case.entities(HYDROS, "hydros"), key=lambda hydro: hydro["id"]):
@@ -29,7 +29,7 @@ def convert_production(case: OldCase, notes: Notes) -> None:
 
 
 def choice_in(hydro: Json, record: Json | None, stage: Json) -> Json:
-    """The model that the older program used in a stage, in the new form."""
+    """The model that the older program used in a stage, in the new format."""
     found = _declared(record, stage) or {}
     model = found.get("model") or (record or {}).get("default_model") or hydro["generation"]["model"]
     choice: Json = {"model": model}
@@ -52,7 +52,7 @@ def _declared(record: Json | None, stage: Json) -> Json | None:
 
 
 def _ranges(chosen: list[tuple[int, Json]]) -> list[Json]:
-    """Neighbouring stages of one choice are one range; the last has no end."""
+    """Ranges of consecutive stages with the same choice; the last has no end."""
     ranges: list[Json] = []
     for _, members in groupby(chosen, key=lambda pair: repr(pair[1])):
         run = list(members)
@@ -62,7 +62,7 @@ def _ranges(chosen: list[tuple[int, Json]]) -> list[Json]:
 
 
 def _tabulate_fpha_plants(case: OldCase, models: list[Json], notes: Notes) -> None:
-    """Plants with planes need an equivalent productivity, for columns of energy in the results."""
+    """Add the equivalent productivity of plants with planes, which energy columns of the results need."""
     hydros = {hydro["id"]: hydro for hydro in case.entities(HYDROS, "hydros")}
     rows: list[tuple[int, int, float]] = []
     for model in models:

@@ -20,7 +20,7 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "constraints/pumping_bounds.parquet": {"station_id": "pumping_station_id"},
     "constraints/hydro_bounds.parquet": {"filling_inflow_m3s": "filling_min_rate_m3s"},
 }
-# Tables, and columns of tables, that the older program read without using them.
+# Tables and columns that the older program read but ignored.
 NOW_EFFECTIVE: Mapping[str, tuple[str, ...]] = {
     "constraints/penalty_overrides_ncs.parquet": ("curtailment_cost",),
     "constraints/pumping_bounds.parquet": ("min_m3s", "max_m3s"),
@@ -38,7 +38,7 @@ def formats() -> dict[str, TableFormat]:
 
 
 def rename_columns(case: OldCase, notes: Notes) -> None:
-    """Columns that have another name now."""
+    """Rename columns that have a new name."""
     for file, names in RENAMED.items():
         table = case.tables.get(file)
         for old, new in names.items():
@@ -49,7 +49,7 @@ def rename_columns(case: OldCase, notes: Notes) -> None:
 
 
 def date_history(case: OldCase, notes: Notes) -> None:
-    """An observation had a date, and has a window now."""
+    """Replace the date of each observation of the history by a window."""
     import pyarrow as pa  # noqa: PLC0415
 
     table = case.tables.get(HISTORY)
@@ -73,7 +73,7 @@ def date_history(case: OldCase, notes: Notes) -> None:
 
 
 def split_bounds(case: OldCase, notes: Notes) -> None:
-    """`sense` and `bound` become a lower and an upper bound."""
+    """Convert `sense` and `bound` to lower and upper bounds."""
     import pyarrow as pa  # noqa: PLC0415
 
     constraints = case.entities(GENERIC_CONSTRAINTS, "constraints")
@@ -93,7 +93,7 @@ def split_bounds(case: OldCase, notes: Notes) -> None:
 
 
 def move_exchange_factors(case: OldCase, notes: Notes) -> None:
-    """Factors of lines by block become bounds by block: what held in the stage, times the factor."""
+    """Convert factors of lines by block to bounds by block: the bound of the stage times the factor."""
     import pyarrow as pa  # noqa: PLC0415
 
     factors = case.documents.pop(EXCHANGE_FACTORS, {}).get("exchange_factors", [])
@@ -124,7 +124,7 @@ def _given(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def note_new_effects(case: OldCase, notes: Notes) -> None:
-    """Columns that were read and not used."""
+    """Note the columns that the older program ignored."""
     for file, columns in NOW_EFFECTIVE.items():
         table = case.tables.get(file)
         if table is not None:
@@ -134,7 +134,7 @@ def note_new_effects(case: OldCase, notes: Notes) -> None:
 
 
 def strict_types(case: OldCase, notes: Notes) -> None:
-    """Columns of the format, in the types of the format, and no others."""
+    """Keep only columns of the format, and convert them to its types."""
     known = formats()
     for file in list(case.tables):
         if file not in known:

@@ -1,4 +1,4 @@
-"""Take out keys that the new format refuses, and the older one passed over."""
+"""Remove keys that the new format refuses and the older program ignored."""
 
 import json
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ RECORDS: Mapping[str, type[JsonFile]] = {
 
 
 def drop_unknown_keys(case: OldCase, notes: Notes) -> None:
-    """Keys that no record of the new format has."""
+    """Drop the keys that no record of the new format has, and note each."""
     for file, content in case.documents.items():
         content.pop("$schema", None)
         record = RECORDS.get(file)
@@ -61,7 +61,7 @@ def _unknown(record: type[JsonFile], content: Any) -> list[tuple[str | int, ...]
 
 
 def _in_file(content: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """The path without the names of alternatives, which the decoder puts between keys."""
+    """The path without the names of union alternatives, which the decoder puts between keys."""
     real: list[str | int] = []
     node = content
     for part in path:

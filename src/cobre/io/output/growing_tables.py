@@ -1,8 +1,8 @@
-"""Tables that are too large for memory: written row group by row group, in segments that survive a writer that dies.
+"""Tables larger than memory: written row group by row group, in segments that survive a crash of the writer.
 
-A segment is a directory with a piece of every table. It is closed now and then: its files are then whole and on the
-disk, and `record.json`, written last, says what it holds. In the end one segment's files become the tables as they are;
-of several the row groups are copied into one file for each table, as they are (`parquet_join.py`).
+A segment is a directory with a part of every table. When it is closed, its files are complete and on the disk, and
+`record.json`, written last, describes it. At the end, the files of a single segment become the tables; row groups of
+several segments are copied, without decoding, into one file for each table (`parquet_join.py`).
 
     folder/.unfinished/0000/hydros.parquet ... record.json
     folder/.unfinished/0001/...
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 UNFINISHED = ".unfinished"
 RECORD = "record.json"
 ROWS_PER_GROUP = 32_768
-MIN_ROWS_PER_GROUP = ROWS_PER_GROUP * 3 // 4  # pieces that are not quite full need not wait for another one
-MAX_WAITING_BYTES = 1 << 20  # of the rows of all tables that wait for others
-MAX_COLUMN_CHUNKS = 512  # of a segment: Arrow keeps about 1 kB for each until a file is closed
+MIN_ROWS_PER_GROUP = ROWS_PER_GROUP * 3 // 4  # a piece that is nearly full is written without waiting for more rows
+MAX_WAITING_BYTES = 1 << 20  # of all rows that wait to be written
+MAX_COLUMN_CHUNKS = 512  # of a segment: Arrow keeps about 1 kB for each until the file is closed
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A closed segment and what was said of it."""
+    """A closed segment and its record."""
 
     folder: Path
     record: Mapping[str, Any]
 
     def columns(self, name: str) -> "StoredColumns":
-        """A table, to be read column by column."""
+        """The columns of a table."""
         return StoredColumns(_path(self.folder, name))
 
     @property
@@ -53,7 +53,7 @@ class Segment:
 
 
 class StoredColumns:
-    """Reads parts of single columns of a file."""
+    """Reads ranges of rows of single columns of a Parquet file."""
 
     def __init__(self, path: Path) -> None:
         from pyarrow import parquet  # noqa: PLC0415
@@ -75,10 +75,10 @@ class StoredColumns:
 
 
 class GrowingTables:
-    """Takes rows in order; `publish` makes a directory of results of them.
+    """Appends rows to tables; `publish` turns them into a results directory.
 
-    folder: of the results. identity: what the rows belong to; segments of another identity are dropped, and so are all
-    of them unless `resume` says to go on after them.
+    folder: the results directory. identity: identifies the simulation; existing segments of the same identity are
+    continued if `resume`, all others are removed.
     """
 
     def __init__(self, folder: Path, identity: str, *, resume: bool) -> None:
@@ -107,17 +107,17 @@ class GrowingTables:
         return sum(writer.column_chunks for writer in self._writers.values()) >= MAX_COLUMN_CHUNKS
 
     def close_segment(self, record: Mapping[str, Any]) -> None:
-        """What was appended since the last segment is on the disk when this returns."""
+        """Close the segment: its rows are on the disk when this returns. record: facts about it, as JSON."""
         for writer in self._writers.values():
             writer.close()
         self._writers = {}
         flush_tree(self._current)
         content = json.dumps({"identity": self._identity, **record}) + "\n"
         write_file(self._current / RECORD, content.encode())
-        self.segments.append(Segment(self._current, {}))  # its record is in the file; the caller has it already
+        self.segments.append(Segment(self._current, {}))  # the caller has the record already
 
     def publish(self, others: ResultTables, facts: Mapping[str, Any]) -> None:
-        """Whole results in `folder`: the tables that grew, others, and a manifest. All segments must be closed."""
+        """Write the results to `folder`: these tables, `others`, and a manifest. All segments must be closed."""
         whole = self.segments[0].folder if len(self.segments) == 1 else self._merged()
         for name, table in others.items():
             write_table(whole, name, table)
@@ -138,7 +138,7 @@ class GrowingTables:
         return target
 
     def abandon(self) -> None:
-        """After a failure: closed segments stay for a run that resumes this one, and nothing else does."""
+        """Clean up after a failure: only closed segments are kept, from which a run can resume."""
         for writer in self._writers.values():
             writer.abandon()
         self._remove_all_but_segments()
@@ -153,7 +153,7 @@ class GrowingTables:
 
 
 class _TableWriter:
-    """One file. Rows wait until there are enough of them for a row group."""
+    """Writes one file; rows are collected until there are enough for a row group."""
 
     def __init__(self, path: Path, schema: "pa.Schema") -> None:
         from pyarrow import parquet  # noqa: PLC0415
@@ -163,7 +163,7 @@ class _TableWriter:
         self._writer: parquet.ParquetWriter = parquet.ParquetWriter(self._stream, schema, compression="zstd")
         self._waiting: list[pa.Table] = []
         self._rows = 0
-        self.column_chunks = 0  # that were written
+        self.column_chunks = 0  # written so far
 
     def append(self, rows: "pa.Table") -> None:
         self._waiting.append(rows)
@@ -191,8 +191,8 @@ class _TableWriter:
         self._stream.close()
 
     def abandon(self) -> None:
-        """Let go of the file, whatever is in it."""
-        self._writer.is_open = False  # else it writes a footer when it is collected
+        """Close the file without a footer."""
+        self._writer.is_open = False  # else it would write a footer when garbage-collected
         self._stream.close()
 
 

@@ -1,4 +1,4 @@
-"""manifest.json: which tables a directory of results holds, and what made them. Without it nothing is whole."""
+"""manifest.json: the tables of a results directory, and the software that wrote them. It is written last."""
 
 import hashlib
 import json
@@ -20,11 +20,11 @@ LIBRARIES = ("numpy", "pyarrow", "highspy")
 
 
 class ResultsError(CobreError, OSError):
-    """A directory that holds no whole results: what is missing or damaged."""
+    """A directory without complete results; the message says what is missing or damaged."""
 
 
 def describe_table(path: Path, file: str) -> dict[str, Any]:
-    """The entry of a table that lies in `path`; `file` is its name in the directory of results."""
+    """The manifest entry of the table in `path`; `file` is its name in the results directory."""
     from pyarrow import parquet  # noqa: PLC0415
 
     with parquet.ParquetFile(path) as table:
@@ -45,7 +45,7 @@ def digest_of(path: Path) -> str:
 
 
 def software_versions() -> dict[str, str]:
-    """This program, Python, and the libraries that take part, as far as they are installed."""
+    """Versions of this program, Python and the installed libraries that it uses."""
     found = {"cobre": __version__, "python": platform.python_version()}
     for name in LIBRARIES:
         try:
@@ -56,7 +56,7 @@ def software_versions() -> dict[str, str]:
 
 
 def manifest_text(tables: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> str:
-    """The whole file, the same for the same content."""
+    """The text of the manifest, deterministic for equal content."""
     content = {
         "format_version": FORMAT_VERSION,
         "software": software_versions(),
@@ -67,7 +67,7 @@ def manifest_text(tables: Mapping[str, Mapping[str, Any]], facts: Mapping[str, A
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a directory of results; raises ResultsError when there is none, or none of ours."""
+    """The manifest of a results directory; raises ResultsError if it is missing, damaged or of another version."""
     path = folder / MANIFEST_FILE
     try:
         content = read_stored_object(path)

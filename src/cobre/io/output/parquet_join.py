@@ -21,7 +21,9 @@ _TAIL = struct.Struct("<I4s")  # bytes of the footer, magic
 _BOOLEANS, _BYTE, _INTEGERS, _I64, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 6, 7, 8, (9, 10), 12
 _LONG_LIST = 15
 
-Plan = Mapping[int, "Plan | None"]  # by field: what to look into; None: an offset in the file
+Plan = Mapping[
+    int, "Plan | None"
+]  # by field number: the plan of a nested structure; None: the field is an offset in the file
 _META: Plan = {9: None, 10: None, 11: None, 14: None}  # data, index and dictionary pages, bloom filter
 _COLUMN: Plan = {2: None, 3: _META, 4: None, 6: None}  # the chunk itself, its offset index and column index
 _ROW_GROUP: Plan = {1: _COLUMN, 5: None}
@@ -34,7 +36,7 @@ class ParquetJoinError(CobreError):
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field of the footer: where its value lies."""
+    """The byte range of a field's value in the footer."""
 
     start: int
     end: int
@@ -51,7 +53,7 @@ class _Footer:
 
     @property
     def row_groups(self) -> tuple[int, int]:
-        """How many there are, and where the first begins."""
+        """The number of row groups, and the position of the first."""
         _, count, at = _list_header(self.content, self.fields[_ROW_GROUPS].start)
         return count, at
 
@@ -103,7 +105,7 @@ def _read_footer(source: BinaryIO, path: Path) -> tuple[_Footer, int]:
 
 
 def _copy(source: BinaryIO, target: BinaryIO, count: int) -> None:
-    """The next bytes, a piece at a time."""
+    """Copy the next `count` bytes, a piece at a time."""
     while count:
         content = source.read(min(count, COPIED_AT_ONCE))
         if not content:
@@ -146,7 +148,7 @@ def _moved(content: bytes, start: int, count: int, by: int) -> bytes:
     parts, at = [], start
     for first, last in ranges:
         value = _unzigzag(_varint(content, first)[0])
-        parts += [content[at:first], _to_varint(_zigzag(value + by if value else 0))]  # 0: nowhere
+        parts += [content[at:first], _to_varint(_zigzag(value + by if value else 0))]  # 0: absent
         at = last
     return b"".join([*parts, content[at:end]])
 
@@ -154,7 +156,7 @@ def _moved(content: bytes, start: int, count: int, by: int) -> bytes:
 def _skip(content: bytes, kind: int, at: int, plan: Plan | None, ranges: list[tuple[int, int]]) -> int:
     """The end of a value; byte ranges of the offsets that the plan names are added to `ranges`."""
     if kind in _BOOLEANS:
-        return at  # the field's header says it all
+        return at  # the value is in the field's header
     if kind in _INTEGERS:
         return _varint_end(content, at)
     if kind == _BINARY:
@@ -191,7 +193,7 @@ def _skip_list(content: bytes, at: int, plan: Plan | None, ranges: list[tuple[in
 
 
 def _field_header(content: bytes, at: int, before: int) -> tuple[int, int, int]:
-    """Type, number, and where the value begins."""
+    """Type and number of a field, and the position of its value."""
     head = content[at]
     if head >> 4:
         return head & 15, before + (head >> 4), at + 1
@@ -200,7 +202,7 @@ def _field_header(content: bytes, at: int, before: int) -> tuple[int, int, int]:
 
 
 def _list_header(content: bytes, at: int) -> tuple[int, int, int]:
-    """Type of the elements, how many, and where the first begins."""
+    """Type and number of the elements, and the position of the first."""
     head = content[at]
     if head >> 4 != _LONG_LIST:
         return head & 15, head >> 4, at + 1

@@ -1,4 +1,4 @@
-"""Write tables of results so that a directory either has whole results or does not claim to."""
+"""Tables of results: a directory has a manifest only if its results are complete."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -22,16 +22,16 @@ _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
 
 
 def write_results(folder: Path, tables: ResultTables, manifest: Mapping[str, Any]) -> None:
-    """Write each table to `folder/NAME.parquet`, then `folder/manifest.json` with what is said in `manifest`.
+    """Write each table to `folder/NAME.parquet`, then `folder/manifest.json` with the facts `manifest`.
 
-    All tables are written before the first takes its name. The manifest goes first and comes last: where it is
-    missing, the results are not whole. Tables of an earlier manifest that are not written again are removed;
-    other files in the directory are left alone. Raises WriteError.
+    All tables are written before the first gets its name. An old manifest is removed first and the new one is written
+    last: without a manifest, results are incomplete. Tables of an earlier manifest that are not written again are
+    removed; other files in the directory are left alone. Raises WriteError.
     """
     for name in tables:
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is not a table name: lower-case letters, digits, `_` and `/` only")
-    manifest_text({}, manifest)  # fails before anything is written when a fact is no JSON
+    manifest_text({}, manifest)  # fails before anything is written if a fact is not JSON
     with scratch_directory(folder) as scratch:
         for name in sorted(tables):
             write_table(scratch, name, tables[name])
@@ -58,7 +58,7 @@ def _name_of(path: Path, folder: Path) -> str:
 
 
 def write_table(folder: Path, name: str, table: "pa.Table") -> None:
-    """One table, to `folder/NAME.parquet`."""
+    """Write one table to `folder/NAME.parquet`."""
     from pyarrow import parquet  # noqa: PLC0415
 
     path = folder / f"{name}.parquet"
@@ -77,9 +77,9 @@ def _former_files(folder: Path) -> set[str]:
 
 
 def read_results(folder: Path, only: Collection[str] | None = None) -> dict[str, "pa.Table"]:
-    """All tables of a directory of results, or some of them as far as they are there.
+    """All tables of a results directory, or those of `only` that it has.
 
-    Raises ResultsError when one is missing or not what was written.
+    Raises ResultsError if a file is missing or differs from its manifest entry.
     """
     from pyarrow import parquet  # noqa: PLC0415
 
@@ -87,12 +87,12 @@ def read_results(folder: Path, only: Collection[str] | None = None) -> dict[str,
 
 
 def open_results(folder: Path) -> dict[str, StoredRows]:
-    """All tables of a directory of results, to be read in pieces: they may be larger than memory."""
+    """The tables of a results directory, to be read in pieces: they may be larger than memory. Raises ResultsError."""
     return {name: StoredRows(path) for name, path in _checked(folder, None)}
 
 
 def _checked(folder: Path, only: Collection[str] | None) -> Iterator[tuple[str, Path]]:
-    """Tables by name, with the files that were written."""
+    """Names and files of the tables; raises ResultsError for a file that differs from its manifest entry."""
     for name, entry in read_manifest(folder)["tables"].items():
         if only is not None and name not in only:
             continue

@@ -31,11 +31,11 @@ class RowSource(Protocol):
         """The number of rows."""
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
-        """Consecutive rows of some columns, or of all."""
+        """Consecutive rows of some columns (default: all)."""
 
 
 class StoredRows:
-    """A Parquet file, a row group at a time. Raises ResultsError for what is none."""
+    """A Parquet file as a `RowSource`, read one row group at a time. Raises ResultsError if it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa  # noqa: PLC0415 - nothing heavy on import
@@ -63,7 +63,7 @@ class StoredRows:
             yield self._file.read_row_group(group, columns=wanted, use_threads=False)
 
     def whole(self) -> "pa.Table":
-        """All of it at once, for a table that is known to be small."""
+        """The complete table, for tables that are known to be small."""
         return self._file.read(use_threads=False)
 
 
@@ -84,7 +84,7 @@ class RowsInMemory:
         return int(self._table.num_rows)
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
-        """Some rows at a time, without a copy."""
+        """Consecutive rows of some columns (default: all), without a copy."""
         chosen = self._table if columns is None else self._table.select(list(columns))
         for start in range(0, chosen.num_rows, ROWS_AT_ONCE):
             yield chosen.slice(start, ROWS_AT_ONCE)
@@ -93,7 +93,7 @@ class RowsInMemory:
 def paired_pieces(
     a: RowSource, b: RowSource, column: str
 ) -> Iterator[tuple[int, "pa.ChunkedArray", "pa.ChunkedArray"]]:
-    """A column of two tables side by side, as far as both go: the number of the first row, and as many values of each.
+    """Pieces of a column of two tables, up to the end of the shorter: the first row, and equally many values of each.
 
     Row groups of the two need not have the same size.
     """
@@ -109,7 +109,7 @@ def paired_pieces(
 
 
 def scenario_rows(source: RowSource, columns: Sequence[str]) -> Iterator[tuple[int, Columns]]:
-    """The id and the rows of each scenario, in the order of ids. Raises ResultsError where rows have another order."""
+    """The id and the rows of each scenario, in the order of ids. Raises ResultsError if rows are not in this order."""
     rest: Columns | None = None
     for piece in source.pieces(list(dict.fromkeys(["scenario_id", *columns]))):
         read = {name: numbers_of(piece[name]) for name in piece.column_names}

@@ -1,7 +1,6 @@
 """Policies that cobre-python wrote (its format 3): POLICY/manifest.bin, and POLICY/cuts/NNN.bin for each stage.
 
-They are tables of the FlatBuffers format. Cuts are in $ there. Its bases and states of training are not read: a
-simulation here finds its own.
+They are FlatBuffers tables, with cuts in $. Bases and visited states are not read: our simulations do not need them.
 """
 
 import math
@@ -22,18 +21,18 @@ from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
 IDENTIFIER = b"CBVF"
 FORMAT_VERSION = 3
 NO_DATE = -(2**31)
-STATE_KINDS = (STORAGE, INFLOW_LAG, COMMITMENT, IN_TRANSIT)  # by the number that cobre-python gives them
+STATE_KINDS = (STORAGE, INFLOW_LAG, COMMITMENT, IN_TRANSIT)  # indexed by cobre-python's code
 
 
 class _Manifest:
-    """Numbers of the fields of manifest.bin."""
+    """Field numbers of manifest.bin."""
 
     VERSION, _, _, STAGES, POOLS, NODES, EDGES, ITERATIONS, LOWER_BOUND, UPPER_BOUND = range(10)
     SEED, COST_SCALE = 14, 18
 
 
 class _Pool:
-    """Numbers of the fields of a stage's file."""
+    """Field numbers of a stage's file."""
 
     DIMENSION, CUTS, ENTITIES, STAGE_ID, PRICED_DATE = 1, 4, 7, 10, 11
 
@@ -45,7 +44,7 @@ class _Cut:
 
 
 class _Entity:
-    """Numbers of the fields of an entry of the state."""
+    """Field numbers of an entry of the state."""
 
     KIND, ID, SUBINDEX, REFERENCE_DATE = 0, 1, 2, 6
 
@@ -56,7 +55,7 @@ class _Entity:
 
 
 def read_cobre_python_policy(manifest: Path) -> PolicyData:
-    """The policy to which a manifest.bin belongs. Raises PolicyFileError for what is no whole one, or no chain."""
+    """The policy of a manifest.bin. Raises PolicyFileError if it is damaged, incomplete, or not for a chain."""
     table = _root(manifest)
     try:
         _check(manifest, table)
@@ -96,7 +95,7 @@ def _check(manifest: Path, table: FlatTable) -> None:
 
 
 def _scale(table: FlatTable) -> float:
-    """How many $ make one unit of the cuts here."""
+    """The divisor from $ to scaled units of cost."""
     scale = table.number(_Manifest.COST_SCALE) or 1.0
     if not 1.0 / MAX_NUMBER <= scale <= MAX_NUMBER:
         raise FlatTableError(f"its cost_scale_factor is {scale}")
@@ -140,7 +139,7 @@ def _state_names(manifest: Path, pool: FlatTable, stage: int) -> tuple[str, ...]
 
 
 def _state_name(manifest: Path, stage: int, ring: int, kind: int, id_: int, number: int) -> str:
-    """Commitments stand in a ring there, at the number of the delivery's stage modulo its size."""
+    """The name of a state; commitments are in a ring buffer, at the delivery stage modulo its size."""
     if not 0 <= kind < len(STATE_KINDS):
         raise PolicyFileError(manifest, f"has a state of kind {kind}, which is not supported")
     distance = {STORAGE: 0, COMMITMENT: (number - stage - 1) % ring + 1}.get(STATE_KINDS[kind], number)
@@ -148,7 +147,7 @@ def _state_name(manifest: Path, stage: int, ring: int, kind: int, id_: int, numb
 
 
 def _first_day(pool: FlatTable) -> str:
-    """The first day of the first stage, known only from a lagged inflow's reference date; else empty."""
+    """The first day of the first stage, from the reference date of a lagged inflow; empty without one."""
     days = [
         entity.integer(_Entity.REFERENCE_DATE, default=NO_DATE)
         for entity in pool.tables(_Pool.ENTITIES)
@@ -181,7 +180,7 @@ def _like_the_first(cuts: StageCuts, names: tuple[str, ...], first: tuple[str, .
 
 
 def iso_date(number: int) -> str:
-    """20300131 as 2030-01-31; empty for `NO_DATE`. Raises ValueError for numbers that are no date."""
+    """20300131 as 2030-01-31; empty for `NO_DATE`. Raises ValueError for numbers that are not dates."""
     if number == NO_DATE:
         return ""
     try:

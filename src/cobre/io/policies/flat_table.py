@@ -1,8 +1,8 @@
-"""Tables of the FlatBuffers format, read field by field.
+"""Reader of FlatBuffers tables, field by field.
 
 A table begins with the distance back to its vtable: its bytes, the table's bytes, and for every field the distance
 from the table, 0 when it is absent. Vectors and tables lie where an offset points. Everything is
-little-endian. Nothing is believed: what would lie outside of the content is a `FlatTableError`.
+little-endian. Offsets are checked: one outside of the content raises `FlatTableError`.
 """
 
 import struct
@@ -23,28 +23,28 @@ class FlatTableError(CobreError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FlatTable:
-    """A table at a position of the content; fields are called by their numbers."""
+    """A table at the offset `at` of the content; fields are identified by their numbers."""
 
     content: bytes
     at: int
 
     @classmethod
     def root(cls, content: bytes, identifier: bytes) -> "FlatTable":
-        """The outermost table of a file that bears an identifier in its bytes 4 to 7."""
+        """The root table of a file with `identifier` in its bytes 4 to 7."""
         if content[4:8] != identifier:
             raise FlatTableError(f"it does not have the identifier {identifier.decode()}")
         return cls(content, _unpack(_OFFSET, content, 0))
 
     def integer(self, field: int, kind: str = "<i4", default: int = 0) -> int:
-        """A whole number; `kind` as NumPy writes it."""
+        """An integer of the NumPy type `kind`; `default` if it is absent."""
         return int(self._scalar(field, kind, default))
 
     def number(self, field: int) -> float | None:
-        """A float64; None when it is absent."""
+        """A float64; None if it is absent."""
         return None if self._field_offset(field) is None else float(self._scalar(field, "<f8", 0.0))
 
     def vector(self, field: int, kind: str) -> NDArray[Any]:
-        """Numbers side by side; none when it is absent."""
+        """A vector of numbers; empty if it is absent."""
         offset = self._field_offset(field)
         if offset is None:
             return np.zeros(0, kind)
@@ -52,7 +52,7 @@ class FlatTable:
         return _numbers(self.content, kind, begin + 4, _unpack(_OFFSET, self.content, begin))
 
     def tables(self, field: int) -> list["FlatTable"]:
-        """Tables, one offset each; an offset counts from where it stands."""
+        """A vector of tables: each is stored as an offset relative to its own position."""
         offsets = self.vector(field, "<u4")
         if not len(offsets):
             return []

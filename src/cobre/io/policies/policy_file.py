@@ -1,4 +1,4 @@
-"""Policies as files that round-trip byte for byte.
+"""Policy files, which round-trip byte for byte.
 
     header     magic "COBREPOL", format version, number of stages, bytes of the whole file, bytes of the metadata
     metadata   JSON with sorted keys, UTF-8
@@ -7,8 +7,8 @@
     ...
     trailer    SHA-256 of everything before it
 
-All numbers are little-endian: float64, int32, uint8, and uint32 or uint64 for counts. Nothing else can be in such a
-file, and nothing in it is ever executed.
+All numbers are little-endian: float64, int32, uint8, and uint32 or uint64 for counts. The file has no other
+content, and nothing in it is ever executed.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
 
 MAGIC = b"COBREPOL"
 VERSION = 1
-POLICY_MANIFEST = "manifest.bin"  # what a policy of cobre-python has in its folder
+POLICY_MANIFEST = "manifest.bin"  # of a policy of cobre-python
 _HEADER = struct.Struct("<8sIIQQ")
 _STAGE = struct.Struct("<QI")
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -39,7 +39,7 @@ _FLOAT, _INT, _FLAG = np.dtype("<f8"), np.dtype("<i4"), np.dtype("u1")
 
 
 class PolicyFileError(ValidationError):
-    """A file that holds no policy that this program can read; `path` and, in the message, why and what to do."""
+    """A file without a policy that this program can read; the message says why and what to do."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -67,7 +67,7 @@ class StageCuts:
 
     @property
     def streamed(self) -> "StreamedStage":
-        """The same cuts in the form in which they are written."""
+        """The cuts as a `StreamedStage`."""
         facts = (self.iteration, self.forward_pass, self.is_active)
         return StreamedStage(self.coefficients.shape[1], self.intercepts, lambda: iter([self.coefficients]), *facts)
 
@@ -105,7 +105,7 @@ class StreamedStage:
 
 @dataclass(frozen=True, slots=True)
 class PolicyMetadata:
-    """What a policy is about. Dates are ISO dates; `entity_ids` are by class, in canonical order."""
+    """What a policy was trained for. Dates are ISO dates; `entity_ids` are by class, in canonical order."""
 
     state_names: tuple[str, ...]
     stage_ids: tuple[int, ...]
@@ -118,7 +118,7 @@ class PolicyMetadata:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def stage_that_ends_on(self, day: date) -> int | None:
-        """Counted from 0; None: there is none, or more than one."""
+        """The index of the stage that ends on a day, from 0; None if there is none, or more than one."""
         found = [stage for stage, end in enumerate(self.stage_end_dates) if end == day.isoformat()]
         return found[0] if len(found) == 1 else None
 
@@ -132,12 +132,12 @@ class PolicyData:
 
 
 def write_policy(path: Path, policy: PolicyData) -> str:
-    """Write the policy, all of it or nothing; returns its digest. Raises WriteError."""
+    """Write the policy, completely or not at all; returns its SHA-256, which is its trailer. Raises WriteError."""
     return write_stages(path, policy.metadata, [stage.streamed for stage in policy.stages])
 
 
 def write_stages(path: Path, metadata: PolicyMetadata, stages: Sequence[StreamedStage]) -> str:
-    """As `write_policy`, with stages that may be made while they are written."""
+    """As `write_policy`, for stages whose coefficients are produced while they are written."""
     digest = hashlib.sha256()
     with replacing_file(path) as stream:
         for part in _parts(metadata, stages):
@@ -148,7 +148,7 @@ def write_stages(path: Path, metadata: PolicyMetadata, stages: Sequence[Streamed
 
 
 def policy_bytes(policy: PolicyData) -> bytes:
-    """What `write_policy` would put into the file."""
+    """The content that `write_policy` would write."""
     content = b"".join(_parts(policy.metadata, [stage.streamed for stage in policy.stages]))
     return content + hashlib.sha256(content).digest()
 
@@ -164,9 +164,9 @@ def _parts(metadata: PolicyMetadata, stages: Sequence[StreamedStage]) -> Iterato
 
 
 def find_policy_file(path: Path) -> Path:
-    """The policy file in a folder, which may be that of a policy or the output directory of a run; a file is itself.
+    """The policy file in a policy folder or an output directory; a path to a file is returned unchanged.
 
-    A policy of cobre-python is known by its manifest, where there is none of ours.
+    The manifest of cobre-python is returned if there is no policy file of this program.
     """
     if not path.is_dir():
         return path
@@ -175,7 +175,7 @@ def find_policy_file(path: Path) -> Path:
 
 
 def read_policy(path: Path) -> PolicyData:
-    """The policy of a file. Raises PolicyFileError for whatever is not a whole and sound policy of this version."""
+    """The policy of a file. Raises PolicyFileError if it is not a complete, undamaged policy of this version."""
     return parse_policy(path, read_policy_bytes(path))
 
 
@@ -196,9 +196,9 @@ def _encode_metadata(metadata: PolicyMetadata) -> bytes:
 
 
 def read_policy_bytes(path: Path) -> bytes:
-    """What a file holds, unchecked; a policy of cobre-python is turned into one of ours. Raises PolicyFileError."""
+    """The bytes of a policy file, unchecked; a policy of cobre-python is converted. Raises PolicyFileError."""
     if path.name == POLICY_MANIFEST:
-        from cobre.io.policies.cobre_python_policy import read_cobre_python_policy  # noqa: PLC0415 - it builds on this module
+        from cobre.io.policies.cobre_python_policy import read_cobre_python_policy  # noqa: PLC0415 - it imports this module
 
         return policy_bytes(read_cobre_python_policy(path))
     try:
@@ -210,7 +210,7 @@ def read_policy_bytes(path: Path) -> bytes:
 
 
 def _check_header(path: Path, content: bytes | memoryview) -> tuple[int, int]:
-    """Number of stages, and bytes of the metadata."""
+    """Check the header; returns the number of stages and the bytes of the metadata."""
     if bytes(content[: len(MAGIC)]) != MAGIC[: len(content)] or not len(content):
         raise PolicyFileError(path, "is not a policy file")
     if len(content) < _HEADER.size + _DIGEST_BYTES:
@@ -256,7 +256,7 @@ def _read_stage(reader: "_Reader") -> StageCuts:
 
 
 class _Reader:
-    """Takes pieces off the front of a buffer, never more than there is."""
+    """Reads consecutive pieces of a buffer; raises PolicyFileError beyond its end."""
 
     def __init__(self, path: Path, buffer: memoryview) -> None:
         self._path = path
@@ -272,7 +272,7 @@ class _Reader:
         return piece
 
     def array(self, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
-        """A copy in native byte order, so that the file's bytes can go."""
+        """A copy in native byte order, so that the bytes of the file can be freed."""
         stored = np.frombuffer(self.take(count * dtype.itemsize), dtype)
         return stored.astype(dtype.newbyteorder("="))
 

@@ -1,4 +1,4 @@
-"""A case from memory to a directory in the current format: what `cobre.io.case` reads, the other way round."""
+"""Writing a case to a directory in the current format, the inverse of `cobre.io.case`."""
 
 from cobre.io.saving.case_folder import save_case
 

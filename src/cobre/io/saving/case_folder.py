@@ -1,4 +1,4 @@
-"""`save_case`: all files of a case, written whole or not at all."""
+"""`save_case`: all files of a case, written completely or not at all."""
 
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from cobre.io.storage.atomic import new_directory
 def save_case(case: Case, folder: str | Path) -> Path:
     """Write a case to a new or empty directory, in the current format; `load_case` then gives an equal case.
 
-    The name of a case is that of its directory. Raises WriteError when something is in the directory already, and
-    InvalidCaseError with everything that is wrong when the case could not be loaded again; then nothing is written.
+    The name of a case is that of its directory. Raises WriteError if the directory is not empty, and
+    InvalidCaseError with all errors if the case could not be loaded again; then nothing is written.
     """
     target = Path(folder)
     check_given_case(case, str(target))

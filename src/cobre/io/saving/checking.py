@@ -1,4 +1,4 @@
-"""A case in memory, held to all that a case in a directory is held to; nothing is written."""
+"""Validation of a case in memory, by the same rules as for a case in a directory; nothing is written."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -53,9 +53,9 @@ READERS: Mapping[str, Reader] = {
 
 
 def check_given_case(case: Case, name: str | None = None) -> None:
-    """Raise InvalidCaseError with everything that is wrong; files are named as those that the case would be read from.
+    """Raise InvalidCaseError with all errors; messages name the files that the case would be read from.
 
-    Values are held to the format first, then the case as a whole to the rules of `cobre.io.validation`.
+    Values are checked by the format first, then the case by the rules of `cobre.io.validation`.
     """
     problems = Problems()
     find_problems(case, problems)
@@ -63,7 +63,7 @@ def check_given_case(case: Case, name: str | None = None) -> None:
 
 
 def find_problems(case: Case, problems: Problems) -> None:
-    """Everything that is wrong, and warnings."""
+    """Add all errors and warnings of a case."""
     _check_values(case, problems)
     if not problems.errors:
         refuse_what_is_not_modelled(case, problems)
@@ -82,8 +82,8 @@ def _check_values(case: Case, problems: Problems) -> None:
                 READERS[name](document, problems)
         check_tables(case, problems)
         _check_order(case, problems)
-    except (AttributeError, LookupError, TypeError) as error:  # a part of the case is of another type than it says
-        message = f"holds something of another type than a case has there: {error}"
+    except (AttributeError, LookupError, TypeError) as error:  # a part of the case has a wrong type
+        message = f"a part of the case has a wrong type: {error}"
         problems.error(Layer.SCHEMA, "case", "", "", message, "the records that load_case gives")
 
 

@@ -1,4 +1,4 @@
-"""config.json from what the program uses."""
+"""config.json from the configuration of the program."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def _stopping_rule(rule: StoppingRuleConfig) -> dict[str, Any]:
 
 
 def _cut_selection(chosen: CutSelectionConfig) -> dict[str, Any]:
-    """Each method with its own fields alone: files may have no others."""
+    """The method with its own fields only: the format allows no others."""
     limits = shared_fields(chosen, CutSelectionRecord)
     if chosen.method is None:
         return limits

@@ -1,4 +1,4 @@
-"""Generic constraints as JSON documents. Named expressions are gone since they were read: terms are written out."""
+"""Generic constraints as JSON documents. Named expressions are not kept after parsing: their terms are written out."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from cobre.io.constraints.parameters import PAYLOADS
 from cobre.io.constraints.reading import FILE
 
 Piece = tuple[bool, list[str]]
-"""Whether it is negative, and its factors, the number first."""
+"""Whether a product is negative, and its factors, the number first."""
 
 
 def constraint_documents(given: GenericConstraints) -> Iterator[tuple[str, Any]]:
-    """Names of files, and what they hold."""
+    """Names of files, and their content."""
     if given.parameters:
         yield PARAMETER_FILE, {"scalar_parameters": [_parameter(one) for one in given.parameters.values()]}
     if given.constraints:
@@ -50,7 +50,7 @@ def _constraint(constraint: GenericConstraint) -> dict[str, Any]:
 
 
 def expression_text(constraint: GenericConstraint) -> str:
-    """An expression that is read as this constraint, number by number and in the same order."""
+    """An expression that parses to this constraint, with the same numbers in the same order."""
     left = _sum([*(_term(term) for term in constraint.terms), *(_constant(one) for one in constraint.constant)])
     if constraint.relation is None:
         return left
@@ -59,7 +59,7 @@ def expression_text(constraint: GenericConstraint) -> str:
 
 
 def _nothing(terms: Sequence[Term]) -> str:
-    """A right side without a constant: no part of a variable that the left side has."""
+    """A right side without constants: 0 times a variable of the left side."""
     _, factors = _term(terms[0])
     return " * ".join(["0", *factors[1:]])
 

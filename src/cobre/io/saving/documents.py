@@ -1,4 +1,4 @@
-"""All JSON files of a case, as texts."""
+"""The JSON files of a case, as text."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from cobre.io.saving.study_documents import study_documents
 
 
 def case_documents(case: Case) -> Iterator[tuple[str, str]]:
-    """Names and texts. Numbers that JSON has not, such as NaN, are there all the same: readers name and refuse them."""
+    """Names and texts of the files. NaN and infinities are written, although not JSON: the readers report them."""
     for name, content in _documents(case):
         yield name, json.dumps(content, indent=2, default=_plain) + "\n"
 
@@ -28,7 +28,7 @@ def _documents(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: object) -> Any:
-    """A number of NumPy's that is no number of Python's too."""
+    """A NumPy scalar as a Python number; raises TypeError for other types."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"a case holds no {type(value).__name__} such as {value!r}")

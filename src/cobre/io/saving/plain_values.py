@@ -7,7 +7,7 @@ from typing import Any
 
 
 def plain(value: object) -> Any:
-    """Fields by name; those that are None are left out, which is how files say it."""
+    """The value for JSON; fields that are None are left out, as files do."""
     if is_dataclass(value) and not isinstance(value, type):
         given = {item.name: getattr(value, item.name) for item in fields(value)}
         return {name: plain(entry) for name, entry in given.items() if entry is not None}

@@ -9,7 +9,7 @@ from cobre.io.input_files.correlation_file import FILE as CORRELATION_FILE
 
 
 def scenario_documents(scenarios: ScenarioTables) -> Iterator[tuple[str, Any]]:
-    """Names of files, and what they hold; only files that say something."""
+    """Names of files, and their content; empty files are left out."""
     if scenarios.correlation is not None:
         yield CORRELATION_FILE, correlation_document(scenarios.correlation)
     if scenarios.load_factors:
@@ -20,7 +20,7 @@ def scenario_documents(scenarios: ScenarioTables) -> Iterator[tuple[str, Any]]:
 
 
 def correlation_document(correlation: Correlation) -> dict[str, Any]:
-    """As scenarios/correlation.json has it."""
+    """The content of scenarios/correlation.json."""
     profiles = {
         name: {"correlation_groups": [_group(group) for group in groups]}
         for name, groups in correlation.profiles.items()

@@ -1,4 +1,4 @@
-"""Stages, initial conditions, prices, entities and production models as JSON documents."""
+"""Stages, initial conditions, penalties, entities and production models as JSON documents."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ Named = tuple[str, Any]
 
 
 def study_documents(case: Case) -> Iterator[Named]:
-    """Names of files, and what they hold."""
+    """Names of files, and their content."""
     yield "stages.json", _horizon(case.horizon)
     yield "initial_conditions.json", _initial_conditions(case.initial_conditions)
     yield "penalties.json", plain(case.penalties)
@@ -58,7 +58,7 @@ def _volumes(by_hydro: Mapping[int, float]) -> list[dict[str, Any]]:
 
 
 def _system(system: System) -> Iterator[Named]:
-    """The first four files must be there, however empty they are."""
+    """The files of entities; the first four are required, also if empty."""
     required: dict[str, Sequence[object]] = {
         "buses": system.buses,
         "lines": system.lines,

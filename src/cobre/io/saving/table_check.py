@@ -1,4 +1,4 @@
-"""Tables of a case in memory: as complete, as finite and as sorted as those that were read."""
+"""Checks of tables of a case in memory: complete columns, finite numbers, sorted rows."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ from cobre.io.findings.problems import Layer, Problems
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 
 KINDS = {"id": "iu", "index": "iu", "number": "f", "date": "M"}
-WORDS = {"id": "whole numbers", "index": "whole numbers", "number": "floating-point numbers", "date": "dates"}
+TYPE_NAMES = {"id": "whole numbers", "index": "whole numbers", "number": "floating-point numbers", "date": "dates"}
 
 
 def case_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
@@ -33,7 +33,7 @@ def case_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
 
 
 def check_tables(case: Case, problems: Problems) -> None:
-    """Add an error for each column that is not as the format says."""
+    """Add an error for each column that violates the format, and for unsorted rows."""
     for form, table in case_tables(case):
         known = len(problems.errors)
         lengths = {len(table[column.name]) for column in form.columns if column.name in table}
@@ -48,9 +48,12 @@ def check_tables(case: Case, problems: Problems) -> None:
 
 def _check_column(form: TableFormat, column: Column, values: NDArray[Any] | None, problems: Problems) -> None:
     if values is None:
-        message, remedy = "the column is missing", f"a column of {WORDS[column.kind]}"
+        message, remedy = "the column is missing", f"a column of {TYPE_NAMES[column.kind]}"
     elif values.dtype.kind not in KINDS[column.kind]:
-        message, remedy = f"expected {WORDS[column.kind]}, got {values.dtype}", f"convert it to {WORDS[column.kind]}"
+        message, remedy = (
+            f"expected {TYPE_NAMES[column.kind]}, got {values.dtype}",
+            f"convert it to {TYPE_NAMES[column.kind]}",
+        )
     elif (odd := _odd_rows(column, values)).size:
         message, remedy = f"is {values[odd[0]]} in row {odd[0]}", _right(column)
     else:
@@ -75,7 +78,7 @@ def _right(column: Column) -> str:
 
 
 def _is_sorted(keys: list[NDArray[Any]]) -> bool:
-    """Whether rows are sorted by the first key, then by the second, and so on."""
+    """Whether rows are sorted lexicographically by the keys."""
     is_tie = np.ones(max(0, len(keys[0]) - 1), np.bool_)
     for values in keys:
         if np.any(is_tie & (values[1:] < values[:-1])):

@@ -1,4 +1,4 @@
-"""The Parquet tables of a case, as strict in their types as they are read."""
+"""Parquet tables of a case, in the types that the reader expects."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ def _write(folder: Path, table: TableFormat, columns: Table) -> None:
 
 
 def _stored(column: Column, values: NDArray[Any]) -> "pa.Array":
-    """Nulls where `core.case.Table` has its marks for them."""
+    """The values as an Arrow array, with null for the marks of `core.case.Table`."""
     import pyarrow as pa  # noqa: PLC0415
 
     if column.kind == "number":

@@ -1,1 +1,1 @@
-"""Files of any content: written whole or not at all, read without trust, locked while in use."""
+"""Files of any content: atomic writing, reading of untrusted files, locks."""

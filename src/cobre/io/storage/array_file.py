@@ -37,7 +37,7 @@ _DTYPES = ("<f8", "<i4", "<i8", "|i1", "|u1")
 
 @dataclass(frozen=True, slots=True)
 class StreamedArray:
-    """An array that is made piece by piece while it is written, and never whole in memory."""
+    """An array that is produced piece by piece while it is written, and never completely in memory."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -48,11 +48,11 @@ Arrays = Mapping[str, NDArray[Any] | StreamedArray]
 
 
 class ArrayFileError(CobreError):
-    """A file that is not a whole and sound file of arrays: the message says which and why."""
+    """A file that is not a complete, undamaged array file; the message says which and why."""
 
 
 def write_arrays(path: Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write everything under a name, or nothing. Raises WriteError."""
+    """Write facts and arrays to `path`, completely or not at all. Raises WriteError."""
     digest = hashlib.sha256()
     with replacing_file(path) as stream:
         for part in _parts(_directory(facts, arrays), arrays):
@@ -78,7 +78,7 @@ def _parts(directory: bytes, arrays: Arrays) -> Iterator[bytes | memoryview]:
 
 
 def _pieces(array: NDArray[Any] | StreamedArray) -> Iterator[memoryview]:
-    """Its bytes. Raises ValueError when the pieces of an array are not all of it."""
+    """The bytes of an array, in pieces. Raises ValueError if the pieces of a streamed array do not fill its shape."""
     left = math.prod(array.shape) * array.dtype.itemsize
     for piece in array.pieces() if isinstance(array, StreamedArray) else [array]:
         stored = _bytes(np.ascontiguousarray(piece, array.dtype.newbyteorder("<")))
@@ -89,10 +89,10 @@ def _pieces(array: NDArray[Any] | StreamedArray) -> Iterator[memoryview]:
 
 
 class ArrayFile:
-    """A whole and sound file of arrays, open to read: its facts, and its arrays when they are asked for.
+    """An open array file with a verified checksum: its facts, and its arrays, which are read on demand.
 
-    All of it was read once, piece by piece, to compare its checksum; large arrays need never be whole in memory. Raises
-    ArrayFileError for anything else; `path` is for messages.
+    The checksum is computed piece by piece, so that large arrays need never be in memory. Raises ArrayFileError for a
+    damaged or incomplete file; `path` is for messages.
     """
 
     def __init__(self, path: Path, stream: IO[bytes]) -> None:
@@ -132,7 +132,7 @@ class ArrayFile:
         return self._entries[name].shape
 
     def array(self, name: str) -> NDArray[Any]:
-        """Read a whole array, in native byte order."""
+        """Read an array, in native byte order."""
         entry = self._entries[name]
         return self.part(name, 0, entry.count).reshape(entry.shape)
 
@@ -176,7 +176,7 @@ class ArrayFile:
     def _fill(self, start: int, target: memoryview) -> None:
         self._stream.seek(start)
         while target:
-            done = self._stream.readinto(target)  # type: ignore[attr-defined]  # every stream of bytes has it
+            done = self._stream.readinto(target)  # type: ignore[attr-defined]  # binary streams have it
             if not done:
                 raise ArrayFileError(f"{self.path} became shorter while it was read")
             target = target[done:]
@@ -189,14 +189,14 @@ def parse_arrays(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, 
 
 
 def array_bytes(facts: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """What `write_arrays` would put into a file."""
+    """The content that `write_arrays` would write."""
     content = b"".join(_parts(_directory(facts, arrays), arrays))
     return content + hashlib.sha256(content).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Where an array lies in a file."""
+    """Type, shape and offset of an array in a file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -212,7 +212,7 @@ def _bytes(array: NDArray[Any]) -> memoryview:
 
 
 def _entries(directory: list[dict[str, Any]], start: int, end: int) -> dict[str, _Entry]:
-    """Where arrays lie between two offsets of a file, which they must fill."""
+    """The entries of arrays between two offsets of a file, which they must fill. Raises ValueError."""
     found = {}
     for item in directory:
         if item["dtype"] not in _DTYPES:

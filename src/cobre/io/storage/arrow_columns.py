@@ -1,4 +1,4 @@
-"""Columns of results as NumPy has them, and the way back."""
+"""Conversion between Arrow columns and NumPy arrays, without importing pandas."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def numbers_of(column: "pa.ChunkedArray") -> NDArray[Any]:
     """The numbers of a column, nulls as NaN.
 
-    Not `to_numpy` where another way is open: it loads pandas where that is installed, which takes half a second.
+    Integers and floats avoid `to_numpy`, which imports pandas if installed and takes half a second.
     """
     import pyarrow as pa  # noqa: PLC0415
 
@@ -32,9 +32,10 @@ def numbers_of(column: "pa.ChunkedArray") -> NDArray[Any]:
 def column_of(
     values: NDArray[Any] | Sequence[Any], kind: "pa.DataType | None" = None, is_null: NDArray[np.bool_] | None = None
 ) -> "pa.Array":
-    """A column of numbers or text; None is null, and what `is_null` says. Of an array the kind follows from its type.
+    """A column of numbers or text; null where a value is None or `is_null` is set. The kind of an array is its dtype.
 
-    Not `pyarrow.array`: it loads pandas where that is installed, even for a list of numbers.
+    Not by `pyarrow.array`: it imports pandas if installed, even for a list of numbers. Raises OverflowError if a value
+    does not fit into `kind`.
     """
     import pyarrow as pa  # noqa: PLC0415
 
@@ -48,7 +49,7 @@ def column_of(
 
 
 def table_of(columns: "Mapping[str, NDArray[Any] | pa.Array]") -> "pa.Table":
-    """A table of arrays, which are not copied where they are contiguous."""
+    """A table of arrays; contiguous ones are not copied."""
     import pyarrow as pa  # noqa: PLC0415
 
     return pa.table(
@@ -70,15 +71,15 @@ def _number_column(values: NDArray[Any], kind: "pa.DataType", validity: "pa.Buff
 def _text_column(values: NDArray[Any] | Sequence[Any]) -> "pa.Array":
     import pyarrow as pa  # noqa: PLC0415
 
-    words = [b"" if value is None else str(value).encode() for value in values]
+    encoded = [b"" if value is None else str(value).encode() for value in values]
     validity = _validity(np.array([value is None for value in values], np.bool_))
-    offsets = np.cumsum([0, *map(len, words)]).astype(np.int32)
-    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(b"".join(words))]
-    return pa.Array.from_buffers(pa.string(), len(words), buffers)
+    offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
 def _validity(is_null: NDArray[np.bool_] | None) -> "pa.Buffer | None":
-    """A bit for each value, as Arrow has them; None where all are there."""
+    """Arrow's validity bitmap; None if no value is null."""
     import pyarrow as pa  # noqa: PLC0415
 
     if is_null is None or not is_null.any():
@@ -87,7 +88,7 @@ def _validity(is_null: NDArray[np.bool_] | None) -> "pa.Buffer | None":
 
 
 def null_rows(column: "pa.Array") -> NDArray[np.bool_]:
-    """Where a column is null, from its bitmap: Arrow's compute functions take 50 ms to load."""
+    """Whether each row is null, from the bitmap: importing Arrow's compute functions takes 50 ms."""
     if not column.null_count:
         return np.zeros(len(column), np.bool_)
     bits = np.unpackbits(np.frombuffer(column.buffers()[0], np.uint8), bitorder="little")

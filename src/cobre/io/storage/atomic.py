@@ -39,7 +39,7 @@ _REASONS = {
 
 
 class WriteError(OutputError):
-    """Something could not be written; `path` is the target, which is as it was before."""
+    """A file or directory could not be written; `path` is the target, which is unchanged."""
 
     def __init__(self, path: Path, reason: str, remedy: str = "") -> None:
         super().__init__(f"cannot write {path}: {reason}" + (f" ({remedy})" if remedy else ""))
@@ -49,7 +49,7 @@ class WriteError(OutputError):
 
 
 def check_writable(folder: Path) -> None:
-    """Make the directory and prove that it takes a file, before hours are spent on what shall go there."""
+    """Create the directory and a file in it, to fail before hours of computing. Raises WriteError."""
     with as_write_error(folder):
         make_folder(folder)
         probe = _temporary_beside(folder / "probe")
@@ -59,11 +59,11 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def replacing_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the name `path` when the block ends without an error."""
+    """A file to write to, renamed to `path` when the block ends without an error. Raises WriteError."""
     with as_write_error(path):
         _refuse_what_is_no_file(path)
         temporary = _temporary_beside(path)
-        # Not tempfile.mkstemp: its files are for the owner alone, and results are for whom the umask says.
+        # Not tempfile.mkstemp, whose files only the owner can read: the umask decides who reads results.
         stream = create_file(temporary)
         with on_failure(lambda: remove_file(temporary)):
             with stream:
@@ -75,16 +75,16 @@ def replacing_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Put `data` under the name `path`, all of it or nothing."""
+    """Write `data` to `path`, completely or not at all. Raises WriteError."""
     with replacing_file(path) as stream:
         stream.write(data)
 
 
 @contextmanager
 def new_directory(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
-    """A directory to fill, which takes the name `path` when the block ends without an error.
+    """A directory to fill, renamed to `path` when the block ends without an error. Raises WriteError.
 
-    `path` must not exist, or be an empty directory. is_flushed: False for thousands of small files that can be made
+    `path` must not exist, or be an empty directory. is_flushed: False for thousands of small files that can be written
     again: flushing each of them to the disk takes longer than writing them.
     """
     with as_write_error(path):
@@ -99,7 +99,7 @@ def new_directory(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def scratch_directory(folder: Path) -> Iterator[Path]:
-    """A directory inside `folder` to prepare files in, which is gone when the block ends."""
+    """A temporary directory inside `folder`, removed when the block ends."""
     with as_write_error(folder):
         scratch = _temporary_beside(folder / "scratch")
         make_folder(scratch)
@@ -158,7 +158,7 @@ def _temporary_beside(path: Path) -> Path:
 
 
 def _refuse_what_is_no_file(path: Path) -> None:
-    """A device, a pipe or a directory must not lose its name to a file."""
+    """Raise WriteError if a file would replace a device, a pipe or a directory."""
     if path.is_dir():
         raise WriteError(path, *_REASONS[errno.EISDIR])
     if path.exists() and not path.is_file():
@@ -178,7 +178,7 @@ def _refuse_occupied(path: Path) -> None:
 
 
 def flush_tree(folder: Path) -> None:
-    """See to it that files are on the disk; names are there only when the directories that hold them are, too."""
+    """Flush all files and directories of a tree: a name is durable only when its directory is flushed, too."""
     for entry in sorted(folder.rglob("*")):
         if entry.is_dir():
             _flush_directory(entry)
@@ -201,11 +201,11 @@ def _flush(path: Path, flags: int) -> None:
 
 @contextmanager
 def as_write_error(path: Path) -> Iterator[None]:
-    """Raise file-system errors about `path` or its folder as WriteError, with the path and the reason in words."""
+    """Raise file-system errors about `path` or its folder as WriteError, with a reason and a remedy."""
     try:
         yield
     except CobreError:
-        raise  # in words already
+        raise  # has a message already
     except OSError as error:
         if not _concerns(error, path):
             raise
@@ -213,14 +213,14 @@ def as_write_error(path: Path) -> Iterator[None]:
 
 
 def _reason(error: OSError, path: Path) -> tuple[str, str]:
-    """Why a file could not be written, and what the user can do about it."""
+    """The reason of an error and a remedy."""
     if error.errno == errno.ENOENT and not path.parent.exists():
         return f"the directory {path.parent} does not exist", "create it first"
     return _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))
 
 
 def _concerns(error: OSError, path: Path) -> bool:
-    """Whether writing failed, and not reading something else in the caller's block; writes carry no file name."""
+    """Whether an error is about `path`, not about another file that the block reads; errors of writes have no name."""
     if error.filename is None:
         return True
     name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else str(error.filename)

@@ -1,8 +1,8 @@
-"""Directories that writing does not leave: below them no symbolic link is followed, however it got there.
+"""Confined writing: below a given directory no symbolic link is followed.
 
-A case, or an output directory, may come from somebody else, and with it links to files that are not theirs. A path is
-therefore walked from the directory that was named, by descriptors and without following anything; what was checked is
-what is used, also when somebody changes the directory meanwhile.
+A case or output directory from somebody else may contain links to other files of the user. A path is therefore opened
+step by step from the directory that was named, by descriptors and without following links, so that what was checked
+is what is used, even if the directory is changed meanwhile.
 """
 
 import errno
@@ -14,14 +14,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-_roots: list[Path] = []  # of this process: a run has one
+_roots: list[Path] = []  # of this process; a run has one
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # not to wait for whoever reads a pipe
+_NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # do not block on a pipe without a reader
 
 
 @contextmanager
 def no_links_below(root: Path) -> Iterator[None]:
-    """While the block runs, nothing that is written below `root` goes through a link; `root` itself may be one."""
+    """During the block, writing below `root` follows no symbolic link; `root` itself may be one."""
     entry = _absolute(root)
     _roots.append(entry)
     try:
@@ -32,7 +32,10 @@ def no_links_below(root: Path) -> Iterator[None]:
 
 @contextmanager
 def open_folder(folder: Path, *, make: bool = False) -> Iterator[int]:
-    """A descriptor of a directory, for calls that take `dir_fd`; made, with its parents, where it may be missing."""
+    """A descriptor of a directory, for calls with `dir_fd`; with `make`, missing directories are created.
+
+    Raises OSError, with ELOOP for a symbolic link.
+    """
     root, below = _split(folder)
     if make:
         root.mkdir(parents=True, exist_ok=True)
@@ -48,20 +51,23 @@ def open_folder(folder: Path, *, make: bool = False) -> Iterator[int]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a directory and its parents; one that is there is fine."""
+    """Create a directory and its parents, if missing."""
     with open_folder(folder, make=True):
         pass
 
 
 def create_file(path: Path) -> BinaryIO:
-    """A new file to write to, for whom the umask says; raises FileExistsError."""
+    """A new file to write to, with permissions by the umask. Raises FileExistsError."""
     with _named(path), open_folder(path.parent) as folder:
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | _NO_FOLLOW
         return os.fdopen(os.open(path.name, flags, 0o666, dir_fd=folder), "wb")
 
 
 def open_own(path: Path, flags: int) -> int:
-    """A descriptor of a file that stays what it is: a regular one with this name alone, made where it is missing."""
+    """A descriptor of a regular file without other hard links, created if missing (by `flags`).
+
+    Raises OSError: EMLINK for a hard link, ENXIO for a device, pipe or socket.
+    """
     with _named(path), open_folder(path.parent) as folder:
         descriptor = os.open(path.name, flags | _NO_FOLLOW, 0o666, dir_fd=folder)
     status = os.fstat(descriptor)
@@ -72,19 +78,19 @@ def open_own(path: Path, flags: int) -> int:
 
 
 def move_file(source: Path, target: Path) -> None:
-    """Give a file another name; whatever has that name, a link too, loses it."""
+    """Rename a file; an existing target is replaced, also if it is a link."""
     with _named(target), open_folder(source.parent) as here, open_folder(target.parent, make=True) as there:
         os.replace(source.name, target.name, src_dir_fd=here, dst_dir_fd=there)
 
 
 def remove_file(path: Path) -> None:
-    """Take a name away; one that is not there is fine, and what a link leads to stays."""
+    """Remove a file, if it exists; of a link only the link is removed."""
     with _named(path), suppress(FileNotFoundError), open_folder(path.parent) as folder:
         os.unlink(path.name, dir_fd=folder)
 
 
 def remove_tree(path: Path) -> None:
-    """Take a directory away with all that is in it; a file or a link is taken away as such."""
+    """Remove a directory with its content, or a file or link, if it exists."""
     with _named(path), suppress(FileNotFoundError), open_folder(path.parent) as folder:
         if stat.S_ISDIR(os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode):
             shutil.rmtree(path.name, dir_fd=folder)
@@ -94,7 +100,7 @@ def remove_tree(path: Path) -> None:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Errors name the whole path, and not its last part."""
+    """Set the file name of errors to the full path instead of its last part."""
     try:
         yield
     except OSError as error:
@@ -108,10 +114,10 @@ def _absolute(path: Path) -> Path:
 
 
 def _split(folder: Path) -> tuple[Path, tuple[str, ...]]:
-    """The directory that may be reached through links, and the steps from it that may not."""
-    whole = _absolute(folder)
-    root = next((root for root in reversed(_roots) if whole.is_relative_to(root)), whole)
-    return root, whole.relative_to(root).parts
+    """The directory that may be reached through links, and the parts below it that must not be links."""
+    absolute = _absolute(folder)
+    root = next((root for root in reversed(_roots) if absolute.is_relative_to(root)), absolute)
+    return root, absolute.relative_to(root).parts
 
 
 def _enter(descriptor: int, part: str, folder: Path, *, make: bool) -> int:

@@ -1,4 +1,4 @@
-"""events.jsonl: one JSON object a line, the last perhaps only half there."""
+"""events.jsonl: one JSON object per line; the last line may be incomplete."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ Event = Mapping[str, Any]
 
 
 def event_of(line: bytes) -> Event | None:
-    """None for a line that a killed run left half written, and for one that is no event."""
+    """The event of a line; None if it is incomplete or not an event."""
     try:
         found = parse_finite(line)
     except ValueError:
@@ -18,7 +18,7 @@ def event_of(line: bytes) -> Event | None:
 
 
 def whole_lines(content: bytes) -> bytes:
-    """The content up to its last newline: a last line may still be being written."""
+    """The content up to its last newline: the last line may be incomplete."""
     return content[: content.rfind(b"\n") + 1]
 
 
@@ -28,9 +28,9 @@ def events_in(content: bytes) -> list[Event]:
 
 
 def numbered_lines(content: bytes) -> list[tuple[int, Event | None]]:
-    """Every line with its number, from 1, and its event: None where it cannot be read. Empty lines are left out.
+    """The number (from 1) and event of each line, None if it cannot be read; empty lines are left out.
 
-    A last line without its end counts when it can be read: a file that is not written any more may end so.
+    A last line without a newline is included if it can be read, as in a file that is no longer written.
     """
     *lines, last = content.split(b"\n")
     found = [(number, event_of(line)) for number, line in enumerate(lines, 1) if line.strip()]

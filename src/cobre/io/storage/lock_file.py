@@ -1,4 +1,4 @@
-"""run.lock: held for as long as a run writes to its output directory, however the run ends."""
+"""run.lock: locked while a run writes to its output directory; the system releases it however the run ends."""
 
 import fcntl
 import os
@@ -11,9 +11,9 @@ from cobre.io.file_names import LOCK_FILE
 from cobre.io.storage.untrusted_file import open_untrusted
 
 FRESH_S = 600.0
-"""A run on another machine whose last event is younger than this counts as running."""
+"""Seconds: a run on another machine counts as running if its last event is younger than this."""
 LONG_GAPS = 3.0
-"""Where iterations take long, that age is this multiple of the longest recent time between two events."""
+"""With long iterations, the limit is this multiple of the longest recent time between two events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +26,19 @@ class LastActivity:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether its processes, and its lock, cannot be seen from here."""
+        """Whether the run is on another host, whose processes and locks are not visible here."""
         return self.host is not None and self.host != socket.gethostname()
 
     def is_fresh(self, now: float) -> bool:
-        """Whether the run may still be alive by its last event; clocks of two machines may differ."""
+        """Whether the last event is recent (`now` in seconds since 1970); clocks of two machines may differ."""
         return abs(now - self.last_time) < max(FRESH_S, LONG_GAPS * self.longest_gap_s)
 
 
 def is_alive(folder: Path, activity: LastActivity, now: float | None = None) -> bool:
-    """Whether the run in a directory goes on.
+    """Whether the run of a directory is still running.
 
-    The lock tells of runs on this machine. A directory that is copied from another one, or lies on a file system that
-    does not share locks, has none: there the age of the last event decides.
+    The lock shows runs of this machine. For a directory copied from another machine, or on a file system without shared
+    locks, the age of the last event decides.
     """
     if is_in_use(folder):
         return True
@@ -46,9 +46,9 @@ def is_alive(folder: Path, activity: LastActivity, now: float | None = None) -> 
 
 
 def is_in_use(folder: Path) -> bool:
-    """Whether a run holds the directory right now; a file that nobody holds is what a killed process left.
+    """Whether a run holds the lock; a lock file without a lock was left by a killed process.
 
-    Asks for no right to write: whoever may read results may also know whether they are still being made.
+    Needs only permission to read.
     """
     try:
         with os.fdopen(open_untrusted(folder / LOCK_FILE), "rb") as stream:

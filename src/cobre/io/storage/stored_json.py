@@ -1,4 +1,4 @@
-"""JSON files of a run, which may have been changed since: whatever is wrong with them is a ValueError."""
+"""JSON files of a run, which may have been modified: anything invalid raises ValueError."""
 
 import json
 import math
@@ -14,12 +14,12 @@ _MAX_WHOLE = 2**64  # seeds have 64 bits
 
 
 def parse_stored(text: str | bytes) -> Any:
-    """The value. Raises ValueError for what is no JSON, for whole numbers beyond 64 bits, and for endless nesting."""
+    """The parsed value. Raises ValueError for invalid JSON, integers beyond 64 bits, and too deep nesting."""
     return _checked(lambda: json.loads(text, parse_int=_whole))
 
 
 def read_stored_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. Raises OSError, or ValueError for whatever else is in it."""
+    """The JSON object in a file. Raises OSError, or ValueError for other content."""
     found = parse_stored(read_untrusted_text(path))
     if not isinstance(found, dict):
         raise ValueError("it is not a JSON object")
@@ -27,7 +27,7 @@ def read_stored_object(path: Path) -> dict[str, Any]:
 
 
 def parse_finite(text: str | bytes) -> Any:
-    """As `parse_stored`, but refuses NaN and infinities: settings and summaries may have them, events not."""
+    """As `parse_stored`, but NaN and infinities raise ValueError: events never have them."""
     return _checked(lambda: json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_refuse))
 
 
@@ -59,9 +59,9 @@ def _whole(digits: str) -> int:
 
 
 def is_shallow(value: Any) -> bool:
-    """Whether at most `MAX_LEVELS` objects and arrays lie in one another, so that recursive functions can handle it.
+    """Whether the nesting is at most `MAX_LEVELS` deep, so that recursive functions can handle the value.
 
-    Looked at level by level, since a recursive function would fail here too.
+    Checked level by level, since a recursive function would fail here.
     """
     level = [value]
     for _ in range(MAX_LEVELS):

@@ -1,4 +1,4 @@
-"""Reading files that may come from others: regular files of limited size, inside the directory they belong to."""
+"""Reading of untrusted files: only regular files of limited size, inside the directory they belong to."""
 
 import errno
 import os
@@ -8,14 +8,14 @@ from pathlib import Path
 from cobre.errors import CobreError
 
 MAX_BYTES = 1 << 36
-"""Largest file that is read whole; policies are the largest: 9.1 GB with 120 stages x 9,000 cuts x 1,057 states."""
+"""Bytes of the largest file read at once; largest policy: 9.1 GB with 120 stages x 9,000 cuts x 1,057 states."""
 MAX_TABLE_BYTES = 1 << 40
-"""Largest file that is read piece by piece: tables and checkpoints."""
+"""Bytes of the largest file that is read piece by piece: tables and checkpoints."""
 MAX_TEXT_BYTES = 1 << 28
-"""Largest file of settings, summary, manifest or log."""
+"""Bytes of the largest file of settings, summary, manifest or log."""
 
 MAX_GROWTH_BYTES = 1 << 24
-"""By how much a file may grow while it is read: somebody may append to a log."""
+"""Bytes by which a file may grow while it is read: a log may be appended to."""
 
 
 class UntrustedFileError(CobreError, OSError):
@@ -27,21 +27,21 @@ class UntrustedFileError(CobreError, OSError):
 
 
 def read_untrusted_text(path: Path) -> str:
-    """The text of a file; raises ValueError where it is not UTF-8."""
+    """The text of a file. Raises OSError, and ValueError if it is not UTF-8."""
     return read_untrusted(path).decode("utf-8")
 
 
 def check_untrusted(path: Path) -> Path:
-    """The path of a regular file, for libraries that open files by themselves."""
+    """The path, checked to be a regular file, for libraries that open files by path. Raises OSError."""
     os.close(open_untrusted(path, MAX_TABLE_BYTES))
     return path
 
 
 def read_untrusted(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
-    """The whole of a regular file. Raises OSError, and UntrustedFileError for what is none or has more bytes."""
+    """The content of a regular file. Raises OSError; UntrustedFileError for other files or more than `max_bytes`."""
     descriptor = open_untrusted(path, max_bytes)
     with os.fdopen(descriptor, "rb") as stream:
-        most = min(max_bytes, os.fstat(descriptor).st_size + MAX_GROWTH_BYTES)  # a read takes memory for all of it
+        most = min(max_bytes, os.fstat(descriptor).st_size + MAX_GROWTH_BYTES)  # `read` allocates this much
         content = stream.read(most + 1)
     if len(content) > most:
         raise UntrustedFileError(f"{path} grows while it is read: it has more than {most} bytes")
@@ -49,7 +49,7 @@ def read_untrusted(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
 
 
 def open_untrusted(path: Path, max_bytes: int = MAX_BYTES) -> int:
-    """A descriptor for reading; nothing is waited for, and nothing endless is opened."""
+    """A descriptor for reading a regular file, opened without blocking. Raises as `read_untrusted`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         status = os.fstat(descriptor)
@@ -66,16 +66,16 @@ def open_untrusted(path: Path, max_bytes: int = MAX_BYTES) -> int:
 
 
 def named_inside(root: Path, name: object, what: str) -> Path:
-    """The path that a file names relative to `root`, which it must not leave, through links neither.
+    """The path of `name` relative to `root`, which it must not leave, not even through links.
 
-    `what` says where the name comes from. Raises UntrustedFileError.
+    `what` describes the origin of the name, for messages. Raises UntrustedFileError.
     """
     if not isinstance(name, str) or "\0" in name:
-        raise UntrustedFileError(f"{what} is no path")
+        raise UntrustedFileError(f"{what} is not a path")
     path = root / name
     try:
         is_inside = path.resolve().is_relative_to(root.resolve())
-    except (OSError, RuntimeError):  # a name that is too long, or links in a circle
+    except (OSError, RuntimeError):  # the name is too long, or links form a cycle
         is_inside = False
     if not is_inside:
         raise UntrustedFileError(f"{what} leads out of {root} and is not followed")

@@ -1,4 +1,4 @@
-"""What is to be computed has the data for it: planes from geometry, parameters from productivities."""
+"""Checks that computed values have their data: planes from geometry, parameters from productivities."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ OF_A_CASCADE = ("accumulated_productivity", "integrated_accumulated_productivity
 
 
 def check_computed_values(case: Case, problems: Problems) -> None:
-    """Add an error for each thing that cannot be computed. References must be right already."""
+    """Add an error for each value that cannot be computed. References must have been checked before."""
     for hydro in case.system.hydros:
         if any(_is_fitted(case, hydro, stage) for stage in case.horizon.stages):
             _check_fitting(hydro, problems)
@@ -56,7 +56,7 @@ def _needed(parameter: Parameter) -> str:
 
 
 def _plants(case: Case, parameter: Parameter) -> Iterator[Hydro]:
-    """Plants whose productivities a parameter is made of."""
+    """Plants whose productivities a parameter is computed from."""
     hydros = {hydro.id: hydro for hydro in case.system.hydros}
     if parameter.computed_tag in (*OF_ONE_PLANT, "specific_productivity"):
         yield hydros[parameter.hydro_id or 0]

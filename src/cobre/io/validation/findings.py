@@ -1,4 +1,4 @@
-"""What the rules of a layer find, and the words they share."""
+"""Findings of the rules of a layer, and parts of messages that rules share."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
@@ -31,17 +31,17 @@ class Findings:
     def demand_known(
         self, known: Collection[int], word: str, id_: int | None, file: str, entity: str, field: str
     ) -> None:
-        """An id (None: no reference) must be one of those that are declared."""
+        """Add an error if an id (None: no reference) is not declared."""
         if id_ is not None and id_ not in known:
             self.error(file, entity, field, f"{NO_ENTITY}{word} {id_}", f"declared: {listed(known)}")
 
     def demand_not_negative(self, value: float, file: str, entity: str, field: str) -> None:
-        """A number must be 0 or more."""
+        """Add an error if a number is negative."""
         if value < 0.0:
             self.error(file, entity, field, f"is {value:g}", "at least 0")
 
     def demand_order(self, lower: float, upper: float | None, file: str, entity: str, fields: tuple[str, str]) -> None:
-        """A minimum must not be above its maximum (None: there is none), and a maximum not below zero."""
+        """Add an error if a minimum is above its maximum (None: no limit), or a maximum is negative."""
         if upper is not None and upper < 0:
             self.error(file, entity, fields[1], f"is {upper:g}", "at least 0")
         elif upper is not None and lower > upper:
@@ -67,7 +67,7 @@ def named(word: str, entity: Named) -> str:
 
 
 def listed(ids: Collection[int]) -> str:
-    """Ids for a message, not too many of them."""
+    """Ids for a message; of many ids, the first ones and the count."""
     shown = [str(id_) for id_ in sorted(ids)[:MAX_NAMED]]
     more = f", ... ({len(ids)} in all)" if len(ids) > MAX_NAMED else ""
     return ", ".join(shown) + more if shown else "none"
@@ -79,7 +79,7 @@ def with_ids(word: str, ids: Collection[int]) -> str:
 
 
 def distinct(table: Table | None, *columns: str) -> list[tuple[int, ...]]:
-    """The different values that integer columns have together, sorted; none without the table."""
+    """The distinct combinations of integer columns, sorted; empty without the table."""
     if table is None or table[columns[0]].size == 0:
         return []
     order = np.lexsort([table[column] for column in reversed(columns)])

@@ -69,7 +69,7 @@ ORDER = tuple(Layer)
 
 
 def check_case(case: Case, problems: Problems) -> None:
-    """Add all that is wrong. After an error of an earlier layer, a rule says what it can without the broken part."""
+    """Add all problems. After an error of an earlier layer, rules are still run as far as the invalid part allows."""
     for layer, rules in LAYERS:
         if _has_errors_before(layer, problems):
             _check_the_rest(case, layer, rules, problems)
@@ -80,7 +80,7 @@ def check_case(case: Case, problems: Problems) -> None:
 
 
 def _check_the_rest(case: Case, layer: Layer, rules: tuple[Rule, ...], problems: Problems) -> None:
-    """A rule that stumbles over the broken part, such as a plant without a bus, has nothing to say."""
+    """Run a rule on an invalid case; an exception, such as for an unknown bus, means that it cannot be checked."""
     unknown = _unknown_entities(problems)
     for rule in rules:
         found = Problems()

@@ -1,4 +1,4 @@
-"""What the format allows and we do not model yet, as far as it shows only in the whole case."""
+"""Features of the format that are not modelled yet, and that only the complete case shows."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ FILE = "stages.json"
 
 
 def refuse_what_is_not_modelled(case: Case, problems: Problems) -> None:
-    """Add an error for each thing that would be ignored or computed wrongly."""
+    """Add an error for each feature that would be ignored or computed wrongly."""
     for check in CHECKS:
         check(case, problems)
 

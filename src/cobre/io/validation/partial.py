@@ -1,7 +1,7 @@
-"""Checks of a case some of whose files violate their schema: a wrong type must not hide other mistakes.
+"""Checks of a case with files that violate their schema: one wrong type must not hide other errors.
 
-References are looked up in the files as they were parsed. Rules that look at one file by itself see the files that are
-right; whatever they say of a broken one, or of a stand-in for it, is dropped.
+References are looked up in the parsed files. Rules on single files are run on the valid files; findings on invalid
+ones, or on their placeholders, are dropped.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ RULES: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
     (Layer.MEANING, (correlation.matrices, inflows.numbers_in_range, inflows.factors_above_zero)),
     (Layer.MEANING, (override_values.limits_not_negative,)),
 )
-# Instead of files that cannot be decoded; what rules say of them is dropped.
+# Placeholders for files that cannot be decoded; findings on them are dropped.
 NO_CONFIG = Config(TrainingConfig(1, (IterationLimit(1),)))
 NO_HORIZON = Horizon(PolicyGraph("finite_horizon", 0.0, (), ()), ())
 NO_CONDITIONS = InitialConditions({})
@@ -56,7 +56,7 @@ NO_PENALTIES = Penalties(
 
 
 def check_parts(case: Case, documents: Documents, problems: Problems) -> None:
-    """Add what is wrong besides the schema."""
+    """Add the problems other than schema violations."""
     broken = {problem.file for problem in problems.errors}
     check_raw_references(documents, problems)
     _check_tables(case, documents, problems)

@@ -1,7 +1,7 @@
-"""References between the JSON files of a case that violates a schema: a wrong type must not hide an unknown bus.
+"""References between the JSON files of a case with schema violations: a wrong type must not hide an unknown id.
 
-Records do not exist then, so ids are looked up in the files as they were parsed. A reference is left out where the file
-that declares its target cannot be read, or has an entity without a proper id.
+Such files have no records, so ids are looked up in the parsed JSON. A reference is skipped if the file that declares
+its target cannot be read, or has an entity without a valid id.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from cobre.io.input_files import entities, initial_conditions
 from cobre.io.validation.findings import Findings
 
 ARRAYS = {"bus": (entities.BUSES, "buses"), "hydro": (entities.HYDROS, "hydros")}
-# file, array, word of its entities, and for each field with an id the class that it names
+# file, array, name of its entities, and for each id field the class that it refers to
 REFERENCES = (
     (entities.THERMALS, "thermals", "thermal", {"bus_id": "bus"}),
     (entities.SOURCES, "non_controllable_sources", "non-controllable source", {"bus_id": "bus"}),
@@ -53,7 +53,7 @@ def _demand(
 
 
 def declared_in(documents: Documents, file: str, array: str) -> frozenset[int] | None:
-    """Ids of a class; None where they are not all known."""
+    """Ids of a class; None if not all of them are known."""
     document = documents.get(file)
     content = document.content if document is not None else None
     members = content.get(array) if isinstance(content, dict) else None

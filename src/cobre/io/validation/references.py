@@ -62,7 +62,7 @@ def reservoirs_of_stations(case: Case, findings: Findings) -> None:
 
 
 def plants_with_production_models(case: Case, findings: Findings) -> None:
-    """Production models are those of plants, for seasons that are defined."""
+    """Production models belong to plants that exist, and to seasons that are defined."""
     ids = declared_ids(case)
     for hydro_id, production in case.production.by_hydro.items():
         entity = f"production model of hydro {hydro_id}"
@@ -73,7 +73,7 @@ def plants_with_production_models(case: Case, findings: Findings) -> None:
 
 
 def plants_with_initial_conditions(case: Case, findings: Findings) -> None:
-    """Volumes and observations are those of plants."""
+    """Volumes and observations belong to plants that exist."""
     known = declared_ids(case).by_class["hydro"]
     conditions = case.initial_conditions
     used = {
@@ -97,7 +97,7 @@ def seasons_of_stages(case: Case, findings: Findings) -> None:
 
 
 def ends_of_transitions(case: Case, findings: Findings) -> None:
-    """Transitions join stages, or nodes where there are some."""
+    """Transitions join stages, or nodes if the graph has nodes."""
     if case.horizon.policy_graph.nodes:
         return
     known = declared_ids(case).stages
@@ -108,7 +108,7 @@ def ends_of_transitions(case: Case, findings: Findings) -> None:
 
 
 def block_factors(case: Case, findings: Findings) -> None:
-    """Factors are those of a bus or source in a stage."""
+    """Factors belong to a bus or source and to a stage that exist."""
     ids = declared_ids(case)
     kinds = (
         (LOAD_FILE, "bus", "bus_id", case.scenarios.load_factors),

@@ -22,7 +22,7 @@ def acting_stages(case: Case) -> dict[int, list[Stage]]:
 
 
 def parameters_cover_stages(case: Case, findings: Findings) -> None:
-    """A parameter has a value wherever it may be asked for one."""
+    """A parameter has a value in every stage and block in which a constraint uses it."""
     for parameter in case.generic_constraints.parameters.values():
         missing = _missing(parameter, case.horizon.stages)
         if missing:
@@ -53,7 +53,7 @@ def _missing_seasons(parameter: Parameter, stages: tuple[Stage, ...]) -> str:
 
 
 def parameters_name_stages(case: Case, findings: Findings) -> None:
-    """Values of stages that do not exist are a mistake."""
+    """Values of parameters belong to stages that exist."""
     stages = {stage.id for stage in case.horizon.stages}
     for parameter in case.generic_constraints.parameters.values():
         if parameter.kind in ("per_stage", "per_stage_block"):
@@ -64,7 +64,7 @@ def parameters_name_stages(case: Case, findings: Findings) -> None:
 
 
 def blocks_of_terms(case: Case, findings: Findings) -> None:
-    """A term for a block stands only where each stage of the constraint has that block."""
+    """A term may name a block only if each stage of the constraint has it."""
     acting = acting_stages(case)
     for constraint in case.generic_constraints.constraints:
         for term in constraint.terms:

@@ -25,7 +25,7 @@ def constraints_have_effect(case: Case, findings: Findings) -> None:
 
 
 def bounds_from_one_source(case: Case, findings: Findings) -> None:
-    """The bound is in the expression, or in the table."""
+    """The bound is either in the expression or in the table."""
     by_id = {constraint.id: constraint for constraint in case.generic_constraints.constraints}
     table = case.generic_constraints.bounds
     if table is None:

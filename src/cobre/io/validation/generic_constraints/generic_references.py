@@ -49,7 +49,7 @@ def buses_of_terms(case: Case, findings: Findings) -> None:
 
 
 def directions_of_contracts(case: Case, findings: Findings) -> None:
-    """Imports and exports are different contracts."""
+    """contract_import needs an import contract, contract_export an export contract."""
     types = {contract.id: contract.type for contract in case.system.energy_contracts}
     for constraint in case.generic_constraints.constraints:
         for term in constraint.terms:
@@ -65,7 +65,7 @@ def _check_direction(term: Term, types: Mapping[int, str], entity: str, findings
 
 
 def plants_of_parameters(case: Case, findings: Findings) -> None:
-    """Computed parameters are those of a plant."""
+    """Computed parameters name a plant that exists."""
     known = declared_ids(case).by_class["hydro"]
     for parameter in case.generic_constraints.parameters.values():
         entity, field = named("parameter", parameter), "computed_spec.hydro_id"

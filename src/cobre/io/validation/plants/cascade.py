@@ -10,7 +10,7 @@ from cobre.io.validation.findings import Findings, Rule, named, with_ids
 
 
 def acyclic_cascade(case: Case, findings: Findings) -> None:
-    """Turbined, spilled and diverted water must not flow in a circle."""
+    """Turbined, spilled and diverted water must not flow in a cycle."""
     targets = {hydro.id: _targets(hydro) for hydro in case.system.hydros}
     circle = _find_circle(targets)
     if circle:
@@ -26,7 +26,7 @@ def _targets(hydro: Hydro) -> list[int]:
 
 
 def _find_circle(targets: dict[int, list[int]]) -> list[int]:
-    """Take away plants from which water leaves for good, until none is left but those of circles; walk one of them."""
+    """A cycle of plants, or none: plants whose water leaves the system are removed until only cycles are left."""
     left = dict(targets)
     while True:
         draining = [id_ for id_, ways in left.items() if not any(way in left for way in ways)]
@@ -53,7 +53,7 @@ def stations_join_two_reservoirs(case: Case, findings: Findings) -> None:
 
 
 def stations_join_plants_in_service(case: Case, findings: Findings) -> None:
-    """Water is pumped out of plants in service, into plants in service or such as are being filled."""
+    """Water is pumped from plants in service to plants that are in service or being filled."""
     hydros = {hydro.id: hydro for hydro in case.system.hydros}
     for station in case.system.pumping_stations:
         working = [stage.id for stage in case.horizon.stages if _can_pump(case, station, stage.id)]

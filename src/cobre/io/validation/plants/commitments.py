@@ -81,7 +81,7 @@ def leads_over_equal_stages(case: Case, findings: Findings) -> None:
             findings.warn(entities.THERMALS, named("thermal", plant.thermal), f"{CONFIG}.lead_stages", message, remedy)
 
 
-EVEN = 1.5  # months are alike, weeks and months are not
+EVEN = 1.5  # months count as equal, weeks and months do not
 
 
 def commitments_cover_the_lead(case: Case, findings: Findings) -> None:
@@ -177,7 +177,7 @@ def bounds_without_blocks(case: Case, findings: Findings) -> None:
 
 
 def constraints_on_decisions(case: Case, findings: Findings) -> None:
-    """`anticipated_decision` is of anticipated plants; `thermal_generation` of those is what was decided before."""
+    """`anticipated_decision` needs an anticipated plant, whose `thermal_generation` was decided earlier."""
     ahead = {plant.id for plant in case.system.thermals if plant.anticipated_config is not None}
     for constraint in case.generic_constraints.constraints:
         for term in constraint.terms:

@@ -103,7 +103,7 @@ def limits_of_unit_groups(case: Case, findings: Findings) -> None:
 
 
 def unit_groups_within_the_plant(case: Case, findings: Findings) -> None:
-    """Maxima of groups may not sum above the plant's, and minima not below."""
+    """The maxima of unit groups must not sum to more than the plant's, nor the minima to less."""
     for hydro in case.system.hydros:
         for quantity in ("turbined_m3s", "generation_mw"):
             _check_sums(hydro, quantity, findings)
@@ -125,7 +125,7 @@ def _check_sums(hydro: Hydro, quantity: str, findings: Findings) -> None:
 
 
 def forms_of_plants(case: Case, findings: Findings) -> None:
-    """Efficiency, losses, diversion and tailrace have numbers that a plant can have."""
+    """Efficiency, losses, diversion and tailrace are within their ranges."""
     for hydro in case.system.hydros:
         for field, is_right, message, remedy in _forms(hydro):
             if not is_right:
@@ -133,7 +133,7 @@ def forms_of_plants(case: Case, findings: Findings) -> None:
 
 
 def _forms(hydro: Hydro) -> Iterator[tuple[str, bool, str, str]]:
-    """Field, whether it is right, what it is, what would be right."""
+    """Field, whether it is valid, the value found, the value expected."""
     if hydro.diversion is not None:
         most = hydro.diversion.max_flow_m3s
         yield "diversion.max_flow_m3s", most >= 0, f"is {most:g}", "at least 0"

@@ -1,4 +1,4 @@
-"""Prices: above zero, in rising tiers, and in an order that makes violations the last resort."""
+"""Costs: above zero, in rising tiers, and ordered so that violations are the last resort."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -25,7 +25,7 @@ FLOW_VIOLATIONS = (
 
 
 def prices_above_zero(case: Case, findings: Findings) -> None:
-    """Penalties must be above zero: a violation without a cost would be free."""
+    """Penalties must be above zero: otherwise a violation would be free."""
     for file, entity, field, value in _prices_of_all(case):
         least_is_zero = field.split(".")[-1] in MAY_BE_ZERO
         if value < 0 or (value == 0 and not least_is_zero):
@@ -33,7 +33,7 @@ def prices_above_zero(case: Case, findings: Findings) -> None:
 
 
 def prices_of_entities_above_zero(case: Case, findings: Findings) -> None:
-    """Penalties of single entities must not be negative; 0, as published cases have it, is a warning."""
+    """Penalties of single entities must not be negative; 0, which published cases use, is a warning."""
     for file, entity, field, value in _prices_of_entities(case):
         if value < 0:
             findings.error(file, entity, field, f"is {value:g}", "at least 0")
@@ -120,7 +120,7 @@ def order_of_prices(case: Case, findings: Findings) -> None:
 
 
 def _warn_of_generation(case: Case, findings: Findings) -> None:
-    """A minimum generation should give way before load is shed, so it must cost less."""
+    """Violating minimum generation should cost less than shedding load."""
     tiers = [case.penalties.bus.deficit_segments, *(bus.deficit_segments or () for bus in case.system.buses)]
     deficit = max((tier.cost for segments in tiers for tier in segments), default=0.0)
     for hydro in case.system.hydros:

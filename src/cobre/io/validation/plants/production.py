@@ -49,7 +49,7 @@ def productivity_from_one_source(case: Case, findings: Findings) -> None:
 
 
 def productivity_not_negative(case: Case, findings: Findings) -> None:
-    """Turbines make power; a reservoir without machines may have a productivity of 0."""
+    """A productivity must not be negative; 0 is for reservoirs without turbines."""
     for hydro_id, choice in _declared_choices(case):
         value = choice.productivity_mw_per_m3s
         entity = f"production model of hydro {hydro_id}"
@@ -81,7 +81,7 @@ def _declared_choices(case: Case) -> Iterator[tuple[int, ProductionChoice]]:
 
 
 def ranges_of_stages(case: Case, findings: Findings) -> None:
-    """Ranges end after they start; of two that fit, the first counts, which is a warning."""
+    """Ranges end after they start; overlapping ranges, of which the first is used, are a warning."""
     for hydro_id, production in case.production.by_hydro.items():
         entity = f"production model of hydro {hydro_id}"
         taken: set[int] = set()
@@ -99,7 +99,7 @@ def ranges_of_stages(case: Case, findings: Findings) -> None:
 
 
 def planes_of_fpha_plants(case: Case, findings: Findings) -> None:
-    """A plant with planes says where they come from, and they are there."""
+    """A plant with the model fpha has the source of its planes, and the planes or the data to compute them."""
     planes = _stages_with_planes(case.production.hyperplanes)
     points = geometry_points(case)
     for hydro, choices in _choices(case):
@@ -171,7 +171,7 @@ def order_of_geometry(case: Case, findings: Findings) -> None:
 
 
 def settings_of_fpha(case: Case, findings: Findings) -> None:
-    """Windows have a width, reference volumes one meaning."""
+    """Fitting windows are not empty, and reference volumes are given in one way."""
     for hydro_id, choice in _declared_choices(case):
         entity = f"production model of hydro {hydro_id}"
         for field, is_right, message, remedy in _settings(choice):

@@ -9,7 +9,7 @@ from cobre.core.temporal import Stage
 
 
 def choice_of(case: Case, hydro: Hydro, stage: Stage) -> ProductionChoice:
-    """The first range of stages that fits, or the season's, or the plant's own model without more."""
+    """The choice of the first range that contains the stage, or of its season, or the model that the plant declares."""
     production = case.production.by_hydro.get(hydro.id)
     if production is None:
         return ProductionChoice(hydro.generation.model)
@@ -32,5 +32,5 @@ def tabulated_productivity(case: Case) -> dict[tuple[int, int], float]:
 
 
 def tabulated_for(table: dict[tuple[int, int], float], hydro: Hydro, stage: Stage) -> float | None:
-    """The value for a stage, else that for all stages, else none."""
+    """The value for a stage, else that for all stages, else None."""
     return table.get((hydro.id, stage.id), table.get((hydro.id, ABSENT_ID)))

@@ -41,7 +41,7 @@ def volumes_not_negative(case: Case, findings: Findings) -> None:
 
 
 def filling_storage(case: Case, findings: Findings) -> None:
-    """Plants that are filled, and only they, start in `filling_storage`."""
+    """Plants that are being filled, and only they, have their initial volume in `filling_storage`."""
     filled = {hydro.id: hydro for hydro in case.system.hydros if hydro.filling is not None}
     conditions = case.initial_conditions
     for hydro_id in conditions.filling_storage_hm3:
@@ -63,7 +63,7 @@ def filling_storage(case: Case, findings: Findings) -> None:
 
 
 def filling_plans(case: Case, findings: Findings) -> None:
-    """Filling starts in a stage of the study, ends with the plant's entry in it, and is never undone."""
+    """Filling starts in a stage of the study and ends with the entry in a later one; the plant has no exit stage."""
     stages = {stage.id for stage in case.horizon.stages}
     for hydro in case.system.hydros:
         if hydro.filling is None:
@@ -91,7 +91,7 @@ def _plan(hydro: Hydro, filling: Filling, stages: set[int]) -> list[tuple[str, b
 
 
 def filling_reaches_the_dead_volume(case: Case, findings: Findings) -> None:
-    """The minimum rate must bring the dead volume together before the plant enters."""
+    """The minimum rate must fill the dead volume before the plant enters."""
     for hydro in case.system.hydros:
         if hydro.filling is None or hydro.entry_stage_id is None:
             continue

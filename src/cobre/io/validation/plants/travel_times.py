@@ -30,7 +30,7 @@ def travel_times_have_effect(case: Case, findings: Findings) -> None:
 
 
 def one_time_into_a_plant_with_chronological_blocks(case: Case, findings: Findings) -> None:
-    """Water from several arcs is one volume; only with one travel time is it known when in a stage it arrives."""
+    """Chronological blocks need one travel time per target: water of several arcs is stored as one volume."""
     stages = [
         stage.id for stage in case.horizon.stages if stage.block_mode == "chronological" and len(stage.blocks) > 1
     ]
@@ -89,7 +89,7 @@ def releases_cover_the_travel_time(case: Case, findings: Findings) -> None:
 
 
 def _hours_back(rows: list[PastRelease], start: int) -> float:
-    """How far windows reach back from a day without a gap."""
+    """Hours that windows reach back from a day without a gap."""
     reached = start
     for row in sorted(rows, key=lambda row: row.end_date, reverse=True):
         if row.end_date.toordinal() < reached:

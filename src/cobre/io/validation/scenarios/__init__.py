@@ -1,1 +1,1 @@
-"""Checks of what is random: inflows, loads, correlation, openings, histories."""
+"""Checks of random data: inflows, loads, correlation, openings, histories."""

@@ -10,7 +10,7 @@ SYMMETRY_TOLERANCE = 1e-10
 
 
 def matrices(case: Case, findings: Findings) -> None:
-    """Square, symmetric, ones on the diagonal, nothing beyond one."""
+    """Matrices are square and symmetric, with ones on the diagonal and entries from -1 to 1."""
     correlation = case.scenarios.correlation
     if correlation is None:
         return

@@ -26,7 +26,7 @@ RANGES: dict[str, tuple[str, dict[str, tuple[float, float | None]]]] = {
 
 
 def numbers_in_range(case: Case, findings: Findings) -> None:
-    """Deviations are not negative, availability is a share."""
+    """Standard deviations are not negative, and availabilities are from 0 to 1."""
     for name, (id_column, columns) in RANGES.items():
         table = getattr(case.scenarios, name)
         for column, (least, most) in columns.items() if table is not None else ():
@@ -39,7 +39,7 @@ def numbers_in_range(case: Case, findings: Findings) -> None:
 
 
 def loads_below_zero(case: Case, findings: Findings) -> None:
-    """A load that is drawn below zero counts as none; one that is certain feeds its bus."""
+    """Warn of negative loads: a random load below zero counts as 0, a deterministic one feeds its bus."""
     for name, column in (("load_seasonal_stats", "mean_mw"), ("external_load_scenarios", "value_mw")):
         table = getattr(case.scenarios, name)
         for (bus_id,) in distinct(table, "bus_id"):
@@ -99,7 +99,7 @@ def residual_ratios(case: Case, findings: Findings) -> None:
 
 
 def terms_of_earlier_stages(case: Case, findings: Findings) -> None:
-    """Statistics of a stage before the study without coefficients: those of the study's stages of its season count."""
+    """Warn of pre-study statistics without coefficients: those of the study's stages of the same season are used."""
     statistics, terms = case.scenarios.inflow_seasonal_stats, case.scenarios.inflow_ar_coefficients
     if statistics is None or terms is None:
         return
@@ -117,7 +117,7 @@ def terms_of_earlier_stages(case: Case, findings: Findings) -> None:
 
 
 def annual_components(case: Case, findings: Findings) -> None:
-    """The annual part of a model is that of twelve months."""
+    """An annual component needs monthly seasons."""
     table = case.scenarios.inflow_annual_component
     if table is None:
         return
@@ -138,7 +138,7 @@ Window = tuple[date, date]
 
 
 def _windows(case: Case) -> list[tuple[str, dict[int, list[Window]]]]:
-    """Windows of dates by plant, in order, for each file that has some."""
+    """Windows of dates by plant, in order, for each file that has them."""
     observed: dict[int, list[Window]] = {}
     for row in case.initial_conditions.recent_observations:
         observed.setdefault(row.hydro_id, []).append((row.start_date, row.end_date))

@@ -1,4 +1,4 @@
-"""Inflows before the study that its first stages remember must be known, day by day."""
+"""Inflows before the study on which its first stages depend must be known for every day."""
 
 from calendar import monthrange
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ HISTORY_FILE = SCENARIO_TABLES["inflow_history"].file
 
 
 def initial_lags_are_known(case: Case, findings: Findings) -> None:
-    """Lags of given models; what is fitted to history knows its own past, or fails where it is fitted."""
+    """Check the lags of given models; models fitted to history take their past from it."""
     definitions = case.horizon.season_definitions
     if definitions is None or definitions.cycle_type != "monthly" or len(definitions.seasons) != MONTHS_PER_YEAR:
         return
@@ -37,7 +37,7 @@ def initial_lags_are_known(case: Case, findings: Findings) -> None:
 
 
 def _reads(case: Case) -> dict[int, set[int]]:
-    """By hydro: which of the months before the study some stage's inflow depends on, the last one being 1."""
+    """By hydro: the months before the study on which the inflow of some stage depends, counted back from 1."""
     found: dict[int, set[int]] = {}
     for hydro_id, stage_id, lag in _terms(case):
         position = stage_id - case.horizon.stages[0].id
@@ -65,7 +65,7 @@ def _has_statistics(case: Case, hydro_id: int, stage_id: int, month: int) -> boo
     """Whether the season of a month before the study has a deviation: a lag without one takes no part."""
     table = case.scenarios.inflow_seasonal_stats
     if table is None or is_estimated(case):
-        return is_estimated(case)  # history tells of every season
+        return is_estimated(case)  # the history has every season
     number = _period(case, month)[0].month
     same_month = [stage.id for stage in case.horizon.stages if stage.start_date.month == number]
     rows = (table["hydro_id"] == hydro_id) & np.isin(table["stage_id"], [stage_id, *same_month])

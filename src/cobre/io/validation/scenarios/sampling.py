@@ -13,7 +13,7 @@ NEEDS_SEED = ("out_of_sample", "external")
 
 
 def seeds(case: Case, findings: Findings) -> None:
-    """The out-of-sample scheme needs a seed."""
+    """The schemes out_of_sample and external need a seed."""
     for section, source in scenario_sources(case).items():
         drawn = [name for name in ("inflow", "load", "ncs") if getattr(source, name) in NEEDS_SEED]
         if drawn and source.seed is None:
@@ -22,7 +22,7 @@ def seeds(case: Case, findings: Findings) -> None:
 
 
 def histories(case: Case, findings: Findings) -> None:
-    """The historical scheme replays inflow_history.parquet; years are those that it has."""
+    """The historical scheme needs inflow_history.parquet with the chosen years."""
     years = _years_of_history(case)
     for section, source in scenario_sources(case).items():
         if source.inflow == "historical" and not years:

@@ -1,4 +1,4 @@
-"""Openings from a file, and external scenarios: nothing may be missing."""
+"""Openings from a file and external scenarios must be complete."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def _check_openings_of(stage: Stage, table: Table, dimension: int, findings: Fin
 
 @dataclass(frozen=True, slots=True)
 class _Library:
-    """External scenarios of one class, and who must be in them."""
+    """External scenarios of one class, and the entities that they must contain."""
 
     scheme: str
     table: str
@@ -79,7 +79,7 @@ LIBRARIES = (
 
 
 def external_scenarios(case: Case, findings: Findings) -> None:
-    """A class whose noise is external has scenarios for every stage, and each of them for every entity."""
+    """A class with an external scheme has scenarios for every stage, each with every entity."""
     for library in LIBRARIES:
         users = [
             section for section, source in scenario_sources(case).items() if _scheme(source, library) == "external"
@@ -123,7 +123,7 @@ def _check_library(case: Case, library: _Library, table: Table, file: str, findi
 
 
 def _counts(table: Table, column: str) -> dict[tuple[int, int], int]:
-    """Rows by entity and stage; libraries are large, so one number stands for both."""
+    """The number of rows by entity and stage; both are packed into one integer, because libraries are large."""
     codes = (table[column].astype(np.int64) << 32) + table["stage_id"]
     found, counts = np.unique(codes, return_counts=True)
     stages = ((found + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)

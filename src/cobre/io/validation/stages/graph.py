@@ -16,7 +16,7 @@ NODES = "policy_graph.nodes"
 
 
 def transitions_of_stages(case: Case, findings: Findings) -> None:
-    """Without nodes, each stage leads to the next one, with certainty."""
+    """Without nodes, transitions lead from each stage to the next, with probability 1."""
     graph = case.horizon.policy_graph
     if graph.nodes:
         return
@@ -28,7 +28,7 @@ def transitions_of_stages(case: Case, findings: Findings) -> None:
 
 
 def probabilities(case: Case, findings: Findings) -> None:
-    """What leaves a stage or a node adds up to one."""
+    """The probabilities of the transitions from a stage or node sum to 1."""
     graph = case.horizon.policy_graph
     word = "node" if graph.nodes else "stage"
     outgoing: dict[int, float] = {}
@@ -71,7 +71,7 @@ def nodes_and_edges(case: Case, findings: Findings) -> None:
 
 
 def paths_from_root_to_leaves(case: Case, findings: Findings) -> None:
-    """One node to begin with; every other node follows another one; paths end at the last stage."""
+    """There is one root; every other node has a predecessor; all paths end at the last stage."""
     graph = case.horizon.policy_graph
     if not graph.nodes or not case.horizon.stages:
         return
@@ -93,7 +93,7 @@ def paths_from_root_to_leaves(case: Case, findings: Findings) -> None:
 
 
 def enumerated_trees(case: Case, findings: Findings) -> None:
-    """All paths can be listed where nodes have one parent and one realisation each."""
+    """Enumerated selection needs a tree whose nodes have one parent and one realisation each."""
     config, graph = case.config, case.horizon.policy_graph
     if not (config.training.is_enumerated or config.simulation.is_enumerated):
         _refuse_pinned_nodes(graph, findings)
@@ -147,7 +147,7 @@ def _check_pointer(node: Node, tables: list[Table | None], findings: Findings) -
 
 
 def gap_rules(case: Case, findings: Findings) -> None:
-    """The gap is that of an exact upper bound."""
+    """The rule `gap` needs the exact upper bound of enumerated selection, and a tolerance."""
     training = case.config.training
     rules = [rule for rule in training.stopping_rules if isinstance(rule, Gap)]
     if rules and not training.is_enumerated:

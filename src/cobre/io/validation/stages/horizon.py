@@ -38,7 +38,7 @@ def _check_succession(before: Stage, after: Stage, findings: Findings) -> None:
 
 
 def pre_study_stages_before_the_study(case: Case, findings: Findings) -> None:
-    """What is before the study ends before it."""
+    """Pre-study stages end before the study starts."""
     if not case.horizon.stages:
         return
     start = case.horizon.stages[0].start_date
@@ -77,7 +77,7 @@ def risk_measures(case: Case, findings: Findings) -> None:
 
 
 def sizes_of_sobol_sets(case: Case, findings: Findings) -> None:
-    """Sobol points are balanced in sets of a power of two."""
+    """Warn of Sobol sets whose size is not a power of 2."""
     for stage in case.horizon.stages:
         count = stage.num_openings or 0
         if stage.sampling_method == "qmc_sobol" and count & (count - 1):

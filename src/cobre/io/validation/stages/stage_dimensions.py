@@ -18,7 +18,7 @@ def at_least_two_stages(case: Case, findings: Findings) -> None:
 
 
 def blocks_count_from_zero(case: Case, findings: Findings) -> None:
-    """Blocks are numbered 0, 1, 2, ... and take time."""
+    """Blocks are numbered 0, 1, 2, ... and have hours above 0."""
     for stage in case.horizon.stages:
         found = [block.id for block in stage.blocks]
         if not found:
@@ -41,14 +41,14 @@ def stages_have_openings(case: Case, findings: Findings) -> None:
     has_nodes = bool(case.horizon.policy_graph.nodes) and case.config.training.is_enumerated
     for stage in case.horizon.stages:
         if stage.num_openings is None and has_nodes:
-            continue  # its nodes have their own
+            continue  # nodes have their own realisations
         if not stage.num_openings or stage.num_openings < 1:
             found = "is missing" if stage.num_openings is None else f"is {stage.num_openings}"
             findings.error(FILE, f"stage {stage.id}", "num_openings", found, "at least 1")
 
 
 def ids_of_stages(case: Case, findings: Findings) -> None:
-    """Stages of the study are numbered without a gap, from 0 as a rule; those before it are negative."""
+    """Ids of the study's stages have no gap and usually start at 0; ids of pre-study stages are negative."""
     found = [stage.id for stage in case.horizon.stages]
     if found and (found[0] < 0 or found != list(range(found[0], found[0] + len(found)))):
         shown = ", ".join(str(id_) for id_ in found[:8])

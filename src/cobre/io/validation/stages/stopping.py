@@ -1,4 +1,4 @@
-"""Stopping rules that suit the study."""
+"""Checks that the stopping rules suit the study."""
 
 from cobre.core.case import Case
 from cobre.core.config import SimulationBased
@@ -9,7 +9,7 @@ FIELD = "training.stopping_rules"
 
 
 def simulation_rule(case: Case, findings: Findings) -> None:
-    """A simulated mean is compared with a lower bound: both must be means, over the same noise."""
+    """The rule `simulation` compares a mean with the lower bound: both must be expectations over the same noise."""
     config = case.config.training
     if not any(isinstance(rule, SimulationBased) for rule in config.stopping_rules):
         return

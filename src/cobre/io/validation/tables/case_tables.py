@@ -1,4 +1,4 @@
-"""All tables of a case with their formats, and what their id columns name."""
+"""The tables of a case with their formats, and the entity classes of their id columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.io.validation.findings import Named
 
-# The class of entity that a column of ids names.
+# The entity class of each id column.
 CLASS_OF_COLUMN: Mapping[str, str] = {
     "hydro_id": "hydro",
     "bus_id": "bus",

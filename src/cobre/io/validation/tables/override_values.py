@@ -16,7 +16,7 @@ Key = tuple[int, ...]
 Values = dict[tuple[Key, int, int], float]
 
 MAY_BE_NEGATIVE = ("price_per_mwh", "water_withdrawal_m3s")
-# Columns that have no variable of their own in each block.
+# Columns whose values apply to the stage, not to single blocks.
 STAGE_LEVEL: Mapping[str, tuple[str, ...]] = {
     "hydro_bounds": ("min_storage_hm3", "max_storage_hm3", "filling_min_rate_m3s", "water_withdrawal_m3s"),
     "thermal_bounds": ("cost_per_mwh",),
@@ -26,7 +26,7 @@ TURBINES = (("min_turbined_m3s", "max_turbined_m3s"), ("min_generation_mw", "max
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """A table of bounds: pairs of its columns, and the values that hold where a row gives none."""
+    """A table of bounds: pairs of minimum and maximum columns, and the declared values."""
 
     name: str
     pairs: tuple[tuple[str, str], ...]
@@ -97,7 +97,7 @@ BOUNDS = (
 
 
 def minima_below_maxima(case: Case, findings: Findings) -> None:
-    """What holds in a stage and block, from rows and declarations together, must leave room."""
+    """The minimum in effect in a stage and block must not exceed the maximum in effect."""
     for bounds in BOUNDS:
         table = getattr(case.overrides, bounds.name)
         if table is not None:
@@ -132,7 +132,7 @@ def _given(form: TableFormat, table: Table, column: str) -> Values:
 
 
 def _in_force(values: Values, key: tuple[Key, int, int], declared: float) -> float:
-    """A row for the block goes before one for all blocks, and that before what is declared."""
+    """The value in effect: the row of the block, else the row for all blocks, else the declared value."""
     ids, stage, _ = key
     return values.get(key, values.get((ids, stage, ABSENT_ID), declared))
 
@@ -186,7 +186,7 @@ def no_blocks_for_stage_values(case: Case, findings: Findings) -> None:
 
 
 def overrides_have_effect(case: Case, findings: Findings) -> None:
-    """Diversion needs a diversion, and a filling rate a plant that is filled."""
+    """Bounds of diversion need a plant with a diversion, and filling rates a plant with filling."""
     table, form = case.overrides.hydro_bounds, OVERRIDE_TABLES["hydro_bounds"]
     if table is None:
         return

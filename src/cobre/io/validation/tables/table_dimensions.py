@@ -1,4 +1,4 @@
-"""Tables: no row twice, no stage without its row, blocks that exist."""
+"""Tables: no duplicate rows, a row for every stage, blocks that exist."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ BY_ENTITY = {
 def no_scenario_row_twice(case: Case, findings: Findings) -> None:
     """The keys of a scenario table identify its rows."""
     for form, table in scenario_tables(case):
-        if form.file != SCENARIO_TABLES["inflow_history"].file:  # dates may overlap too: see the meaning of histories
+        if form.file != SCENARIO_TABLES["inflow_history"].file:  # windows may also overlap: checked with the histories
             _report_twice(form, form.keys, table, findings)
 
 
@@ -45,20 +45,20 @@ def no_override_twice(case: Case, findings: Findings) -> None:
 
 
 def _report_twice(form: TableFormat, keys: Sequence[str], table: Table, findings: Findings, column: str = "") -> None:
-    """Rows are sorted by their keys, so equal ones are neighbours."""
+    """Report duplicate rows; rows are sorted by their keys, so that duplicates are adjacent."""
     again = np.flatnonzero(repeats([table[key] for key in keys]))
     rows = zip(*(table[key][again].tolist() for key in keys), strict=True)
     for row, count in Counter(rows).items():
-        findings.error(form.file, _row_words(keys, row), column, f"appears {count + 1} times", "keep one of them")
+        findings.error(form.file, _row_label(keys, row), column, f"appears {count + 1} times", "keep one of them")
 
 
-def _row_words(keys: Sequence[str], row: Iterable[int]) -> str:
+def _row_label(keys: Sequence[str], row: Iterable[int]) -> str:
     given = ((key.removesuffix("_id"), value) for key, value in zip(keys, row, strict=True))
     return ", ".join(f"{key} {value}" for key, value in given if value != ABSENT_ID)
 
 
 def statistics_of_every_stage(case: Case, findings: Findings) -> None:
-    """Who has statistics has them for all stages; who has none at all has neither inflow nor load."""
+    """An entity with statistics has them for all stages; without any, its inflow or load is 0."""
     stages = {stage.id for stage in case.horizon.stages}
     for name, column in BY_ENTITY.items():
         found: dict[int, set[int]] = {}

@@ -1,4 +1,4 @@
-"""References of tables: rows are those of entities, unit groups and stages that exist."""
+"""References of tables: rows name entities, unit groups and stages that exist."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from cobre.io.validation.tables.case_tables import (
     scenario_tables,
 )
 
-# Rows of other stages have a meaning here: lags reach back to them.
+# Rows of pre-study stages are allowed here: lags refer to them.
 REACHES_BACK = ("inflow_seasonal_stats", "inflow_ar_coefficients", "inflow_annual_component")
 MAY_NAME_OTHER_STAGES = (*REACHES_BACK, "load_seasonal_stats", "non_controllable_stats")
 
@@ -31,7 +31,7 @@ def entities_of_rows(case: Case, findings: Findings) -> None:
 
 
 def unit_groups_of_rows(case: Case, findings: Findings) -> None:
-    """Bounds of unit groups are those of groups that the plant has."""
+    """Bounds of unit groups name groups of the plant."""
     groups = {hydro.id: {group.id for group in hydro.unit_groups} for hydro in case.system.hydros}
     form = OVERRIDE_TABLES["hydro_unit_group_bounds"]
     for hydro_id, group_id in distinct(case.overrides.hydro_unit_group_bounds, "hydro_id", "hydro_unit_group_id"):
@@ -42,14 +42,14 @@ def unit_groups_of_rows(case: Case, findings: Findings) -> None:
 
 
 def stages_of_overrides(case: Case, findings: Findings) -> None:
-    """Overrides, and tables of production, hold in stages of the study."""
+    """Overrides and production tables name stages of the study."""
     ids = declared_ids(case)
     for form, table in (*override_tables(case), *production_tables(case)):
         _demand_stages(form, table, ids, findings)
 
 
 def stages_of_scenarios(case: Case, findings: Findings) -> None:
-    """Scenario tables name stages of the study; statistics of others have no effect, which is a warning."""
+    """Scenario tables name stages of the study; statistics of other stages have no effect, with a warning."""
     ids = declared_ids(case)
     for form, table in scenario_tables(case):
         if form.file.removeprefix("scenarios/").removesuffix(".parquet") not in MAY_NAME_OTHER_STAGES:
