@@ -47,7 +47,7 @@ UNITS: Mapping[str, str] = {
     "_date": "a date like 2024-01-31",
     "_id": "a whole number",
     "id": "a whole number",
-    "name": "a text",
+    "name": "a string",
 }
 
 
@@ -188,7 +188,7 @@ EXPECTED: Mapping[str, str] = {
     "int_parsing_size": "a whole number of at most 64 bits",
     "finite_number": "a finite number",
     "bool_type": "true or false",
-    "string_type": "a text",
+    "string_type": "a string",
     "date_type": "a date like 2024-01-31",
     "date_parsing": "a date of the calendar, like 2024-01-31",
     "date_from_datetime_parsing": "a date of the calendar, like 2024-01-31",
