@@ -13,12 +13,17 @@ _CELL = 'style="text-align:left"'
 
 def facts_html(title: str, facts: Mapping[str, str]) -> str:
     """A heading and a table of names and values, in the notebook's own colours."""
+    return f'<div class="cobre-result"><strong>{escape(title)}</strong>{facts_table(facts)}</div>'
+
+
+def facts_table(facts: Mapping[str, str]) -> str:
+    """An HTML table of names and values; empty values are left out."""
     rows = "".join(
         f"<tr><th {_HEAD}>{escape(name)}</th><td {_CELL}>{escape(value)}</td></tr>"
         for name, value in facts.items()
         if value
     )
-    return f'<div class="cobre-result"><strong>{escape(title)}</strong><table style="margin:4px 0">{rows}</table></div>'
+    return f'<table style="margin:4px 0">{rows}</table>'
 
 
 def case_html(case: "Case") -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.export.source import ExportError
-from cobre.io.output.manifest import digest_of, read_manifest
+from cobre.io.output.manifest import read_manifest
+from cobre.io.output.results import table_file
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, StoredRows
-from cobre.io.storage.untrusted_file import named_inside
 from cobre.runs.files import MANIFEST_FILE, SIMULATION, TRAINING
 from cobre.runs.stored import stored_study
 
@@ -41,7 +41,7 @@ class RunTables:
 def read_tables(folder: Path, only: Collection[str] = ()) -> RunTables:
     """All tables of a run, or those named in `only`.
 
-    Raises ExportError for an unknown name or an incomplete run, ResultsError for a damaged one.
+    Raises ExportError for an unknown name or a run without results, ResultsError for damaged results.
     """
     stored = {name: path for part in PARTS for name, path in _paths(folder / part)}
     if not stored:
@@ -58,16 +58,13 @@ def read_tables(folder: Path, only: Collection[str] = ()) -> RunTables:
 
 
 def _paths(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Names and files of the tables of a part; raises ExportError where a file differs from the manifest."""
+    """Names and files of the tables of a part; raises ResultsError where a file differs from the manifest."""
     if not (folder / MANIFEST_FILE).exists():
         return
     try:
         for name, entry in sorted(read_manifest(folder).get("tables", {}).items()):
-            path = named_inside(folder, entry["file"], f"the file of {name} in {folder / MANIFEST_FILE}")
-            if digest_of(path) != entry["sha256"]:
-                raise ExportError(f"{path} is not the file that the manifest describes: its checksum differs")
-            yield name.replace("/", "_"), path
-    except (OSError, KeyError, TypeError, AttributeError) as error:
+            yield name.replace("/", "_"), table_file(folder, name, entry)
+    except (KeyError, TypeError, AttributeError) as error:
         raise ExportError(f"{folder} has no complete results: {error}") from error
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from html import escape
 from importlib.util import find_spec
 
+from cobre.core.case_html import facts_table
 from cobre.core.verdict import BOUND_NAMES
 from cobre.report.bounds import Bounds
 from cobre.report.bounds_chart import legend_of
@@ -70,12 +71,7 @@ def _drawn(bounds: Bounds) -> str:
 
 def _snippet(title: str, facts: Mapping[str, str], chart: str) -> str:
     """A heading, a table and a chart in the notebook's colours; without scripts or external resources."""
-    rows = "".join(
-        f'<tr><th style="text-align:left;font-weight:500;opacity:.75">{escape(name)}</th>'
-        f'<td style="text-align:left">{escape(value)}</td></tr>'
-        for name, value in facts.items()
-    )
     return (
         '<div class="cobre-result" style="--ink:currentColor;--muted:currentColor;--grid:#8884;max-width:560px">'
-        f'<strong>Cobre {escape(title.lower())}</strong><table style="margin:4px 0">{rows}</table>{chart}</div>'
+        f"<strong>Cobre {escape(title.lower())}</strong>{facts_table(facts)}{chart}</div>"
     )

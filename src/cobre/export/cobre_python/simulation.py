@@ -12,9 +12,8 @@ from cobre.compat.run_metadata import simulation_facts
 from cobre.compat.simulation_columns import StageFacts, known_table, with_nodes
 from cobre.export.cobre_python.writing import write_json, write_table
 from cobre.export.source import ExportError, RunSource
-from cobre.io.output.manifest import ResultsError, digest_of, read_manifest
-from cobre.io.output.results import read_results
-from cobre.io.storage.untrusted_file import named_inside
+from cobre.io.output.manifest import read_manifest
+from cobre.io.output.results import read_results, table_file
 from cobre.runs.files import SIMULATION
 from cobre.study.simulation.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS
 
@@ -55,7 +54,7 @@ class _Scenarios:
 
     def write(self, name: str, entry: Mapping[str, Any]) -> None:
         """Write one table, and with `hydros` also the lagged inflows of each stage."""
-        for scenario, rows in scenarios_of(_checked(self.source, entry)):
+        for scenario, rows in scenarios_of(table_file(self.source, name, entry)):
             known = known_table(name, rows, self.facts)
             if name == "costs":
                 self._add_up(scenario, known)
@@ -97,13 +96,6 @@ def _pieces(path: Path) -> Iterator[tuple[int, "pa.RecordBatch"]]:
             for begin, end in pairwise(edges):
                 if end > begin:
                     yield int(ids[begin]), batch.slice(begin, end - begin)
-
-
-def _checked(folder: Path, entry: Mapping[str, Any]) -> Path:
-    path = named_inside(folder, entry["file"], f"a file in the manifest of {folder}")
-    if not path.exists() or digest_of(path) != entry["sha256"]:
-        raise ResultsError(f"{path} is missing, or is not the file that the manifest describes")
-    return path
 
 
 def _solves(writer: _Scenarios) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def report_schema_errors(
 ) -> None:
     """Add one error for each violation, except at paths that were reported before."""
     for details in error.errors(include_url=False):
-        path = _path_in_file(content, details)
+        path = path_in_file(content, details)
         if path in reported:
             continue
         location = FileLocation.of(content, path)
@@ -106,8 +106,8 @@ def _dotted(path: tuple[str | int, ...]) -> str:
     return text
 
 
-def _path_in_file(content: Any, details: ErrorDetails) -> tuple[str | int, ...]:
-    """The path without the names of union alternatives, which the decoder puts between keys."""
+def path_in_file(content: Any, details: ErrorDetails) -> tuple[str | int, ...]:
+    """The path of a violation in the file: its location without the names of union alternatives."""
     path: list[str | int] = []
     node, is_at_end = content, False
     names_a_key = details["type"] in ("missing", "extra_forbidden", "unexpected_keyword_argument")

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from cobre.io.config import records as config_records
 from cobre.io.decoding.json_files import JsonFile
 from cobre.io.file_names import CONFIG_FILE
+from cobre.io.findings.schema_messages import path_in_file
 from cobre.io.input_files import (
     block_factors,
     correlation_file,
@@ -55,21 +56,9 @@ def _unknown(record: type[JsonFile], content: Any) -> list[tuple[str | int, ...]
     try:
         record.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        found = [details["loc"] for details in error.errors(include_url=False) if details["type"] in UNKNOWN]
-        return [_in_file(content, path) for path in found]
+        found = [details for details in error.errors(include_url=False) if details["type"] in UNKNOWN]
+        return [path_in_file(content, details) for details in found]
     return []
-
-
-def _in_file(content: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """The path without the names of union alternatives, which the decoder puts between keys."""
-    real: list[str | int] = []
-    node = content
-    for part in path:
-        is_index = isinstance(node, list) and isinstance(part, int) and part < len(node)
-        if is_index or (isinstance(node, dict) and part in node):
-            node = node[part]
-            real.append(part)
-    return tuple(real)
 
 
 def _remove(content: Any, path: tuple[str | int, ...]) -> None:

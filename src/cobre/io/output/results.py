@@ -96,10 +96,15 @@ def _checked(folder: Path, only: Collection[str] | None) -> Iterator[tuple[str, 
     for name, entry in read_manifest(folder)["tables"].items():
         if only is not None and name not in only:
             continue
-        path = _named(folder, name, entry["file"])
-        if _digest(path) != entry["sha256"]:
-            raise ResultsError(f"{path} is not the file that the manifest describes: its checksum differs")
-        yield name, path
+        yield name, table_file(folder, name, entry)
+
+
+def table_file(folder: Path, name: str, entry: Mapping[str, Any]) -> Path:
+    """The file of a table, by its manifest entry; raises ResultsError if it is missing or differs from the entry."""
+    path = _named(folder, name, entry["file"])
+    if _digest(path) != entry["sha256"]:
+        raise ResultsError(f"{path} is not the file that the manifest describes: its checksum differs")
+    return path
 
 
 def _named(folder: Path, name: str, file: object) -> Path:

@@ -1,6 +1,6 @@
 """Findings of the rules of a layer, and parts of messages that rules share."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,6 +34,18 @@ class Findings:
         """Add an error if an id (None: no reference) is not declared."""
         if id_ is not None and id_ not in known:
             self.error(file, entity, field, f"{NO_ENTITY}{word} {id_}", f"declared: {listed(known)}")
+
+    def report_rows(
+        self,
+        file: str,
+        table: Table,
+        wrong: Iterable[tuple[str, NDArray[np.bool_], str]],
+        entity_of: Callable[[Table, int], str],
+    ) -> None:
+        """Add an error for each invalid number of a table; `wrong`: column, flags of its rows, expected value."""
+        for column, is_wrong, expected in wrong:
+            for row in np.flatnonzero(is_wrong).tolist():
+                self.error(file, entity_of(table, row), column, f"is {table[column][row]:g}", expected)
 
     def demand_not_negative(self, value: float, file: str, entity: str, field: str) -> None:
         """Add an error if a number is negative."""

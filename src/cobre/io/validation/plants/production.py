@@ -147,10 +147,11 @@ def signs_of_planes(case: Case, findings: Findings) -> None:
         ("gamma_s", table["gamma_s"] > 0, "at most 0"),
         ("kappa", table["kappa"] <= 0, "a number above 0"),
     )
-    for column, is_wrong, remedy in wrong:
-        for row in np.flatnonzero(is_wrong):
-            entity = f"hydro {table['hydro_id'][row]}, plane {table['plane_id'][row]}"
-            findings.error(PLANES_FILE, entity, column, f"is {table[column][row]:g}", remedy)
+    findings.report_rows(PLANES_FILE, table, wrong, _plane)
+
+
+def _plane(table: Table, row: int) -> str:
+    return f"hydro {table['hydro_id'][row]}, plane {table['plane_id'][row]}"
 
 
 def order_of_geometry(case: Case, findings: Findings) -> None:

@@ -26,10 +26,11 @@ def numbers_of_curves(case: Case, findings: Findings) -> None:
         ("outflow_min_m3s", table["outflow_min_m3s"] < 0, "at least 0"),
         ("outflow_max_m3s", table["outflow_max_m3s"] < table["outflow_min_m3s"], "at least outflow_min_m3s"),
     )
-    for column, is_wrong, remedy in wrong:
-        for row in np.flatnonzero(is_wrong):
-            entity = f"{_family(table, row)}, segment {table['segment_id'][row]}"
-            findings.error(FILE, entity, column, f"is {table[column][row]:g}", remedy)
+    findings.report_rows(FILE, table, wrong, _segment)
+
+
+def _segment(table: Table, row: int) -> str:
+    return f"{_family(table, row)}, segment {table['segment_id'][row]}"
 
 
 def joined_segments(case: Case, findings: Findings) -> None:
