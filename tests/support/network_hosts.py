@@ -1,4 +1,4 @@
-"""Hosts of their own on one machine: network namespaces, joined by cables that can be pulled, throttled and broken.
+"""Nodes of their own on one machine: network namespaces, joined by cables that can be pulled, throttled and broken.
 
 Host 0 is the coordinator's. Every other host has a cable to it and to nobody else. All that is needed is iproute2;
 delays (netem) are not used, because not every kernel has them.

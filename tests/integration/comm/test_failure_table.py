@@ -120,7 +120,7 @@ def test_a_rank_that_is_killed(backend):
         comm.barrier()
 
     text = stopped(train, 4, backend)
-    end = r"was killed by SIGKILL \(signal 9\): likely out of memory. Try fewer workers."
+    end = r"was killed by SIGKILL \(signal 9\): likely out of memory. Try fewer ranks."
     assert re.match(f"Run stopped: rank 3 {WHO} {end}", text)
 
 

@@ -74,7 +74,7 @@ def test_a_killed_rank_is_named_and_the_run_can_be_resumed(tmp_path, case, refer
     code, err = harmed_run(case, output, flags, lambda ranks: os.kill(ranks[rank], signal.SIGKILL))
     assert code == 6
     assert f"Run stopped: rank {rank} (" in err
-    assert "was killed by SIGKILL (signal 9): likely out of memory. Try fewer workers." in err
+    assert "was killed by SIGKILL (signal 9): likely out of memory. Try fewer ranks." in err
     assert "1 other rank was healthy and has exited." in err
     assert not (output / "summary.json").exists()
     if rank == 1:

@@ -42,10 +42,10 @@ def rank_environments(backend: str, size: int, extra: Mapping[str, str]) -> list
     """The environment of every rank: this process's without its own world, then `extra`, then the new world."""
     base = _inherited(os.environ)
     base.update(extra)
-    return [base | world for world in world_environments(backend, size, extra)]
+    return [base | world for world in rank_variables(backend, size, extra)]
 
 
-def world_environments(backend: str, size: int, options: Mapping[str, str]) -> list[Environment]:
+def rank_variables(backend: str, size: int, options: Mapping[str, str]) -> list[Environment]:
     """The variables by which each rank joins a new world; `options` configure it (`COBRE_SHM_WAIT`, ...).
 
     Raises `BackendNotAvailableError` for mpi, whose worlds only an MPI launcher can start, and `InvalidBackendError`.
@@ -133,7 +133,7 @@ _WORLDS: dict[BackendKind, Callable[[int, Mapping[str, str]], list[Environment]]
 }
 
 
-def without_world(environ: Mapping[str, str]) -> Environment:
+def without_rank_variables(environ: Mapping[str, str]) -> Environment:
     """The variables without those that make a process a rank (`COBRE_SHM_*`, `COBRE_TCP_*`, the backend).
 
     A child that inherited them would claim its parent's rank.
@@ -152,10 +152,10 @@ def new_process_environment(extra: Mapping[str, str]) -> Environment:
 
         subprocess.Popen(command, env=new_process_environment({"OMP_NUM_THREADS": "1"}))
     """
-    return with_import_path({**without_world(os.environ), **extra})
+    return with_import_path({**without_rank_variables(os.environ), **extra})
 
 
 def _inherited(environ: Mapping[str, str]) -> Environment:
     # The ranks are the parallelism: BLAS threads on top of them would compete for the same cores. Unbuffered, for
     # Python programs that ranks start: what one of them has printed before it is killed should be seen.
-    return THREAD_VARIABLES | without_world(environ) | {"PYTHONUNBUFFERED": "1"}
+    return THREAD_VARIABLES | without_rank_variables(environ) | {"PYTHONUNBUFFERED": "1"}

@@ -33,7 +33,7 @@ class RankFailure:
     exception: bytes | None
 
 
-def as_text(error: BaseException, pickled: bytes | None) -> RankFailure:
+def failure_from_exception(error: BaseException, pickled: bytes | None) -> RankFailure:
     """Format an exception. pickled: the exception itself; None if it cannot be pickled."""
     trace = _from_user_code(error.__traceback__)
     return RankFailure(

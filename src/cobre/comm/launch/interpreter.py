@@ -8,7 +8,7 @@ from pathlib import Path
 
 import cobre
 
-PROGRAM = Path(__file__).with_name("worker_process.py")
+PROGRAM = Path(__file__).with_name("rank_program.py")
 # By attribute of sys.flags. Without -i and -q: ranks are not interactive.
 FLAGS = {
     "debug": "-d",
@@ -23,7 +23,7 @@ FLAGS = {
 }
 
 
-def worker_command() -> list[str]:
+def rank_command() -> list[str]:
     """The command that runs the program of a rank under this interpreter, with its flags."""
     return interpreter_command(PROGRAM)
 

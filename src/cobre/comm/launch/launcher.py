@@ -20,7 +20,7 @@ from cobre.comm.launch.fork_server import ForkServerGoneError
 from cobre.comm.launch.messages import OnMessage, with_messages
 from cobre.comm.launch.orphan_reaper import OrphanReaper
 from cobre.comm.launch.orphan_reaper_process import unlink_segments
-from cobre.comm.launch.outcome import has_crashed, has_no_value, values, worker_error
+from cobre.comm.launch.outcome import first_failure_error, has_crashed, has_no_value, values
 from cobre.comm.launch.output import Output, forward
 from cobre.comm.launch.payload import FunctionTask, ScriptTask, Startup, Task, anonymous_file, write_task
 from cobre.comm.launch.rank_process import RankProcess
@@ -244,5 +244,5 @@ def _finish(request: _LaunchRequest, supervisor: Supervisor) -> None:
         raise
     failed = [process for process in supervisor.ended if request.has_failed(process)]
     if failed:
-        failure = worker_error(failed, request.size)
+        failure = first_failure_error(failed, request.size)
         raise failure from failure.inner

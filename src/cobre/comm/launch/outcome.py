@@ -12,7 +12,7 @@ from cobre.comm.launch.payload import VALUE, original_exception
 from cobre.comm.launch.rank_process import RankProcess
 
 HINTS = {
-    signal.SIGKILL: "likely out of memory. Try fewer workers.",
+    signal.SIGKILL: "likely out of memory. Try fewer ranks.",
     signal.SIGBUS: "likely a mapped file, or shared memory, on a full disk.",
     signal.SIGSEGV: "a crash in native code.",
 }
@@ -42,7 +42,7 @@ def _value(process: RankProcess) -> Any:
         raise WorkerError(process.rank, 0, None, message) from error
 
 
-def worker_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
+def first_failure_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
     """The error of the rank that failed first. failed: in the order in which they ended."""
     failures = {process.rank: process.result.failure() for process in failed}
     # A stable sort: ranks that failed because of another one go to the end, otherwise the order of ends decides.

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self, TypeAlias
 
-from cobre.comm.launch.failure import RankFailure, as_text
+from cobre.comm.launch.failure import RankFailure, failure_from_exception
 
 VALUE, FAILURE, NOTHING = b"V", b"F", b""
 
@@ -143,7 +143,7 @@ def load_or_none(pickled: bytes | None) -> Any:
 
 def describe_failure(error: BaseException) -> RankFailure:
     """Turn the exception that ended a rank into something that can be sent; to be called in the `except` block."""
-    return as_text(error, dump_or_none(error))
+    return failure_from_exception(error, dump_or_none(error))
 
 
 def original_exception(failure: RankFailure) -> BaseException | None:

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cobre.comm.launch.interpreter import with_import_path, worker_command
+from cobre.comm.launch.interpreter import rank_command, with_import_path
 from cobre.comm.launch.messages import MESSAGE_VARIABLE
 from cobre.comm.launch.output import MESSAGES
 from cobre.comm.launch.rank_pipes import RankPipes
@@ -71,7 +71,7 @@ def spawn(spec: RankSpec, shared: SharedDescriptors) -> SpawnedChild:
     # No stdin: ranks would compete for the terminal's input. A process group for each rank: Ctrl-C then reaches the
     # launcher only, which decides how ranks end, and a signal to the group reaches what the rank has started.
     process = subprocess.Popen(
-        [*worker_command(), *map(str, numbers)],
+        [*rank_command(), *map(str, numbers)],
         env=with_import_path(environment),
         stdin=subprocess.DEVNULL,
         stdout=spec.pipes.writing["stdout"],

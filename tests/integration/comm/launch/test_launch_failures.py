@@ -59,7 +59,7 @@ def test_the_error_names_the_rank_and_shows_its_traceback():
     assert text.startswith(f"Run stopped: rank 2 (host {socket.gethostname()}, pid ")
     assert "Traceback (most recent call last):\n  File" in text
     assert "raise InflowError(stage=87)" in text
-    assert "launch/worker.py" not in text
+    assert "launch/rank_main.py" not in text
     assert text.endswith("3 other ranks were healthy and have exited.")
 
 
@@ -78,7 +78,7 @@ def test_a_rank_that_was_killed_by_another_is_the_cause():
         launch.run(murder, 3)
     error = caught.value
     assert (error.rank, error.exit_code, error.inner) == (2, -signal.SIGKILL, None)
-    assert "killed by SIGKILL (signal 9): likely out of memory. Try fewer workers." in str(error)
+    assert "killed by SIGKILL (signal 9): likely out of memory. Try fewer ranks." in str(error)
     assert str(error).endswith("2 other ranks were healthy and have exited.")
 
 

@@ -10,7 +10,7 @@ from processes import finish, open_descriptors, own_children, printed, start_pyt
 
 from cobre.comm import launch
 from cobre.comm.launch import launcher
-from cobre.comm.launch.interpreter import worker_command
+from cobre.comm.launch.interpreter import rank_command
 
 # Every rank announces its pid as a file, then waits for ever.
 WAITS = """
@@ -89,7 +89,7 @@ if {has_thread} and any(word.endswith("fork_server_process.py") for word in sys.
 class Slow:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name == "cobre.comm.launch.worker" and any(word.endswith({program!r}) for word in sys.orig_argv):
+        if name == "cobre.comm.launch.rank_main" and any(word.endswith({program!r}) for word in sys.orig_argv):
             pathlib.Path({folder!r}, str(os.getpid())).touch()
             while True:
                 time.sleep(0.01)
@@ -98,7 +98,7 @@ sys.meta_path.insert(0, Slow)
 """
 
 
-@pytest.fixture(params=["fork_server_process.py", "worker_process.py"])
+@pytest.fixture(params=["fork_server_process.py", "rank_program.py"])
 def importing(request, tmp_path, folder, monkeypatch):
     """How many processes announce themselves when they come to their own program, and get no further."""
     (tmp_path / "site").mkdir()
@@ -255,14 +255,14 @@ def test_a_rank_that_is_busy_in_native_code_dies_with_the_parent_too(tmp_path, f
 
 
 def test_a_rank_whose_parent_has_already_gone_does_not_start():
-    worker = [*worker_command(), "1", "0", "0", "0"]
+    worker = [*rank_command(), "1", "0", "0", "0"]
     assert subprocess.run(worker, timeout=60, check=False).returncode == -signal.SIGKILL
 
 
 def test_the_end_of_the_lifeline_ends_the_rank_and_what_it_started():
     program = (
         "import subprocess, sys, time\n"
-        "from cobre.comm.launch.worker import _watch_lifeline\n"
+        "from cobre.comm.launch.rank_main import _watch_lifeline\n"
         "_watch_lifeline(int(sys.argv[1]), 0)\n"
         "print(subprocess.Popen(['sleep', '1000'], stdout=subprocess.DEVNULL).pid, flush=True)\n"
         "while True: time.sleep(0.01)\n"

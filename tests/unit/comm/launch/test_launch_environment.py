@@ -9,7 +9,7 @@ from cobre.comm import (
     MissingConfigurationError,
     ShmConfig,
 )
-from cobre.comm.launch.environment import check_size, rank_environments, world_environments
+from cobre.comm.launch.environment import check_size, rank_environments, rank_variables
 
 
 @pytest.mark.parametrize("size", [0, -1, 1025, 1.0, "4", None, True, [2]])
@@ -25,14 +25,14 @@ def test_numpy_integers_are_sizes():
 
 
 def test_every_rank_gets_its_own_number_in_one_world():
-    configs = [ShmConfig.from_env(environ) for environ in world_environments("shm", 3, {})]
+    configs = [ShmConfig.from_env(environ) for environ in rank_variables("shm", 3, {})]
     assert [config.rank for config in configs] == [0, 1, 2]
     assert {config.size for config in configs} == {3}
     assert len({config.name for config in configs}) == 1
 
 
 def test_two_worlds_never_share_a_name():
-    names = {world_environments("shm", 1, {})[0]["COBRE_SHM_NAME"] for _ in range(100)}
+    names = {rank_variables("shm", 1, {})[0]["COBRE_SHM_NAME"] for _ in range(100)}
     assert len(names) == 100
     assert all(name.startswith("cobre-") and len(name) < 30 for name in names)
 
@@ -44,7 +44,7 @@ def test_options_cannot_change_name_rank_and_size():
         "COBRE_SHM_SIZE": "99",
         "COBRE_SHM_NAME": "mine",
     }
-    config = ShmConfig.from_env(world_environments("shm", 2, options)[1])
+    config = ShmConfig.from_env(rank_variables("shm", 2, options)[1])
     assert (config.wait, config.rank, config.size) == ("condvar", 1, 2)
     assert config.name != "mine"
 
@@ -58,29 +58,29 @@ def test_options_cannot_change_name_rank_and_size():
 )
 def test_a_wrong_option_is_refused_before_anything_starts(options, error):
     with pytest.raises(error):
-        world_environments("shm", 2, options)
+        rank_variables("shm", 2, options)
 
 
 def test_local_has_one_rank():
-    assert world_environments("local", 1, {}) == [{"COBRE_COMM_BACKEND": "local"}]
+    assert rank_variables("local", 1, {}) == [{"COBRE_COMM_BACKEND": "local"}]
     with pytest.raises(InitializationFailedError, match="one rank"):
-        world_environments("local", 2, {})
+        rank_variables("local", 2, {})
 
 
 def test_auto_is_shared_memory():
-    assert world_environments("auto", 1, {})[0]["COBRE_COMM_BACKEND"] == "shm"
+    assert rank_variables("auto", 1, {})[0]["COBRE_COMM_BACKEND"] == "shm"
 
 
 def test_a_backend_that_cannot_be_launched_is_refused_with_those_that_can():
     with pytest.raises(BackendNotAvailableError, match=r"This launcher supports shm, .*local") as caught:
-        world_environments("mpi", 4, {})
+        rank_variables("mpi", 4, {})
     assert "mpiexec -n 4 python script.py" in str(caught.value)
 
 
 @pytest.mark.parametrize("backend", ["", "carrier-pigeon", None])
 def test_an_unknown_backend_is_named(backend):
     with pytest.raises(InvalidBackendError, match=r"choose one of shm, .*local"):
-        world_environments(backend, 1, {})
+        rank_variables(backend, 1, {})
 
 
 def test_the_parents_own_world_is_not_inherited(monkeypatch):
@@ -110,7 +110,7 @@ def test_tcp_worlds_take_a_free_port():
     with socket.create_server(("0.0.0.0", 0)) as listener:
         taken = listener.getsockname()[1]
         for _ in range(20):
-            environment = world_environments("tcp", 2, {})[0]
+            environment = rank_variables("tcp", 2, {})[0]
             port = int(environment["COBRE_TCP_PORT"])
             assert port != taken
             with socket.socket() as rank_zero:

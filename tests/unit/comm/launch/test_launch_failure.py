@@ -12,7 +12,7 @@ from cobre.comm import (
 )
 from cobre.comm.launch import WorkerError, describe_failure, original_exception
 from cobre.comm.launch.payload import FunctionTask, dump_or_none
-from cobre.comm.launch.worker import _call_function
+from cobre.comm.launch.rank_main import _call_function
 
 
 def caught(function):

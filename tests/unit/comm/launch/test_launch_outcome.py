@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from cobre.comm.launch.failure import RankFailure
-from cobre.comm.launch.outcome import worker_error
+from cobre.comm.launch.outcome import first_failure_error
 
 
 @dataclass
 class EndedRank:
-    """What `worker_error` reads of a rank that has ended."""
+    """What `first_failure_error` reads of a rank that has ended."""
 
     rank: int
     exit_code: int
@@ -35,7 +35,7 @@ def raised(summary, is_consequence=False):
 
 
 def test_the_first_to_end_is_the_cause():
-    error = worker_error([EndedRank(2, 1, raised("ValueError: a")), EndedRank(0, 1, raised("ValueError: b"))], 4)
+    error = first_failure_error([EndedRank(2, 1, raised("ValueError: a")), EndedRank(0, 1, raised("ValueError: b"))], 4)
     assert error.rank == 2
     assert str(error).startswith("Run stopped: rank 2 (host n07, pid 102) raised ValueError: a\n")
     assert "Also, rank 0 (host n07, pid 100) raised ValueError: b" in str(error)
@@ -44,28 +44,30 @@ def test_the_first_to_end_is_the_cause():
 
 def test_a_consequence_is_not_the_cause_even_if_it_came_first():
     lost = raised("PeerLostError: rank 3 died", is_consequence=True)
-    error = worker_error([EndedRank(0, 1, lost), EndedRank(1, 1, lost), EndedRank(3, -9)], 4)
+    error = first_failure_error([EndedRank(0, 1, lost), EndedRank(1, 1, lost), EndedRank(3, -9)], 4)
     assert (error.rank, error.exit_code, error.inner) == (3, -9, None)
-    assert "pid 103) was killed by SIGKILL (signal 9): likely out of memory. Try fewer workers." in str(error)
+    assert "pid 103) was killed by SIGKILL (signal 9): likely out of memory. Try fewer ranks." in str(error)
     assert str(error).endswith("3 other ranks were healthy and have exited.")
 
 
 def test_a_rank_that_we_stopped_is_not_the_cause():
-    error = worker_error([EndedRank(1, -15, was_stopped=True), EndedRank(0, 3)], 2)
+    error = first_failure_error([EndedRank(1, -15, was_stopped=True), EndedRank(0, 3)], 2)
     assert (error.rank, error.exit_code) == (0, 3)
     assert str(error).endswith("1 other rank was healthy and has exited.")
 
 
 def test_of_consequences_alone_the_first_is_reported():
     silent = raised("PeerTimeoutError: rank 1 is silent", is_consequence=True)
-    error = worker_error([EndedRank(2, 1, silent), EndedRank(0, 1, silent), EndedRank(1, -9, was_stopped=True)], 3)
+    error = first_failure_error(
+        [EndedRank(2, 1, silent), EndedRank(0, 1, silent), EndedRank(1, -9, was_stopped=True)], 3
+    )
     assert error.rank == 2
     assert str(error).endswith("All other ranks were stopped."), "the silent one was not healthy"
     assert "PeerTimeoutError: rank 1 is silent" in str(error)
 
 
 def test_a_single_rank_has_no_others():
-    assert "other" not in str(worker_error([EndedRank(0, 1, raised("ValueError: a"))], 1))
+    assert "other" not in str(first_failure_error([EndedRank(0, 1, raised("ValueError: a"))], 1))
 
 
 @pytest.mark.parametrize(
@@ -79,22 +81,24 @@ def test_a_single_rank_has_no_others():
     ],
 )
 def test_exit_codes_and_signals_are_described(exit_code, text):
-    assert text in str(worker_error([EndedRank(0, exit_code)], 1))
+    assert text in str(first_failure_error([EndedRank(0, exit_code)], 1))
 
 
 def test_a_crash_after_an_exception_is_reported():
-    error = worker_error([EndedRank(0, -11, raised("ValueError: a"))], 1)
+    error = first_failure_error([EndedRank(0, -11, raised("ValueError: a"))], 1)
     assert "raised ValueError: a, then was killed by SIGSEGV (signal 11)" in str(error)
 
 
 def test_without_a_traceback_the_last_lines_of_stderr_are_quoted():
-    error = worker_error([EndedRank(0, -6, stderr_tail="terminate called after throwing an instance of 'X'")], 1)
+    error = first_failure_error([EndedRank(0, -6, stderr_tail="terminate called after throwing an instance of 'X'")], 1)
     assert "Last lines of its stderr:\nterminate called" in str(error)
 
 
 def test_ranks_that_ended_with_the_fork_server_are_secondary():
     exit_reason = "was killed because the fork server of the ranks (pid 7) was killed by SIGKILL (signal 9)"
-    error = worker_error([EndedRank(1, -9, exit_reason=exit_reason), EndedRank(0, -9, exit_reason=exit_reason)], 2)
+    error = first_failure_error(
+        [EndedRank(1, -9, exit_reason=exit_reason), EndedRank(0, -9, exit_reason=exit_reason)], 2
+    )
     assert str(error).startswith(f"Run stopped: rank 1 (host {socket.gethostname()}, pid 101) {exit_reason}")
     assert str(error).endswith("1 other rank was healthy and has exited.")
     assert "out of memory" not in str(error)

@@ -1,7 +1,7 @@
-"""The tcp backend: a star topology around rank 0, the coordinator; ranks of one host use its shared memory.
+"""The tcp backend: a star topology around rank 0, the coordinator; ranks of one node use its shared memory.
 
 Read in this order: `protocol` (the wire format), `rendezvous` (how the ranks find and authenticate each other),
 `transport` with its two ends `coordinator` and `worker` (how payloads move), `liveness_monitor` (how failures are
-detected and reported), `star` and `hierarchical` (the collectives, without and with shared memory inside a host),
+detected and reported), `star` and `hierarchical` (the collectives, without and with shared memory inside a node),
 `communicator`.
 """

@@ -16,14 +16,14 @@ OWN = struct.Struct(">Q")  # what may differ between ranks: how many elements th
 # What must be equal: sequence, operation, reduction, root, total, hash of the counts, dtype as hash and as text.
 SIGNATURE = struct.Struct(f">QBBIQQ8s{DTYPE_TEXT_BYTES}s")
 CALL_BYTES = OWN.size + SIGNATURE.size
-HEAD_BYTES = PREFIX_BYTES + CALL_BYTES
-HEAD = struct.Struct(f"{PREFIX.format}{OWN.format[1:]}{SIGNATURE.format[1:]}")  # all three at once
+HEADER_BYTES = PREFIX_BYTES + CALL_BYTES
+HEADER = struct.Struct(f"{PREFIX.format}{OWN.format[1:]}{SIGNATURE.format[1:]}")  # all three at once
 SIGNATURE_AT = PREFIX_BYTES + OWN.size
-_CALL = int(Tag.CALL)  # a plain int: looking up an enum member costs as much as packing the head
+_CALL = int(Tag.CALL)  # a plain int: looking up an enum member costs as much as packing the header
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallHeader:
     """One rank's call, parsed from its header for an error message."""
 
     sequence: int
@@ -36,13 +36,13 @@ class Call:
     dtype: str
 
     @classmethod
-    def parse(cls, head: bytes | bytearray | memoryview) -> Self:
-        """Parse the head of a CALL frame; raises `ProtocolError` for any other frame."""
-        length, tag = PREFIX.unpack_from(head)
+    def parse(cls, header: bytes | bytearray | memoryview) -> Self:
+        """Parse the header of a CALL frame; raises `ProtocolError` for any other frame."""
+        length, tag = PREFIX.unpack_from(header)
         if tag != Tag.CALL or length < CALL_BYTES:
             raise ProtocolError(f"expected a CALL frame, got tag {tag:#04x} with {length} bytes")
-        (count,) = OWN.unpack_from(head, PREFIX_BYTES)
-        sequence, operation, reduction, root, total, counts, _, dtype = SIGNATURE.unpack_from(head, SIGNATURE_AT)
+        (count,) = OWN.unpack_from(header, PREFIX_BYTES)
+        sequence, operation, reduction, root, total, counts, _, dtype = SIGNATURE.unpack_from(header, SIGNATURE_AT)
         name = dtype.rstrip(b"\0").decode("utf-8", "replace")
         return cls(sequence, operation, reduction, root, count, total, counts, name)
 
@@ -72,7 +72,7 @@ def title_of(operation: int) -> str:
 NO_DTYPE = (b"", b"")
 
 
-def call_head(
+def call_header(
     sequence: int,
     operation: int,
     *,
@@ -86,7 +86,7 @@ def call_head(
 ) -> bytes:
     """Pack the first bytes of a CALL frame; a payload of `inline_bytes` follows in the same frame."""
     digest, name = dtype
-    return HEAD.pack(
+    return HEADER.pack(
         CALL_BYTES + inline_bytes, _CALL, count, sequence, operation, reduction, root, total, counts_hash, digest, name
     )
 

@@ -14,8 +14,8 @@ from cobre.comm.backends.tcp.connect import connect
 from cobre.comm.backends.tcp.failures import WorldFailedError, error_of
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.hierarchical import HierarchicalCollectives
-from cobre.comm.backends.tcp.host_discovery import find_hosts, join_memory
-from cobre.comm.backends.tcp.host_group import HostGroup, awaited_ranks, failure_record_of, wake_host
+from cobre.comm.backends.tcp.node_discovery import find_nodes, join_memory
+from cobre.comm.backends.tcp.node_group import NodeGroup, awaited_ranks, failure_record_of, wake_node
 from cobre.comm.backends.tcp.protocol import FailureRecord
 from cobre.comm.backends.tcp.star import StarCollectives
 from cobre.comm.backends.tcp.transport import Transport
@@ -28,52 +28,54 @@ _transports: "weakref.WeakSet[Transport]" = weakref.WeakSet()
 
 
 class TcpCommunicator(RegionOwner):
-    """A rank of a world that is connected by TCP. Ranks of one host share memory; the lowest of them is its leader."""
+    """A rank of a world that is connected by TCP. Ranks of one node share memory; the lowest of them is its leader."""
 
     backend = "tcp"
 
     def __init__(self, config: TcpConfig) -> None:
         super().__init__(config.rank, config.size)
         self._config = config
-        self._host: HostGroup | None = None
+        self._node: NodeGroup | None = None
         self._failure: FailureRecord | None = None
         self._transport = connect(config, self._waiting)
         self._transport.progress.label = partial(_last_label, self._guard)
         _close_in_children(self._transport)
         # A world of one has no connections, but numbers its calls and fails like any other.
-        self._collectives = self._group() if config.size > 1 else StarCollectives(self._transport, self._guard, 0, 1)
+        self._collectives = (
+            self._choose_collectives() if config.size > 1 else StarCollectives(self._transport, self._guard, 0, 1)
+        )
         self._delegate_to(self._collectives)
 
     @property
     def is_leader(self) -> bool:
         """The lowest rank of those that share memory; every rank where none is shared."""
-        return self._host is None or self._host.is_leader
+        return self._node is None or self._node.is_leader
 
-    def _group(self) -> StarCollectives | HierarchicalCollectives:
+    def _choose_collectives(self) -> StarCollectives | HierarchicalCollectives:
         """Find out which ranks share memory, and choose the collectives accordingly."""
         try:
             # First who shares memory, then the memory itself, and only then may the transport rely on leaders: until
-            # all ranks of a host have joined its memory, each of them needs its own data connection.
-            found = find_hosts(self._transport, self._config)
+            # all ranks of a node have joined its memory, each of them needs its own data connection.
+            found = find_nodes(self._transport, self._config)
             if found is None:
                 return StarCollectives(self._transport, self._guard, self._rank, self._size)
-            hosts, memory = found
-            host = self._join_host(hosts.of(self._rank), memory)
-            self._transport.group(hosts.groups)
+            nodes, memory = found
+            node = self._join_node(nodes.of(self._rank), memory)
+            self._transport.use_leaders(nodes.groups)
         except BaseException as error:
             self._leave_rendezvous(error)
             raise
-        return HierarchicalCollectives(self._transport, host, hosts, self._guard, self._rank, self._size)
+        return HierarchicalCollectives(self._transport, node, nodes, self._guard, self._rank, self._size)
 
-    def _join_host(self, ranks: Sequence[int], memory: ShmSegment) -> HostGroup:
-        on_wait = weak_callback(self._waiting_in_host)
-        self._host = host = HostGroup(ranks, memory, self._config, self._guard, on_wait)
-        self._transport.monitor.on_failure = partial(wake_host, host, self._transport.progress)
-        join_memory(self._transport, self._config, host.shm)
-        return host
+    def _join_node(self, ranks: Sequence[int], memory: ShmSegment) -> NodeGroup:
+        on_wait = weak_callback(self._log_wait_in_node)
+        self._node = node = NodeGroup(ranks, memory, self._config, self._guard, on_wait)
+        self._transport.monitor.on_failure = partial(wake_node, node, self._transport.progress)
+        join_memory(self._transport, self._config, node.shm)
+        return node
 
     def _leave_rendezvous(self, error: BaseException) -> None:
-        """Close, and raise a startup error: a rank was lost after all had connected, before hosts were known."""
+        """Close, and raise a startup error: a rank was lost after all had connected, before nodes were known."""
         translated = self._translate(error, Operation.JOIN)
         if isinstance(error, JoinFailure):  # only this rank has seen it; the others would name it without a reason
             self._transport.abort(f"rank {self._rank}: {error}", Peer.of_this_process(self._rank))
@@ -81,7 +83,7 @@ class TcpCommunicator(RegionOwner):
         if isinstance(error, JoinFailure) or translated is not error:
             raise InitializationFailedError("tcp", getattr(translated, "message", str(translated))) from error
 
-    def _waiting_in_host(self, seconds: float, missing: list[str]) -> None:
+    def _log_wait_in_node(self, seconds: float, missing: list[str]) -> None:
         self._waiting(seconds, awaited_ranks(self._transport, missing))
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> SharedRegion:
@@ -95,21 +97,21 @@ class TcpCommunicator(RegionOwner):
         return self._collectives.split_local()
 
     def _close(self) -> None:
-        # The monitor's thread writes failure records into the host's memory: it must end before that is unmapped.
+        # The monitor's thread writes failure records into the node's memory: it must end before that is unmapped.
         self._transport.close()
-        if self._host is not None:
-            self._host.close()
+        if self._node is not None:
+            self._node.close()
 
     def _abort(self, reason: str) -> None:
         failure = self._transport.abort(reason, Peer.of_this_process(self._rank))
-        if self._host is not None:
-            self._host.abort(self._failure or failure)
+        if self._node is not None:
+            self._node.abort(self._failure or failure)
 
     def _translate(self, error: BaseException, operation: Operation) -> BaseException:
         try:
             if isinstance(error, LinkLostError):
-                return self._failed(self._transport.explain(error), operation)
-        except WorldFailedError as recorded:  # a failure record arrived while `explain` was waiting for one
+                return self._failed(self._transport.diagnose_disconnect(error), operation)
+        except WorldFailedError as recorded:  # a failure record arrived while `diagnose_disconnect` was waiting for one
             error = recorded
         if isinstance(error, WorldFailedError):
             return self._failed(error.failure, operation)

@@ -5,12 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from cobre._native import fold
-from cobre.comm.backends.tcp.calls import CALL_BYTES, HEAD_BYTES, SIGNATURE_AT, Call
+from cobre.comm.backends.tcp.calls import CALL_BYTES, HEADER_BYTES, SIGNATURE_AT, CallHeader
 from cobre.comm.backends.tcp.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.coordinator_monitor import CoordinatorMonitor
 from cobre.comm.backends.tcp.failures import WorldFailedError
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.protocol import PREFIX, FailureKind, FailureRecord, Tag, go_head
+from cobre.comm.backends.tcp.protocol import PREFIX, FailureKind, FailureRecord, Tag, go_header
 from cobre.comm.backends.tcp.reduction import ReductionWindow
 from cobre.comm.backends.tcp.streams import DataReader, PartsReader, PartWriter
 from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport
@@ -26,7 +26,7 @@ PIECE_BYTES = 512 * 1024
 
 
 class Inbox:
-    """Receives one worker's call: its head, and a small payload behind it at an aligned address.
+    """Receives one worker's call: its header, and a small payload behind it at an aligned address.
 
     Reused from call to call, so that a small collective allocates nothing.
     """
@@ -39,7 +39,7 @@ class Inbox:
     def expect(self, payload_bytes: int) -> None:
         """Prepare for the next call, whose payload has this many bytes if the worker makes the same call as we do."""
         self.received = 0
-        self.wanted = HEAD_BYTES + payload_bytes
+        self.wanted = HEADER_BYTES + payload_bytes
         if self.wanted > len(self.view):
             self.view = _aligned(payload_bytes)
         self._prefix = PREFIX.pack(CALL_BYTES + payload_bytes, Tag.CALL)
@@ -55,13 +55,13 @@ class Inbox:
         self.received = self.channel.await_bytes(self.view[: self.wanted])
         return self.received == self.wanted
 
-    def agrees(self, head: bytes) -> bool:
+    def agrees(self, header: bytes) -> bool:
         """Whether the worker's signature is the same as ours; True as long as it has not arrived completely."""
-        if self.received < HEAD_BYTES:
+        if self.received < HEADER_BYTES:
             return True
         # The signature before the length: ranks that make different calls usually differ in length too, and the
         # mismatch of calls is the better message.
-        if self.view[SIGNATURE_AT:HEAD_BYTES] != head[SIGNATURE_AT:]:
+        if self.view[SIGNATURE_AT:HEADER_BYTES] != header[SIGNATURE_AT:]:
             return False
         if self.view[: len(self._prefix)] != self._prefix:
             raise ProtocolError(f"{self.channel.peer} sent a call whose payload has an unexpected length")
@@ -69,21 +69,21 @@ class Inbox:
 
     @property
     def payload(self) -> memoryview:
-        """The small payload behind the head."""
-        return self.view[HEAD_BYTES : self.wanted]
+        """The small payload behind the header."""
+        return self.view[HEADER_BYTES : self.wanted]
 
 
 def _aligned(payload_bytes: int) -> memoryview:
-    """Memory for a head, and a payload that starts at an aligned address."""
-    memory = np.zeros(2 * ALIGNMENT + HEAD_BYTES + payload_bytes, np.uint8)
-    start = -(memory.ctypes.data + HEAD_BYTES) % ALIGNMENT
-    return view_of(memory)[start : start + HEAD_BYTES + payload_bytes]
+    """Memory for a header, and a payload that starts at an aligned address."""
+    memory = np.zeros(2 * ALIGNMENT + HEADER_BYTES + payload_bytes, np.uint8)
+    start = -(memory.ctypes.data + HEADER_BYTES) % ALIGNMENT
+    return view_of(memory)[start : start + HEADER_BYTES + payload_bytes]
 
 
 class CoordinatorTransport(Transport):
     """Rank 0's transport: a data connection to every worker.
 
-    Leaders: the workers whose data connections are in use, one per host; without shared memory, all of them.
+    Leaders: the workers whose data connections are in use, one per node; without shared memory, all of them.
     """
 
     monitor: CoordinatorMonitor
@@ -100,67 +100,67 @@ class CoordinatorTransport(Transport):
         self._me = me
         self._size = len(channels) + 1
         self._inboxes = {rank: Inbox(channel) for rank, channel in sorted(channels.items())}
-        self._groups: Mapping[int, Sequence[int]] = {rank: (rank,) for rank in range(self._size)}
+        self._ranks_by_leader: Mapping[int, Sequence[int]] = {rank: (rank,) for rank in range(self._size)}
         self._window = ReductionWindow(self._size)
         # Changed by the caller's thread, read by the monitor's for heartbeats. Hence the tuple below, which is built in
         # one step under the GIL: iterating over a set that changes meanwhile raises.
         self._missing: set[int] = set()
         self.progress.missing = lambda: tuple(self._missing)
 
-    def explain(self, error: LinkLostError) -> FailureRecord:
+    def diagnose_disconnect(self, error: LinkLostError) -> FailureRecord:
         """Why a data connection ended; also declares it to all workers."""
-        return self.monitor.declare(super().explain(error))
+        return self.monitor.broadcast_failure(super().diagnose_disconnect(error))
 
-    def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+    def gather(self, sequence: int, header: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Collect all workers' bytes and send each of them those of the others."""
         # Everything has arrived and all calls agree before the first reply leaves (clause 2).
-        self._collect(sequence, head, sizes)
+        self._collect(sequence, header, sizes)
         parts = self._by_rank(own, sizes)
         for leader in self._inboxes:
-            ranks = self._groups[leader]
+            ranks = self._ranks_by_leader[leader]
             others = b"".join([part for rank, part in enumerate(parts) if rank not in ranks])
-            self._reply(sequence, leader, go_head(sequence, len(others)) + others)
+            self._reply(sequence, leader, go_header(sequence, len(others)) + others)
         return parts
 
-    def reduce(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+    def reduce(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Collect the operands, fold them in rank order, and send the result to all workers."""
         sizes = (recv.nbytes,) * self._size
-        self._collect(sequence, head, sizes)
+        self._collect(sequence, header, sizes)
         result = recv.reshape(-1)
         if result.size:
             fold([np.frombuffer(part, recv.dtype) for part in self._by_rank(as_bytes(send), sizes)], result, op)
-        self._reply_all(sequence, go_head(sequence, recv.nbytes) + as_bytes(recv))
+        self._reply_all(sequence, go_header(sequence, recv.nbytes) + as_bytes(recv))
 
-    def broadcast(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Collect the root's bytes and send them to the others."""
         sizes = [len(buffer) if rank == root else 0 for rank in range(self._size)]
-        self._collect(sequence, head, sizes)
+        self._collect(sequence, header, sizes)
         source = self._leader_of(root)
-        if source:  # else the root is on this host, and its bytes are in the buffer
+        if source:  # else the root is on this node, and its bytes are in the buffer
             buffer[:] = self._inboxes[source].payload
-        message = go_head(sequence, len(buffer)) + buffer
+        message = go_header(sequence, len(buffer)) + buffer
         for leader in self._inboxes:
-            # The root's own host gets an empty GO: it has the data, but may not return before all calls agree.
-            self._reply(sequence, leader, go_head(sequence, 0) if leader == source else message)
+            # The root's own node gets an empty GO: it has the data, but may not return before all calls agree.
+            self._reply(sequence, leader, go_header(sequence, 0) if leader == source else message)
 
     def gather_stream(
-        self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: DeferredCopy
+        self, sequence: int, header: bytes, own: Sequence[memoryview], targets: Sequence[memoryview], copy: DeferredCopy
     ) -> None:
         """Receive every part into its place in the receive buffer, and relay it from there."""
-        self._collect(sequence, head, (0,) * self._size)
-        parts = list(places)
-        for rank, part in zip(self._groups[0], own, strict=True):
+        self._collect(sequence, header, (0,) * self._size)
+        parts = list(targets)
+        for rank, part in zip(self._ranks_by_leader[0], own, strict=True):
             parts[rank] = part
         self._relay(sequence, parts, copy)
 
-    def broadcast_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast_stream(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Receive the root's bytes, and relay them while they arrive."""
-        self._collect(sequence, head, (0,) * self._size)
+        self._collect(sequence, header, (0,) * self._size)
         self._relay(sequence, [buffer if rank == root else NOTHING for rank in range(self._size)], DeferredCopy())
 
-    def reduce_stream(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+    def reduce_stream(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Receive operands, fold and send results concurrently, chunk by chunk through a bounded window."""
-        self._collect(sequence, head, (0,) * self._size)
+        self._collect(sequence, header, (0,) * self._size)
         if not self._channels:
             fold([send.reshape(-1)], recv.reshape(-1), op)
             return
@@ -186,51 +186,51 @@ class CoordinatorTransport(Transport):
                 waiting = {rank: reader for rank, reader in readers.items() if window.has_room(rank)}
                 self._sleep(waiter, waiting, writers, (window.folded_bytes,))
 
-    def _collect(self, sequence: int, head: bytes, payload_sizes: Sequence[int]) -> None:
+    def _collect(self, sequence: int, header: bytes, payload_sizes: Sequence[int]) -> None:
         """Receive every worker's call, with its small payload; raise if one differs from ours.
 
         payload_sizes: by rank, in bytes.
         """
         for leader, inbox in self._inboxes.items():
-            inbox.expect(sum([payload_sizes[rank] for rank in self._groups[leader]]))
+            inbox.expect(sum([payload_sizes[rank] for rank in self._ranks_by_leader[leader]]))
         self._missing = set(self._inboxes)
-        if not self._receive_calls_in_turn(head):
+        if not self._receive_calls_in_turn(header):
             waiter = self._waiter(sequence)
-            while not self._receive_calls(head):
+            while not self._receive_calls(header):
                 waiter.sleep({self._channels[rank].fd: READ for rank in self._missing}, self._missing)
         # All calls have arrived, but a rank may have aborted since it sent its own; then nobody may get data.
-        self.monitor.catch_up(sequence)
+        self.monitor.read_pending_frames(sequence)
 
-    def _receive_calls_in_turn(self, head: bytes) -> bool:
+    def _receive_calls_in_turn(self, header: bytes) -> bool:
         """The common case: all arrive within RECEIVE_TIMEOUT_S, at one system call per worker. False: not all did."""
         for rank, inbox in self._inboxes.items():
             if not inbox.await_call():
                 return False
-            self._check_call(rank, head, inbox)
+            self._check_call(rank, header, inbox)
         return True
 
-    def _receive_calls(self, head: bytes) -> bool:
+    def _receive_calls(self, header: bytes) -> bool:
         """Read from every worker that is still missing; True when none is. A call that differs fails at once."""
         for rank in tuple(self._missing):
             inbox = self._inboxes[rank]
             inbox.advance()
-            self._check_call(rank, head, inbox)
+            self._check_call(rank, header, inbox)
         return not self._missing
 
-    def _check_call(self, rank: int, head: bytes, inbox: Inbox) -> None:
-        if not inbox.agrees(head):
-            self._fail_mismatch(rank, head, inbox)
+    def _check_call(self, rank: int, header: bytes, inbox: Inbox) -> None:
+        if not inbox.agrees(header):
+            self._fail_mismatch(rank, header, inbox)
         if inbox.received == inbox.wanted:
             self._missing.discard(rank)
 
-    def _fail_mismatch(self, rank: int, head: bytes, inbox: Inbox) -> None:
-        ours, theirs = Call.parse(head), Call.parse(inbox.view[:HEAD_BYTES])
+    def _fail_mismatch(self, rank: int, header: bytes, inbox: Inbox) -> None:
+        ours, theirs = CallHeader.parse(header), CallHeader.parse(inbox.view[:HEADER_BYTES])
         number = f"#{ours.sequence}" if ours.sequence == theirs.sequence else f"#{ours.sequence} and #{theirs.sequence}"
         text = f"rank 0: {ours} vs rank {rank}: {theirs} at call {number}"
         # The two ranks may be at different calls; nothing can complete from the earlier one on.
         first = min(ours.sequence, theirs.sequence)
         failure = FailureRecord(FailureKind.MISMATCH, first, (self._me, inbox.channel.peer), text)
-        raise WorldFailedError(self.monitor.declare(failure))
+        raise WorldFailedError(self.monitor.broadcast_failure(failure))
 
     def _reply_all(self, sequence: int, message: bytes) -> None:
         for rank in self._inboxes:
@@ -240,20 +240,20 @@ class CoordinatorTransport(Transport):
         self._send_message(self._channels[rank], message, sequence, (rank,))
 
     def _relay(self, sequence: int, parts: Sequence[memoryview], copy: DeferredCopy) -> None:
-        """Receive all parts and send each of them to all other hosts, in whatever order the sockets allow.
+        """Receive all parts and send each of them to all other nodes, in whatever order the sockets allow.
 
         In a fixed order one slow worker would hold up all others.
         """
         # By rank, how many bytes of its part have arrived: advanced by the readers, followed by the writers.
-        here = self._groups[0]
+        here = self._ranks_by_leader[0]
         available = [len(part) if rank in here else 0 for rank, part in enumerate(parts)]
         readers = {
-            leader: PartsReader(inbox.channel, {rank: parts[rank] for rank in self._groups[leader]}, available)
+            leader: PartsReader(inbox.channel, {rank: parts[rank] for rank in self._ranks_by_leader[leader]}, available)
             for leader, inbox in self._inboxes.items()
-            if any(parts[rank] for rank in self._groups[leader])
+            if any(parts[rank] for rank in self._ranks_by_leader[leader])
         }
         writers = self._part_writers(
-            sequence, {leader: self._parts_for_host(parts, leader) for leader in self._inboxes}
+            sequence, {leader: self._parts_for_node(parts, leader) for leader in self._inboxes}
         )
         waiter = self._waiter(sequence)
         while readers or writers:
@@ -309,25 +309,27 @@ class CoordinatorTransport(Transport):
         payloads = {0: own} | {leader: inbox.payload for leader, inbox in self._inboxes.items()}
         for leader, payload in payloads.items():
             at = 0
-            for rank in self._groups[leader]:
+            for rank in self._ranks_by_leader[leader]:
                 parts[rank] = payload[at : at + sizes[rank]]
                 at += sizes[rank]
         return parts
 
-    def _parts_for_host(self, parts: Sequence[memoryview], leader: int) -> list[memoryview | None]:
-        """Every rank's part, by rank; None for ranks of the leader's own host, which has them already."""
-        ranks = self._groups[leader]
+    def _parts_for_node(self, parts: Sequence[memoryview], leader: int) -> list[memoryview | None]:
+        """Every rank's part, by rank; None for ranks of the leader's own node, which has them already."""
+        ranks = self._ranks_by_leader[leader]
         return [None if rank in ranks else part for rank, part in enumerate(parts)]
 
     def _leader_of(self, rank: int) -> int:
-        return next(leader for leader, ranks in self._groups.items() if rank in ranks)
+        return next(leader for leader, ranks in self._ranks_by_leader.items() if rank in ranks)
 
-    def _group(self, hosts: Sequence[Sequence[int]]) -> None:
+    def _use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:
         # The channels of ranks that are not leaders stay open but unused: their leader sends for them.
-        self._groups = {ranks[0]: tuple(ranks) for ranks in hosts}
-        self._inboxes = {leader: self._inboxes[leader] for leader in self._groups if leader}
-        self.monitor.groups = self._groups
-        self.progress.missing = lambda: self.monitor.late(self._groups, self.progress.started)
+        self._ranks_by_leader = {ranks[0]: tuple(ranks) for ranks in nodes}
+        self._inboxes = {leader: self._inboxes[leader] for leader in self._ranks_by_leader if leader}
+        # Before `missing`, which the monitor's thread calls for its next heartbeat: until now the monitor knows no
+        # group of rank 0, and looking it up would end that thread by a KeyError.
+        self.monitor.ranks_by_leader = self._ranks_by_leader
+        self.progress.missing = lambda: self.monitor.late(self._ranks_by_leader, self.progress.started)
 
     def _waiter(self, sequence: int) -> CoordinatorWaiter:
         return CoordinatorWaiter(self.monitor, sequence, self._wait_policy)

@@ -1,9 +1,9 @@
-"""Hierarchical collectives: shared memory inside a host, TCP between the leaders of hosts.
+"""Hierarchical collectives: shared memory inside a node, TCP between the leaders of nodes.
 
-Every call has the same three phases. The ranks of a host meet at a barrier in shared memory, which compares their
-calls; their leader, the lowest rank, exchanges with the leaders of other hosts; then it distributes the result inside
-its host. No caller's buffer is written before all hosts agree on the call. Between two hosts every byte is sent once,
-however many ranks want it. A reduction is folded in rank order by the coordinator: folding inside a host first would
+Every call has the same three phases. The ranks of a node meet at a barrier in shared memory, which compares their
+calls; their leader, the lowest rank, exchanges with the leaders of other nodes; then it distributes the result inside
+its node. No caller's buffer is written before all nodes agree on the call. Between two nodes every byte is sent once,
+however many ranks want it. A reduction is folded in rank order by the coordinator: folding inside a node first would
 change the order, and with it the bits.
 """
 
@@ -17,41 +17,41 @@ import numpy as np
 from cobre._native import CallGuard, ShmRegion
 from cobre.comm.backends.shm.communicator import ShmCommunicator
 from cobre.comm.backends.shm.region import RegionOwner, ShmSharedRegion
-from cobre.comm.backends.tcp.calls import NO_DTYPE, call_head, describe_dtype, hash_counts
-from cobre.comm.backends.tcp.host_discovery import Hosts
-from cobre.comm.backends.tcp.host_group import HostGroup
-from cobre.comm.backends.tcp.star import no_memory, places_in
+from cobre.comm.backends.tcp.calls import NO_DTYPE, call_header, describe_dtype, hash_counts
+from cobre.comm.backends.tcp.node_discovery import Nodes
+from cobre.comm.backends.tcp.node_group import NodeGroup
+from cobre.comm.backends.tcp.star import no_memory, part_views
 from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.buffers import as_bytes, as_octets, view_of
 from cobre.comm.config import ShmConfig
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
 from cobre.comm.validation import packed_displacements
 
-Head: TypeAlias = Callable[..., bytes]
+Header: TypeAlias = Callable[..., bytes]
 """Packs the signature that leaders compare, given the size of the payload in the same frame (`inline_bytes`)."""
 
-REDUCTION_BYTES = 1 << 20  # of one host's operands in flight at once
+REDUCTION_BYTES = 1 << 20  # of one node's operands in flight at once
 
 
 class HierarchicalCollectives:
-    """One rank's side of the collectives if ranks of a host share memory.
+    """One rank's side of the collectives if ranks of a node share memory.
 
-    Inside a host every rank takes part in each step, leader or not: a step that only some of them make would leave the
+    Inside a node every rank takes part in each step, leader or not: a step that only some of them make would leave the
     rest waiting at a barrier in shared memory.
     """
 
     def __init__(
-        self, transport: Transport, host: HostGroup, hosts: Hosts, guard: CallGuard, rank: int, size: int
+        self, transport: Transport, node: NodeGroup, nodes: Nodes, guard: CallGuard, rank: int, size: int
     ) -> None:
         self._transport = transport
-        self._host = host
-        self._shared = host.shm
+        self._node = node
+        self._shared = node.shm
         self._guard = guard
         self._rank = rank
         self._size = size
-        self._is_single_host = len(hosts.groups) == 1
-        self._max_ranks_per_host = max(map(len, hosts.groups))
-        self._remote_ranks = [other for other in range(size) if other not in host.ranks]
+        self._is_single_node = len(nodes.groups) == 1
+        self._max_ranks_per_node = max(map(len, nodes.groups))
+        self._remote_ranks = [other for other in range(size) if other not in node.ranks]
         self._no_sizes = (0,) * size
 
     # The collectives.
@@ -62,125 +62,125 @@ class HierarchicalCollectives:
         starts = packed_displacements(elements) if displs is None else displs
         total, hashed = sum(elements), hash_counts(elements)
         with self._call(Operation.ALLGATHERV, recv, elements[self._rank], total, 0, hashed) as sequence:
-            head = _head(
+            header = _header(
                 sequence, Operation.ALLGATHERV, recv.dtype, total, count=elements[self._rank], counts_hash=hashed
             )
-            if self._is_single_host:
+            if self._is_single_node:
                 self._shared.allgatherv(send, recv, elements, starts)
             elif total * recv.itemsize <= SMALL_BYTES:
-                self._gather_small(sequence, head, send, places_in(recv, elements, starts))
+                self._gather_small(sequence, header, send, part_views(recv, elements, starts))
             else:
-                self._gather_large(sequence, head, send, recv, elements, starts)
+                self._gather_large(sequence, header, send, recv, elements, starts)
 
-    def _gather_small(self, sequence: int, head: Head, send: Array, places: Sequence[memoryview]) -> None:
-        sizes = [len(place) for place in places]
-        own = self._gather_host(as_octets(send), [sizes[rank] for rank in self._host.ranks])
-        self._host_arrived()
+    def _gather_small(self, sequence: int, header: Header, send: Array, targets: Sequence[memoryview]) -> None:
+        sizes = [len(target) for target in targets]
+        own = self._gather_node(as_octets(send), [sizes[rank] for rank in self._node.ranks])
+        self._node_arrived()
         rest = np.empty(sum(sizes) - own.size, np.uint8)
-        if self._host.is_leader:
-            parts = self._transport.gather(sequence, head(inline_bytes=own.size), view_of(own), sizes)
+        if self._node.is_leader:
+            parts = self._transport.gather(sequence, header(inline_bytes=own.size), view_of(own), sizes)
             view_of(rest)[:] = b"".join([parts[rank] for rank in self._remote_ranks])
         self._shared.broadcast(rest, 0)
-        _place(own, [places[rank] for rank in self._host.ranks])
-        _place(rest, [places[rank] for rank in self._remote_ranks])
+        _scatter(own, [targets[rank] for rank in self._node.ranks])
+        _scatter(rest, [targets[rank] for rank in self._remote_ranks])
 
     def _gather_large(
-        self, sequence: int, head: Head, send: Array, recv: Array, elements: Sequence[int], starts: Sequence[int]
+        self, sequence: int, header: Header, send: Array, recv: Array, elements: Sequence[int], starts: Sequence[int]
     ) -> None:
         # A large payload is received straight into the callers' buffers, so the calls are compared in a round of their
         # own first; a small one travels with the comparison.
-        self._agree(sequence, head)
-        here, remote = self._host.ranks, self._remote_ranks
+        self._agree(sequence, header)
+        here, remote = self._node.ranks, self._remote_ranks
         self._shared.allgatherv(send, recv, [elements[rank] for rank in here], [starts[rank] for rank in here])
-        if self._host.is_leader:
-            places = places_in(recv, elements, starts)
+        if self._node.is_leader:
+            targets = part_views(recv, elements, starts)
             self._transport.gather_stream(
-                sequence, head(inline_bytes=0), [places[rank] for rank in here], places, DeferredCopy()
+                sequence, header(inline_bytes=0), [targets[rank] for rank in here], targets, DeferredCopy()
             )
         self._shared.broadcast_parts(recv, [elements[rank] for rank in remote], [starts[rank] for rank in remote], 0)
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         """Reduce by the left fold in rank order, in pieces of bounded size."""
         with self._call(Operation.ALLREDUCE, send, send.size, send.size, op, 0) as sequence:
-            if self._is_single_host:
+            if self._is_single_node:
                 self._shared.allreduce(send, recv, op)
                 return
-            head = _head(sequence, Operation.ALLREDUCE, send.dtype, send.size, reduction=op)
+            header = _header(sequence, Operation.ALLREDUCE, send.dtype, send.size, reduction=op)
             operand, result = send.reshape(-1), recv.reshape(-1)
-            # The same number of pieces on all hosts, whatever their number of ranks: every piece is an exchange that
+            # The same number of pieces on all nodes, whatever their number of ranks: every piece is an exchange that
             # all leaders take part in. At least one, because even an empty reduction compares the calls.
-            step = max(1, REDUCTION_BYTES // self._max_ranks_per_host // send.itemsize)
+            step = max(1, REDUCTION_BYTES // self._max_ranks_per_node // send.itemsize)
             for start in range(0, max(1, operand.size), step):
                 piece = slice(start, start + step)
-                result[piece] = self._reduce_piece(sequence, head, operand[piece], op)
+                result[piece] = self._reduce_piece(sequence, header, operand[piece], op)
 
-    def _reduce_piece(self, sequence: int, head: Head, operand: Array, op: ReduceOp) -> Array:
-        operands = self._gather_host(operand, [operand.size] * len(self._host.ranks))
-        self._host_arrived()
+    def _reduce_piece(self, sequence: int, header: Header, operand: Array, op: ReduceOp) -> Array:
+        operands = self._gather_node(operand, [operand.size] * len(self._node.ranks))
+        self._node_arrived()
         result = np.empty_like(operand)
-        if self._host.is_leader:
-            self._transport.reduce(sequence, head(inline_bytes=operands.nbytes), operands, result, op)
+        if self._node.is_leader:
+            self._transport.reduce(sequence, header(inline_bytes=operands.nbytes), operands, result, op)
         self._shared.broadcast(result, 0)
         return result
 
     def broadcast(self, buffer: Array, root: int) -> None:
         """Copy the root's data to every rank."""
         with self._call(Operation.BROADCAST, buffer, buffer.size, buffer.size, root, 0) as sequence:
-            head = _head(sequence, Operation.BROADCAST, buffer.dtype, buffer.size, root=root)
-            if self._is_single_host:
+            header = _header(sequence, Operation.BROADCAST, buffer.dtype, buffer.size, root=root)
+            if self._is_single_node:
                 self._shared.broadcast(buffer, root)
             elif buffer.nbytes <= SMALL_BYTES:
-                self._broadcast_small(sequence, head, as_bytes(buffer), root)
+                self._broadcast_small(sequence, header, as_bytes(buffer), root)
             else:
-                self._broadcast_large(sequence, head, buffer, root)
+                self._broadcast_large(sequence, header, buffer, root)
 
-    def _broadcast_small(self, sequence: int, head: Head, buffer: memoryview, root: int) -> None:
+    def _broadcast_small(self, sequence: int, header: Header, buffer: memoryview, root: int) -> None:
         data = np.frombuffer(bytearray(buffer), np.uint8)  # a copy: the caller's buffer is written only after GO
         self._bring_to_leader(data, root)
-        self._host_arrived()
-        if self._host.is_leader:
-            inline_bytes = data.size if root in self._host.ranks else 0
-            self._transport.broadcast(sequence, head(inline_bytes=inline_bytes), view_of(data), root)
+        self._node_arrived()
+        if self._node.is_leader:
+            inline_bytes = data.size if root in self._node.ranks else 0
+            self._transport.broadcast(sequence, header(inline_bytes=inline_bytes), view_of(data), root)
         self._shared.broadcast(data, 0)
         if self._rank != root:
             buffer[:] = view_of(data)
 
-    def _broadcast_large(self, sequence: int, head: Head, buffer: Array, root: int) -> None:
-        self._agree(sequence, head)
+    def _broadcast_large(self, sequence: int, header: Header, buffer: Array, root: int) -> None:
+        self._agree(sequence, header)
         self._bring_to_leader(buffer, root)
-        if self._host.is_leader:
-            self._transport.broadcast_stream(sequence, head(inline_bytes=0), as_bytes(buffer), root)
-        if root in self._host.ranks:
+        if self._node.is_leader:
+            self._transport.broadcast_stream(sequence, header(inline_bytes=0), as_bytes(buffer), root)
+        if root in self._node.ranks:
             self._shared.barrier()
         else:
             self._shared.broadcast(buffer, 0)
 
     def _bring_to_leader(self, buffer: Array, root: int) -> None:
-        """On the root's host, copy its data to all ranks, the leader among them; on other hosts, a barrier."""
-        if root in self._host.ranks:
-            self._shared.broadcast(buffer, self._host.ranks.index(root))
+        """On the root's node, copy its data to all ranks, the leader among them; on other nodes, a barrier."""
+        if root in self._node.ranks:
+            self._shared.broadcast(buffer, self._node.ranks.index(root))
         else:
             self._shared.barrier()
 
     def barrier(self) -> None:
-        """Wait for all ranks: inside the host, between leaders, and inside the host again."""
+        """Wait for all ranks: inside the node, between leaders, and inside the node again."""
         with self._call(Operation.BARRIER) as sequence:
             self._shared.barrier()
-            if not self._is_single_host:
-                self._host_arrived()
-                if self._host.is_leader:
-                    head = call_head(sequence, Operation.BARRIER)
-                    self._transport.gather(sequence, head, NOTHING, self._no_sizes)
+            if not self._is_single_node:
+                self._node_arrived()
+                if self._node.is_leader:
+                    header = call_header(sequence, Operation.BARRIER)
+                    self._transport.gather(sequence, header, NOTHING, self._no_sizes)
                 self._shared.barrier()
 
-    # Regions, and the ranks of this host.
+    # Regions, and the ranks of this node.
 
     def create_region(self, owner: RegionOwner, count: int, dtype: Dtype) -> ShmSharedRegion:
-        """Allocate once on every host, then exchange which hosts could."""
+        """Allocate once on every node, then exchange which nodes could."""
         nbytes, region = count * dtype.itemsize, None
         with self._call(Operation.CREATE_SHARED_REGION, np.empty(0, dtype), nbytes, nbytes) as sequence:
-            # Not raised yet: a host that left the call here would leave the others waiting for it.
-            with suppress(OSError):  # on every rank of this host alike
+            # Not raised yet: a node that left the call here would leave the others waiting for it.
+            with suppress(OSError):  # on every rank of this node alike
                 region = self._shared.create_region(nbytes, dtype)
             failed = self._failed_ranks(
                 sequence, Operation.CREATE_SHARED_REGION, dtype, nbytes, has_failed=region is None
@@ -190,8 +190,8 @@ class HierarchicalCollectives:
         return ShmSharedRegion(owner, region, count, dtype)
 
     def split_local(self) -> ShmCommunicator:
-        """A shared-memory communicator of this host's ranks."""
-        config = ShmConfig(f"cobre-host-{self._rank}", self._host.local_rank, len(self._host.ranks))
+        """A shared-memory communicator of this node's ranks."""
+        config = ShmConfig(f"cobre-node-{self._rank}", self._node.local_rank, len(self._node.ranks))
         local = None
         with self._call(Operation.SPLIT_LOCAL) as sequence:
             with suppress(OSError):  # as above
@@ -202,21 +202,23 @@ class HierarchicalCollectives:
         return local
 
     def fence(self, region: ShmRegion) -> None:
-        """Wait for all ranks of this host; other hosts take no part."""
+        """Wait for all ranks of this node; other nodes take no part."""
         with self._call(Operation.FENCE, detail=region.id):
             self._shared.fence(region)
 
     def _failed_ranks(
         self, sequence: int, operation: Operation, dtype: Dtype | None, total: int, *, has_failed: bool
     ) -> list[int]:
-        """The ranks of all hosts that have failed to allocate; the same list everywhere. A collective."""
+        """The ranks of all nodes that have failed to allocate; the same list everywhere. A collective."""
         flags = np.full(self._size, has_failed, np.uint8)
-        if not self._is_single_host:
-            self._host_arrived()
-            if self._host.is_leader:
-                own = bytes(flags[: len(self._host.ranks)])
-                head = _head(sequence, operation, dtype, total)(inline_bytes=len(own))
-                view_of(flags)[:] = b"".join(self._transport.gather(sequence, head, memoryview(own), (1,) * self._size))
+        if not self._is_single_node:
+            self._node_arrived()
+            if self._node.is_leader:
+                own = bytes(flags[: len(self._node.ranks)])
+                header = _header(sequence, operation, dtype, total)(inline_bytes=len(own))
+                view_of(flags)[:] = b"".join(
+                    self._transport.gather(sequence, header, memoryview(own), (1,) * self._size)
+                )
             self._shared.broadcast(flags, 0)
         return [int(rank) for rank in np.flatnonzero(flags)]
 
@@ -234,7 +236,7 @@ class HierarchicalCollectives:
     ) -> Iterator[int]:
         sequence, progress = self._guard.sequence, self._transport.progress
         # Before the call starts: the monitor's thread must not find a started call whose connections nobody watches.
-        progress.waits_for_host = not self._is_single_host
+        progress.waits_inside_node = not self._is_single_node
         try:
             self._transport.begin(sequence, operation)
             # The steps below are collectives of their own in shared memory; errors are to name the caller's.
@@ -242,38 +244,38 @@ class HierarchicalCollectives:
             self._shared.enforce_operation_timeout(True)
             yield sequence
         finally:
-            progress.waits_for_host = False
+            progress.waits_inside_node = False
         self._transport.end(sequence)
 
-    def _host_arrived(self) -> None:
-        """All ranks of this host have arrived: from here on they wait for their leader, and it for other hosts."""
-        # The hard limit is suspended inside the host: only the coordinator sees which host is late, and its record,
+    def _node_arrived(self) -> None:
+        """All ranks of this node have arrived: from here on they wait for their leader, and it for other nodes."""
+        # The hard limit is suspended inside the node: only the coordinator sees which node is late, and its record,
         # which names the ranks, must come first.
-        self._transport.progress.waits_for_host = False
+        self._transport.progress.waits_inside_node = False
         self._shared.enforce_operation_timeout(False)
 
-    def _agree(self, sequence: int, head: Head) -> None:
+    def _agree(self, sequence: int, header: Header) -> None:
         """Make sure that all ranks make the same call, before a large payload is received into anybody's buffer."""
         self._shared.barrier()
-        self._host_arrived()
-        if self._host.is_leader:
-            self._transport.gather(sequence, head(inline_bytes=0), NOTHING, self._no_sizes)
+        self._node_arrived()
+        if self._node.is_leader:
+            self._transport.gather(sequence, header(inline_bytes=0), NOTHING, self._no_sizes)
 
-    def _gather_host(self, own: Array, counts: Sequence[int]) -> Array:
-        """The data of this host's ranks, concatenated."""
+    def _gather_node(self, own: Array, counts: Sequence[int]) -> Array:
+        """The data of this node's ranks, concatenated."""
         gathered = np.empty(sum(counts), own.dtype)
         self._shared.allgatherv(own, gathered, counts, packed_displacements(counts))
         return gathered
 
 
-def _head(sequence: int, operation: Operation, dtype: Dtype | None, total: int, **more: int) -> Head:
+def _header(sequence: int, operation: Operation, dtype: Dtype | None, total: int, **more: int) -> Header:
     described = NO_DTYPE if dtype is None else describe_dtype(dtype)
-    return partial(call_head, sequence, operation, dtype=described, total=total, **more)
+    return partial(call_header, sequence, operation, dtype=described, total=total, **more)
 
 
-def _place(octets: Array, places: Sequence[memoryview]) -> None:
-    """Copy concatenated bytes to their places."""
+def _scatter(octets: Array, targets: Sequence[memoryview]) -> None:
+    """Copy concatenated bytes to their targets."""
     view, at = view_of(octets), 0
-    for place in places:
-        place[:] = view[at : at + len(place)]
-        at += len(place)
+    for target in targets:
+        target[:] = view[at : at + len(target)]
+        at += len(target)

@@ -48,8 +48,8 @@ class LivenessMonitor(ABC):
     """The control connections of one rank, by the rank at the other end, and the thread that reads them.
 
     Two threads use it. The monitor's own thread sends heartbeats, reads frames and looks for ranks that have died or
-    fallen silent. The caller's thread, inside a collective, asks (`check`, `silent`, `explain`) and may read frames
-    itself.
+    fallen silent. The caller's thread, inside a collective, asks (`check`, `silent`, `diagnose_disconnect`) and may
+    read frames itself.
 
     timeout_s: a rank that sends nothing for this long counts as silent.
     """
@@ -69,8 +69,8 @@ class LivenessMonitor(ABC):
         self.heartbeats: dict[int, Heartbeat] = {}
         self._last_heard = dict.fromkeys(links, now)
         self._lock = threading.Lock()  # guards the choice of the record; never held across a call that can block
-        # Frames are read by this thread or by the caller's (`catch_up`). Held from the read to the end of the handling:
-        # otherwise one thread could act on a goodbye before the other has acted on the abort that came before it.
+        # Frames are read by this thread or by the caller's (`read_pending_frames`). Held from the read to the end of
+        # the handling: otherwise one thread could act on a goodbye before the other has acted on the abort before it.
         self._reading = threading.Lock()
         self._last_polled = now
         # Two pipes rather than a condition variable: both threads sleep in poll(), which only descriptors can end.
@@ -97,7 +97,7 @@ class LivenessMonitor(ABC):
         limit = self._last_polled - self.timeout_s
         return [rank for rank in ranks if self._last_heard[rank] < limit]
 
-    def explain(self, rank: int, cause: OSError | None, sequence: int) -> FailureRecord:
+    def diagnose_disconnect(self, rank: int, cause: OSError | None, sequence: int) -> FailureRecord:
         """Why the data connection of a rank ended; raises `WorldFailedError` if a failure was recorded first.
 
         Sleeps for up to EXPLANATION_S: a closed socket alone does not tell a crash from an orderly `close`.
@@ -166,7 +166,7 @@ class LivenessMonitor(ABC):
         label = f" {beat.label!r}" if beat.label else ""
         return f"#{beat.sequence} {title_of(beat.operation)}{label}"
 
-    def record(self, failure: FailureRecord) -> FailureRecord:
+    def set_failure(self, failure: FailureRecord) -> FailureRecord:
         """Make this the failure of the world unless there is one already, and wake the caller's thread.
 
         Returns the one that counts.
@@ -178,7 +178,7 @@ class LivenessMonitor(ABC):
                     # Never read, so the descriptor stays readable: whoever polls from now on is woken at once, and no
                     # wake-up can get lost between a check and the poll that follows it.
                     os.write(self._waker, b"x")
-        # Outside the lock: the callback wakes the ranks of this host, which may ask for the failure in turn.
+        # Outside the lock: the callback wakes the ranks of this node, which may ask for the failure in turn.
         self.on_failure(self.failure)
         return self.failure
 
@@ -261,7 +261,7 @@ class LivenessMonitor(ABC):
         """Tell all other ranks that this one gives up; returns the failure that they will raise."""
 
     @abstractmethod
-    def report(self, failure: FailureRecord) -> FailureRecord:
+    def report_failure(self, failure: FailureRecord) -> FailureRecord:
         """Tell all other ranks of a failure that this one has found; returns the one that they will raise."""
 
     @abstractmethod

@@ -16,13 +16,13 @@ class Progress:
     """
 
     def __init__(self) -> None:
-        # A world begins in call 0, in which ranks find their hosts (`host_discovery`). Otherwise the record of a rank
+        # A world begins in call 0, in which ranks find their nodes (`node_discovery`). Otherwise the record of a rank
         # that died before it would be about call 1, and call 0 would fail without naming that rank.
         self.started = 0
         self.completed = -1
         self.operation = 0
-        self.waits_for_host = False
-        """In a call, and still waiting for ranks of this host: nobody is looking at the connections to other hosts."""
+        self.waits_inside_node = False
+        """In a call, and still waiting for ranks of this node: nobody is looking at the connections to other nodes."""
         self.missing: Callable[[], Collection[int]] = tuple
         self.label: Callable[[], str] = str
         self._last_sent = 0  # the call that the previous heartbeat was about

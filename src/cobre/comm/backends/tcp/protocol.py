@@ -326,31 +326,31 @@ def _check_peer_count(count: int) -> None:
         raise ProtocolError(f"{count} ranks named, at most {MAX_PEERS} are allowed")
 
 
-PART_HEAD = struct.Struct(">IBIQ")  # prefix, then the rank whose data it is, and its offset in that rank's part
+PART_HEADER = struct.Struct(">IBIQ")  # prefix, then the rank whose data it is, and its offset in that rank's part
 
 
-def part_head(source: int, offset: int, nbytes: int) -> bytes:
+def part_header(source: int, offset: int, nbytes: int) -> bytes:
     """The first bytes of a PART frame; the data follows straight from the caller's buffer."""
-    return PART_HEAD.pack(nbytes + PART_HEAD.size - PREFIX_BYTES, Tag.PART, source, offset)
+    return PART_HEADER.pack(nbytes + PART_HEADER.size - PREFIX_BYTES, Tag.PART, source, offset)
 
 
-def parse_part_head(head: bytes | bytearray, sizes: Sequence[int]) -> tuple[int, int, int]:
+def parse_part_header(header: bytes | bytearray, sizes: Sequence[int]) -> tuple[int, int, int]:
     """Source, offset and length of a PART, checked against the size of every rank's part."""
-    length, tag, source, offset = PART_HEAD.unpack(head)
-    nbytes = length - (PART_HEAD.size - PREFIX_BYTES)
+    length, tag, source, offset = PART_HEADER.unpack(header)
+    nbytes = length - (PART_HEADER.size - PREFIX_BYTES)
     if tag != Tag.PART or nbytes <= 0 or source >= len(sizes) or offset + nbytes > sizes[source]:
         raise ProtocolError(f"expected a PART frame, got tag {tag:#04x} with {length} bytes")
     return source, offset, nbytes
 
 
-def data_head(nbytes: int) -> bytes:
+def data_header(nbytes: int) -> bytes:
     """The first bytes of a DATA frame; `nbytes` of payload follow."""
     return PREFIX.pack(nbytes, Tag.DATA)
 
 
-def parse_data_head(head: bytes | bytearray, remaining: int) -> int:
+def parse_data_header(header: bytes | bytearray, remaining: int) -> int:
     """Length of a DATA frame, checked against the bytes that are still missing."""
-    length, tag = PREFIX.unpack(head)
+    length, tag = PREFIX.unpack(header)
     if tag != Tag.DATA or not 0 < length <= remaining:
         raise ProtocolError(
             f"expected a DATA frame of at most {remaining} bytes, got tag {tag:#04x} with {length} bytes"
@@ -358,10 +358,10 @@ def parse_data_head(head: bytes | bytearray, remaining: int) -> int:
     return int(length)
 
 
-GO_HEAD = struct.Struct(">IBQ")  # prefix, then the sequence number of the call
+GO_HEADER = struct.Struct(">IBQ")  # prefix, then the sequence number of the call
 _GO = int(Tag.GO)
 
 
-def go_head(sequence: int, nbytes: int) -> bytes:
+def go_header(sequence: int, nbytes: int) -> bytes:
     """The first bytes of a GO frame; a small result follows in the same frame."""
-    return GO_HEAD.pack(nbytes + 8, _GO, sequence)
+    return GO_HEADER.pack(nbytes + 8, _GO, sequence)

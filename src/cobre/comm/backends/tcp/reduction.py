@@ -60,8 +60,8 @@ class ReductionWindow:
 
     def _fold_chunk(self, chunk: int, elements: int) -> None:
         start = chunk * self._elements
-        place = slice(start, start + elements)
+        span = slice(start, start + elements)
         dtype, slot = self._send.dtype, chunk % SLOTS
         # Rank 0's own operand first, then the workers' in rank order: the left fold of clause 8.
         operands = [np.frombuffer(self._memory[rank][slot], dtype, elements) for rank in self._workers]
-        fold([self._send[place], *operands], self._recv[place], self._op)
+        fold([self._send[span], *operands], self._recv[span], self._op)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cobre._native import CallGuard
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.comm.backends.tcp.calls import NO_DTYPE, call_head, describe_dtype, hash_counts
+from cobre.comm.backends.tcp.calls import NO_DTYPE, call_header, describe_dtype, hash_counts
 from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.buffers import as_bytes
 from cobre.comm.endpoint import Endpoint
@@ -13,7 +13,7 @@ from cobre.comm.heap_region import HeapRegion
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
 from cobre.comm.validation import packed_displacements
 
-# Plain ints: looking up an enum member costs as much as packing a head.
+# Plain ints: looking up an enum member costs as much as packing a header.
 _ALLGATHERV, _ALLREDUCE = int(Operation.ALLGATHERV), int(Operation.ALLREDUCE)
 _BROADCAST, _BARRIER = int(Operation.BROADCAST), int(Operation.BARRIER)
 
@@ -35,7 +35,7 @@ class StarCollectives:
         # By the total, which is the same on all ranks: all of them must choose the same protocol.
         is_small = total * itemsize <= SMALL_BYTES
         sequence = self._begin_call(_ALLGATHERV)
-        head = call_head(
+        header = call_header(
             sequence,
             _ALLGATHERV,
             inline_bytes=elements[self._rank] * itemsize if is_small else 0,
@@ -45,23 +45,23 @@ class StarCollectives:
             dtype=describe_dtype(recv.dtype),
         )
         own, starts = as_bytes(send), packed_displacements(elements) if displs is None else displs
-        places = places_in(recv, elements, starts)
+        targets = part_views(recv, elements, starts)
         if is_small:
-            parts = self._transport.gather(sequence, head, own, [len(place) for place in places])
-            for place, part in zip(places, parts, strict=True):
-                place[:] = part
+            parts = self._transport.gather(sequence, header, own, [len(target) for target in targets])
+            for target, part in zip(targets, parts, strict=True):
+                target[:] = part
         else:
             # Copying a part onto itself would be harmless, but not free if it is large.
             in_place = _is_in_place(send, recv, starts[self._rank])
-            copy = DeferredCopy() if in_place else DeferredCopy(own, places[self._rank])
-            self._transport.gather_stream(sequence, head, (own,), places, copy)
+            copy = DeferredCopy() if in_place else DeferredCopy(own, targets[self._rank])
+            self._transport.gather_stream(sequence, header, (own,), targets, copy)
         self._transport.end(sequence)
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         """Reduce by the left fold in rank order."""
         is_small = send.nbytes <= SMALL_BYTES
         sequence = self._begin_call(_ALLREDUCE)
-        head = call_head(
+        header = call_header(
             sequence,
             _ALLREDUCE,
             inline_bytes=send.nbytes if is_small else 0,
@@ -71,16 +71,16 @@ class StarCollectives:
             reduction=op,
         )
         if is_small:
-            self._transport.reduce(sequence, head, send, recv, op)
+            self._transport.reduce(sequence, header, send, recv, op)
         else:
-            self._transport.reduce_stream(sequence, head, send, recv, op)
+            self._transport.reduce_stream(sequence, header, send, recv, op)
         self._transport.end(sequence)
 
     def broadcast(self, buffer: Array, root: int) -> None:
         """Copy the root's data to every rank."""
         is_small = buffer.nbytes <= SMALL_BYTES
         sequence = self._begin_call(_BROADCAST)
-        head = call_head(
+        header = call_header(
             sequence,
             _BROADCAST,
             inline_bytes=buffer.nbytes if is_small and self._rank == root else 0,  # only the root's call has data
@@ -90,13 +90,13 @@ class StarCollectives:
             root=root,
         )
         broadcast = self._transport.broadcast if is_small else self._transport.broadcast_stream
-        broadcast(sequence, head, as_bytes(buffer), root)
+        broadcast(sequence, header, as_bytes(buffer), root)
         self._transport.end(sequence)
 
     def barrier(self) -> None:
         """Wait for all ranks: a gather without data."""
         sequence = self._begin_call(_BARRIER)
-        self._transport.gather(sequence, call_head(sequence, _BARRIER), NOTHING, self._no_sizes)
+        self._transport.gather(sequence, call_header(sequence, _BARRIER), NOTHING, self._no_sizes)
         self._transport.end(sequence)
 
     def create_region(self, owner: Endpoint, count: int, dtype: Dtype) -> HeapRegion:
@@ -123,8 +123,8 @@ class StarCollectives:
     def _agree(self, operation: Operation, own: bytes, count: int, dtype: Dtype | None) -> list[memoryview]:
         sequence = self._begin_call(operation)
         described = NO_DTYPE if dtype is None else describe_dtype(dtype)
-        head = call_head(sequence, operation, inline_bytes=len(own), count=count, total=count, dtype=described)
-        flags = self._transport.gather(sequence, head, memoryview(own), (len(own),) * self._size)
+        header = call_header(sequence, operation, inline_bytes=len(own), count=count, total=count, dtype=described)
+        flags = self._transport.gather(sequence, header, memoryview(own), (len(own),) * self._size)
         self._transport.end(sequence)
         return flags
 
@@ -134,7 +134,7 @@ class StarCollectives:
         return sequence
 
 
-def places_in(array: Array, counts: Sequence[int], starts: Sequence[int]) -> list[memoryview]:
+def part_views(array: Array, counts: Sequence[int], starts: Sequence[int]) -> list[memoryview]:
     """The bytes of several parts of an array; counts and starts are in elements."""
     whole, unit = as_bytes(array), array.itemsize
     return [whole[start * unit : (start + count) * unit] for start, count in zip(starts, counts, strict=True)]
@@ -146,5 +146,5 @@ def no_memory(nbytes: int, ranks: Sequence[int]) -> AllocationFailedError:
 
 
 def _is_in_place(send: Array, recv: Array, start: int) -> bool:
-    place = recv.__array_interface__["data"][0] + start * recv.itemsize
-    return bool(send.__array_interface__["data"][0] == place)
+    target = recv.__array_interface__["data"][0] + start * recv.itemsize
+    return bool(send.__array_interface__["data"][0] == target)

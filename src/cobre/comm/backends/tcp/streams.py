@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from cobre.comm.backends.tcp.channel import MAX_VIEWS, Channel
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.protocol import (
-    GO_HEAD,
+    GO_HEADER,
     MAX_FRAME_DATA_BYTES,
-    PART_HEAD,
+    PART_HEADER,
     PREFIX_BYTES,
-    data_head,
-    go_head,
-    parse_data_head,
-    parse_part_head,
-    part_head,
+    data_header,
+    go_header,
+    parse_data_header,
+    parse_part_header,
+    part_header,
 )
 
 
@@ -42,7 +42,7 @@ class Writer:
         """Append a payload, split into DATA frames."""
         for start in range(0, len(payload), MAX_FRAME_DATA_BYTES):
             piece = payload[start : start + MAX_FRAME_DATA_BYTES]
-            self.push(data_head(len(piece)), piece)
+            self.push(data_header(len(piece)), piece)
 
     def flush(self) -> int:
         """Send as much as the socket takes; the number of bytes."""
@@ -71,7 +71,7 @@ class PartWriter:
     def __init__(self, channel: Channel, sequence: int, parts: Sequence[memoryview | None], piece_bytes: int) -> None:
         self._writer = Writer(channel)
         # GO before any data: until it arrives the worker must not write to its caller's buffers.
-        self._writer.push(go_head(sequence, 0))
+        self._writer.push(go_header(sequence, 0))
         self._parts = {source: part for source, part in enumerate(parts) if part is not None and len(part)}
         self._sent = dict.fromkeys(self._parts, 0)
         self._piece_bytes = piece_bytes
@@ -98,7 +98,7 @@ class PartWriter:
         end = min(available, start + MAX_FRAME_DATA_BYTES)
         if end - start < self._piece_bytes and end < len(part):
             return  # a small piece costs as many system calls as a large one
-        self._writer.push(part_head(source, start, end - start), part[start:end])
+        self._writer.push(part_header(source, start, end - start), part[start:end])
         self._sent[source] = end
         if end == len(part):
             del self._parts[source]
@@ -111,37 +111,37 @@ class DataReader:
         self.channel = channel
         self.remaining = nbytes
         self._in_frame = 0
-        self._head = bytearray(PREFIX_BYTES)
-        self._head_bytes = 0
+        self._header = bytearray(PREFIX_BYTES)
+        self._header_bytes = 0
 
     def read(self, view: memoryview) -> int:
         """Receive some bytes into the view; 0 if none have arrived."""
-        if self._in_frame == 0 and not self._read_head():
+        if self._in_frame == 0 and not self._read_header():
             return 0
-        # No further than this frame: the head of the next one must not land in the caller's buffer.
+        # No further than this frame: the header of the next one must not land in the caller's buffer.
         received = self.channel.receive(view[: self._in_frame])
         self._in_frame -= received
         self.remaining -= received
         return received
 
-    def _read_head(self) -> bool:
+    def _read_header(self) -> bool:
         # Even a prefix of five bytes may arrive in two reads.
-        self._head_bytes += self.channel.receive(memoryview(self._head)[self._head_bytes :])
-        if self._head_bytes < PREFIX_BYTES:
+        self._header_bytes += self.channel.receive(memoryview(self._header)[self._header_bytes :])
+        if self._header_bytes < PREFIX_BYTES:
             return False
-        self._head_bytes = 0
-        self._in_frame = parse_data_head(self._head, self.remaining)
+        self._header_bytes = 0
+        self._in_frame = parse_data_header(self._header, self.remaining)
         return True
 
 
 class PartsReader:
-    """Receives the payloads of one host's ranks, one after the other.
+    """Receives the payloads of one node's ranks, one after the other.
 
-    places: by rank, where its payload goes. available: by rank, how many bytes have arrived; advanced here.
+    targets: by rank, where its payload goes. available: by rank, how many bytes have arrived; advanced here.
     """
 
-    def __init__(self, channel: Channel, places: Mapping[int, memoryview], available: list[int]) -> None:
-        self._places = deque((rank, place) for rank, place in places.items() if len(place))
+    def __init__(self, channel: Channel, targets: Mapping[int, memoryview], available: list[int]) -> None:
+        self._targets = deque((rank, target) for rank, target in targets.items() if len(target))
         self._available = available
         self._channel = channel
         self._reader = self._next()
@@ -149,37 +149,37 @@ class PartsReader:
     @property
     def is_done(self) -> bool:
         """Whether everything has arrived."""
-        return not self._places
+        return not self._targets
 
     def advance(self) -> int:
         """Receive what has arrived; the number of bytes."""
         total = 0
-        while self._places:
-            rank, place = self._places[0]
-            received = self._reader.read(place[self._available[rank] :])
+        while self._targets:
+            rank, target = self._targets[0]
+            received = self._reader.read(target[self._available[rank] :])
             self._available[rank] += received
             total += received
             if self._reader.remaining:
                 break  # nothing more has arrived: the parts come one after the other on one connection
-            self._places.popleft()
+            self._targets.popleft()
             self._reader = self._next()
         return total
 
     def _next(self) -> DataReader:
-        return DataReader(self._channel, len(self._places[0][1]) if self._places else 0)
+        return DataReader(self._channel, len(self._targets[0][1]) if self._targets else 0)
 
 
 class PartReader:
-    """Receives GO, and then the other ranks' parts into their places; None for parts that do not come."""
+    """Receives GO, and then the other ranks' parts into their targets; None for parts that do not come."""
 
-    def __init__(self, channel: Channel, sequence: int, places: Sequence[memoryview | None]) -> None:
+    def __init__(self, channel: Channel, sequence: int, targets: Sequence[memoryview | None]) -> None:
         self._channel = channel
-        self._places = places
-        self._sizes = [0 if place is None else len(place) for place in places]
+        self._targets = targets
+        self._sizes = [0 if target is None else len(target) for target in targets]
         self._remaining = sum(self._sizes)
-        self._go = go_head(sequence, 0)
-        self._head = bytearray(GO_HEAD.size)
-        self._head_bytes = 0
+        self._go = go_header(sequence, 0)
+        self._header = bytearray(GO_HEADER.size)
+        self._header_bytes = 0
         self._body: memoryview | None = None
         self.has_go = False
 
@@ -192,31 +192,31 @@ class PartReader:
         """Receive what has arrived; the number of bytes."""
         total = 0
         while not self.is_done:
-            received = self._read_head() if self._body is None else self._read_body(self._body)
+            received = self._read_header() if self._body is None else self._read_body(self._body)
             if received == 0:
                 break
             total += received
         return total
 
-    def _read_head(self) -> int:
-        received = self._channel.receive(memoryview(self._head)[self._head_bytes :])
-        self._head_bytes += received
-        if self._head_bytes == len(self._head):
-            self._handle_head()
+    def _read_header(self) -> int:
+        received = self._channel.receive(memoryview(self._header)[self._header_bytes :])
+        self._header_bytes += received
+        if self._header_bytes == len(self._header):
+            self._handle_header()
         return received
 
-    def _handle_head(self) -> None:
+    def _handle_header(self) -> None:
         if not self.has_go:
-            if self._head != self._go:
+            if self._header != self._go:
                 raise ProtocolError("the coordinator replied to another call")
             self.has_go = True
-            self._head = bytearray(PART_HEAD.size)
+            self._header = bytearray(PART_HEADER.size)
         else:
-            source, offset, nbytes = parse_part_head(self._head, self._sizes)
-            place = self._places[source]
-            assert place is not None  # noqa: S101 - a source without a place has size 0, which no part fits
-            self._body = place[offset : offset + nbytes]
-        self._head_bytes = 0
+            source, offset, nbytes = parse_part_header(self._header, self._sizes)
+            target = self._targets[source]
+            assert target is not None  # noqa: S101 - a source without a target has size 0, which no part fits
+            self._body = target[offset : offset + nbytes]
+        self._header_bytes = 0
 
     def _read_body(self, body: memoryview) -> int:
         received = self._channel.receive(body)

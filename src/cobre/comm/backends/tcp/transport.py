@@ -1,6 +1,6 @@
 """What the coordinator's and the workers' ends of the transport have in common.
 
-Ranks that share a host's memory are represented by one leader: its payload is the concatenation of theirs, and the
+Ranks that share a node's memory are represented by one leader: its payload is the concatenation of theirs, and the
 others take no part in what happens here. Without shared memory every rank is its own leader.
 
 A small payload is sent in the same frame as the call, and its result in the same frame as the reply: one round trip.
@@ -51,7 +51,7 @@ class DeferredCopy:
 class Transport(ABC):
     """This rank's connections, and how payloads move over them. Arguments have been checked; sizes are in bytes.
 
-    There are two subclasses, one for each end of the star. sequence: the number of the call. head: its packed
+    There are two subclasses, one for each end of the star. sequence: the number of the call. header: its packed
     signature, which the coordinator compares before anything is delivered.
     """
 
@@ -60,12 +60,12 @@ class Transport(ABC):
         self.progress = progress
         self._wait_policy = wait_policy
 
-    def group(self, hosts: Sequence[Sequence[int]]) -> None:
-        """From now on only the first rank of each host, its leader, uses its data connection, for all ranks there."""
+    def use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:
+        """From now on only the first rank of each node, its leader, uses its data connection, for all ranks there."""
         if self._wait_policy.limit_s is not None:
-            # The ranks of a host know exactly which of them are late: give them time to say so first.
+            # The ranks of a node know exactly which of them are late: give them time to say so first.
             self._wait_policy = replace(self._wait_policy, limit_s=self._wait_policy.limit_s + OVERDUE_GRACE_S)
-        self._group(hosts)
+        self._use_leaders(nodes)
 
     def begin(self, sequence: int, operation: int) -> None:
         """Start a call; raises `WorldFailedError` if a failure already affects it."""
@@ -80,9 +80,9 @@ class Transport(ABC):
         """Note that the call is complete on this rank."""
         self.progress.completed = sequence
 
-    def explain(self, error: LinkLostError) -> FailureRecord:
+    def diagnose_disconnect(self, error: LinkLostError) -> FailureRecord:
         """Why a data connection ended; the coordinator also declares it to the others."""
-        return self.monitor.explain(error.peer.rank, error.cause, self.progress.started)
+        return self.monitor.diagnose_disconnect(error.peer.rank, error.cause, self.progress.started)
 
     def abort(self, text: str, me: Peer) -> FailureRecord:
         """Tell all other ranks that this one gives up; returns the failure that they will raise."""
@@ -100,32 +100,32 @@ class Transport(ABC):
         self._close_channels()
 
     @abstractmethod
-    def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+    def gather(self, sequence: int, header: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Small payloads: every rank's bytes, by rank; the views are valid until the next call.
 
-        own: the bytes of this host's ranks, concatenated. sizes: number of bytes of every rank, by rank.
+        own: the bytes of this node's ranks, concatenated. sizes: number of bytes of every rank, by rank.
         """
 
     @abstractmethod
-    def reduce(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Small payloads: the left fold in rank order. send: the operands of this host's ranks, concatenated."""
+    def reduce(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Small payloads: the left fold in rank order. send: the operands of this node's ranks, concatenated."""
 
     @abstractmethod
-    def broadcast(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Small payloads: copy the root's `buffer` into every rank's."""
 
     @abstractmethod
     def gather_stream(
-        self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: DeferredCopy
+        self, sequence: int, header: bytes, own: Sequence[memoryview], targets: Sequence[memoryview], copy: DeferredCopy
     ) -> None:
-        """Large payloads: receive every rank's bytes into their places. own: the parts of this host's ranks."""
+        """Large payloads: receive every rank's bytes into their targets. own: the parts of this node's ranks."""
 
     @abstractmethod
-    def reduce_stream(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+    def reduce_stream(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Large payloads: the left fold in rank order, chunk by chunk; only without shared memory."""
 
     @abstractmethod
-    def broadcast_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast_stream(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Large payloads: copy the root's `buffer` into every rank's, relayed while it arrives."""
 
     def _send_message(self, channel: Channel, message: bytes, sequence: int, missing: Collection[int]) -> None:
@@ -144,7 +144,7 @@ class Transport(ABC):
     def _waiter(self, sequence: int) -> Waiter: ...
 
     @abstractmethod
-    def _group(self, hosts: Sequence[Sequence[int]]) -> None: ...
+    def _use_leaders(self, nodes: Sequence[Sequence[int]]) -> None: ...
 
     @abstractmethod
     def _close_channels(self) -> None: ...

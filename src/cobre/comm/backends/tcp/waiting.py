@@ -134,7 +134,7 @@ class CoordinatorWaiter(Waiter):
         return [self._monitor.name(rank) for rank in sorted(self._late(missing))]
 
     def _publish(self, failure: FailureRecord) -> FailureRecord:
-        return self._monitor.declare(failure)
+        return self._monitor.broadcast_failure(failure)
 
 
 class WorkerWaiter(Waiter):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cobre.comm.backends.tcp.channel import Channel
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.protocol import GO_HEAD, go_head
+from cobre.comm.backends.tcp.protocol import GO_HEADER, go_header
 from cobre.comm.backends.tcp.streams import PartReader, Writer
 from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.waiting import READ, WRITE, WaitPolicy, WorkerWaiter
@@ -32,11 +32,11 @@ class WorkerTransport(Transport):
         self._own: tuple[int, ...] = (rank,)  # the ranks whose payloads this one sends
         self._size = size
         self._channel = channel
-        self._inbox = memoryview(bytearray(GO_HEAD.size + SMALL_BYTES))
+        self._reply_buffer = memoryview(bytearray(GO_HEADER.size + SMALL_BYTES))
 
-    def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+    def gather(self, sequence: int, header: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Send our bytes and receive those of all others."""
-        reply = self._request(sequence, head, own, sum(sizes) - len(own))
+        reply = self._request(sequence, header, own, sum(sizes) - len(own))
         parts, at, own_at = [], 0, 0
         for rank, nbytes in enumerate(sizes):
             if rank in self._own:
@@ -47,55 +47,55 @@ class WorkerTransport(Transport):
             at += nbytes
         return parts
 
-    def reduce(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+    def reduce(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Send our operands and receive the result."""
-        as_bytes(recv)[:] = self._request(sequence, head, as_bytes(send), recv.nbytes)
+        as_bytes(recv)[:] = self._request(sequence, header, as_bytes(send), recv.nbytes)
 
-    def broadcast(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Send the root's bytes, or receive them."""
         if root in self._own:
             # The root waits for GO too: until then another rank may turn out to have made a different call.
-            self._request(sequence, head, buffer, 0)
+            self._request(sequence, header, buffer, 0)
         else:
-            buffer[:] = self._request(sequence, head, NOTHING, len(buffer))
+            buffer[:] = self._request(sequence, header, NOTHING, len(buffer))
 
     def gather_stream(
-        self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: DeferredCopy
+        self, sequence: int, header: bytes, own: Sequence[memoryview], targets: Sequence[memoryview], copy: DeferredCopy
     ) -> None:
         """Send our parts while those of others arrive."""
-        others = [None if rank in self._own else place for rank, place in enumerate(places)]
-        self._stream(sequence, head, own, others, copy)
+        others = [None if rank in self._own else target for rank, target in enumerate(targets)]
+        self._stream(sequence, header, own, others, copy)
 
-    def reduce_stream(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+    def reduce_stream(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Send our operand while the first results arrive."""
-        self._stream(sequence, head, (as_bytes(send),), [as_bytes(recv)], DeferredCopy())
+        self._stream(sequence, header, (as_bytes(send),), [as_bytes(recv)], DeferredCopy())
 
-    def broadcast_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast_stream(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Send the root's bytes, or receive them."""
         is_root = root in self._own
-        places = [buffer if rank == root and not is_root else None for rank in range(self._size)]
-        self._stream(sequence, head, (buffer,) if is_root else (), places, DeferredCopy())
+        targets = [buffer if rank == root and not is_root else None for rank in range(self._size)]
+        self._stream(sequence, header, (buffer,) if is_root else (), targets, DeferredCopy())
 
-    def _request(self, sequence: int, head: bytes, payload: memoryview, reply_bytes: int) -> memoryview:
+    def _request(self, sequence: int, header: bytes, payload: memoryview, reply_bytes: int) -> memoryview:
         """One round trip: send the call with its payload and return the reply, which is valid until the next request.
 
         Raises `ProtocolError` if the coordinator replies to another call.
         """
-        self._send(sequence, head, payload)
-        if len(self._inbox) < GO_HEAD.size + reply_bytes:
-            self._inbox = memoryview(bytearray(GO_HEAD.size + reply_bytes))
+        self._send(sequence, header, payload)
+        if len(self._reply_buffer) < GO_HEADER.size + reply_bytes:
+            self._reply_buffer = memoryview(bytearray(GO_HEADER.size + reply_bytes))
         # Exactly as long as the reply: the next frame on this connection belongs to the next call.
-        inbox = self._inbox[: GO_HEAD.size + reply_bytes]
-        received = self._receive_some(sequence, inbox)
-        while received < len(inbox):
-            received += self._receive_some(sequence, inbox[received:])
-        if inbox[: GO_HEAD.size] != go_head(sequence, reply_bytes):
+        reply = self._reply_buffer[: GO_HEADER.size + reply_bytes]
+        received = self._receive_some(sequence, reply)
+        while received < len(reply):
+            received += self._receive_some(sequence, reply[received:])
+        if reply[: GO_HEADER.size] != go_header(sequence, reply_bytes):
             raise ProtocolError("the coordinator replied to another call")
-        return inbox[GO_HEAD.size :]
+        return reply[GO_HEADER.size :]
 
-    def _send(self, sequence: int, head: bytes, payload: memoryview) -> None:
+    def _send(self, sequence: int, header: bytes, payload: memoryview) -> None:
         # Joined, at the cost of a copy of at most SMALL_BYTES: one segment and one system call instead of two.
-        message = head + payload if payload else head
+        message = header + payload if payload else header
         self._send_message(self._channel, message, sequence, COORDINATOR)
 
     def _receive_some(self, sequence: int, view: memoryview) -> int:
@@ -111,19 +111,19 @@ class WorkerTransport(Transport):
     def _stream(
         self,
         sequence: int,
-        head: bytes,
+        header: bytes,
         own: Sequence[memoryview],
-        places: Sequence[memoryview | None],
+        targets: Sequence[memoryview | None],
         copy: DeferredCopy,
     ) -> None:
-        """Send and receive concurrently until both are done; nothing is written to `places` before GO.
+        """Send and receive concurrently until both are done; nothing is written to `targets` before GO.
 
         Concurrently: the first results of a reduction come back while operands are still being sent, and a coordinator
         whose send buffer is full relays no further.
         """
         channel, waiter = self._channel, self._waiter(sequence)
-        writer, reader = Writer(channel), PartReader(channel, sequence, places)
-        writer.push(head)
+        writer, reader = Writer(channel), PartReader(channel, sequence, targets)
+        writer.push(header)
         for part in own:
             writer.push_data(part)
         while not (writer.is_idle and reader.is_done):
@@ -137,8 +137,8 @@ class WorkerTransport(Transport):
     def _waiter(self, sequence: int) -> WorkerWaiter:
         return WorkerWaiter(self.monitor, sequence, self._wait_policy)
 
-    def _group(self, hosts: Sequence[Sequence[int]]) -> None:
-        self._own = next(tuple(ranks) for ranks in hosts if self._own[0] in ranks)
+    def _use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:
+        self._own = next(tuple(ranks) for ranks in nodes if self._own[0] in ranks)
 
     def _close_channels(self) -> None:
         self._channel.close()

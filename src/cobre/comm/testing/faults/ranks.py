@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from cobre.comm.launch.environment import without_world
+from cobre.comm.launch.environment import without_rank_variables
 from cobre.comm.testing.harness import Setting
 from cobre.comm.testing.profiles import RankOptions
 
@@ -169,7 +169,7 @@ class Ranks:
         """Start one process with these variables, and without those of an outer world."""
         command = [*self.prefix, sys.executable, "-m", "cobre.comm.testing.rank", json.dumps(order)]
         environment = {
-            **without_world(os.environ),
+            **without_rank_variables(os.environ),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             **self._environment,
             **variables,

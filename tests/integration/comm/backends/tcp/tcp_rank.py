@@ -118,7 +118,7 @@ def die_before_a_fence(comm):
 
 
 def fence_and_leave(comm):
-    """Hosts are not in step at a fence: the last one leaves while rank 0 has not begun its own."""
+    """Nodes are not in step at a fence: the last one leaves while rank 0 has not begun its own."""
     region = comm.create_shared_region(8, "u1")
     if comm.rank == 0:
         sys.stdin.readline()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cobre.comm.backends.tcp import protocol
-from cobre.comm.backends.tcp.calls import HEAD_BYTES, Call, call_head, describe_dtype, hash_counts
+from cobre.comm.backends.tcp.calls import HEADER_BYTES, CallHeader, call_header, describe_dtype, hash_counts
 from cobre.comm.backends.tcp.fields import FieldReader, ProtocolError, pack_text
 from cobre.comm.backends.tcp.protocol import (
     CONTROL_LIMITS,
@@ -112,11 +112,11 @@ def test_a_parser_never_needs_more_than_its_limit(stream, limits):
 
 
 @pytest.mark.parametrize(
-    "head", [struct.pack(">IB", 2**32 - 1, Tag.HELLO), struct.pack(">IB", 0, 0xEE), b"GET / HTTP/1.1\r\n"]
+    "header", [struct.pack(">IB", 2**32 - 1, Tag.HELLO), struct.pack(">IB", 0, 0xEE), b"GET / HTTP/1.1\r\n"]
 )
-def test_a_frame_is_refused_by_its_first_bytes(head):
+def test_a_frame_is_refused_by_its_first_bytes(header):
     with pytest.raises(ProtocolError):
-        FrameParser(HANDSHAKE_LIMITS).feed(head)
+        FrameParser(HANDSHAKE_LIMITS).feed(header)
 
 
 def test_another_protocol_version_is_named_first():
@@ -167,32 +167,32 @@ def test_the_largest_failure_record_fits_into_its_frame():
 
 
 def test_part_heads_are_checked_against_the_sizes_of_parts():
-    head = protocol.part_head(1, 8, 4)
-    assert protocol.parse_part_head(head, [0, 12]) == (1, 8, 4)
+    header = protocol.part_header(1, 8, 4)
+    assert protocol.parse_part_header(header, [0, 12]) == (1, 8, 4)
     for sizes in ([0], [0, 11], [12, 0]):
         with pytest.raises(ProtocolError):
-            protocol.parse_part_head(head, sizes)
+            protocol.parse_part_header(header, sizes)
     with pytest.raises(ProtocolError):
-        protocol.parse_part_head(protocol.part_head(0, 0, 0), [5])
-    assert protocol.parse_data_head(protocol.data_head(5), 5) == 5
+        protocol.parse_part_header(protocol.part_header(0, 0, 0), [5])
+    assert protocol.parse_data_header(protocol.data_header(5), 5) == 5
     for nbytes in (6, 0):
         with pytest.raises(ProtocolError):
-            protocol.parse_data_head(protocol.data_head(nbytes), 5)
+            protocol.parse_data_header(protocol.data_header(nbytes), 5)
 
 
 @given(st.binary(min_size=17, max_size=17), st.lists(st.integers(0, 2**40), max_size=5))
-def test_no_part_points_outside_its_place(head, sizes):
+def test_no_part_points_outside_its_place(header, sizes):
     try:
-        source, offset, nbytes = protocol.parse_part_head(head, sizes)
+        source, offset, nbytes = protocol.parse_part_header(header, sizes)
     except ProtocolError:
         return
     assert 0 <= offset < offset + nbytes <= sizes[source]
 
 
-@given(st.binary(min_size=HEAD_BYTES, max_size=HEAD_BYTES))
-def test_any_call_head_is_refused_or_described(head):
+@given(st.binary(min_size=HEADER_BYTES, max_size=HEADER_BYTES))
+def test_any_call_head_is_refused_or_described(header):
     with contextlib.suppress(ProtocolError):
-        assert str(Call.parse(head))
+        assert str(CallHeader.parse(header))
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_any_call_head_is_refused_or_described(head):
     ],
 )
 def test_calls_are_described_as_on_shared_memory(operation, options, words):
-    head = call_head(7, operation, dtype=describe_dtype(np.dtype("f8")), **options)
-    assert words in str(Call.parse(head))
-    assert Call.parse(head).sequence == 7
+    header = call_header(7, operation, dtype=describe_dtype(np.dtype("f8")), **options)
+    assert words in str(CallHeader.parse(header))
+    assert CallHeader.parse(header).sequence == 7
 
 
 def test_dtypes_that_differ_only_in_layout_differ():

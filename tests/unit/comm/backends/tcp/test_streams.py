@@ -7,7 +7,7 @@ import pytest
 from cobre.comm.backends.tcp import streams
 from cobre.comm.backends.tcp.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.protocol import data_head, go_head, part_head
+from cobre.comm.backends.tcp.protocol import data_header, go_header, part_header
 from cobre.comm.backends.tcp.streams import DataReader, PartReader, PartWriter, Writer
 from cobre.comm.errors import Peer
 
@@ -59,23 +59,23 @@ def test_pieces_below_the_minimum_are_not_sent(pair):
 def test_no_part_is_stored_before_go(pair):
     place = memoryview(bytearray(4))
     reader = PartReader(pair[1], 3, [place])
-    pair[0].send([go_head(2, 0), part_head(0, 0, 4), b"data"])
+    pair[0].send([go_header(2, 0), part_header(0, 0, 4), b"data"])
     with pytest.raises(ProtocolError, match="another call"):
         reader.advance()
     assert place == bytes(4)
 
 
-@pytest.mark.parametrize("head", [data_head(11), data_head(0), part_head(0, 0, 4)[:5]])
-def test_frames_longer_than_the_remaining_payload_are_refused(pair, head):
-    pair[0].send([head, b"some bytes of data"])
+@pytest.mark.parametrize("header", [data_header(11), data_header(0), part_header(0, 0, 4)[:5]])
+def test_frames_longer_than_the_remaining_payload_are_refused(pair, header):
+    pair[0].send([header, b"some bytes of data"])
     with pytest.raises(ProtocolError):
         DataReader(pair[1], 10).read(memoryview(bytearray(10)))
 
 
 def test_a_head_may_arrive_byte_by_byte(pair):
     reader, received = DataReader(pair[1], 4), memoryview(bytearray(4))
-    head = data_head(4)
-    for byte in head:
+    header = data_header(4)
+    for byte in header:
         assert reader.read(received) == 0
         pair[0].send([bytes([byte])])
     pair[0].send([b"data"])

@@ -112,7 +112,7 @@ def test_a_descriptor_that_is_ready_ends_the_sleep(pair, monitor, spin_s):
 @SPINS
 def test_a_failure_ends_the_sleep(pair, monitor, spin_s):
     failure = FailureRecord(FailureKind.ABORTED, 1, (), "enough")
-    later = threading.Timer(0.01, monitor.record, (failure,))
+    later = threading.Timer(0.01, monitor.set_failure, (failure,))
     later.start()
     with pytest.raises(WorldFailedError):
         waiter(monitor, spin_s).sleep({pair[0].fileno(): READ}, ())
@@ -124,7 +124,7 @@ def test_a_failure_ends_the_sleep(pair, monitor, spin_s):
 def test_a_failure_of_a_later_call_does_not_end_the_sleep(pair, monitor, spin_s, is_known, monkeypatch):
     monkeypatch.setattr(waiting, "POLL_S", 0.005)  # several times around before there is something to read
     recorded = threading.Timer(
-        0.0 if is_known else 0.02, monitor.record, (FailureRecord(FailureKind.ABORTED, 2, (), "enough"),)
+        0.0 if is_known else 0.02, monitor.set_failure, (FailureRecord(FailureKind.ABORTED, 2, (), "enough"),)
     )
     recorded.start()
     if is_known:

@@ -165,7 +165,7 @@ class Acceptor:
         hello = pending.handshake.hello
         assert hello is not None  # noqa: S101 - nothing is authenticated without one
         self._check_world(hello)
-        worker = self._slot_for(hello)
+        worker = self._worker_for(hello)
         if hello.link in worker.links:
             raise RefusedError(f"{name_of(hello)} connected twice", may_retry=True)
         # From here on the socket belongs to the worker: it has no deadline, and `_close` does not drop it.
@@ -191,7 +191,7 @@ class Acceptor:
         if not 1 <= hello.rank < config.size:
             raise RefusedError(f"{name_of(hello)} is not a worker of {me}: expected a rank from 1 to {config.size - 1}")
 
-    def _slot_for(self, hello: Hello) -> AcceptedWorker:
+    def _worker_for(self, hello: Hello) -> AcceptedWorker:
         # A process makes two connections, which the instance pairs. Another instance with the same rank is either the
         # restart of a process that died, which may take its place, or a second process that was given the same rank.
         present = self._workers.get(hello.rank)

@@ -10,6 +10,6 @@ if __name__ == "__main__":
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
-    from cobre.comm.launch.worker import main  # a slow import, during which SIGINT must end the process
+    from cobre.comm.launch.rank_main import main  # a slow import, during which SIGINT must end the process
 
     main()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cobre._native import ShmSegment, ShmTransport
-from cobre.comm.backends.tcp.calls import call_head
+from cobre.comm.backends.tcp.calls import call_header
 from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.config import TcpConfig
 from cobre.comm.cores import memory_limit_bytes
@@ -27,14 +27,14 @@ _OFFER = struct.Struct(">QIQ")  # pid, descriptor, inode; all 0: there is nothin
 
 
 @dataclass(frozen=True, slots=True)
-class Hosts:
-    """The ranks of every host, ascending; hosts in the order of their lowest ranks, which are their leaders."""
+class Nodes:
+    """The ranks of every node, ascending; nodes in the order of their lowest ranks, which are their leaders."""
 
     groups: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def from_identities(cls, identities: Sequence[bytes]) -> "Hosts":
-        """Group the ranks by identity: the same bytes, the same host."""
+    def from_identities(cls, identities: Sequence[bytes]) -> "Nodes":
+        """Group the ranks by identity: the same bytes, the same node."""
         groups: dict[bytes, list[int]] = {}
         for rank, identity in enumerate(identities):
             groups.setdefault(identity, []).append(rank)
@@ -42,44 +42,44 @@ class Hosts:
 
     @property
     def any_shared(self) -> bool:
-        """Whether any host has more than one rank."""
+        """Whether any node has more than one rank."""
         return any(len(ranks) > 1 for ranks in self.groups)
 
     def of(self, rank: int) -> tuple[int, ...]:
-        """The ranks of the host that this rank is on."""
+        """The ranks of the node that this rank is on."""
         return next(ranks for ranks in self.groups if rank in ranks)
 
 
-def find_hosts(transport: Transport, config: TcpConfig) -> tuple[Hosts, ShmSegment] | None:
-    """The hosts of a world whose ranks have just connected, and this host's memory; None if no memory is shared.
+def find_nodes(transport: Transport, config: TcpConfig) -> tuple[Nodes, ShmSegment] | None:
+    """The nodes of a world whose ranks have just connected, and this node's memory; None if no memory is shared.
 
     If memory is shared, `join_memory` must follow: the call that begins here ends there. A collective.
     """
     # These exchanges are a call like any other, number 0, so that the death of a rank is detected here too.
     transport.begin(0, Operation.JOIN)
-    hosts = Hosts.from_identities(_exchange(transport, config.size, _identity(config)))
-    memory = _open_memory(transport, config, hosts) if hosts.any_shared else None
+    nodes = Nodes.from_identities(_exchange(transport, config.size, _identity(config)))
+    memory = _open_memory(transport, config, nodes) if nodes.any_shared else None
     if memory is not None:
-        return hosts, memory
+        return nodes, memory
     transport.end(0)
     return None
 
 
 def join_memory(transport: Transport, config: TcpConfig, shm: ShmTransport) -> None:
-    """Wait until all ranks of this host have joined its memory, in which this one already has its slot."""
+    """Wait until all ranks of this node have joined its memory, in which this one already has its slot."""
     # One more exchange first. The shared memory detects the death of ranks that have a slot; a rank that dies before
     # that is only seen by its connection, so nobody may wait in the memory until all have a slot.
     _exchange(transport, config.size, b"")
-    transport.progress.waits_for_host = True
+    transport.progress.waits_inside_node = True
     try:
         shm.wait_for_all()
     finally:
-        transport.progress.waits_for_host = False
+        transport.progress.waits_inside_node = False
     transport.end(0)
 
 
-def _open_memory(transport: Transport, config: TcpConfig, hosts: Hosts) -> ShmSegment | None:
-    ranks = hosts.of(config.rank)
+def _open_memory(transport: Transport, config: TcpConfig, nodes: Nodes) -> ShmSegment | None:
+    ranks = nodes.of(config.rank)
     memory, problem = _create(len(ranks)) if config.rank == ranks[0] else (None, "")
     # Three exchanges: who is where (above), what to open, who could open it. Only the last makes sharing safe: a rank
     # that cannot open the memory would be waited for in it for ever.
@@ -93,15 +93,15 @@ def _open_memory(transport: Transport, config: TcpConfig, hosts: Hosts) -> ShmSe
     if problem or config.rank == 0:
         reason = f": {problem}" if problem else ""
         logger.warning(
-            "ranks do not share memory: ranks %s cannot open the shared memory of their host%s", failed, reason
+            "ranks do not share memory: ranks %s cannot open the shared memory of their node%s", failed, reason
         )
     return None
 
 
 def _exchange(transport: Transport, size: int, own: bytes) -> list[bytes]:
     """Every rank's bytes, by rank; all ranks must send the same number of bytes. A collective."""
-    head = call_head(0, Operation.JOIN, inline_bytes=len(own))
-    return [bytes(part) for part in transport.gather(0, head, memoryview(own), (len(own),) * size)]
+    header = call_header(0, Operation.JOIN, inline_bytes=len(own))
+    return [bytes(part) for part in transport.gather(0, header, memoryview(own), (len(own),) * size)]
 
 
 def _create(size: int) -> tuple[ShmSegment | None, str]:

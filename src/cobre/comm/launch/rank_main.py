@@ -1,4 +1,4 @@
-"""The process of one rank, started by the launcher; `worker_process` is its program.
+"""The process of one rank, started by the launcher; `rank_program` is its program.
 
 It prints nothing of its own. Exceptions are sent to the parent, which prints the one that matters.
 """
@@ -20,9 +20,9 @@ from cobre.comm import variables
 from cobre.comm.exit_report import exit_code_for
 from cobre.comm.factory import create_communicator
 from cobre.comm.launch.environment import segment_name
-from cobre.comm.launch.exiting import exit_rank
 from cobre.comm.launch.messages import message_descriptors
 from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, describe_failure
+from cobre.comm.launch.rank_exit import exit_rank
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The ranks of one host: the memory that they share, and how a failure that is found there is reported."""
+"""The ranks of one node: the memory that they share, and how a failure that is found there is reported."""
 
 import base64
 import binascii
@@ -20,11 +20,11 @@ from cobre.comm.errors import Peer
 MAX_TEXT_BYTES, MAX_STATUS_BYTES, MAX_PEERS = 400, 180, 2  # what fits into the failure record in shared memory
 
 
-class HostGroup:
-    """This rank among those of its host, and the shared memory between them.
+class NodeGroup:
+    """This rank among those of its node, and the shared memory between them.
 
-    ranks: all ranks of the host, ascending, numbered as in the world; the first is the leader. local_rank: the index of
-    this rank among them. shm: the native transport, with barriers and copies inside the host.
+    ranks: all ranks of the node, ascending, numbered as in the world; the first is the leader. local_rank: the index of
+    this rank among them. shm: the native transport, with barriers and copies inside the node.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class HostGroup:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this rank communicates with other hosts on behalf of all ranks of this one."""
+        """Whether this rank communicates with other nodes on behalf of all ranks of this one."""
         return self.local_rank == 0
 
     def abort(self, failure: FailureRecord) -> None:
-        """End the present calls of all ranks of the host; they raise this failure."""
+        """End the present calls of all ranks of the node; they raise this failure."""
         self.shm.abort(_to_text(failure))
 
     def close(self) -> None:
@@ -67,37 +67,39 @@ class HostGroup:
 
 
 def failure_record_of(error: CollectiveFailure, transport: Transport) -> FailureRecord:
-    """The record of a failure that was found in the host's memory; also reports it to the whole world."""
+    """The record of a failure that was found in the node's memory; also reports it to the whole world."""
     recorded, sequence = transport.monitor.failure, transport.progress.started
     if recorded is not None and recorded.sequence <= sequence:
-        return recorded  # the coordinator was faster; what the host's memory says is a consequence
+        return recorded  # the coordinator was faster; what the node's memory says is a consequence
     kind, failed_ranks, text = error.args
     if kind == "aborted":
         found = _from_text(text)
         # Reported again, although the rank that found the failure has done so: this rank's own abort, which follows,
         # may reach the coordinator before that report, and would then be declared instead of the cause.
         return (
-            FailureRecord(FailureKind.ABORTED, sequence, (), text) if found is None else transport.monitor.report(found)
+            FailureRecord(FailureKind.ABORTED, sequence, (), text)
+            if found is None
+            else transport.monitor.report_failure(found)
         )
     host = socket.gethostname()
     peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in failed_ranks)
-    return transport.monitor.report(FailureRecord(FailureKind[kind.upper()], sequence, peers, text))
+    return transport.monitor.report_failure(FailureRecord(FailureKind[kind.upper()], sequence, peers, text))
 
 
-def wake_host(host: HostGroup, progress: Progress, failure: FailureRecord) -> None:
-    """The monitor's `on_failure`: if this failure affects the present call, wake all ranks of this host.
+def wake_node(node: NodeGroup, progress: Progress, failure: FailureRecord) -> None:
+    """The monitor's `on_failure`: if this failure affects the present call, wake all ranks of this node.
 
     Runs in the monitor's thread. Ranks that wait in shared memory look at no connection, and would not learn of it.
     """
     if progress.started != progress.completed and progress.started >= failure.sequence:
-        host.abort(failure)
+        node.abort(failure)
 
 
 def awaited_ranks(transport: Transport, missing: Sequence[str]) -> Sequence[str]:
-    """The ranks that a host waits for, for progress lines: its own, or those that the coordinator's heartbeats name."""
+    """The ranks that a node waits for, for progress lines: its own, or those that the coordinator's heartbeats name."""
     beat, progress = transport.monitor.heartbeats.get(0), transport.progress
     here = [name.replace("(pid", f"(host {socket.gethostname()}, pid", 1) for name in missing]
-    if beat is None or progress.waits_for_host or not beat.in_call or beat.sequence < progress.started:
+    if beat is None or progress.waits_inside_node or not beat.in_call or beat.sequence < progress.started:
         return here
     return [f"rank {rank}" for rank in beat.missing] or here
 
