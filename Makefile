@@ -67,11 +67,11 @@ conformance: $(READY)  ## the whole conformance kit on local, shm (both ways to 
 	$(BIN)/python -m cobre.comm.testing --backend local --ranks 1
 	$(BIN)/python -m cobre.comm.testing --backend shm --ranks $(RANKS)
 	$(BIN)/python -m cobre.comm.testing --backend tcp --ranks $(RANKS)
-	$(BIN)/python -m cobre.comm.testing --backend shm --wait futex --ranks 4 --quick --mutants
+	$(BIN)/python -m cobre.comm.testing --backend shm --variant futex --ranks 4 --quick --mutants
 
 faults: $(READY)  ## the whole fault table on shm and tcp, there too on one host, hosts of two ranks and of one
-	$(BIN)/python -m cobre.comm.testing --backend shm --wait futex --faults
-	$(BIN)/python -m cobre.comm.testing --backend shm --wait condvar --faults
+	$(BIN)/python -m cobre.comm.testing --backend shm --variant futex --faults
+	$(BIN)/python -m cobre.comm.testing --backend shm --variant condvar --faults
 	$(BIN)/python -m cobre.comm.testing --backend tcp --faults
 
 torture: $(READY)  ## hundreds of kills, strangers, disagreements and resumed studies; a table, and no leak, hang or wrong bit (20 min)

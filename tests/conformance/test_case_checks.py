@@ -11,7 +11,7 @@ import pytest
 from cobre.comm.testing.case import Depth, all_cases, case, find_case
 from cobre.comm.testing.faults import checks, plan, table
 from cobre.comm.testing.faults.plan import NotPermittedError, fault
-from cobre.comm.testing.faults.ranks import PlanError, RankProcess
+from cobre.comm.testing.faults.ranks import PlanError, PlanProcess
 from cobre.comm.testing.harness import Setting
 from cobre.comm.testing.profiles import profile
 from cobre.comm.testing.results import Outcome
@@ -78,7 +78,7 @@ def speaking():
         program = f"import sys, time; print(sys.argv[1], flush=True); time.sleep({1000 if stays else 0})"
         text = "\n".join(map(json.dumps, events))
         command = [sys.executable, "-c", program, text]
-        processes.append(RankProcess(0, command, os.environ, time.monotonic() + limit_s))
+        processes.append(PlanProcess(0, command, os.environ, time.monotonic() + limit_s))
         return processes[-1]
 
     yield start
@@ -174,5 +174,5 @@ def test_the_command_lists_cases_and_plans_with_their_clauses():
     ],
 )
 def test_the_command_runs_faults_and_mutants(arguments, cells):
-    done = kit("--quick", "--backend", "shm", "--wait", "futex", *arguments)
+    done = kit("--quick", "--backend", "shm", "--variant", "futex", *arguments)
     assert done.returncode == 0 and cells in done.stdout and ", 0 failed" in done.stdout, done.stdout + done.stderr

@@ -48,7 +48,7 @@ def own_cases(monkeypatch):
     def raises(comm, params):
         raise ZeroDivisionError("out of step")
 
-    @case("own/unavailable", (1,), obstacle=lambda: "no moon tonight")
+    @case("own/unavailable", (1,), skip_reason=lambda: "no moon tonight")
     def unavailable(comm, params):
         return True
 

@@ -15,7 +15,7 @@ SHM = Setting(profile("shm"), profile("shm").variants[0], SIZE)
 @pytest.mark.timeout(600)
 def test_every_mutant_is_rejected_by_the_cases_it_names():
     results = list(run_trials(SHM))
-    assert len(results) == sum(len(mutant.caught_by) for mutant in MUTANTS.values())
+    assert len(results) == sum(len(mutant.killed_by) for mutant in MUTANTS.values())
     assert not bad(results), report.failures(results)
 
 

@@ -15,7 +15,18 @@ WHO = (  # a line in one write: what ranks print in pieces, the launcher mixes
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("variant", ["plain", "checked", "pieces"])
 def test_the_kit(mpi, variant):
-    kit = [mpi.python, "-m", "cobre.comm.testing", "--backend", "mpi", "--quick", "--ranks", "1,2,3", "--wait", variant]
+    kit = [
+        mpi.python,
+        "-m",
+        "cobre.comm.testing",
+        "--backend",
+        "mpi",
+        "--quick",
+        "--ranks",
+        "1,2,3",
+        "--variant",
+        variant,
+    ]
     settings = {**environments.os.environ, **environments.AS_ROOT, **dict(mpi.environ)}
     done = environments.run_to_end(kit, settings, limit_s=580)
     assert done.code == 0, done.output[-4000:]

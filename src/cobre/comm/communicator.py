@@ -95,7 +95,7 @@ class Communicator(Endpoint):
         except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
             self._fail(_ALLGATHERV, error)
         if not done:
-            self._admit_allgatherv(send, recv, counts, displs, label)
+            self._validate_and_run_allgatherv(send, recv, counts, displs, label)
 
     def allreduce(self, send: Any, recv: Any, op: ReduceOp = ReduceOp.SUM, *, label: str = "") -> None:
         """Reduce every rank's data element by element; every rank gets the result.
@@ -114,7 +114,7 @@ class Communicator(Endpoint):
         except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
             self._fail(_ALLREDUCE, error)
         if not done:
-            self._admit_allreduce(send, recv, op, label)
+            self._validate_and_run_allreduce(send, recv, op, label)
 
     def broadcast(self, buffer: Any, root: int = 0, *, label: str = "") -> None:
         """Copy the root's buffer to every rank.
@@ -134,7 +134,7 @@ class Communicator(Endpoint):
         except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
             self._fail(_BROADCAST, error)
         if not done:
-            self._admit_broadcast(buffer, root, label)
+            self._validate_and_run_broadcast(buffer, root, label)
 
     def barrier(self, *, label: str = "") -> None:
         """Return once every rank has made this call.
@@ -181,7 +181,7 @@ class Communicator(Endpoint):
     # The guard runs calls of the common form natively. What it does not accept comes here, and is either reported as an
     # error, or converted to the common form and run after all.
 
-    def _admit_allgatherv(self, send: Any, recv: Any, counts: Any, displs: Any, label: str) -> None:
+    def _validate_and_run_allgatherv(self, send: Any, recv: Any, counts: Any, displs: Any, label: str) -> None:
         self._require_open()
         if (memory := validation.region_memory(recv)) is not None:
             self.allgatherv(send, memory, counts, displs, label=label)
@@ -190,13 +190,13 @@ class Communicator(Endpoint):
         with self._call(_ALLGATHERV, checked[1].nbytes, label):
             self._allgatherv(*checked)
 
-    def _admit_allreduce(self, send: Any, recv: Any, op: Any, label: str) -> None:
+    def _validate_and_run_allreduce(self, send: Any, recv: Any, op: Any, label: str) -> None:
         self._require_open()
         checked = validation.check_allreduce(send, recv, op)
         with self._call(_ALLREDUCE, checked[0].nbytes, label):
             self._allreduce(*checked, op)
 
-    def _admit_broadcast(self, buffer: Any, root: Any, label: str) -> None:
+    def _validate_and_run_broadcast(self, buffer: Any, root: Any, label: str) -> None:
         self._require_open()
         checked = validation.check_broadcast(buffer, root, self._size)
         with self._call(_BROADCAST, checked.nbytes, label):

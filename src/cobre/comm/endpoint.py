@@ -109,7 +109,7 @@ class Endpoint(ABC):
             if error is not None and not (isinstance(error, SystemExit) and not error.code):
                 if isinstance(error, Exception) and self._first_failure is None and self.sequence:
                     error.add_note(self._last_calls())
-                self.abort(_in_words(error))
+                self.abort(_describe_exception(error))
         finally:
             self.close()
 
@@ -154,13 +154,13 @@ class Endpoint(ABC):
         # A label is for people: a wrong type must not make a call fail on one rank alone.
         text = "" if label is None else str(label)
         if not self._guard.begin(operation, nbytes, text):
-            self._refuse()
+            self._raise_unusable()
 
     def _require_open(self) -> None:
         if self._guard.state != "open":
-            self._refuse()
+            self._raise_unusable()
 
-    def _refuse(self) -> NoReturn:
+    def _raise_unusable(self) -> NoReturn:
         """Raise the error that says why no call can be made now."""
         state = self._guard.state
         who = self._who()
@@ -185,7 +185,7 @@ class Endpoint(ABC):
         if isinstance(translated, CommError) and not isinstance(translated, CollectiveFailedError):
             self._guard.end()
         else:
-            self._break(translated, _in_words(error))
+            self._break(translated, _describe_exception(error))
         if translated is error:
             raise error
         raise translated from error
@@ -213,7 +213,7 @@ class Endpoint(ABC):
     def _last_calls(self) -> str:
         return f"{self._who()}, last calls: {describe_calls(self.recent_calls())}"
 
-    def _waiting(self, seconds: float, missing: Sequence[str]) -> None:
+    def _log_wait(self, seconds: float, missing: Sequence[str]) -> None:
         """Called by backends every PROGRESS_S of waiting: log which ranks are missing."""
         logger.warning(
             "%s has waited %.0f s in %s call #%d for %s%s",
@@ -236,7 +236,7 @@ class Endpoint(ABC):
         return f"rank {self._rank} of {self._size} ({self.backend})"
 
 
-def _in_words(error: BaseException) -> str:
+def _describe_exception(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - an error that cannot be printed is still an error

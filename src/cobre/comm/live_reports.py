@@ -61,14 +61,14 @@ def show_reports_unless_handled(grace_s: float) -> None:
     """
     if signal.getsignal(signal.SIGUSR1) is not _show:
         return
-    handled = _shown.by_handler
+    handled = _signal_state.by_handler
     time.sleep(grace_s)
-    if _shown.by_handler == handled:
-        _shown.handler_is_late = True
+    if _signal_state.by_handler == handled:
+        _signal_state.handler_is_late = True
         show_reports()
 
 
-class _Shown:
+class _SignalState:
     """Who has shown the reports, so that a handler that runs long after its signal does not show them again.
 
     by_handler: how often the handler has. handler_is_late: another thread has done so for it, and it has yet to run.
@@ -78,12 +78,12 @@ class _Shown:
     handler_is_late = False
 
 
-_shown = _Shown()
+_signal_state = _SignalState()
 
 
 def _show(_signal: int, _frame: object) -> None:
-    if _shown.handler_is_late:
-        _shown.handler_is_late = False
+    if _signal_state.handler_is_late:
+        _signal_state.handler_is_late = False
         return
-    _shown.by_handler += 1
+    _signal_state.by_handler += 1
     show_reports()

@@ -37,11 +37,11 @@ def check_allgatherv(
     sent = check_buffer(name, "send", send, writable=False)
     received = check_buffer(name, "recv", recv, writable=True)
     _check_same_dtype(name, sent, received)
-    places = check_places(name, counts, displs, size)
-    elements, starts = zip(*places, strict=True)
+    parts = check_counts_and_displs(name, counts, displs, size)
+    elements, starts = zip(*parts, strict=True)
     if sent.size != elements[rank]:
         raise InvalidBufferSizeError(name, f"{elements[rank]} elements to send (counts[{rank}])", sent.size)
-    room = max((start + count for count, start in places if count), default=0)
+    room = max((start + count for count, start in parts if count), default=0)
     if received.size < room:
         raise InvalidBufferSizeError(name, f"a receive buffer of at least {room} elements", received.size)
     in_place = _address(sent) == _address(received) + starts[rank] * received.itemsize
@@ -120,7 +120,7 @@ def check_reducible(operation: str, dtype: Dtype, op: ReduceOp) -> None:
         raise UnsupportedReductionError(operation, f"an ordered dtype for {op.name}", str(dtype))
 
 
-def check_places(operation: str, counts: Any, displs: Any, size: int) -> tuple[tuple[int, int], ...]:
+def check_counts_and_displs(operation: str, counts: Any, displs: Any, size: int) -> tuple[tuple[int, int], ...]:
     """Count and displacement of every rank; raises if parts overlap."""
     elements = _check_integers(operation, "counts", counts, size)
     starts = packed_displacements(elements) if displs is None else _check_integers(operation, "displs", displs, size)

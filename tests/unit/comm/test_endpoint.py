@@ -46,7 +46,7 @@ def test_a_second_thread_gets_busy_and_never_closed(comm):
 
 def test_a_busy_error_after_the_other_call_has_ended(comm):
     with pytest.raises(CommunicatorBusyError, match="another thread was inside a call"):
-        comm._refuse()
+        comm._raise_unusable()
 
 
 class UnspeakableError(Exception):

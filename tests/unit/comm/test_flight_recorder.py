@@ -126,8 +126,8 @@ def test_a_log_handler_that_raises_does_not_prevent_the_abort(caplog):
 def test_waiting_is_logged_with_the_calls_before_it_once_per_call(caplog, comm):
     comm.barrier(label="before")
     with caplog.at_level(logging.WARNING, "cobre.comm"):
-        comm._waiting(30.0, ["rank 1 (pid 7, last call #41 barrier)"])
-        comm._waiting(60.0, ["rank 1 (pid 7, last call #41 barrier)"])
+        comm._log_wait(30.0, ["rank 1 (pid 7, last call #41 barrier)"])
+        comm._log_wait(60.0, ["rank 1 (pid 7, last call #41 barrier)"])
     first, second = (record.getMessage() for record in caplog.records)
     assert first.startswith("rank 0 of 1 (local) has waited 30 s in barrier call #1 for rank 1 (pid 7, last call #41")
     assert "last calls here: #1 barrier 'before' took" in first

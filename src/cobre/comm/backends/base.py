@@ -18,7 +18,7 @@ def _not_joined(*_: object) -> None:
     raise InvalidCommunicatorError("this rank has not joined its world yet")
 
 
-class DelegatingBackend(Backend):
+class BoundCollectivesBackend(Backend):
     """A backend whose collectives are those of another object, bound to it once this rank has joined.
 
     The hooks are bound methods of that object. Methods of this class that call it would add a Python call to every
@@ -30,6 +30,6 @@ class DelegatingBackend(Backend):
     _broadcast: Any = _not_joined
     _barrier: Any = _not_joined
 
-    def _delegate_to(self, collectives: object) -> None:
+    def _bind_collectives(self, collectives: object) -> None:
         for name in ("allgatherv", "allreduce", "broadcast", "barrier"):
             setattr(self, f"_{name}", getattr(collectives, name))

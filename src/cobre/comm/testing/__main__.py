@@ -1,7 +1,7 @@
 """The conformance kit on the command line.
 
     python -m cobre.comm.testing --backend shm --ranks 1,2,4
-    python -m cobre.comm.testing --backend shm --wait condvar --ranks 2 --case 'gather/*'
+    python -m cobre.comm.testing --backend shm --variant condvar --ranks 2 --case 'gather/*'
     python -m cobre.comm.testing --faults
     python -m cobre.comm.testing --backend shm --mutants --case 'mutants/*'
 
@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> Iterator[Result]:
 def _variants(options: argparse.Namespace) -> Iterator[tuple[Profile, Variant]]:
     for backend in options.backend or available_backends():
         found = profile(backend)
-        yield from ((found, variant) for variant in found.variants if options.wait in (None, variant.name))
+        yield from ((found, variant) for variant in found.variants if options.variant in (None, variant.name))
 
 
 def _sizes(options: argparse.Namespace) -> Sequence[int]:
@@ -82,11 +82,11 @@ def _sizes(options: argparse.Namespace) -> Sequence[int]:
 
 def _shown(results: Iterator[Result]) -> Iterator[Result]:
     """Print progress, and failures as they occur."""
-    place = ""
+    heading = ""
     for result in results:
         here = f"{result.cell.backend} {result.cell.variant} x{result.cell.size} {result.cell.group}"
-        if here != place:
-            place = here
+        if here != heading:
+            heading = here
             sys.stderr.write(f"\n{here} ")
         sys.stderr.write("." if result.outcome is Outcome.PASS else f"\n{result.outcome.value}: {result.cell.name}\n")
         sys.stderr.flush()
@@ -102,7 +102,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--backend", action="append", choices=available_backends(), help="default: all that are available"
     )
     parser.add_argument("--ranks", type=_ranks, help="numbers of ranks, such as 1,2,4")
-    parser.add_argument("--wait", help="only this variant of the backend; for shm: futex, condvar or narrow")
+    parser.add_argument(
+        "--variant",
+        "--wait",
+        metavar="NAME",
+        help="only this variant of the backend; for shm: futex, condvar or narrow (--wait is an older name)",
+    )
     parser.add_argument("--quick", action="store_true", help="run a small part of the grid")
     parser.add_argument(
         "--case", default="*", metavar="PATTERN", help="run cases whose id, or id and parameters, match"

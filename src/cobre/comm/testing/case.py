@@ -39,7 +39,7 @@ class Case:
     judge: given the values of all ranks, returns a description of what is wrong, or an empty string.
     grid: the parameters to run with, for a number of ranks and a depth.
     own_world: the case breaks its world, so that no other case can run in it.
-    obstacle: returns why the case cannot run on this machine, or an empty string.
+    skip_reason: returns why the case cannot run on this machine, or an empty string.
     """
 
     id: str
@@ -48,18 +48,18 @@ class Case:
     judge: Judge
     grid: Grid
     own_world: bool = False
-    obstacle: Callable[[], str] = str
+    skip_reason: Callable[[], str] = str
 
 
 _registry: dict[str, Case] = {}
 
 
-def once(_size: int, _depth: Depth) -> Sequence[Params]:
+def single_cell(_size: int, _depth: Depth) -> Sequence[Params]:
     """The grid of a case without parameters."""
     return ({},)
 
 
-def several(size: int, _depth: Depth) -> Sequence[Params]:
+def needs_two_ranks(size: int, _depth: Depth) -> Sequence[Params]:
     """The grid of a case without parameters that needs more than one rank."""
     return ({},) if size > 1 else ()
 
@@ -70,9 +70,9 @@ def case(
     *,
     expect: Expectation | None = None,
     judge: Judge | None = None,
-    grid: Grid = once,
+    grid: Grid = single_cell,
     own_world: bool = False,
-    obstacle: Callable[[], str] = str,
+    skip_reason: Callable[[], str] = str,
 ) -> Callable[[CaseFunction], CaseFunction]:
     """Register a function as a case, with `expect` (the expected values, by rank) or `judge`."""
 
@@ -80,7 +80,7 @@ def case(
         decide = judge or _equal_to(expect or _all_true)
         if identifier in _registry:
             raise ValueError(f"there are two cases named {identifier}")
-        _registry[identifier] = Case(identifier, clauses, function, decide, grid, own_world, obstacle)
+        _registry[identifier] = Case(identifier, clauses, function, decide, grid, own_world, skip_reason)
         return function
 
     return register

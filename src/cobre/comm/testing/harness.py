@@ -50,10 +50,10 @@ class WorldRun:
 def run_setting(setting: Setting, depth: Depth, pattern: str = "*") -> Iterator[Result]:
     """Run every cell of the grid that matches the pattern."""
     wanted = [cell for cell in grid(setting, depth) if cell.matches(pattern)]
-    obstacles = {name: find_case(name).obstacle() for name in {cell.case for cell in wanted}}
-    for batch in _batches([cell for cell in wanted if not obstacles[cell.case]]):
+    skip_reasons = {name: find_case(name).skip_reason() for name in {cell.case for cell in wanted}}
+    for batch in _batches([cell for cell in wanted if not skip_reasons[cell.case]]):
         yield from run_cells(setting, batch)
-    yield from (Result(cell, Outcome.SKIPPED, obstacles[cell.case]) for cell in wanted if obstacles[cell.case])
+    yield from (Result(cell, Outcome.SKIPPED, skip_reasons[cell.case]) for cell in wanted if skip_reasons[cell.case])
 
 
 def grid(setting: Setting, depth: Depth) -> list[Cell]:
@@ -61,7 +61,7 @@ def grid(setting: Setting, depth: Depth) -> list[Cell]:
     cells = [
         setting.cell(case.id, params) for case in all_cases().values() for params in case.grid(setting.size, depth)
     ]
-    return [cell for cell in cells if not any(map(cell.matches, setting.variant.leaves_out))]
+    return [cell for cell in cells if not any(map(cell.matches, setting.variant.excluded_cases))]
 
 
 def run_cells(setting: Setting, cells: Sequence[Cell]) -> Iterator[Result]:
@@ -102,13 +102,17 @@ def _start(setting: Setting, work: Sequence[object], folder: str, mark: Mapping[
     environment = {**(setting.variant.environment or {}), **mark}
     limit_s = WORLD_LIMIT_S + 0.5 * len(work)
     try:
-        places = setting.profile.start(
+        ranks_and_sizes = setting.profile.start(
             run_cases, setting.size, (work, folder), environment=environment, timeout_s=limit_s
         )
     except Exception as error:  # noqa: BLE001 - a starter may raise anything; it goes into the result
         return f"{type(error).__name__}: {error}"
     wanted = [(rank, setting.size) for rank in range(setting.size)]
-    return "" if list(map(tuple, places)) == wanted else f"ranks and sizes should be {wanted}, not {places}"
+    return (
+        ""
+        if list(map(tuple, ranks_and_sizes)) == wanted
+        else f"ranks and sizes should be {wanted}, not {ranks_and_sizes}"
+    )
 
 
 def _count_completed(run: WorldRun, cells: int) -> int:

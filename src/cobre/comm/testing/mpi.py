@@ -14,7 +14,7 @@ from typing import Any
 from cobre.comm.detection import find_mpiexec
 from cobre.comm.testing.profiles import Profile, Variant
 
-ORDER = "order.json"
+TASK = "task.json"
 STOP_GRACE_S = 5.0
 LAST_LINES = 25
 # Open MPI refuses to run as root, which is common in containers, without these.
@@ -43,8 +43,8 @@ def start(
 ) -> list[Any]:
     """Run a function of a module on every rank of a job; arguments and values are JSON in private files."""
     with tempfile.TemporaryDirectory(prefix="cobre-mpi-") as folder:
-        order = {"module": function.__module__, "function": function.__qualname__, "args": list(args)}
-        (Path(folder) / ORDER).write_text(json.dumps(order), encoding="utf-8")
+        task = {"module": function.__module__, "function": function.__qualname__, "args": list(args)}
+        (Path(folder) / TASK).write_text(json.dumps(task), encoding="utf-8")
         run_job([sys.executable, "-m", "cobre.comm.testing.mpi_rank", folder], size, environment, timeout_s)
         return [json.loads(result_path(folder, rank).read_text(encoding="utf-8")) for rank in range(size)]
 
@@ -108,10 +108,10 @@ PROFILE = Profile(
     "mpi",
     start,
     variants=(
-        Variant("plain", {"COBRE_MPI_CHECKED": "0"}, leaves_out=MISMATCHES, ends_job=FAILURES),
+        Variant("plain", {"COBRE_MPI_CHECKED": "0"}, excluded_cases=MISMATCHES, ends_job=FAILURES),
         Variant("checked", {"COBRE_MPI_CHECKED": "1"}, ends_job=FAILURES),
         # The way of payloads beyond 2 GiB, with payloads of the kit's size. Those that are really so large go that way
         # in the other variants; here they would be half a million messages.
-        Variant("pieces", {"COBRE_MPI_MAX_MESSAGE_BYTES": "5000"}, leaves_out=MISMATCHES + HUGE, ends_job=FAILURES),
+        Variant("pieces", {"COBRE_MPI_MAX_MESSAGE_BYTES": "5000"}, excluded_cases=MISMATCHES + HUGE, ends_job=FAILURES),
     ),
 )

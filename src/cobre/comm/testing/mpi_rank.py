@@ -6,16 +6,16 @@ import sys
 from pathlib import Path
 
 from cobre.comm.factory import create_communicator
-from cobre.comm.testing.mpi import ORDER, result_path
+from cobre.comm.testing.mpi import TASK, result_path
 from cobre.comm.types import BackendKind
 
 
 def main(folder: str) -> None:
-    """Join, run the function that the order names, and write its return value."""
-    order = json.loads((Path(folder) / ORDER).read_text(encoding="utf-8"))
-    function = getattr(importlib.import_module(order["module"]), order["function"])
+    """Join, run the function that the task names, and write its return value."""
+    task = json.loads((Path(folder) / TASK).read_text(encoding="utf-8"))
+    function = getattr(importlib.import_module(task["module"]), task["function"])
     with create_communicator(BackendKind.MPI) as comm:
-        value = function(comm, *order["args"])
+        value = function(comm, *task["args"])
     result_path(folder, comm.rank).write_text(json.dumps(value), encoding="utf-8")
 
 

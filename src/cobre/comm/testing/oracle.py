@@ -19,7 +19,7 @@ class Layout:
     room: int
 
     @property
-    def places(self) -> tuple[int, ...]:
+    def starts(self) -> tuple[int, ...]:
         """The displacements, also if the call leaves them out."""
         return (0, *accumulate(self.counts[:-1])) if self.displs is None else self.displs
 
@@ -32,7 +32,7 @@ def layout(pattern: str, elements: int, size: int) -> Layout:
 def gathered(dtype: str, arrangement: Layout, contributions: Sequence[Array]) -> Array:
     """The receive buffer after `allgatherv`: every rank's data in its place, the sentinel everywhere else."""
     result = inputs.sentinel(dtype, arrangement.room)
-    for start, data in zip(arrangement.places, contributions, strict=True):
+    for start, data in zip(arrangement.starts, contributions, strict=True):
         if data.size:  # the place of an empty contribution may lie anywhere
             inputs.raw(result[start : start + data.size])[:] = inputs.raw(data)
     return result
@@ -114,20 +114,20 @@ def _gaps(elements: int, size: int) -> Layout:
 def _permuted(elements: int, size: int) -> Layout:
     counts = _ragged_counts(elements, size)
     order = [*range(1, size, 2), *reversed(range(0, size, 2))]
-    return Layout(counts, _place(counts, order, gap=0), sum(counts))
+    return Layout(counts, _displacements(counts, order, gap=0), sum(counts))
 
 
 def _scattered(elements: int, size: int) -> Layout:
     """Permuted, with gaps, and an empty contribution whose place is outside the buffer."""
     counts = tuple(0 if rank == 1 else count for rank, count in enumerate(_ragged_counts(elements, size)))
-    starts = _place(counts, list(reversed(range(size))), gap=2)
+    starts = _displacements(counts, list(reversed(range(size))), gap=2)
     room = max(start + count for start, count in zip(starts, counts, strict=True)) + 2
     return Layout(
         counts, tuple(start if count else room + 9 for start, count in zip(starts, counts, strict=True)), room
     )
 
 
-def _place(counts: Sequence[int], order: Sequence[int], gap: int) -> tuple[int, ...]:
+def _displacements(counts: Sequence[int], order: Sequence[int], gap: int) -> tuple[int, ...]:
     starts = {order[0]: gap}
     for before, rank in pairwise(order):
         starts[rank] = starts[before] + counts[before] + gap

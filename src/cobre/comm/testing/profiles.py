@@ -31,13 +31,13 @@ class Starter(Protocol):
 class Variant:
     """One way to run a backend, chosen by environment variables.
 
-    leaves_out: patterns of cases that do not apply, such as mismatched calls on unchecked MPI.
+    excluded_cases: patterns of cases that do not apply, such as mismatched calls on unchecked MPI.
     ends_job: patterns of cases in which a failure ends all processes instead of raising on every rank.
     """
 
     name: str = ""
     environment: Mapping[str, str] | None = None
-    leaves_out: Sequence[str] = ()
+    excluded_cases: Sequence[str] = ()
     ends_job: Sequence[str] = ()
 
 

@@ -1,6 +1,6 @@
-"""One rank of a fault plan: `python -m cobre.comm.testing.rank ORDER`.
+"""One rank of a fault plan: `python -m cobre.comm.testing.rank TASK`.
 
-It joins the world that its environment describes, does what the order (JSON) says, and reports on standard output, one
+It joins the world that its environment describes, does what the task (JSON) says, and reports on standard output, one
 JSON object per line. Commands from the parent arrive on standard input.
 """
 
@@ -24,9 +24,9 @@ def main() -> None:
     die_with_parent(os.getppid())
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell may have had it ignored
-    order = json.loads(sys.argv[1])
+    task = json.loads(sys.argv[1])
     report_event("started", pid=os.getpid(), host=socket.gethostname())
-    if order.get("joins_on_request"):
+    if task.get("joins_on_request"):
         sys.stdin.readline()
     try:
         comm = create_communicator()
@@ -34,7 +34,7 @@ def main() -> None:
         report_event("refused", **describe(error))
         return
     report_event("joined", size=comm.size)
-    ACTIONS[order["action"]](Script(comm, order))
+    ACTIONS[task["action"]](Script(comm, task))
     comm.close()
     report_event("closed", state=comm.state)
 

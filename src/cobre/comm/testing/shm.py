@@ -22,7 +22,7 @@ PROFILE = Profile(
     variants=(
         *(Variant(wait, {"COBRE_SHM_WAIT": wait}) for wait in WAIT_STRATEGIES),
         # The smallest window: everything is moved in pieces, and it fits into any /dev/shm.
-        Variant("narrow", {"COBRE_SHM_WINDOW_BYTES": "1"}, leaves_out=("faults/shm_no_space_for_world",)),
+        Variant("narrow", {"COBRE_SHM_WINDOW_BYTES": "1"}, excluded_cases=("faults/shm_no_space_for_world",)),
     ),
     rank_environment=rank_environment,
 )

@@ -192,8 +192,8 @@ class Barrier:
 
 
 def place_in(recv: Array, layout: oracle.Layout, rank: int, data: Array) -> Array:
-    """Write a rank's data where it would land, and return that place as the send buffer."""
-    start = layout.places[rank]
-    place = recv[start : start + data.size]
-    inputs.raw(place)[:] = inputs.raw(data)
-    return place
+    """Write a rank's data where it would land, and return that part as the send buffer."""
+    start = layout.starts[rank]
+    part = recv[start : start + data.size]
+    inputs.raw(part)[:] = inputs.raw(data)
+    return part

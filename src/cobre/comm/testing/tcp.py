@@ -38,8 +38,8 @@ PROFILE = Profile(
     launched("tcp"),
     variants=(
         Variant("host"),  # all ranks of this host share its memory: the default
-        Variant("pairs", {"COBRE_TCP_RANKS_PER_HOST": "2"}, leaves_out=(NO_FENCE,)),
-        Variant("star", {"COBRE_TCP_RANKS_PER_HOST": "1"}, leaves_out=(NO_FENCE,)),
+        Variant("pairs", {"COBRE_TCP_RANKS_PER_HOST": "2"}, excluded_cases=(NO_FENCE,)),
+        Variant("star", {"COBRE_TCP_RANKS_PER_HOST": "1"}, excluded_cases=(NO_FENCE,)),
     ),
     rank_environment=rank_environment,
 )

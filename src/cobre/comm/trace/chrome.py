@@ -11,7 +11,7 @@ from cobre.comm.flight_recorder import RecordedCall
 from cobre.comm.trace.clocks import Alignment
 from cobre.comm.trace.matching import Waiting, matched_calls, waiting
 from cobre.comm.trace.recording import Recording
-from cobre.comm.trace.runs import Run, TracedWorld
+from cobre.comm.trace.runs import Run, TracedCommunicator
 
 Event = dict[str, Any]
 
@@ -42,7 +42,7 @@ def process_ranks(run: Run) -> dict[tuple[str, int], int]:
     return ranks
 
 
-def waits_in(world: TracedWorld, alignment: Alignment) -> Iterator[tuple[int, Waiting]]:
+def waits_in(world: TracedCommunicator, alignment: Alignment) -> Iterator[tuple[int, Waiting]]:
     """For each call in which ranks wait for each other: its number, and how long each rank waited for the last one."""
     headers = {rank: recording.header for rank, recording in world.members.items()}
     for matched in matched_calls(world):
@@ -63,18 +63,18 @@ def _metadata(kind: str, pid: int, tid: int, **args: object) -> Event:
 
 
 def _world_events(
-    world: TracedWorld, thread: int, ranks: Mapping[tuple[str, int], int], alignment: Alignment, begin_ns: int
+    world: TracedCommunicator, thread: int, ranks: Mapping[tuple[str, int], int], alignment: Alignment, begin_ns: int
 ) -> Iterator[Event]:
     waits = dict(waits_in(world, alignment))
     for rank, recording in sorted(world.members.items()):
-        place = {"pid": ranks[recording.header.process], "tid": thread}
-        yield _metadata("thread_name", **place, name=str(world))
+        track = {"pid": ranks[recording.header.process], "tid": thread}
+        yield _metadata("thread_name", **track, name=str(world))
         for call in recording.calls.values():
             start_ns = alignment.common_ns(recording.header, call.begin_ns) - begin_ns
-            yield _call_event(recording, call, start_ns) | place
+            yield _call_event(recording, call, start_ns) | track
             wait = waits.get(call.sequence)
             if wait is not None and wait.waited_ns[rank] > 0:
-                yield _wait_event(wait, rank, start_ns) | place
+                yield _wait_event(wait, rank, start_ns) | track
 
 
 def _call_event(recording: Recording, call: RecordedCall, start_ns: int) -> Event:

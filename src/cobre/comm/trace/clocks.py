@@ -21,7 +21,7 @@ from cobre.comm.trace.runs import Run
 Bounds = list[list[float]]
 """`bounds[i][j]`: the most by which the offset of clock j can exceed that of clock i, in nanoseconds."""
 
-Knot = tuple[int, int]
+OffsetSample = tuple[int, int]
 """A time of a clock, and the offset to add there to get the common time; both in nanoseconds."""
 
 
@@ -29,21 +29,21 @@ Knot = tuple[int, int]
 class Alignment:
     """Offsets of all clocks.
 
-    knots: by clock, in the order of time; offsets in between are interpolated. uncertainty_ns: the largest of all
+    samples: by clock, in the order of time; offsets in between are interpolated. uncertainty_ns: the largest of all
     clocks. calls, pieces: what the offsets were computed from.
     """
 
-    knots: Mapping[str, Sequence[Knot]]
+    samples: Mapping[str, Sequence[OffsetSample]]
     uncertainty_ns: float
     calls: int
     pieces: int
 
     def common_ns(self, header: Header, own_ns: int) -> int:
         """A time of this process's monotonic clock, converted to the common time."""
-        return own_ns + _offset_at(self.knots[header.clock_key], own_ns)
+        return own_ns + _offset_at(self.samples[header.clock_key], own_ns)
 
     def __str__(self) -> str:
-        count = len(self.knots)
+        count = len(self.samples)
         if count == 1:
             return "one clock for all ranks"
         if math.isinf(self.uncertainty_ns):
@@ -72,7 +72,7 @@ class _Piece:
         """Whether calls of this piece relate the clock to others."""
         return any(clock in anchor.last_begin for anchor in self.anchors)
 
-    def knot(self, clock: int) -> Knot:
+    def sample(self, clock: int) -> OffsetSample:
         """The clock's offset, in the middle of the piece."""
         times = [anchor.last_begin[clock] for anchor in self.anchors if clock in anchor.last_begin] or [0]
         return (times[0] + times[-1]) // 2, self.offsets_ns[clock]
@@ -86,17 +86,17 @@ def align_clocks(run: Run) -> Alignment:
     anchors = _anchors(run, clocks) if len(clocks) > 1 else []
     pieces = _pieces(anchors, [guesses[clock] for clock in clocks])
     related = [[piece for piece in pieces if piece.relates(number)] or pieces[:1] for number in range(len(clocks))]
-    knots = {clock: [piece.knot(number) for piece in related[number]] for number, clock in enumerate(clocks)}
+    samples = {clock: [piece.sample(number) for piece in related[number]] for number, clock in enumerate(clocks)}
     uncertainty = max(piece.uncertainty_ns[number] for number in range(len(clocks)) for piece in related[number])
-    return Alignment(knots, uncertainty, len(anchors), len(pieces))
+    return Alignment(samples, uncertainty, len(anchors), len(pieces))
 
 
-def _offset_at(knots: Sequence[Knot], own_ns: int) -> int:
-    """The offset at a time of the clock: linear interpolation between the two nearest knots."""
-    if len(knots) == 1:
-        return knots[0][1]
-    after = min(max(bisect(knots, own_ns, key=itemgetter(0)), 1), len(knots) - 1)
-    (begin_ns, first), (end_ns, second) = knots[after - 1], knots[after]
+def _offset_at(samples: Sequence[OffsetSample], own_ns: int) -> int:
+    """The offset at a time of the clock: linear interpolation between the two nearest samples."""
+    if len(samples) == 1:
+        return samples[0][1]
+    after = min(max(bisect(samples, own_ns, key=itemgetter(0)), 1), len(samples) - 1)
+    (begin_ns, first), (end_ns, second) = samples[after - 1], samples[after]
     return first + round((second - first) * (own_ns - begin_ns) / max(end_ns - begin_ns, 1))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cobre.comm.flight_recorder import RecordedCall
-from cobre.comm.trace.runs import TracedWorld
+from cobre.comm.trace.runs import TracedCommunicator
 from cobre.comm.types import Operation
 
 # In these no rank can end before all have begun. A rank may leave a broadcast before the others arrive, a gather before
@@ -36,7 +36,7 @@ class Waiting:
     waited_ns: Mapping[int, int]
 
 
-def matched_calls(world: TracedWorld) -> Iterator[MatchedCall]:
+def matched_calls(world: TracedCommunicator) -> Iterator[MatchedCall]:
     """The calls that all ranks have completed and recorded, in order."""
     if world.missing_ranks:
         return

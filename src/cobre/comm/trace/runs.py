@@ -14,7 +14,7 @@ class TraceError(CobreError):
 
 
 @dataclass(frozen=True, slots=True)
-class TracedWorld:
+class TracedCommunicator:
     """The recordings of one communicator, by rank."""
 
     backend: str
@@ -41,7 +41,7 @@ class TracedWorld:
 class Run:
     """All worlds of one run, and notes about what is missing or incomplete."""
 
-    worlds: list[TracedWorld]
+    worlds: list[TracedCommunicator]
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -68,7 +68,7 @@ def read_run(folder: Path) -> Run:
     return Run(worlds, notes)
 
 
-def _behind_note(world: TracedWorld, recording: Recording) -> str:
+def _behind_note(world: TracedCommunicator, recording: Recording) -> str:
     furthest = max(member.last_sequence for member in world.members.values())
     where = f"its last call is {recording.last_call}" if recording.last_call else "it made no call"
     return f"{world}: rank {recording.header.rank} is behind: {where}; others reached #{furthest}"
@@ -103,7 +103,7 @@ def newest_run(recordings: Sequence[Recording]) -> tuple[list[Recording], list[R
     return runs[-1], [recording for run in runs[:-1] for recording in run]
 
 
-def group_worlds(recordings: Sequence[Recording]) -> list[TracedWorld]:
+def group_worlds(recordings: Sequence[Recording]) -> list[TracedCommunicator]:
     """One world for each communicator that ranks created together; the largest first."""
     groups: dict[tuple[Hashable, ...], list[Recording]] = defaultdict(list)
     twice = _duplicates(recordings)
@@ -115,7 +115,7 @@ def group_worlds(recordings: Sequence[Recording]) -> list[TracedWorld]:
     return sorted(worlds, key=lambda world: (-world.size, world.number, min(world.members)))
 
 
-def _world(group: Sequence[Recording]) -> TracedWorld:
+def _world(group: Sequence[Recording]) -> TracedCommunicator:
     members: dict[int, Recording] = {}
     for recording in group:
         other = members.setdefault(recording.header.rank, recording)
@@ -125,7 +125,7 @@ def _world(group: Sequence[Recording]) -> TracedWorld:
                 "two runs wrote here at the same time; use a directory for each run"
             )
     header = group[0].header
-    return TracedWorld(header.backend, header.size, header.communicator, members)
+    return TracedCommunicator(header.backend, header.size, header.communicator, members)
 
 
 def _kind(recording: Recording) -> tuple[str, int, int]:

@@ -55,7 +55,7 @@ def test_processes_of_one_machine_share_a_clock(tmp_path):
     for rank in range(2):
         write(tmp_path, header(rank, host="a", pid=100 + rank, wall_error_ns=rank * MS), [call(1, 5, 9)])
     alignment = align_clocks(read_run(tmp_path))
-    assert list(alignment.knots.values()) == [[(0, 0)]]
+    assert list(alignment.samples.values()) == [[(0, 0)]]
     assert str(alignment) == "one clock for all ranks"
 
 

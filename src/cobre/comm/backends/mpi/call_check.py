@@ -21,7 +21,7 @@ LABEL_CHARACTERS = 32
 _LONG_NAMES = {"g": "longdouble", "G": "clongdouble"}
 
 
-class Call:
+class CheckedCall:
     """One rank's call. signed: what must be equal on all ranks. description: for the error message."""
 
     def __init__(self, operation: Operation, signed: object, description: str = "") -> None:
@@ -35,33 +35,33 @@ class Call:
         return digest(self.operation.title, self.signed)
 
 
-def allgatherv_call(dtype: Dtype, counts: Sequence[int], rank: int) -> Call:
+def allgatherv_call(dtype: Dtype, counts: Sequence[int], rank: int) -> CheckedCall:
     """The signature of a gather: dtype and counts. Displacements may differ between ranks."""
     amounts = tuple(map(int, counts))
     mark = digest(amounts).hex()[:4]
     description = f"{element_name(dtype)}, {amounts[rank]} of {sum(amounts)}, counts {mark}"
-    return Call(Operation.ALLGATHERV, (dtype.descr, amounts), description)
+    return CheckedCall(Operation.ALLGATHERV, (dtype.descr, amounts), description)
 
 
-def allreduce_call(dtype: Dtype, count: int, op: ReduceOp) -> Call:
+def allreduce_call(dtype: Dtype, count: int, op: ReduceOp) -> CheckedCall:
     """The signature of a reduction: dtype, length and operation."""
-    return Call(Operation.ALLREDUCE, (dtype.descr, count, int(op)), f"{element_name(dtype)}, {count}, {op.name}")
+    return CheckedCall(Operation.ALLREDUCE, (dtype.descr, count, int(op)), f"{element_name(dtype)}, {count}, {op.name}")
 
 
-def broadcast_call(dtype: Dtype, count: int, root: int) -> Call:
+def broadcast_call(dtype: Dtype, count: int, root: int) -> CheckedCall:
     """The signature of a broadcast: dtype, length and root."""
     description = f"{element_name(dtype)}, {count}, root {root}"
-    return Call(Operation.BROADCAST, (dtype.descr, count, int(root)), description)
+    return CheckedCall(Operation.BROADCAST, (dtype.descr, count, int(root)), description)
 
 
-def region_call(dtype: Dtype, count: int) -> Call:
+def region_call(dtype: Dtype, count: int) -> CheckedCall:
     """The signature of a region: dtype and length."""
-    return Call(Operation.CREATE_SHARED_REGION, (dtype.descr, count), f"{count * dtype.itemsize} bytes")
+    return CheckedCall(Operation.CREATE_SHARED_REGION, (dtype.descr, count), f"{count * dtype.itemsize} bytes")
 
 
-def fence_call(number: int) -> Call:
+def fence_call(number: int) -> CheckedCall:
     """The signature of a fence: the number of its region."""
-    return Call(Operation.FENCE, number, f"region {number}")
+    return CheckedCall(Operation.FENCE, number, f"region {number}")
 
 
 class CallCheck:
@@ -73,7 +73,7 @@ class CallCheck:
         self._byte = mpi.BYTE
         self._size = comm.Get_size()
 
-    def compare(self, call: Call) -> None:
+    def compare(self, call: CheckedCall) -> None:
         """Raise `MismatchedCallError` on every rank unless all made the same call. A collective."""
         # Two exchanges: a hash in every call, the long description only if hashes differ. All ranks see the same
         # hashes, so either all of them take part in the second exchange, or none.
@@ -82,7 +82,7 @@ class CallCheck:
         if odd is not None:
             raise self._mismatch(call, odd)
 
-    def _mismatch(self, call: Call, odd: int) -> MismatchedCallError:
+    def _mismatch(self, call: CheckedCall, odd: int) -> MismatchedCallError:
         own = f"{os.getpid()}\n{socket.gethostname()}\n{call.description}{self._label()}"
         # Half of a character that UTF-8 has no bytes for may be in a label: the label is for people alone.
         parts = self._exchange(own.encode(errors="replace"), DESCRIPTION_BYTES)

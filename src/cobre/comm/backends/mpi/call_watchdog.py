@@ -20,13 +20,13 @@ from cobre.comm.live_reports import show_reports_unless_handled
 TICK_S = 0.5
 GRACE_S = 0.1  # time for Python's own handler, which runs first unless a call is stuck
 
-Stuck: TypeAlias = Callable[[Endpoint, float], None]
+OnStuck: TypeAlias = Callable[[Endpoint, float], None]
 
 
 class CallWatchdog:
     """Calls `on_interrupt` if Ctrl-C comes during a wait, and `on_stuck` every TICK_S while a call does not return."""
 
-    def __init__(self, on_interrupt: Callable[[Endpoint], None], on_stuck: Stuck) -> None:
+    def __init__(self, on_interrupt: Callable[[Endpoint], None], on_stuck: OnStuck) -> None:
         self._on_interrupt = on_interrupt
         self._on_stuck = on_stuck
         # Weak: being watched must not keep a communicator alive that the program has dropped.

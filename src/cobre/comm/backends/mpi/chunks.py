@@ -13,14 +13,16 @@ def broadcast_in_chunks(mpi: Mpi, comm: MpiComm, data: Array, root: int, limit: 
         comm.Bcast((chunk, chunk.size, mpi.BYTE), root)
 
 
-def gather_in_chunks(mpi: Mpi, comm: MpiComm, data: Array, places: Sequence[tuple[int, int]], limit: int) -> None:
-    """Gather bytes in place: every rank's own part is in `data` already. places: start and end of each part, by rank.
+def gather_in_chunks(mpi: Mpi, comm: MpiComm, data: Array, byte_ranges: Sequence[tuple[int, int]], limit: int) -> None:
+    """Gather bytes in place: every rank's own part is in `data` already.
+
+    byte_ranges: start and end of each part, by rank.
 
     A ring: in every step each rank sends to its right neighbour what it received from its left one in the step before.
     """
     rank, size = comm.Get_rank(), comm.Get_size()
     right, left = (rank + 1) % size, (rank - 1) % size
-    blocks = [_chunks(data[start:end], limit) for start, end in places]
+    blocks = [_chunks(data[start:end], limit) for start, end in byte_ranges]
     # Allgatherv cannot be used, because its displacements are 32-bit too. In the ring every message starts at zero.
     for step in range(size - 1):
         outgoing, incoming = blocks[(rank - step) % size], blocks[(rank - step - 1) % size]

@@ -13,8 +13,8 @@ import numpy as np
 
 from cobre._native import fold
 from cobre.comm.backends.mpi.call_check import (
-    Call,
     CallCheck,
+    CheckedCall,
     allgatherv_call,
     allreduce_call,
     broadcast_call,
@@ -150,13 +150,13 @@ class MpiCommunicator(WindowOwner):
 
     def _barrier(self) -> None:
         if self._call_check is not None:
-            self._call_check.compare(Call(Operation.BARRIER, None))
+            self._call_check.compare(CheckedCall(Operation.BARRIER, None))
         self._comm.Barrier()
 
     # Which MPI call is made must follow from what all ranks know alike (counts, dtype, limit), never from one rank's
     # own buffers: ranks in different collectives deadlock.
 
-    # Gathering. A send buffer that overlaps the receive buffer has been checked to be this rank's place in it.
+    # Gathering. A send buffer that overlaps the receive buffer has been checked to be this rank's part of it.
 
     def _gather(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         # The first test is the same on all ranks. The second one is not, as receive buffers may differ in length, but
@@ -171,10 +171,10 @@ class MpiCommunicator(WindowOwner):
             self._comm.Allgatherv(source, (recv, counts, displs, unit))
 
     def _gather_large(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
-        place(send, recv, displs[self._rank])
+        copy_into(send, recv, displs[self._rank])
         unit = recv.itemsize
-        places = [(start * unit, (start + count) * unit) for count, start in zip(counts, displs, strict=True)]
-        gather_in_chunks(self._mpi, self._comm, as_octets(recv), places, self._limit)
+        byte_ranges = [(start * unit, (start + count) * unit) for count, start in zip(counts, displs, strict=True)]
+        gather_in_chunks(self._mpi, self._comm, as_octets(recv), byte_ranges, self._limit)
 
     def _gather_through_packed(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         """A small gather into a receive buffer that is too long for 32-bit displacements: gather packed, then copy."""
@@ -182,12 +182,12 @@ class MpiCommunicator(WindowOwner):
         starts = packed_displacements(counts)
         self._gather(send, packed, counts, starts)
         for count, source, target in zip(counts, starts, displs, strict=True):
-            place(packed[source : source + count], recv, target)
+            copy_into(packed[source : source + count], recv, target)
 
     def _gather_with_regions(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> bool:
         """Gather if ranks may be receiving into shared regions; False, on all ranks alike, if none of them is.
 
-        If all ranks receive into the same place of a region, each writes its part once. If only some do, nobody may
+        If all ranks receive into the same part of a region, each writes its part once. If only some do, nobody may
         return, and perhaps write there again, while others still write what they received.
         """
         if sum(counts) * recv.itemsize > self._region_bytes:
@@ -199,7 +199,7 @@ class MpiCommunicator(WindowOwner):
         number = int(locations[0, 0])
         if number and self._is_one_node and (locations[:, :3] == locations[0, :3]).all():
             # The same memory on all ranks: each writes its part, and a fence makes it visible to all.
-            place(send, recv, displs[self._rank])
+            copy_into(send, recv, displs[self._rank])
             self._synchronise(number, self._comm)
             return True
         if locations[:, 0].any():
@@ -235,7 +235,7 @@ class MpiCommunicator(WindowOwner):
 
     def _split_local(self) -> "MpiCommunicator":
         if self._call_check is not None:
-            self._call_check.compare(Call(Operation.SPLIT_LOCAL, None))
+            self._call_check.compare(CheckedCall(Operation.SPLIT_LOCAL, None))
         # Freeing and duplicating are collective: all ranks are here, so those that all of them have closed go first.
         self._nodes.agree_and_release(self._mpi, self._comm)
         node = MpiCommunicator(self._config, self._node.Dup())
@@ -247,14 +247,14 @@ class MpiCommunicator(WindowOwner):
     def _close(self) -> None:
         """Leave the MPI communicators to a later collective call: freeing them here would wait for the other ranks."""
         if self._left_others_waiting():
-            self._job.end(f"{self!r} was closed after a failure: {self._first_failure}")
+            self._job.abort(f"{self!r} was closed after a failure: {self._first_failure}")
 
     def _abort(self, reason: str) -> None:
         if isinstance(self._first_failure, CollectiveFailedError) and self._first_failure.operation == "abort":
             if self._size > 1:
-                self._job.end(reason)
+                self._job.abort(reason)
         elif self._left_others_waiting():
-            self._job.end_at_exit(reason)
+            self._job.abort_at_exit(reason)
 
     def _left_others_waiting(self) -> bool:
         # All ranks found a mismatch together: nobody waits for this one.
@@ -268,7 +268,7 @@ class MpiCommunicator(WindowOwner):
         return super()._translate(error, operation)
 
 
-def place(data: Array, recv: Array, start: int) -> None:
+def copy_into(data: Array, recv: Array, start: int) -> None:
     """Copy elements into the receive buffer from element `start` on, unless they are there already."""
     if data.size == 0 or np.may_share_memory(data, recv):
         return

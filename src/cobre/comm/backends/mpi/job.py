@@ -56,20 +56,20 @@ class Job:
         if is_world:
             self._shutdown.add_communicator(endpoint._guard)
 
-    def end(self, reason: str) -> None:
+    def abort(self, reason: str) -> None:
         """Print the reason, with the traceback if there is one, and abort all processes.
 
         Returns only where there is nothing to abort: in a forked child, after MPI was finalised, in a job of one.
         """
-        if not self._can_end():
+        if not self._can_abort():
             return
         error = sys.exception()
         if (report := exit_report_of(error)) is not None:
-            self._abort(report.text, report.exit_code)
+            self._print_and_abort(report.text, report.exit_code)
         text = "".join(traceback.format_exception(error)) if error is not None else ""
-        self._abort(f"{text}{reason}", exit_code_for(error))
+        self._print_and_abort(f"{text}{reason}", exit_code_for(error))
 
-    def end_at_exit(self, reason: str) -> None:
+    def abort_at_exit(self, reason: str) -> None:
         """Remember a failure that was raised to the caller: if the process exits, the job is aborted with this reason.
 
         Not aborted at once, because the program may want to print or save something first.
@@ -85,43 +85,43 @@ class Job:
 
     def _unhandled(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         self._previous_hook(kind, error, trace)
-        if self._can_end():
-            self._abort(f"{self._who()} failed: {kind.__name__}: {error}", exit_code_for(error))
+        if self._can_abort():
+            self._print_and_abort(f"{self._who()} failed: {kind.__name__}: {error}", exit_code_for(error))
 
     def _interrupted(self, endpoint: Endpoint) -> None:
-        if self._can_end():
-            self._abort(f"{self._who()} was interrupted in {_current_call(endpoint)}", INTERRUPTED)
+        if self._can_abort():
+            self._print_and_abort(f"{self._who()} was interrupted in {_current_call(endpoint)}", INTERRUPTED)
 
     def _stuck(self, endpoint: Endpoint, waited_s: float) -> None:
-        if not self._can_end():
+        if not self._can_abort():
             return
         missed = self._shutdown.departed_before(endpoint._guard)
         # Checked again: the call may have returned while the messages were read, and then nothing is wrong.
         if missed is not None and endpoint.state == "busy":
             rank, last = missed
             text = f"{self._who()} waits in {_current_call(endpoint)} for rank {rank}, which left after call #{last}"
-            self._abort(text, FAILED)
+            self._print_and_abort(text, FAILED)
         if waited_s >= self._warned.get(endpoint.sequence, 0.0) + PROGRESS_S:
             self._warned = {endpoint.sequence: waited_s}
-            endpoint._waiting(waited_s, ["other ranks (MPI does not say which)"])
+            endpoint._log_wait(waited_s, ["other ranks (MPI does not say which)"])
 
     def _at_exit(self) -> None:
-        if not self._can_end():
+        if not self._can_abort():
             return
         if self._failure:
-            self._abort(self._failure, FAILED)
+            self._print_and_abort(self._failure, FAILED)
         # An orderly end: stay until all others leave as well. Ranks that are stuck in a call learn by the announcement
         # that this one will not make it.
         self._shutdown.announce_and_wait()
 
-    def _can_end(self) -> bool:
+    def _can_abort(self) -> bool:
         # A forked child has no part in the job, and a job of one ends by itself.
         return os.getpid() == self._pid and not self._mpi.Is_finalized() and self._mpi.COMM_WORLD.Get_size() > 1
 
     def _who(self) -> str:
         return str(Peer.of_this_process(self._mpi.COMM_WORLD.Get_rank()))
 
-    def _abort(self, text: str, code: int) -> None:
+    def _print_and_abort(self, text: str, code: int) -> None:
         # `finally`: the others must be stopped also when nobody reads the reason, or Ctrl-C comes while it is printed.
         try:
             self._print_reason(text)

@@ -23,8 +23,8 @@ class MpiSharedRegion(SharedRegion):
         super().__init__(owner, count, dtype, is_leader=owner.is_leader)
         self._owner = owner
         self._window = window
-        self._readable: Array = window.lend(writable=False).view(dtype)
-        self._writable: Array = window.lend(writable=True).view(dtype)
+        self._readable: Array = window.as_array(writable=False).view(dtype)
+        self._writable: Array = window.as_array(writable=True).view(dtype)
 
     def _view(self, *, writable: bool) -> Array:
         return self._writable if writable else self._readable

@@ -44,9 +44,9 @@ class Window:
         self.nbytes = nbytes
         self.address: int = self._win.Shared_query(0)[0].address
         if leader:
-            self.lend(writable=True).fill(0)
+            self.as_array(writable=True).fill(0)
 
-    def lend(self, *, writable: bool) -> Array:
+    def as_array(self, *, writable: bool) -> Array:
         """The memory as an array of bytes; the window is not freed while the array, or a view of it, exists."""
         memory = WindowMemory(self.address, self.nbytes, writable=writable)
         self._lent.append(weakref.ref(memory))

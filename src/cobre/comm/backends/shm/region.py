@@ -3,12 +3,12 @@
 from abc import abstractmethod
 
 from cobre._native import ShmRegion, region_bytes
-from cobre.comm.backends.base import DelegatingBackend
+from cobre.comm.backends.base import BoundCollectivesBackend
 from cobre.comm.shared_memory import SharedRegion
 from cobre.comm.types import Array, Dtype
 
 
-class RegionOwner(DelegatingBackend):
+class RegionOwner(BoundCollectivesBackend):
     """A backend whose shared regions are native mappings."""
 
     @abstractmethod

@@ -37,14 +37,14 @@ class TcpCommunicator(RegionOwner):
         self._config = config
         self._node: NodeGroup | None = None
         self._failure: FailureRecord | None = None
-        self._transport = connect(config, self._waiting)
+        self._transport = connect(config, self._log_wait)
         self._transport.progress.label = partial(_last_label, self._guard)
         _close_in_children(self._transport)
         # A world of one has no connections, but numbers its calls and fails like any other.
         self._collectives = (
             self._choose_collectives() if config.size > 1 else StarCollectives(self._transport, self._guard, 0, 1)
         )
-        self._delegate_to(self._collectives)
+        self._bind_collectives(self._collectives)
 
     @property
     def is_leader(self) -> bool:
@@ -84,7 +84,7 @@ class TcpCommunicator(RegionOwner):
             raise InitializationFailedError("tcp", getattr(translated, "message", str(translated))) from error
 
     def _log_wait_in_node(self, seconds: float, missing: list[str]) -> None:
-        self._waiting(seconds, awaited_ranks(self._transport, missing))
+        self._log_wait(seconds, awaited_ranks(self._transport, missing))
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> SharedRegion:
         return self._collectives.create_region(self, count, dtype)

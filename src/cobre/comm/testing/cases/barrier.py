@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cobre.comm.backends.base import Backend
-from cobre.comm.testing.case import Params, Value, case, several
+from cobre.comm.testing.case import Params, Value, case, needs_two_ranks
 
 LATE_S = 0.02
 """How late the late rank is, in seconds. A correct barrier passes with any value; a wrong one is detected by it."""
@@ -42,7 +42,7 @@ def synchronise(comm: Backend) -> None:
     comm.allreduce(np.zeros(1), np.zeros(1))
 
 
-@case("barrier/nobody_leaves_early", (1,), judge=nobody_left_early, grid=several)
+@case("barrier/nobody_leaves_early", (1,), judge=nobody_left_early, grid=needs_two_ranks)
 def nobody_leaves_early(comm: Backend, _params: Params) -> Value:
     """Each rank is late once; the others wait for it."""
     return timed_waits(comm, comm.barrier)

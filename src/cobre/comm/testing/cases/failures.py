@@ -5,7 +5,7 @@ import socket
 from collections.abc import Sequence
 
 from cobre.comm.backends.base import Backend
-from cobre.comm.testing.case import Params, Value, case, several
+from cobre.comm.testing.case import Params, Value, case, needs_two_ranks
 from cobre.comm.testing.failure_report import COLLECTIVES, attempt, causes, refusals
 
 REASON = "no feasible solution in stage 12"
@@ -55,7 +55,7 @@ def _judge_early_close(_params: Params, values: Sequence[Value]) -> str:
     return "\n".join(problems)
 
 
-@case("failures/early_close", (1, 5), judge=_judge_early_close, grid=several, own_world=True)
+@case("failures/early_close", (1, 5), judge=_judge_early_close, grid=needs_two_ranks, own_world=True)
 def early_close(comm: Backend, _params: Params) -> Value:
     """A rank that closes too early is named, with its host, its pid and the call that needed it."""
     comm.barrier()

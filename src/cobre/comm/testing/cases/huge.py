@@ -22,7 +22,7 @@ def _grid(size: int, depth: Depth) -> Sequence[Params]:
     return ({},) if size == 2 and depth is Depth.FULL else ()
 
 
-def _obstacle() -> str:
+def _skip_reason() -> str:
     free = _available_bytes()
     if free is None or free >= NEEDED_BYTES:
         return ""
@@ -46,7 +46,7 @@ def _expect_gathered(_params: Params, size: int) -> Sequence[Value]:
     return [fingerprint(np.concatenate([_data(rank, count) for rank, count in enumerate(COUNTS)]))] * size
 
 
-@case("huge/gather", (7,), expect=_expect_gathered, grid=_grid, obstacle=_obstacle)
+@case("huge/gather", (7,), expect=_expect_gathered, grid=_grid, skip_reason=_skip_reason)
 def gather(comm: Backend, _params: Params) -> Value:
     """Counts and displacements of more than 2^31 bytes together, into a region."""
     with comm.create_shared_region(TOTAL, np.int8) as region:
@@ -58,7 +58,7 @@ def _expect_reduced(_params: Params, size: int) -> Sequence[Value]:
     return [fingerprint(fold([_data(rank, TOTAL) for rank in range(size)], ReduceOp.SUM))] * size
 
 
-@case("huge/reduce", (7,), expect=_expect_reduced, grid=_grid, obstacle=_obstacle)
+@case("huge/reduce", (7,), expect=_expect_reduced, grid=_grid, skip_reason=_skip_reason)
 def reduce(comm: Backend, _params: Params) -> Value:
     """More than 2^31 elements, in place."""
     data = _data(comm.rank, TOTAL)
@@ -70,7 +70,7 @@ def _expect_broadcast(_params: Params, size: int) -> Sequence[Value]:
     return [fingerprint(_data(1, TOTAL))] * size
 
 
-@case("huge/broadcast", (7,), expect=_expect_broadcast, grid=_grid, obstacle=_obstacle)
+@case("huge/broadcast", (7,), expect=_expect_broadcast, grid=_grid, skip_reason=_skip_reason)
 def broadcast(comm: Backend, _params: Params) -> Value:
     """More than 2^31 bytes."""
     data = _data(1, TOTAL) if comm.rank == 1 else np.zeros(TOTAL, np.int8)

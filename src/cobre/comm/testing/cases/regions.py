@@ -7,7 +7,7 @@ import numpy as np
 from cobre.comm.backends.base import Backend
 from cobre.comm.errors import CommError
 from cobre.comm.testing import inputs, oracle
-from cobre.comm.testing.case import Depth, Params, Value, case, several
+from cobre.comm.testing.case import Depth, Params, Value, case, needs_two_ranks
 from cobre.comm.testing.cases.barrier import nobody_left_early, timed_waits
 from cobre.comm.testing.grids import FEW, KIB, MIB, around, combinations
 from cobre.comm.testing.inputs import DTYPES, fingerprint
@@ -213,7 +213,7 @@ def after_close(comm: Backend, _params: Params) -> Value:
     return refusals == {"RegionClosedError"} and array.tolist() == [42] * 5
 
 
-@case("regions/fence_waits", (1,), judge=nobody_left_early, grid=several)
+@case("regions/fence_waits", (1,), judge=nobody_left_early, grid=needs_two_ranks)
 def fence_waits(comm: Backend, _params: Params) -> Value:
     """No rank leaves a fence before all ranks of the node have entered it."""
     with comm.create_shared_region(1, np.int8) as region:

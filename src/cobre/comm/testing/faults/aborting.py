@@ -24,8 +24,8 @@ def _one_victim(size: int, depth: Depth) -> Sequence[Params]:
 @fault("raise", (4, 5), grid=_one_victim)
 def raise_inside(ranks: Ranks, params: Params) -> Sequence[str]:
     """An exception on one rank reaches the others with its type and text."""
-    order = {"action": "raise_inside", "operation": "allreduce", "nbytes": 1000, "reason": REASON, **params}
-    processes = ranks.start_all(order)
+    task = {"action": "raise_inside", "operation": "allreduce", "nbytes": 1000, "reason": REASON, **params}
+    processes = ranks.start_all(task)
     victim = processes[params["victim"]]
     raised = victim.wait_for("raised")["time"]
     words = (f"rank {victim.rank}", str(victim.pid), "ArithmeticError", REASON)
@@ -86,8 +86,8 @@ def crowd(ranks: Ranks, params: Params) -> Sequence[str]:
     """Many more ranks than cores: slower, the same bits."""
     seed, length = 11, 60
     size = params["per_core"] * usable_cores()
-    order = {"action": "run_random_program", "seed": seed, "length": length}
-    processes = [ranks.start(rank, order, size=size) for rank in range(size)]
+    task = {"action": "run_random_program", "seed": seed, "length": length}
+    processes = [ranks.start(rank, task, size=size) for rank in range(size)]
     expected = expected_digest(size, seed, length)
     wrong = [process.rank for process in processes if process.wait_for("value")["value"] != expected]
     problems = [f"ranks {wrong} have other bits"] if wrong else []

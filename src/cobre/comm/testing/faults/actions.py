@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from cobre.comm.testing.case import find_case
-from cobre.comm.testing.faults.calls import Call, prepare
+from cobre.comm.testing.faults.calls import PreparedCall, prepare
 from cobre.comm.testing.faults.script import Script, report_event
 from cobre.comm.testing.programs import run_program
 
@@ -17,19 +17,19 @@ MANY_CALLS = 5000
 def lose_a_rank(script: Script) -> None:
     """One rank dies before, in or after a collective; the others report what they see."""
     script.comm.barrier()
-    moment = script.order["moment"]
+    moment = script.task["moment"]
     call = _prepare(script, torn=moment == "torn" and script.is_victim)
     script.comm.barrier()
     MOMENTS[moment](script, call)
 
 
-def _die_before(script: Script, call: Call) -> None:
+def _die_before(script: Script, call: PreparedCall) -> None:
     if script.is_victim:
         _die()
     script.expect_failure(call)
 
 
-def _die_after(script: Script, call: Call) -> None:
+def _die_after(script: Script, call: PreparedCall) -> None:
     """Survivors may get that call done or not; the next one must fail."""
     if script.is_victim:
         call()
@@ -37,7 +37,7 @@ def _die_after(script: Script, call: Call) -> None:
     script.expect_failure(lambda: _in_turn(call, script.comm.barrier))
 
 
-def _die_waiting(script: Script, call: Call) -> None:
+def _die_waiting(script: Script, call: PreparedCall) -> None:
     """The parent kills the victim while it is in the call, waiting for a rank that holds out.
 
     Its data may be complete by then, so that the others can get that call done; the next one must fail.
@@ -51,21 +51,21 @@ def _die_waiting(script: Script, call: Call) -> None:
     script.expect_failure(lambda: _in_turn(call, script.comm.barrier))
 
 
-def _die_moving(script: Script, call: Call) -> None:
-    """Call after call, until the victim's second thread kills it in the middle of one."""
+def _die_moving(script: Script, call: PreparedCall) -> None:
+    """PreparedCall after call, until the victim's second thread kills it in the middle of one."""
     if script.is_victim:
         threading.Thread(target=_die_inside, args=(script, script.comm.sequence + 3), daemon=True).start()
     script.expect_failure(lambda: [call() for _ in range(MANY_CALLS)])
 
 
-def _die_torn(script: Script, call: Call) -> None:
+def _die_torn(script: Script, call: PreparedCall) -> None:
     """Reading the victim's send buffer raises SIGBUS halfway through the copy."""
     if script.is_victim:
         report_event("dying")
     script.expect_failure(call)
 
 
-MOMENTS: Mapping[str, Callable[[Script, Call], None]] = {
+MOMENTS: Mapping[str, Callable[[Script, PreparedCall], None]] = {
     "before": _die_before,
     "after": _die_after,
     "waiting": _die_waiting,
@@ -74,14 +74,14 @@ MOMENTS: Mapping[str, Callable[[Script, Call], None]] = {
 }
 
 
-def _in_turn(*calls: Call) -> None:
+def _in_turn(*calls: PreparedCall) -> None:
     for call in calls:
         call()
 
 
-def _prepare(script: Script, *, torn: bool = False) -> Call:
-    order = script.order
-    return prepare(order["operation"], script.comm, order["nbytes"], order.get("root", 0), torn=torn)
+def _prepare(script: Script, *, torn: bool = False) -> PreparedCall:
+    task = script.task
+    return prepare(task["operation"], script.comm, task["nbytes"], task.get("root", 0), torn=torn)
 
 
 def _die() -> None:
@@ -114,7 +114,7 @@ def lose_the_creator(script: Script) -> None:
 
     def create_and_close() -> None:
         for _ in range(MANY_CALLS):
-            script.comm.create_shared_region(script.order["nbytes"], "u1").close()
+            script.comm.create_shared_region(script.task["nbytes"], "u1").close()
 
     script.expect_failure(create_and_close)
 
@@ -134,7 +134,7 @@ def compute_long(script: Script) -> None:
     script.comm.barrier()
     call = _prepare(script)
     if script.is_victim:
-        end = time.monotonic() + script.order["seconds"]
+        end = time.monotonic() + script.task["seconds"]
         while time.monotonic() < end:
             sum(range(1000))
     script.expect_failure(call)
@@ -146,7 +146,7 @@ def raise_inside(script: Script) -> None:
     if script.is_victim:
         try:
             with script.comm:
-                raise ArithmeticError(script.order["reason"])
+                raise ArithmeticError(script.task["reason"])
         except ArithmeticError:
             report_event("raised")
     else:
@@ -155,17 +155,17 @@ def raise_inside(script: Script) -> None:
 
 def run_case(script: Script) -> None:
     """Run a case of the conformance suite and report its value."""
-    report_event("value", value=find_case(script.order["case"]).run(script.comm, script.order["params"]))
+    report_event("value", value=find_case(script.task["case"]).run(script.comm, script.task["params"]))
 
 
 def run_random_program(script: Script) -> None:
     """Run a random program and report its digest."""
-    report_event("value", value=run_program(script.comm, script.order["seed"], script.order["length"]))
+    report_event("value", value=run_program(script.comm, script.task["seed"], script.task["length"]))
 
 
 def allocate(script: Script) -> None:
     """Ask for a region that does not fit, then go on."""
-    script.expect_failure(lambda: script.comm.create_shared_region(script.order["nbytes"], "u1"))
+    script.expect_failure(lambda: script.comm.create_shared_region(script.task["nbytes"], "u1"))
 
 
 def exit_without_closing(script: Script) -> None:

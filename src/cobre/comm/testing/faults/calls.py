@@ -11,10 +11,10 @@ import numpy as np
 from cobre.comm.backends.base import Backend
 from cobre.comm.types import Array
 
-Call: TypeAlias = Callable[[], object]
+PreparedCall: TypeAlias = Callable[[], object]
 
 
-def prepare(operation: str, comm: Backend, nbytes: int, root: int, *, torn: bool = False) -> Call:
+def prepare(operation: str, comm: Backend, nbytes: int, root: int, *, torn: bool = False) -> PreparedCall:
     """Make the buffers now, so that only the call itself is left.
 
     torn: reading this rank's data kills its process half-way.
@@ -32,41 +32,41 @@ def torn_memory(nbytes: int) -> Array:
     return np.frombuffer(memory, np.uint8)
 
 
-def _barrier(comm: Backend, _data: Array, _root: int) -> Call:
+def _barrier(comm: Backend, _data: Array, _root: int) -> PreparedCall:
     return comm.barrier
 
 
-def _allgatherv(comm: Backend, data: Array, _root: int) -> Call:
+def _allgatherv(comm: Backend, data: Array, _root: int) -> PreparedCall:
     recv = np.empty(data.size * comm.size, np.uint8)
     return partial(comm.allgatherv, data, recv, [data.size] * comm.size)
 
 
-def _allreduce(comm: Backend, data: Array, _root: int) -> Call:
+def _allreduce(comm: Backend, data: Array, _root: int) -> PreparedCall:
     return partial(comm.allreduce, data, np.empty_like(data))
 
 
-def _broadcast(comm: Backend, data: Array, root: int) -> Call:
+def _broadcast(comm: Backend, data: Array, root: int) -> PreparedCall:
     return partial(comm.broadcast, data, root)
 
 
-def _gather_into_region(comm: Backend, data: Array, _root: int) -> Call:
+def _gather_into_region(comm: Backend, data: Array, _root: int) -> PreparedCall:
     region = comm.create_shared_region(data.size * comm.size, np.uint8)
     return partial(comm.allgatherv, data, region, [data.size] * comm.size)
 
 
-def _fence(comm: Backend, _data: Array, _root: int) -> Call:
+def _fence(comm: Backend, _data: Array, _root: int) -> PreparedCall:
     return comm.create_shared_region(8, np.uint8).fence
 
 
-def _create_shared_region(comm: Backend, data: Array, _root: int) -> Call:
+def _create_shared_region(comm: Backend, data: Array, _root: int) -> PreparedCall:
     return lambda: comm.create_shared_region(data.size, np.uint8).close()
 
 
-def _split_local(comm: Backend, _data: Array, _root: int) -> Call:
+def _split_local(comm: Backend, _data: Array, _root: int) -> PreparedCall:
     return lambda: comm.split_local().close()
 
 
-OPERATIONS: Mapping[str, Callable[[Backend, Array, int], Call]] = {
+OPERATIONS: Mapping[str, Callable[[Backend, Array, int], PreparedCall]] = {
     "barrier": _barrier,
     "allgatherv": _allgatherv,
     "allreduce": _allreduce,

@@ -3,14 +3,14 @@
 import socket
 from collections.abc import Sequence
 
-from cobre.comm.testing.faults.ranks import Event, RankProcess
+from cobre.comm.testing.faults.ranks import Event, PlanProcess
 
 BOUND_S = 2.0
 """The longest time allowed from the death of a rank to the error on all others."""
 
 
 def check_failure(
-    survivor: RankProcess, error: str, failed: RankProcess, operations: Sequence[str], words: Sequence[str] = ()
+    survivor: PlanProcess, error: str, failed: PlanProcess, operations: Sequence[str], words: Sequence[str] = ()
 ) -> list[str]:
     """The error names the rank that failed, with host and pid, and the call; afterwards every call raises."""
     saw = survivor.wait_for("saw")
@@ -29,7 +29,7 @@ def check_failure(
     ]
 
 
-def check_message(survivor: RankProcess, error: str, words: Sequence[str]) -> list[str]:
+def check_message(survivor: PlanProcess, error: str, words: Sequence[str]) -> list[str]:
     """The error has that type and says those words; afterwards everything is refused."""
     saw = survivor.wait_for("saw")
     if saw["error"] != error:
@@ -38,7 +38,7 @@ def check_message(survivor: RankProcess, error: str, words: Sequence[str]) -> li
     return [f"rank {survivor.rank}: {problem}" for problem in missing + _after(saw)]
 
 
-def check_in_time(survivor: RankProcess, since: float, bound_s: float = BOUND_S) -> list[str]:
+def check_in_time(survivor: PlanProcess, since: float, bound_s: float = BOUND_S) -> list[str]:
     """The error came soon after the death, or soon after the survivor's own call if that was later."""
     saw = survivor.wait_for("saw")
     begin = max(since, survivor.wait_for("calling")["time"])
@@ -46,14 +46,14 @@ def check_in_time(survivor: RankProcess, since: float, bound_s: float = BOUND_S)
     return [f"rank {survivor.rank} noticed after {seconds:.2f} s, allowed are {bound_s} s"] if seconds > bound_s else []
 
 
-def check_closed(process: RankProcess) -> list[str]:
+def check_closed(process: PlanProcess) -> list[str]:
     """The rank closed its communicator and ended well."""
     state = process.wait_for("closed")["state"]
     code = process.wait_for_end()
     return [] if (state, code) == ("closed", 0) else [f"rank {process.rank} ended as {state} with exit code {code}"]
 
 
-def check_refused(process: RankProcess, error: str, words: Sequence[str]) -> list[str]:
+def check_refused(process: PlanProcess, error: str, words: Sequence[str]) -> list[str]:
     """The rank could not join, for that reason and in those words."""
     refused = process.wait_for("refused")
     process.wait_for_end()
@@ -66,13 +66,13 @@ def check_refused(process: RankProcess, error: str, words: Sequence[str]) -> lis
     ]
 
 
-def check_completed(process: RankProcess) -> list[str]:
+def check_completed(process: PlanProcess) -> list[str]:
     """The rank's call went well after all."""
     saw = process.wait_for("saw")
     return [f"rank {process.rank}: expected no error, got {saw}"] if saw["error"] else check_closed(process)
 
 
-def _missing_words(saw: Event, failed: RankProcess, words: Sequence[str]) -> list[str]:
+def _missing_words(saw: Event, failed: PlanProcess, words: Sequence[str]) -> list[str]:
     wanted = (
         f"rank {failed.rank}",
         str(failed.pid),

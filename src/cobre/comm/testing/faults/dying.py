@@ -4,11 +4,11 @@ import signal
 import time
 from collections.abc import Sequence
 
-from cobre.comm.testing.case import Depth, Params, several
+from cobre.comm.testing.case import Depth, Params, needs_two_ranks
 from cobre.comm.testing.faults.calls import OPERATIONS, PUBLIC_NAMES, WITH_PAYLOAD
 from cobre.comm.testing.faults.checks import check_closed, check_failure, check_in_time
 from cobre.comm.testing.faults.plan import fault
-from cobre.comm.testing.faults.ranks import RankProcess, Ranks
+from cobre.comm.testing.faults.ranks import PlanProcess, Ranks
 from cobre.comm.testing.grids import MIB, combinations
 
 SMALL = 1000
@@ -44,8 +44,8 @@ def _quick_grid(size: int) -> Sequence[Params]:
 @fault("kill", (4, 5), grid=_grid)
 def kill(ranks: Ranks, params: Params) -> Sequence[str]:
     """One rank dies before, in or after a collective."""
-    order = {"action": "lose_a_rank", **params, "root": params["victim"] if params["moment"] == "torn" else 0}
-    processes = ranks.start_all(order)
+    task = {"action": "lose_a_rank", **params, "root": params["victim"] if params["moment"] == "torn" else 0}
+    processes = ranks.start_all(task)
     victim = processes[params["victim"]]
     died = _death(victim, processes, params["moment"])
     operations = (PUBLIC_NAMES[params["operation"]], *NEXT_CALLS.get(params["moment"], ()))
@@ -61,7 +61,7 @@ def kill(ranks: Ranks, params: Params) -> Sequence[str]:
     ]
 
 
-def _death(victim: RankProcess, processes: Sequence[RankProcess], moment: str) -> float:
+def _death(victim: PlanProcess, processes: Sequence[PlanProcess], moment: str) -> float:
     """The time of death; in the moment "waiting", the parent kills the victim here."""
     if moment != "waiting":
         return float(victim.wait_for("dying")["time"])
@@ -76,11 +76,11 @@ def _death(victim: RankProcess, processes: Sequence[RankProcess], moment: str) -
     return died
 
 
-@fault("kill_all", (5,), grid=several)
+@fault("kill_all", (5,), grid=needs_two_ranks)
 def kill_all(ranks: Ranks, _params: Params) -> Sequence[str]:
     """All ranks die at once; what matters is the leak check afterwards."""
-    order = {"action": "let_wait", "operation": "allreduce", "nbytes": SMALL, "victim": 0}
-    processes = ranks.start_all(order)
+    task = {"action": "let_wait", "operation": "allreduce", "nbytes": SMALL, "victim": 0}
+    processes = ranks.start_all(task)
     for process in processes:
         process.wait_for("ready" if process.rank == 0 else "calling")
     for process in processes:
@@ -89,7 +89,7 @@ def kill_all(ranks: Ranks, _params: Params) -> Sequence[str]:
     return [] if codes == {-signal.SIGKILL} else [f"exit codes {codes}"]
 
 
-@fault("exit_without_close", (4,), grid=several)
+@fault("exit_without_close", (4,), grid=needs_two_ranks)
 def exit_without_close(ranks: Ranks, _params: Params) -> Sequence[str]:
     """Processes that exit without `close` exit with code 0, and leave nothing behind."""
     processes = ranks.start_all({"action": "exit_without_closing"})

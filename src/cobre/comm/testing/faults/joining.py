@@ -3,10 +3,10 @@
 import time
 from collections.abc import Sequence
 
-from cobre.comm.testing.case import Depth, Params, several
+from cobre.comm.testing.case import Depth, Params, needs_two_ranks
 from cobre.comm.testing.faults.checks import check_closed, check_refused
 from cobre.comm.testing.faults.plan import fault
-from cobre.comm.testing.faults.ranks import PlanError, RankProcess, Ranks
+from cobre.comm.testing.faults.ranks import PlanError, PlanProcess, Ranks
 from cobre.comm.testing.grids import combinations
 from cobre.comm.testing.programs import expected_digest
 
@@ -30,7 +30,7 @@ def never_arrives(ranks: Ranks, params: Params) -> Sequence[str]:
     return [line for process in processes for line in check_refused(process, "InitializationFailedError", words)]
 
 
-def _let_join(processes: Sequence[RankProcess]) -> None:
+def _let_join(processes: Sequence[PlanProcess]) -> None:
     """Let all join at once: on a busy machine their start times may differ by more than the connect timeout."""
     for process in processes:
         process.wait_for("started")
@@ -38,7 +38,7 @@ def _let_join(processes: Sequence[RankProcess]) -> None:
         process.send_command("join")
 
 
-@fault("duplicate_rank", (5,), grid=several)
+@fault("duplicate_rank", (5,), grid=needs_two_ranks)
 def duplicate_rank(ranks: Ranks, _params: Params) -> Sequence[str]:
     """Of two processes with one rank the second is refused, naming the first; the world is not disturbed."""
     size = ranks.setting.size + 1
@@ -53,7 +53,7 @@ def duplicate_rank(ranks: Ranks, _params: Params) -> Sequence[str]:
     return problems
 
 
-def _first_refused(ranks: Ranks, twins: Sequence[RankProcess]) -> RankProcess:
+def _first_refused(ranks: Ranks, twins: Sequence[PlanProcess]) -> PlanProcess:
     while time.monotonic() < ranks.deadline:
         for twin in twins:
             if twin.has_ended():
@@ -62,13 +62,13 @@ def _first_refused(ranks: Ranks, twins: Sequence[RankProcess]) -> RankProcess:
     raise PlanError("neither of two processes with one rank was refused")
 
 
-def right_bits(process: RankProcess, size: int) -> list[str]:
+def right_bits(process: PlanProcess, size: int) -> list[str]:
     """The rank ran `PROGRAM` and got what every rank must get."""
     right = process.wait_for("value")["value"] == expected_digest(size, SEED, LENGTH)
     return [] if right else [f"rank {process.rank} has other bits"]
 
 
-@fault("wrong_size", (5,), grid=several)
+@fault("wrong_size", (5,), grid=needs_two_ranks)
 def wrong_size(ranks: Ranks, _params: Params) -> Sequence[str]:
     """A rank with another size is refused, and the error names both sizes; no rank hangs."""
     size = ranks.setting.size

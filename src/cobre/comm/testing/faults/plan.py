@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cobre.comm.testing.case import Grid, Params, once
+from cobre.comm.testing.case import Grid, Params, single_cell
 from cobre.comm.testing.faults.ranks import Ranks
 
 PlanFunction: TypeAlias = Callable[[Ranks, Params], Sequence[str]]
@@ -35,7 +35,7 @@ _registry: dict[str, FaultPlan] = {}
 
 
 def fault(
-    identifier: str, clauses: tuple[int, ...], *, grid: Grid = once, backend: str = ""
+    identifier: str, clauses: tuple[int, ...], *, grid: Grid = single_cell, backend: str = ""
 ) -> Callable[[PlanFunction], PlanFunction]:
     """Register a function as a fault plan, with the id "faults/IDENTIFIER"."""
 

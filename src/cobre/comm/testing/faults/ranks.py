@@ -27,7 +27,7 @@ class PlanError(Exception):
     """A plan could not be carried out: a rank did not report, or ended too early."""
 
 
-class RankProcess:
+class PlanProcess:
     """One process of a plan. A thread reads its events, so that it never blocks on a full pipe."""
 
     def __init__(self, rank: int, command: Sequence[str], environment: Mapping[str, str], deadline: float) -> None:
@@ -146,7 +146,7 @@ class Ranks:
         self.prefix: Sequence[str] = ()
         self.options: Mapping[str, str] = {}  # more variables for every rank
         self._environment = environment
-        self._processes: list[RankProcess] = []
+        self._processes: list[PlanProcess] = []
 
     def __enter__(self) -> Self:
         return self
@@ -157,17 +157,17 @@ class Ranks:
         for process in self._processes:
             process.collect()
 
-    def start(self, rank: int, order: Mapping[str, Any], size: int | None = None, **options: Any) -> RankProcess:
+    def start(self, rank: int, task: Mapping[str, Any], size: int | None = None, **options: Any) -> PlanProcess:
         """Start one rank; `options` override those of the world (timeouts)."""
         rank_environment = self.setting.profile.rank_environment
         if rank_environment is None:
             raise PlanError(f"the profile of {self.setting.profile.name} has no rank_environment")
         own = RankOptions(self.world, rank, size or self.setting.size, **options)
-        return self.start_with(rank, order, rank_environment(own) | dict(self.setting.variant.environment or {}))
+        return self.start_with(rank, task, rank_environment(own) | dict(self.setting.variant.environment or {}))
 
-    def start_with(self, rank: int, order: Mapping[str, Any], variables: Mapping[str, str]) -> RankProcess:
+    def start_with(self, rank: int, task: Mapping[str, Any], variables: Mapping[str, str]) -> PlanProcess:
         """Start one process with these variables, and without those of an outer world."""
-        command = [*self.prefix, sys.executable, "-m", "cobre.comm.testing.rank", json.dumps(order)]
+        command = [*self.prefix, sys.executable, "-m", "cobre.comm.testing.rank", json.dumps(task)]
         environment = {
             **without_rank_variables(os.environ),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
@@ -175,10 +175,10 @@ class Ranks:
             **variables,
             **self.options,
         }
-        process = RankProcess(rank, command, environment, self.deadline)
+        process = PlanProcess(rank, command, environment, self.deadline)
         self._processes.append(process)
         return process
 
-    def start_all(self, order: Mapping[str, Any], **options: Any) -> list[RankProcess]:
+    def start_all(self, task: Mapping[str, Any], **options: Any) -> list[PlanProcess]:
         """Start every rank of the setting's size."""
-        return [self.start(rank, order, **options) for rank in range(self.setting.size)]
+        return [self.start(rank, task, **options) for rank in range(self.setting.size)]

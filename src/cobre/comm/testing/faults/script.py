@@ -19,21 +19,21 @@ def report_event(event: str, **fields: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The communicator and the order that came from the parent."""
+    """The communicator and the task that came from the parent."""
 
     comm: Backend
-    order: Mapping[str, Any]
+    task: Mapping[str, Any]
 
     @property
     def is_victim(self) -> bool:
         """Whether the fault is injected into this rank."""
-        return bool(self.comm.rank == self.order["victim"])
+        return bool(self.comm.rank == self.task["victim"])
 
     @property
     def is_holdout(self) -> bool:
         """Whether this rank makes the others wait: the last one that is not the victim."""
         last = self.comm.size - 1
-        return self.comm.rank == (last if last != self.order["victim"] else last - 1)
+        return self.comm.rank == (last if last != self.task["victim"] else last - 1)
 
     def wait_for_command(self, word: str) -> None:
         """Wait for a command of the parent; exit at end of input, when the parent is gone."""

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from cobre.comm import shm_space
 from cobre.comm.config import SHM_RENDEZVOUS
-from cobre.comm.testing.case import Depth, Params, several
+from cobre.comm.testing.case import Depth, Params, needs_two_ranks
 from cobre.comm.testing.faults.checks import check_closed, check_failure, check_in_time, check_refused
 from cobre.comm.testing.faults.joining import PROGRAM, right_bits
 from cobre.comm.testing.faults.plan import NotPermittedError, fault
-from cobre.comm.testing.faults.ranks import PlanError, RankProcess, Ranks
+from cobre.comm.testing.faults.ranks import PlanError, PlanProcess, Ranks
 from cobre.comm.testing.faults.shm_variables import WRONG_VARIABLES
 from cobre.comm.testing.grids import MIB, combinations
 
@@ -92,15 +92,15 @@ def live_segment(ranks: Ranks, params: Params) -> Sequence[str]:
 def unlinked_early(ranks: Ranks, params: Params) -> Sequence[str]:
     """Once all ranks have joined there is no name that anything could leave behind."""
     ranks.options = {"COBRE_SHM_RENDEZVOUS": params["rendezvous"]}
-    order = {"action": "let_wait", "operation": "gather_into_region", "nbytes": 1000, "victim": 0}
-    processes = ranks.start_all(order)
+    task = {"action": "let_wait", "operation": "gather_into_region", "nbytes": 1000, "victim": 0}
+    processes = ranks.start_all(task)
     processes[0].wait_for("ready")
     problems = [f"{ranks.world} is still there"] if _is_joining(ranks) else []
     processes[0].send_command("go")
     return problems + [line for process in processes for line in check_closed(process)]
 
 
-@fault("shm_creator_dies", (5,), grid=several, backend="shm")
+@fault("shm_creator_dies", (5,), grid=needs_two_ranks, backend="shm")
 def creator_dies(ranks: Ranks, _params: Params) -> Sequence[str]:
     """A rank that dies while it creates a region leaves no name behind as long as anybody survives."""
     processes = ranks.start_all({"action": "lose_the_creator", "nbytes": 64 * MIB, "victim": 0})
@@ -121,7 +121,7 @@ def no_space_for_region(ranks: Ranks, params: Params) -> Sequence[str]:
         return [line for process in processes for line in (*_not_allocated(process), *check_closed(process))]
 
 
-def _not_allocated(process: RankProcess) -> list[str]:
+def _not_allocated(process: PlanProcess) -> list[str]:
     saw = process.wait_for("saw")
     if (saw["error"], saw["state"], saw["later"]) != ("AllocationFailedError", "open", [""]):
         return [f"rank {process.rank}: expected AllocationFailedError and a usable communicator, got {saw}"]

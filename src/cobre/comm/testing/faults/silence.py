@@ -8,7 +8,7 @@ from cobre.comm.testing.case import Depth, Params
 from cobre.comm.testing.faults.calls import PUBLIC_NAMES
 from cobre.comm.testing.faults.checks import check_closed, check_completed, check_failure
 from cobre.comm.testing.faults.plan import fault
-from cobre.comm.testing.faults.ranks import RankProcess, Ranks
+from cobre.comm.testing.faults.ranks import PlanProcess, Ranks
 from cobre.comm.testing.grids import MIB, combinations
 from cobre.comm.testing.programs import expected_digest
 
@@ -28,7 +28,7 @@ def _grid(size: int, depth: Depth) -> Sequence[Params]:
 @fault("stop", (5,), grid=_grid)
 def stop(ranks: Ranks, params: Params) -> Sequence[str]:
     """A stopped rank is named as lost after the timeout; when it continues, its call fails too."""
-    processes = ranks.start_all(_wait_order(params), timeout_s=TIMEOUT_S)
+    processes = ranks.start_all(_wait_task(params), timeout_s=TIMEOUT_S)
     victim = processes[params["victim"]]
     victim.wait_for("ready")
     stopped = time.monotonic()
@@ -50,11 +50,11 @@ def stop(ranks: Ranks, params: Params) -> Sequence[str]:
     return problems + check_closed(victim)
 
 
-def _check_timeout(process: RankProcess, victim: RankProcess, params: Params) -> list[str]:
+def _check_timeout(process: PlanProcess, victim: PlanProcess, params: Params) -> list[str]:
     return check_failure(process, "PeerTimeoutError", victim, (PUBLIC_NAMES[params["operation"]],))
 
 
-def _check_duration(process: RankProcess, since: float) -> list[str]:
+def _check_duration(process: PlanProcess, since: float) -> list[str]:
     """Not before the timeout, and not long after it."""
     begin = max(since, process.wait_for("calling")["time"])
     seconds = process.wait_for("saw")["at"] - begin
@@ -64,15 +64,15 @@ def _check_duration(process: RankProcess, since: float) -> list[str]:
     return []
 
 
-def _wait_order(params: Params) -> dict[str, object]:
+def _wait_task(params: Params) -> dict[str, object]:
     return {"action": "let_wait", "nbytes": 4096, **params}
 
 
-def _several(size: int, _depth: Depth) -> Sequence[Params]:
+def _needs_two_ranks(size: int, _depth: Depth) -> Sequence[Params]:
     return ({"victim": size - 1},) if size > 1 else ()
 
 
-@fault("stop_and_continue", (5, 8), grid=_several)
+@fault("stop_and_continue", (5, 8), grid=_needs_two_ranks)
 def stop_and_continue(ranks: Ranks, params: Params) -> Sequence[str]:
     """A rank that is stopped for less than the timeout costs time, not bits."""
     seed, length = 7, 100
@@ -90,19 +90,19 @@ def stop_and_continue(ranks: Ranks, params: Params) -> Sequence[str]:
     return problems + [problem for process in processes for problem in check_closed(process)]
 
 
-@fault("compute_long", (5,), grid=_several)
+@fault("compute_long", (5,), grid=_needs_two_ranks)
 def compute_long(ranks: Ranks, params: Params) -> Sequence[str]:
     """A rank that computes for several timeouts is waited for."""
-    order = {"action": "compute_long", "operation": "allgatherv", "nbytes": MIB, "seconds": 3 * TIMEOUT_S, **params}
-    processes = ranks.start_all(order, timeout_s=TIMEOUT_S)
+    task = {"action": "compute_long", "operation": "allgatherv", "nbytes": MIB, "seconds": 3 * TIMEOUT_S, **params}
+    processes = ranks.start_all(task, timeout_s=TIMEOUT_S)
     return [problem for process in processes for problem in check_completed(process)]
 
 
-@fault("operation_limit", (5,), grid=_several)
+@fault("operation_limit", (5,), grid=_needs_two_ranks)
 def operation_limit(ranks: Ranks, params: Params) -> Sequence[str]:
     """With a hard limit per operation, not even a rank that is alive is waited for longer."""
-    order = _wait_order({"operation": "barrier", **params})
-    processes = ranks.start_all(order, operation_timeout_s=TIMEOUT_S)
+    task = _wait_task({"operation": "barrier", **params})
+    processes = ranks.start_all(task, operation_timeout_s=TIMEOUT_S)
     victim = processes[params["victim"]]
     victim.wait_for("ready")
     problems = [

@@ -36,7 +36,7 @@ def plan_grid(setting: Setting, depth: Depth) -> list[Cell]:
         if plan.backend in ("", setting.profile.name)
         for params in plan.grid(setting.size, depth)
     ]
-    return [cell for cell in cells if not any(map(cell.matches, setting.variant.leaves_out))]
+    return [cell for cell in cells if not any(map(cell.matches, setting.variant.excluded_cases))]
 
 
 def run_plan(setting: Setting, cell: Cell) -> Result:

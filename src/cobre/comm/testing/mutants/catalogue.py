@@ -12,7 +12,7 @@ class Mutant:
     """A wrong communicator, and the ids of the cases that must detect it."""
 
     kind: type[DelegatingCommunicator]
-    caught_by: tuple[str, ...]
+    killed_by: tuple[str, ...]
 
     @property
     def name(self) -> str:

@@ -17,7 +17,7 @@ Pair = tuple[str, str]
 
 def run_trials(setting: Setting, pattern: str = "*") -> Iterator[Result]:
     """Try all mutants, in worlds that are known to be right. A pass: the case rejected the mutant."""
-    pairs = [(mutant.name, case) for mutant in MUTANTS.values() for case in mutant.caught_by]
+    pairs = [(mutant.name, case) for mutant in MUTANTS.values() for case in mutant.killed_by]
     wanted = [pair for pair in pairs if _matches(_cell_of(setting, pair), pattern)]
     caught = _caught(setting, wanted)
     for pair in wanted:
