@@ -7,7 +7,11 @@
 - `programs`: seeded random programs that must give the same bits on every backend.
 - `faults`: dead, stopped, missing and misbehaving ranks, each with a deadline and a check for leaks.
 - `mutants`: wrong communicators that the cases must reject, as a test of the kit itself (mutation testing).
-- `delegate.FaultyCommunicator`: a communicator that fails at a chosen call, for tests of programs that use one.
+- `FaultyCommunicator`: a communicator that fails at a chosen call, for tests of programs that use one.
 
 Nothing here needs pytest. To check a backend of your own, write a `Profile` for it (see `profiles`).
 """
+
+from cobre.comm.testing.faulty import FaultyCommunicator
+
+__all__ = ["FaultyCommunicator"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cobre.comm import CollectiveFailedError, CommunicatorBrokenError, LocalCommunicator, PeerLostError, launch
-from cobre.comm.testing.delegate import FaultyCommunicator
+from cobre.comm.testing import FaultyCommunicator
 
 
 def raise_error(error):
@@ -64,4 +64,16 @@ def test_every_collective_can_be_chosen_and_a_node_has_no_faults():
         comm.barrier()
         with comm.split_local() as node:
             node.barrier()
-    assert seen == [1, 2, 3, 4]
+        with comm.create_shared_region(2, "float64") as region:
+            region.fence()
+    assert seen == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_fault_in_a_fence_breaks_the_communicator_of_the_region():
+    comm = FaultyCommunicator(LocalCommunicator(), {2: lambda: raise_error(OSError("the cable is out"))})
+    region = comm.create_shared_region(2, "float64")
+    with pytest.raises(CollectiveFailedError, match=r"fence call #2 failed: the cable is out"):
+        region.fence()
+    region.close()
+    assert comm.state == "broken"
+    comm.close()
