@@ -151,7 +151,7 @@ class Endpoint(ABC):
         self._guard.end()
 
     def _begin(self, operation: Operation, nbytes: int, label: object) -> None:
-        # A label is for people: a wrong type must not make a call fail on one rank alone.
+        # A label is only for display: a wrong type must not make a call fail on one rank alone.
         text = "" if label is None else str(label)
         if not self._guard.begin(operation, nbytes, text):
             self._raise_unusable()
@@ -243,6 +243,8 @@ def _describe_exception(error: BaseException) -> str:
         return type(error).__name__
 
 
+# Registered at import, before any backend registers a handler, and atexit runs in reverse order: on mpi, `Job._at_exit`
+# has announced the end of this process to the other ranks, or has aborted the job, before this runs.
 @atexit.register
 def _abort_busy_endpoints() -> None:
     """At exit, wake daemon threads that wait in a collective: they must not run while the interpreter is torn down."""

@@ -1,4 +1,4 @@
-"""How a rank exits: everything that an interpreter does at its end, except for taking itself apart."""
+"""How a rank exits: everything that an interpreter does at its end, except tearing itself down."""
 
 import atexit
 import contextlib
@@ -31,7 +31,7 @@ def exit_rank(code: int) -> NoReturn:
     time for memory that is given back at once. `multiprocessing` ends its children like this, too. It leaves buffered
     files alone, however, whose last lines would be lost; they are flushed here.
     """
-    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are no daemons, as at any exit
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for non-daemon threads, as at any exit
     atexit._run_exitfuncs()
     try:
         _flush_files()

@@ -61,6 +61,8 @@ class RankStarter:
         with interrupts_blocked():
             fork_server = self._stack.enter_context(ForkServer(common, self._shared, self._first_pipes, modules))
             reaper.register(fork_server.pid)
+            # Runs before the fork server is reaped, as an ExitStack closes in reverse order: once it is reaped, its pid
+            # may belong to another process, which the reaper must not kill.
             self._stack.callback(reaper.unregister, fork_server.pid)
         if fork_server.wait_until_loaded(self._first_pipes, output, deadline):
             self._fork_server = fork_server

@@ -10,7 +10,7 @@ from cobre.comm.trace.chrome import process_ranks, waits_in
 from cobre.comm.trace.clocks import Alignment
 from cobre.comm.trace.runs import Run
 
-MOST_OPERATIONS = 20
+MAX_OPERATIONS = 20
 
 
 @dataclass(slots=True)
@@ -96,13 +96,13 @@ def summary(run: Run, alignment: Alignment) -> str:
 def _operation_table(run: Run) -> Iterator[str]:
     figures = operation_figures(run)
     rows = []
-    for (operation, label), entry in list(figures.items())[:MOST_OPERATIONS]:
+    for (operation, label), entry in list(figures.items())[:MAX_OPERATIONS]:
         times = entry.durations_ns
         total, middle, longest = (format_ns(value) for value in (sum(times), median(times), max(times)))
         rows.append([operation, label, str(len(times)), format_bytes(entry.nbytes), total, middle, longest])
     yield from table(["operation", "label", "calls", "bytes", "total", "median", "longest"], rows, text_columns=2)
-    if len(figures) > MOST_OPERATIONS:
-        yield f"and {len(figures) - MOST_OPERATIONS} more operations that took less time"
+    if len(figures) > MAX_OPERATIONS:
+        yield f"and {len(figures) - MAX_OPERATIONS} more operations that took less time"
 
 
 def _rank_table(run: Run, alignment: Alignment) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _rank_table(run: Run, alignment: Alignment) -> Iterator[str]:
         ]
         for rank, entry in rank_figures(run, alignment).items()
     ]
-    yield from table(["", "calls", "in calls", "waited", "of its time", "came last", "others waited"], rows)
+    yield from table(["", "calls", "in calls", "waited", "share of span", "came last", "others waited"], rows)
 
 
 def _share(part: int, whole: int) -> str:

@@ -84,7 +84,7 @@ class CallCheck:
 
     def _mismatch(self, call: CheckedCall, odd: int) -> MismatchedCallError:
         own = f"{os.getpid()}\n{socket.gethostname()}\n{call.description}{self._label()}"
-        # Half of a character that UTF-8 has no bytes for may be in a label: the label is for people alone.
+        # Half of a character that UTF-8 has no bytes for may be in a label: the label is only for display.
         parts = self._exchange(own.encode(errors="replace"), DESCRIPTION_BYTES)
         texts = [part.rstrip(b"\0").decode(errors="replace") for part in parts]
         pids, hosts, descriptions = zip(*(text.split("\n", 2) for text in texts), strict=True)

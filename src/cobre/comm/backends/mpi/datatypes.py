@@ -4,7 +4,7 @@ from cobre.comm.backends.mpi.library import Mpi
 
 
 class Datatypes(dict[int, object]):
-    """`datatypes[itemsize]`: an MPI datatype of so many bytes, created on first use and never freed."""
+    """`datatypes[itemsize]`: an MPI datatype of this many bytes, created on first use and never freed."""
 
     def __init__(self, mpi: Mpi) -> None:
         # MPI copies predefined types with memcpy; a derived type may take its slow path for packing.

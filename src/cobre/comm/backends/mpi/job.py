@@ -35,6 +35,8 @@ class Job:
         self._pid = os.getpid()
         self._failure = ""
         self._previous_hook = sys.excepthook
+        # Each of the two duplicates MPI_COMM_WORLD, which is a collective. So the first `Job.current` of a process is
+        # one as well: all ranks must come to it, in the same place among their other MPI calls, or they deadlock.
         self._shutdown = ShutdownExchange(mpi)
         self.error_exchange = ErrorExchange(mpi)
         self._watchdog = CallWatchdog(self._interrupted, self._stuck)
@@ -44,7 +46,7 @@ class Job:
 
     @classmethod
     def current(cls, mpi: Mpi) -> "Job":
-        """The job of this process; the first call installs the hooks that end it."""
+        """The job of this process; the first call, a collective, installs the hooks that abort it."""
         if cls._current is None:
             cls._current = cls(mpi)
             cls._current._install()
@@ -79,7 +81,8 @@ class Job:
     def _install(self) -> None:
         # excepthook runs before atexit, so an unhandled exception is reported as such and not as a rank that left.
         sys.excepthook = self._unhandled
-        # Runs before mpi4py finalises MPI, which would wait for the others.
+        # Runs before mpi4py finalises MPI, which would wait for the others. Handlers run in reverse order of their
+        # registration, so this one also runs before the one of `endpoint`, which was registered at import.
         atexit.register(self._at_exit)
         self._watchdog.start()
 
@@ -137,9 +140,9 @@ class Job:
         sys.stderr.write(f"{text}\ncobre.comm: run stopped; aborting {ranks}\n")
         sys.stderr.flush()
         # Flushing is not enough with MPICH. The proxy of its launcher serves the abort before the pipes of a rank when
-        # it wakes up to both, and mpiexec exits at the abort: now and then a job ended without a word. Once the pipes
-        # are empty, the reason precedes the abort on the one connection from the proxy to mpiexec. A fixed pause
-        # would be too short on a busy machine, and too long on all others.
+        # it wakes up to both, and mpiexec exits at the abort: now and then a job ended without printing the reason.
+        # Once the pipes are empty, the reason precedes the abort on the one connection from the proxy to mpiexec. A
+        # fixed pause would be too short on a busy machine, and too long on all others.
         drain_output(DRAIN_LIMIT_S)
 
 

@@ -9,7 +9,7 @@ from cobre.comm.backends.tcp.protocol import CONTROL_LIMITS, FrameParser, Tag, f
 from cobre.comm.errors import Peer
 
 READ_BYTES = 4096
-MAX_UNSENT_BYTES = 64 * 1024  # a peer that leaves so much unread has stopped, and will be found silent
+MAX_UNSENT_BYTES = 64 * 1024  # a peer that leaves this much unread has stopped, and will be found silent
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 

@@ -38,7 +38,7 @@ class CoordinatorConnection:
 
 
 class HandshakeFailedError(Exception):
-    """The handshake failed: the peer closed the connection, did not reply, or is no coordinator."""
+    """The handshake failed: the peer closed the connection, did not reply, or is not a coordinator."""
 
 
 class Connector:
