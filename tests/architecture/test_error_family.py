@@ -18,7 +18,7 @@ INSIDE = {
     "cobre.comm.backends.tcp.rendezvous.handshake.RefusedError",
     "cobre.comm.backends.tcp.rendezvous.handshake.UnprovenRefusalError",
     "cobre.comm.backends.tcp.rendezvous.connector.HandshakeFailedError",
-    "cobre.comm.backends.tcp.protocol.VersionError",
+    "cobre.comm.backends.tcp.handshake_messages.VersionError",
     "cobre.comm.launch.fork_server.ForkServerGoneError",
 }
 

@@ -78,22 +78,19 @@ def run(
     """
     if not callable(function):
         raise TypeError(f"expected a function that takes a communicator, got {function!r}")
-    task = FunctionTask(function, tuple(args), dict(kwargs or {}))
-    request = _LaunchRequest(
-        check_size(backend, size),
-        backend,
-        dict(environment or {}),
-        output,
-        timeout_s,
-        on_message=on_message,
-        preload=tuple(preload),
-    )
+    size, variables = check_size(backend, size), dict(environment or {})
+    request = _LaunchRequest(size, backend, variables, output, timeout_s, on_message=on_message, preload=tuple(preload))
+    return _run_function(request, FunctionTask(function, tuple(args), dict(kwargs or {})), forward_signals)
+
+
+def _run_function(request: "_LaunchRequest", task: FunctionTask, signals: Sequence[signal.Signals]) -> list[Any]:
     forwarder = SignalForwarder()
     with ExitStack() as stack:
-        with forwarding_signals(forward_signals, forwarder):
+        with forwarding_signals(signals, forwarder):
             supervisor = stack.enter_context(_started(request, task, Startup.of_this_process()))
             forwarder.send_to_ranks = supervisor.forward
             _finish(request, supervisor)
+        # Read while the ranks' result files are open: leaving the stack closes them.
         return values(supervisor.ended)
 
 

@@ -11,12 +11,12 @@ from cobre.comm.backends.shm.communicator import ShmCommunicator, weak_callback
 from cobre.comm.backends.shm.region import RegionOwner
 from cobre.comm.backends.tcp.channel import LinkLostError
 from cobre.comm.backends.tcp.connect import connect
+from cobre.comm.backends.tcp.control_messages import FailureRecord
 from cobre.comm.backends.tcp.failures import WorldFailedError, error_of
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.hierarchical import HierarchicalCollectives
 from cobre.comm.backends.tcp.node_discovery import find_nodes, join_memory
 from cobre.comm.backends.tcp.node_group import NodeGroup, awaited_ranks, failure_record_of, wake_node
-from cobre.comm.backends.tcp.protocol import FailureRecord
 from cobre.comm.backends.tcp.star import StarCollectives
 from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.config import TcpConfig

@@ -4,8 +4,8 @@ from cobre.comm.backends.tcp.channel import make_channel
 from cobre.comm.backends.tcp.control import ControlLink
 from cobre.comm.backends.tcp.coordinator import CoordinatorTransport
 from cobre.comm.backends.tcp.coordinator_monitor import CoordinatorMonitor
+from cobre.comm.backends.tcp.handshake_messages import Link
 from cobre.comm.backends.tcp.progress import Progress
-from cobre.comm.backends.tcp.protocol import Link
 from cobre.comm.backends.tcp.rendezvous.acceptor import Acceptor
 from cobre.comm.backends.tcp.rendezvous.connector import Connector
 from cobre.comm.backends.tcp.rendezvous.secret import load_secret

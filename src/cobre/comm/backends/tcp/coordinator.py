@@ -1,83 +1,25 @@
 """The coordinator's end of the collectives: rank 0 receives all calls, compares them, and only then delivers data."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from cobre._native import fold
-from cobre.comm.backends.tcp.calls import CALL_BYTES, HEADER_BYTES, SIGNATURE_AT, CallHeader
+from cobre.comm.backends.tcp.calls import HEADER_BYTES, CallHeader
 from cobre.comm.backends.tcp.channel import Channel, LinkLostError
+from cobre.comm.backends.tcp.control_messages import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.coordinator_monitor import CoordinatorMonitor
 from cobre.comm.backends.tcp.failures import WorldFailedError
-from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.protocol import PREFIX, FailureKind, FailureRecord, Tag, go_header
+from cobre.comm.backends.tcp.inbox import Inbox
+from cobre.comm.backends.tcp.protocol import go_header
 from cobre.comm.backends.tcp.reduction import ReductionWindow
-from cobre.comm.backends.tcp.streams import DataReader, PartsReader, PartWriter
-from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport
-from cobre.comm.backends.tcp.waiting import READ, WRITE, CoordinatorWaiter, WaitPolicy
-from cobre.comm.buffers import as_bytes, view_of
+from cobre.comm.backends.tcp.relay import Relay
+from cobre.comm.backends.tcp.streams import DataReader, PartsReader
+from cobre.comm.backends.tcp.transport import NOTHING, DeferredCopy, Transport
+from cobre.comm.backends.tcp.waiting import READ, CoordinatorWaiter, WaitPolicy
+from cobre.comm.buffers import as_bytes
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
-
-ALIGNMENT = 64  # bytes; operands are folded where they arrived, and this suits every numeric dtype
-# Pieces that are relayed before a rank's part is complete are at least this large. Smaller ones cost more system calls
-# than the earlier start gains; 128 KiB, 512 KiB and 1 MiB were measured (ADR 0009).
-PIECE_BYTES = 512 * 1024
-
-
-class Inbox:
-    """Receives one worker's call: its header, and a small payload behind it at an aligned address.
-
-    Reused from call to call, so that a small collective allocates nothing.
-    """
-
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
-        self.view = _aligned(SMALL_BYTES)
-        self.expect(0)
-
-    def expect(self, payload_bytes: int) -> None:
-        """Prepare for the next call, whose payload has this many bytes if the worker makes the same call as we do."""
-        self.received = 0
-        self.wanted = HEADER_BYTES + payload_bytes
-        if self.wanted > len(self.view):
-            self.view = _aligned(payload_bytes)
-        self._prefix = PREFIX.pack(CALL_BYTES + payload_bytes, Tag.CALL)
-
-    def advance(self) -> None:
-        """Receive what has arrived; never blocks, never reads past this call."""
-        self.received += self.channel.receive(self.view[self.received : self.wanted])
-
-    def await_call(self) -> bool:
-        """Wait for the whole call, RECEIVE_TIMEOUT_S at most; False if it has not arrived, or is of another length."""
-        # One blocking read for all bytes: a small call arrives in one segment, and the poll before it is saved. What
-        # arrives in parts is completed by `advance`.
-        self.received = self.channel.await_bytes(self.view[: self.wanted])
-        return self.received == self.wanted
-
-    def agrees(self, header: bytes) -> bool:
-        """Whether the worker's signature is the same as ours; True as long as it has not arrived completely."""
-        if self.received < HEADER_BYTES:
-            return True
-        # The signature before the length: ranks that make different calls usually differ in length too, and the
-        # mismatch of calls is the better message.
-        if self.view[SIGNATURE_AT:HEADER_BYTES] != header[SIGNATURE_AT:]:
-            return False
-        if self.view[: len(self._prefix)] != self._prefix:
-            raise ProtocolError(f"{self.channel.peer} sent a call whose payload has an unexpected length")
-        return True
-
-    @property
-    def payload(self) -> memoryview:
-        """The small payload behind the header."""
-        return self.view[HEADER_BYTES : self.wanted]
-
-
-def _aligned(payload_bytes: int) -> memoryview:
-    """Memory for a header, and a payload that starts at an aligned address."""
-    memory = np.zeros(2 * ALIGNMENT + HEADER_BYTES + payload_bytes, np.uint8)
-    start = -(memory.ctypes.data + HEADER_BYTES) % ALIGNMENT
-    return view_of(memory)[start : start + HEADER_BYTES + payload_bytes]
 
 
 class CoordinatorTransport(Transport):
@@ -168,23 +110,22 @@ class CoordinatorTransport(Transport):
         window.start(send.reshape(-1), recv.reshape(-1), op)
         result = [as_bytes(recv)]
         readers = {rank: DataReader(channel, send.nbytes) for rank, channel in self._channels.items()}
-        writers = self._part_writers(sequence, dict.fromkeys(self._channels, result))
-        waiter = self._waiter(sequence)
+        relay = self._make_relay(sequence, dict.fromkeys(self._channels, result))
         # Operands arrive, chunks are folded and results leave in one loop; sleep only when none of the three could
         # proceed. Receiving everything first would need memory for all operands, and leave one direction idle.
-        while readers or writers:
+        while readers or relay.is_writing:
             moved = 0
             for rank, reader in list(readers.items()):
                 moved += window.read(rank, reader)
                 if not reader.remaining:
                     del readers[rank]
             moved += window.fold_complete()
-            moved += self._write(writers, (window.folded_bytes,))
-            if not moved and (readers or writers):
+            moved += relay.write((window.folded_bytes,))
+            if not moved and (readers or relay.is_writing):
                 # A worker that is ahead by a whole window is not polled: its unread bytes would end every sleep at once
                 # while we wait for the worker that is behind.
                 waiting = {rank: reader for rank, reader in readers.items() if window.has_room(rank)}
-                self._sleep(waiter, waiting, writers, (window.folded_bytes,))
+                relay.sleep(waiting, (window.folded_bytes,))
 
     def _collect(self, sequence: int, header: bytes, payload_sizes: Sequence[int]) -> None:
         """Receive every worker's call, with its small payload; raise if one differs from ours.
@@ -240,10 +181,7 @@ class CoordinatorTransport(Transport):
         self._send_message(self._channels[rank], message, sequence, (rank,))
 
     def _relay(self, sequence: int, parts: Sequence[memoryview], copy: DeferredCopy) -> None:
-        """Receive all parts and send each of them to all other nodes, in whatever order the sockets allow.
-
-        In a fixed order one slow worker would hold up all others.
-        """
+        """Receive all parts and send each of them to all other nodes."""
         # By rank, how many bytes of its part have arrived: advanced by the readers, followed by the writers.
         here = self._ranks_by_leader[0]
         available = [len(part) if rank in here else 0 for rank, part in enumerate(parts)]
@@ -252,56 +190,17 @@ class CoordinatorTransport(Transport):
             for leader, inbox in self._inboxes.items()
             if any(parts[rank] for rank in self._ranks_by_leader[leader])
         }
-        writers = self._part_writers(
-            sequence, {leader: self._parts_for_node(parts, leader) for leader in self._inboxes}
-        )
+        parts_for = {leader: self._parts_for_node(parts, leader) for leader in self._inboxes}
+        self._make_relay(sequence, parts_for).run(readers, available, copy)
+
+    def _make_relay(self, sequence: int, parts_for: Mapping[int, Sequence[memoryview | None]]) -> Relay:
         waiter = self._waiter(sequence)
-        while readers or writers:
-            moved = self._read(readers) + self._write(writers, available)
-            # Our own part is copied while the sockets have nothing to do, so it costs no extra time.
-            if not moved and (readers or writers) and not copy.advance():
-                self._sleep(waiter, readers, writers, available)
-        copy.finish()
 
-    def _part_writers(
-        self, sequence: int, parts_for: Mapping[int, Sequence[memoryview | None]]
-    ) -> dict[int, PartWriter]:
-        return {
-            rank: PartWriter(self._channels[rank], sequence, parts, PIECE_BYTES) for rank, parts in parts_for.items()
-        }
+        def sleep(interests: Mapping[int, int], missing: set[int]) -> None:
+            self._missing = missing
+            waiter.sleep(interests, missing)
 
-    def _read(self, readers: dict[int, PartsReader]) -> int:
-        total = 0
-        for leader, reader in list(readers.items()):
-            total += reader.advance()
-            if reader.is_done:
-                del readers[leader]
-        return total
-
-    def _write(self, writers: dict[int, PartWriter], available: Sequence[int]) -> int:
-        total = 0
-        for rank, writer in list(writers.items()):
-            while writer.has_work(available) and (sent := writer.flush()):
-                total += sent
-            if writer.is_done:
-                del writers[rank]
-        return total
-
-    def _sleep(
-        self,
-        waiter: CoordinatorWaiter,
-        readers: Collection[int],
-        writers: Mapping[int, PartWriter],
-        available: Sequence[int],
-    ) -> None:
-        interests = {self._channels[rank].fd: READ for rank in readers}
-        for rank, writer in writers.items():
-            # Only if there is something to send: an idle socket is always writable, and would end every sleep at once.
-            if writer.has_work(available):
-                descriptor = self._channels[rank].fd
-                interests[descriptor] = interests.get(descriptor, 0) | WRITE
-        self._missing = {*readers, *writers}
-        waiter.sleep(interests, self._missing)
+        return Relay(self._channels, sequence, parts_for, sleep)
 
     def _by_rank(self, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Split our own payload and the small ones that have arrived into the parts of single ranks."""

@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from cobre.comm.backends.tcp.control import ControlLink
+from cobre.comm.backends.tcp.control_messages import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.liveness_monitor import LivenessMonitor, earlier_of
 from cobre.comm.backends.tcp.progress import Progress
-from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord, Tag
+from cobre.comm.backends.tcp.protocol import Tag
 from cobre.comm.errors import Peer
 
 

@@ -3,7 +3,7 @@
 import errno
 
 from cobre.comm.backends.shm.failures import failed
-from cobre.comm.backends.tcp.protocol import FailureRecord
+from cobre.comm.backends.tcp.control_messages import FailureRecord
 from cobre.comm.errors import CollectiveFailedError
 from cobre.comm.types import Operation
 

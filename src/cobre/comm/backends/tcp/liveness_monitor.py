@@ -22,10 +22,11 @@ from dataclasses import replace
 
 from cobre.comm.backends.tcp.calls import title_of
 from cobre.comm.backends.tcp.control import ControlLink
+from cobre.comm.backends.tcp.control_messages import FailureKind, FailureRecord, Heartbeat, pack_goodbye, parse_goodbye
 from cobre.comm.backends.tcp.failures import WorldFailedError, is_unreachable
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.progress import Progress
-from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord, Heartbeat, Tag, pack_goodbye, parse_goodbye
+from cobre.comm.backends.tcp.protocol import Tag
 from cobre.comm.errors import Peer
 
 MAX_INTERVAL_S = 1.0

@@ -93,7 +93,7 @@ def _open_memory(transport: Transport, config: TcpConfig, nodes: Nodes) -> ShmSe
     if problem or config.rank == 0:
         reason = f": {problem}" if problem else ""
         logger.warning(
-            "ranks do not share memory: ranks %s cannot open the shared memory of their node%s", failed, reason
+            "ranks do not share memory: ranks %s cannot open the shared memory of their host%s", failed, reason
         )
     return None
 

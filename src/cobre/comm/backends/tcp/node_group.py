@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from cobre._native import CallGuard, CollectiveFailure, ShmSegment, ShmTransport
+from cobre.comm.backends.tcp.control_messages import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.fields import ProtocolError, truncated
 from cobre.comm.backends.tcp.progress import Progress
-from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.config import TcpConfig
 from cobre.comm.cores import cgroup_quota, memory_limit_bytes

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 
-from cobre.comm.backends.tcp.protocol import Heartbeat
+from cobre.comm.backends.tcp.control_messages import Heartbeat
 
 
 class Progress:

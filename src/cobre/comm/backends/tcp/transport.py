@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from cobre.comm.backends.tcp.channel import Channel, LinkLostError
+from cobre.comm.backends.tcp.control_messages import FailureRecord
 from cobre.comm.backends.tcp.liveness_monitor import LivenessMonitor
 from cobre.comm.backends.tcp.progress import Progress
-from cobre.comm.backends.tcp.protocol import FailureRecord
 from cobre.comm.backends.tcp.streams import Writer
 from cobre.comm.backends.tcp.waiting import OVERDUE_GRACE_S, WRITE, Waiter, WaitPolicy
 from cobre.comm.errors import Peer

@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from cobre.comm.backends.tcp.control_messages import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.coordinator_monitor import CoordinatorMonitor
 from cobre.comm.backends.tcp.failures import WorldFailedError
 from cobre.comm.backends.tcp.liveness_monitor import LivenessMonitor
-from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.spin_wait import SpinWait
 from cobre.comm.backends.tcp.worker_monitor import WorkerMonitor
 from cobre.comm.endpoint import PROGRESS_S

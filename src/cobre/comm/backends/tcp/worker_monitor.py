@@ -1,8 +1,9 @@
 """A worker's liveness monitor: hears from the coordinator alone, which decides for all ranks."""
 
+from cobre.comm.backends.tcp.control_messages import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.liveness_monitor import LivenessMonitor, earlier_of
-from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord, Tag
+from cobre.comm.backends.tcp.protocol import Tag
 from cobre.comm.errors import Peer
 
 

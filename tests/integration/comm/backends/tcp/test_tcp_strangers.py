@@ -19,7 +19,7 @@ from tcp_worlds import (
     wait_until_listening,
 )
 
-from cobre.comm.backends.tcp.protocol import Link
+from cobre.comm.backends.tcp.handshake_messages import Link
 from cobre.comm.backends.tcp.rendezvous import acceptor, connector, pending_connection
 from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, WorkerHandshake
 

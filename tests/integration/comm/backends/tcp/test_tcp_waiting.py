@@ -7,7 +7,9 @@ from tcp_worlds import SECRET, failure, results, tcp_world, wait_until_listening
 
 from cobre.comm import AllocationFailedError, CollectiveFailedError, InitializationFailedError, PeerTimeoutError
 from cobre.comm.backends.tcp import waiting
-from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord, Link, Tag, frame
+from cobre.comm.backends.tcp.control_messages import FailureKind, FailureRecord
+from cobre.comm.backends.tcp.handshake_messages import Link
+from cobre.comm.backends.tcp.protocol import Tag, frame
 from cobre.comm.backends.tcp.rendezvous.handshake import WorkerHandshake
 
 

@@ -8,23 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cobre.comm.backends.tcp import protocol
+from cobre.comm.backends.tcp import control_messages, handshake_messages, protocol
 from cobre.comm.backends.tcp.calls import HEADER_BYTES, CallHeader, call_header, describe_dtype, hash_counts
+from cobre.comm.backends.tcp.control_messages import FailureKind, FailureRecord, Heartbeat
 from cobre.comm.backends.tcp.fields import FieldReader, ProtocolError, pack_text
-from cobre.comm.backends.tcp.protocol import (
-    CONTROL_LIMITS,
-    HANDSHAKE_LIMITS,
-    Challenge,
-    FailureKind,
-    FailureRecord,
-    FrameParser,
-    Heartbeat,
-    Hello,
-    Link,
-    Tag,
-    VersionError,
-    frame,
-)
+from cobre.comm.backends.tcp.handshake_messages import Challenge, Hello, Link, VersionError
+from cobre.comm.backends.tcp.protocol import CONTROL_LIMITS, HANDSHAKE_LIMITS, FrameParser, Tag, frame
 from cobre.comm.errors import Peer
 from cobre.comm.types import Operation, ReduceOp
 
@@ -53,7 +42,7 @@ heartbeats = st.builds(
     operation=st.integers(0, 255),
     in_call=st.booleans(),
     missing=st.lists(ranks, max_size=16).map(tuple),
-    label=st.text(max_size=protocol.MAX_LABEL_BYTES // 4),
+    label=st.text(max_size=control_messages.MAX_LABEL_BYTES // 4),
 )
 failure_records = st.builds(
     FailureRecord,
@@ -120,7 +109,7 @@ def test_a_frame_is_refused_by_its_first_bytes(header):
 
 
 def test_another_protocol_version_is_named_first():
-    payload = protocol.MAGIC + struct.pack(">H", 99) + bytes(40)
+    payload = handshake_messages.MAGIC + struct.pack(">H", 99) + bytes(40)
     for message in (Hello, Challenge):
         with pytest.raises(VersionError, match="protocol version 99"):
             message.parse(payload)
@@ -163,7 +152,7 @@ def test_the_largest_failure_record_fits_into_its_frame():
     peers = tuple(Peer(rank, "h" * 500, 2**63, "s" * 5000) for rank in range(100))
     failure = FailureRecord(FailureKind.SILENT, 2**63, peers, "t" * 10_000)
     parsed = FrameParser(CONTROL_LIMITS).feed(frame(Tag.FAILURE, failure.pack()))
-    assert len(FailureRecord.parse(parsed[0][1]).peers) == protocol.MAX_PEERS
+    assert len(FailureRecord.parse(parsed[0][1]).peers) == control_messages.MAX_PEERS
 
 
 def test_part_heads_are_checked_against_the_sizes_of_parts():
@@ -230,6 +219,6 @@ def test_counts_hash_to_the_same_number_everywhere():
 
 
 def test_a_goodbye_carries_the_last_completed_call():
-    assert protocol.parse_goodbye(protocol.pack_goodbye(2**40)) == 2**40
+    assert control_messages.parse_goodbye(control_messages.pack_goodbye(2**40)) == 2**40
     with pytest.raises(ProtocolError):
-        protocol.parse_goodbye(b"")
+        control_messages.parse_goodbye(b"")

@@ -9,10 +9,10 @@ import pytest
 
 from cobre.comm.backends.tcp import waiting
 from cobre.comm.backends.tcp.channel import Channel, LinkLostError, TlsChannel
+from cobre.comm.backends.tcp.control_messages import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.coordinator_monitor import CoordinatorMonitor
 from cobre.comm.backends.tcp.failures import WorldFailedError
 from cobre.comm.backends.tcp.progress import Progress
-from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.spin_wait import MAX_SKIPPED, SpinWait, spin_wait_for
 from cobre.comm.backends.tcp.waiting import READ, CoordinatorWaiter, WaitPolicy
 from cobre.comm.cores import usable_cores

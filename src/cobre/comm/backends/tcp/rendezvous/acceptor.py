@@ -13,7 +13,8 @@ import time
 from dataclasses import dataclass, field
 
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.protocol import Hello, Link, Tag, frame
+from cobre.comm.backends.tcp.handshake_messages import Hello, Link
+from cobre.comm.backends.tcp.protocol import Tag, frame
 from cobre.comm.backends.tcp.rendezvous import listener as listening
 from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, name_of
 from cobre.comm.backends.tcp.rendezvous.pending_connection import PendingConnection

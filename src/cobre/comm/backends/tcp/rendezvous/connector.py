@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.protocol import INSTANCE_BYTES, Link
+from cobre.comm.backends.tcp.handshake_messages import INSTANCE_BYTES, Link
 from cobre.comm.backends.tcp.rendezvous.address import SocketAddress, is_loopback, parse_address, resolve, unresolved
 from cobre.comm.backends.tcp.rendezvous.handshake import (
     HANDSHAKE_S,

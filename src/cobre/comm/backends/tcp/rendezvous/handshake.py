@@ -15,18 +15,14 @@ from collections.abc import Mapping
 
 from cobre import __version__
 from cobre.comm.backends.tcp.fields import FieldReader, ProtocolError, pack_text
+from cobre.comm.backends.tcp.handshake_messages import PROTOCOL_VERSION, Challenge, Hello, Link, VersionError
 from cobre.comm.backends.tcp.protocol import (
     HANDSHAKE_LIMITS,
     MAX_REFUSAL_BYTES,
     MAX_UNAUTHENTICATED_BYTES,
     PROOF_BYTES,
-    PROTOCOL_VERSION,
-    Challenge,
     FrameParser,
-    Hello,
-    Link,
     Tag,
-    VersionError,
     frame,
 )
 from cobre.comm.backends.tcp.rendezvous import authentication as auth

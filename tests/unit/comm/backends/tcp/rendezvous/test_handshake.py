@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.protocol import PREFIX_BYTES, Hello, Link, Tag, frame
+from cobre.comm.backends.tcp.handshake_messages import Hello, Link
+from cobre.comm.backends.tcp.protocol import PREFIX_BYTES, Tag, frame
 from cobre.comm.backends.tcp.rendezvous import handshake
 from cobre.comm.backends.tcp.rendezvous.handshake import (
     CoordinatorHandshake,
