@@ -151,10 +151,10 @@ class _TraceThread:
         interval_s = INTERVAL_S
         while True:
             time.sleep(interval_s)
-            most = max((writer.drain() for writer in list(self._writers)), default=0)
+            max_calls = max((writer.drain() for writer in list(self._writers)), default=0)
             for writer in [writer for writer in self._writers if writer.is_closed]:
                 self._writers.remove(writer)
-            interval_s = _next_interval(interval_s, most)
+            interval_s = _next_interval(interval_s, max_calls)
 
 
 _thread = _TraceThread()
