@@ -10,7 +10,7 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kSmallestPivot = 1e-11;
+constexpr double kSmallestDensePivot = 1e-11;  // of an entering variable, with a dense inverse
 constexpr double kHarrisTolerance =
     1e-10;                       // by how much a reduced cost may get the wrong sign for the sake of a larger pivot
 constexpr Int kMaxUpdates = 40;  // of the inverse before it is computed from scratch
@@ -39,7 +39,7 @@ bool DenseDualSimplex::ratio_test(double infeasibility, Int& entering) {
     candidates_.clear();
     const auto consider = [&](Int index, double pivot, double dual, bool may_rise, bool may_fall) {
         const double gain = sign * pivot;
-        if (std::abs(gain) < kSmallestPivot) return;
+        if (std::abs(gain) < kSmallestDensePivot) return;
         if (gain > 0.0 ? !may_rise : !may_fall) return;
         const double cost = gain > 0.0 ? dual : -dual, size = std::abs(gain);
         const double ratio = std::max(0.0, cost) / size;

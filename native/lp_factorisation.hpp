@@ -5,9 +5,9 @@
 // singletons, and last the nucleus, which alone can fill in (Markowitz, with a threshold for stability). A basic
 // variable takes the row of its pivot as its slot, so that one index serves rows and slots.
 //
-// When a column is exchanged, its position dies and its row moves to a new last position: there U gets what the new
-// column is after L and R, and a row eta takes away what was left of the old row. U stays triangular in the order of
-// positions. A dead position has an infinite pivot: whatever arrives there becomes zero.
+// When a column is exchanged, its position is retired and its row moves to a new last position: there U gets what the
+// new column is after L and R, and a row eta takes away what was left of the old row. U stays triangular in the order
+// of positions. A retired position has an infinite pivot: whatever arrives there becomes zero.
 #pragma once
 
 #include <cstdint>

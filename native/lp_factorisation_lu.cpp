@@ -8,7 +8,7 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kSmallestPivot = 1e-10;
+constexpr double kSmallestLuPivot = 1e-10;  // of singletons and of the factorised nucleus
 
 }  // namespace
 
@@ -53,7 +53,7 @@ bool Factorisation::pivot_column_singletons(const BasisColumns& columns) {
         const Int column = queue_[next];
         Int at = columns.start[column];
         while (at < columns.start[column + 1] && position_[columns.row[at]] >= 0) ++at;
-        if (at == columns.start[column + 1] || std::abs(columns.value[at]) < kSmallestPivot) return false;
+        if (at == columns.start[column + 1] || std::abs(columns.value[at]) < kSmallestLuPivot) return false;
         const Int row = columns.row[at];
         pivot_on(row, column, columns.value[at]);
         for (Int entry = row_start_[row]; entry < row_start_[row + 1]; ++entry) {
@@ -83,7 +83,7 @@ bool Factorisation::pivot_row_singletons(const BasisColumns& columns) {
         double pivot = 0.0;
         for (Int at = columns.start[column]; at < columns.start[column + 1]; ++at)
             if (columns.row[at] == row) pivot = columns.value[at];
-        if (std::abs(pivot) < kSmallestPivot) return false;
+        if (std::abs(pivot) < kSmallestLuPivot) return false;
         pivot_on(row, column, pivot);
         for (Int at = columns.start[column]; at < columns.start[column + 1]; ++at) {
             const Int other = columns.row[at];

@@ -146,7 +146,7 @@ void Factorisation::close_eta(Int from, Int to) {
     update_work_ += eta_position_.size() + new_column_.size();
 }
 
-// Forrest and Tomlin: the old position dies, the slot gets a new last one with the entering column, and a row eta
+// Forrest and Tomlin: the old position is retired, the slot gets a new last one with the entering column, and a row eta
 // eliminates the rest of the old row.
 void Factorisation::update(Int slot) {
     const Int from = position_[slot], to = static_cast<Int>(order_.size());

@@ -9,9 +9,9 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kThreshold = 0.1;  // a pivot has at least this share of the largest entry of its column
-constexpr double kSmallestPivot = 1e-10;
-constexpr int kMaxSearched = 4;  // rows and columns searched before the best pivot so far is taken
+constexpr double kThreshold = 0.1;               // a pivot has at least this share of the largest entry of its column
+constexpr double kSmallestNucleusPivot = 1e-10;  // of the elimination of the nucleus
+constexpr int kMaxSearched = 4;                  // rows and columns searched before the best pivot so far is taken
 
 }  // namespace
 
@@ -77,7 +77,7 @@ void Nucleus::consider(Int row, Int column, double& best, Pivot& pivot) const {
     if (fill > best) return;
     const double value = cell(row, column)->value;
     if (fill == best && std::abs(value) <= std::abs(pivot.value)) return;
-    if (std::abs(value) < std::max(kSmallestPivot, kThreshold * largest(column))) return;
+    if (std::abs(value) < std::max(kSmallestNucleusPivot, kThreshold * largest(column))) return;
     best = fill;
     pivot = {row, column, value};
 }

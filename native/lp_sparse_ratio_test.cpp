@@ -9,9 +9,9 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kSmallestPivot = 1e-9;
-constexpr double kPivotShare = 0.1;   // a pivot has at least this share of the largest one in its group
-constexpr double kGroupFactor = 8.0;  // breakpoints up to so many times the first one are examined together
+constexpr double kSmallestRatioTestPivot = 1e-9;  // of an entering variable
+constexpr double kPivotShare = 0.1;               // a pivot has at least this share of the largest one in its group
+constexpr double kGroupFactor = 8.0;              // breakpoints up to so many times the first one are examined together
 constexpr double kHarrisTolerance =
     1e-10;  // by how much a reduced cost may get the wrong sign for the sake of a larger pivot
 
@@ -46,7 +46,7 @@ void SparseDualSimplex::list_candidates(double sign) {
         candidates[count] = column;
         pivots[count] = -sign * pivot_row_.value[column] * direction;
         costs[count] = std::max(0.0, reduced_[column] * direction);
-        count += pivots[count] >= kSmallestPivot;
+        count += pivots[count] >= kSmallestRatioTestPivot;
     }
     for (const Int row : inverse_row_.index()) {
         const double rise = -sign * inverse_row_.value[row];
@@ -54,7 +54,7 @@ void SparseDualSimplex::list_candidates(double sign) {
         candidates[count] = bound.variable;
         pivots[count] = std::abs(rise) * bound.size;
         costs[count] = std::max(0.0, std::copysign(1.0, rise) * (bound.dual - reduced_[slack(row)])) * bound.size;
-        count += pivots[count] >= kSmallestPivot;
+        count += pivots[count] >= kSmallestRatioTestPivot;
     }
     candidates_ = count;
     if (has_free_) list_free_candidates();
@@ -63,7 +63,7 @@ void SparseDualSimplex::list_candidates(double sign) {
 // Free nonbasic variables, which hardly any LP has: they may move in either direction.
 void SparseDualSimplex::list_free_candidates() {
     const auto consider = [this](Int variable) {
-        if (status_[variable] != at_zero || std::abs(pivot_entry_of(variable)) < kSmallestPivot) return;
+        if (status_[variable] != at_zero || std::abs(pivot_entry_of(variable)) < kSmallestRatioTestPivot) return;
         candidate_[candidates_] = variable;
         candidate_pivot_[candidates_] = std::abs(pivot_entry_of(variable));
         candidate_cost_[candidates_++] = 0.0;

@@ -69,12 +69,7 @@ auto region_bytes(const std::shared_ptr<Region>& region) {
     return nb::ndarray<nb::numpy, Byte, nb::ndim<1>>(region->mapping->data(), {region->bytes}, capsule);
 }
 
-}  // namespace
-
-NB_MODULE(_native, module) {
-    if (!cobre::import_numpy()) throw nb::python_error();
-    nb::set_leak_warnings(false);  // the kernel closes what a program leaves open at exit: no page of warnings
-
+void bind_guard(nb::module_& module) {
     const auto anything = nb::arg().none();  // the guard checks it and returns false; the binding must not raise
     nb::class_<cobre::CallGuard>(module, "CallGuard")
         .def(nb::init<uint32_t, uint32_t, nb::object>(), "rank"_a, "size"_a, "reduce_op"_a)
@@ -90,14 +85,18 @@ NB_MODULE(_native, module) {
         .def_prop_ro("state", &cobre::CallGuard::state)
         .def_prop_ro("current", &cobre::CallGuard::current)
         .def_prop_ro("sequence", &cobre::CallGuard::sequence);
+}
 
+void bind_shm_failures(nb::module_& module) {
     static PyObject* exceptions[2];
     exceptions[0] = PyErr_NewException("cobre._native.CollectiveFailure", PyExc_Exception, nullptr);
     exceptions[1] = PyErr_NewException("cobre._native.JoinFailure", PyExc_Exception, nullptr);
     module.attr("CollectiveFailure") = nb::borrow(exceptions[0]);
     module.attr("JoinFailure") = nb::borrow(exceptions[1]);
     nb::register_exception_translator(translate, exceptions);
+}
 
+void bind_shm_memory(nb::module_& module) {
     nb::class_<Region>(module, "ShmRegion").def_ro("id", &Region::id).def_ro("nbytes", &Region::bytes);
     module.def(
         "region_bytes",
@@ -121,7 +120,17 @@ NB_MODULE(_native, module) {
         .def_prop_ro("descriptor", &Segment::descriptor)
         .def_prop_ro("inode", &Segment::inode);
 
-    nb::class_<Transport>(module, "ShmTransport")
+    module.def(
+        "segment_bytes",
+        [](uint32_t size, size_t window_bytes) {
+            return cobre::shm::segment_bytes({.size = size, .window_bytes = window_bytes});
+        },
+        "size"_a, "window_bytes"_a);
+    module.def("unlink_segment", [](const std::string& name) { return shm_unlink(name.c_str()) == 0; }, "name"_a);
+}
+
+void bind_shm_constructors(nb::class_<Transport>& transport) {
+    transport
         .def(
             "__init__",
             [](Transport* self, std::string name, uint32_t rank, uint32_t size, double timeout_s,
@@ -169,8 +178,13 @@ NB_MODULE(_native, module) {
             [](Transport* self, Transport& parent, cobre::CallGuard& guard, nb::object on_wait) {
                 new (self) Transport(parent, guard, std::move(on_wait));
             },
-            "parent"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 3>())
-        .def("wait_for_all", &Transport::wait_for_all)
+            "parent"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 3>());
+}
+
+void bind_shm_transport(nb::module_& module) {
+    nb::class_<Transport> transport(module, "ShmTransport");
+    bind_shm_constructors(transport);
+    transport.def("wait_for_all", &Transport::wait_for_all)
         .def("barrier", &Transport::barrier)
         .def("allgatherv", &Transport::allgatherv)
         .def("allreduce", &Transport::allreduce)
@@ -193,7 +207,9 @@ NB_MODULE(_native, module) {
         .def("abort", [](Transport& self, nb::bytes text) { self.abort(std::string(text.c_str(), text.size())); })
         .def("close", &Transport::close)
         .def_prop_ro("window_bytes", &Transport::window_bytes);
+}
 
+void bind_fold(nb::module_& module) {
     module.def(
         "fold",
         [](nb::list inputs, nb::handle out, uint32_t op) {
@@ -212,14 +228,9 @@ NB_MODULE(_native, module) {
             cobre::fold(result.element, reduction, pointers.data(), pointers.size(), result.data, result.count);
         },
         "inputs"_a, "out"_a, "op"_a);
+}
 
-    module.def(
-        "segment_bytes",
-        [](uint32_t size, size_t window_bytes) {
-            return cobre::shm::segment_bytes({.size = size, .window_bytes = window_bytes});
-        },
-        "size"_a, "window_bytes"_a);
-    module.def("unlink_segment", [](const std::string& name) { return shm_unlink(name.c_str()) == 0; }, "name"_a);
+void bind_process(nb::module_& module) {
     module.def("die_with_parent", &cobre::die_with_parent, "parent_pid"_a);
     module.def(
         "kill_group_with_parent",
@@ -231,6 +242,19 @@ NB_MODULE(_native, module) {
     module.def("kill_process_group", &cobre::kill_process_group);
     // The C library's exit, with its handlers, and without the teardown of the interpreter.
     module.def("exit_without_teardown", [](int code) { std::exit(code); }, "code"_a);
+}
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+    if (!cobre::import_numpy()) throw nb::python_error();
+    nb::set_leak_warnings(false);  // the kernel closes what a program leaves open at exit: no page of warnings
+    bind_guard(module);
+    bind_shm_failures(module);
+    bind_shm_memory(module);
+    bind_shm_transport(module);
+    bind_fold(module);
+    bind_process(module);
     bind_shared_names(module);
     cobre::lp::bind_cuts(module);
     cobre::lp::bind_engine(module);

@@ -30,7 +30,8 @@ bool import_numpy();
 // writable where asked. Anything else gives false, without a Python error.
 bool read_plain(PyObject* object, bool writable, Buffer& out);
 
-// Fill `out` from any C-contiguous ndarray, checked before; for other dtypes the number is their checksum. Throws a Python error for what is no such array.
+// The buffer of any C-contiguous ndarray; for other dtypes the number is their checksum. Throws a Python error for what
+// is no such array.
 Buffer read_any(PyObject* object);
 
 // A new array, C-contiguous and not filled; only float64, int32, int8 and uint8 are known. Throws a Python error.
