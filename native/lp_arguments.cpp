@@ -55,9 +55,9 @@ BoundStage::BoundStage(nb::dict given) : parts(std::move(given)) {
     read(parts, "source_index", model.source_index);
     read(parts, "source_factor", model.source_factor);
     read(parts, "source_is_pinned", model.source_is_pinned);
-    model.states = nb::cast<Int>(parts["states"]);
-    model.hydros = nb::cast<Int>(parts["hydros"]);
-    model.order = nb::cast<Int>(parts["order"]);
+    model.num_decided = nb::cast<Int>(parts["num_decided"]);
+    model.num_hydros = nb::cast<Int>(parts["num_hydros"]);
+    model.num_lags = nb::cast<Int>(parts["num_lags"]);
     model.future_cost = nb::cast<Int>(parts["future_cost"]);
     model.truncates = nb::cast<bool>(parts["truncates"]);
     model.finish();
@@ -103,7 +103,7 @@ void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<I
     batch.availability = available.data();
     batch.buses = static_cast<Int>(loads.width());
     batch.sources = static_cast<Int>(available.width());
-    require(inflows.size() == inflows.height() * static_cast<size_t>(stage.hydros),
+    require(inflows.size() == inflows.height() * static_cast<size_t>(stage.num_hydros),
             "inflow: expected one column a hydro");
     require(loads.height() == inflows.height() && available.height() == inflows.height(),
             "inflow, load and availability differ in number of realisations");
@@ -115,16 +115,16 @@ void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<I
 
 void read_bases(ChainBatch& batch, const StageModel& stage, nb::handle status, nb::handle cuts,
                 std::span<const Int> index) {
-    const Array<int8_t> statuses(status, "start_status");
-    const Array<Int> active_cuts(cuts, "start_cuts");
+    const Array<int8_t> statuses(status, "basis_status");
+    const Array<Int> active_cuts(cuts, "basis_cuts");
     const auto bases = static_cast<Int>(statuses.height());
     require(statuses.size() == statuses.height() * static_cast<size_t>(stage.columns + stage.rows) &&
-                active_cuts.size() == statuses.height() * static_cast<size_t>(stage.states + 1),
-            "start_status, start_cuts: not the size of this stage's bases");
-    for (const Int basis : index) require(basis < bases, "start_index: no such basis");
-    batch.start_status = statuses.data();
-    batch.start_cuts = active_cuts.data();
-    batch.start_index = index.data();
+                active_cuts.size() == statuses.height() * static_cast<size_t>(stage.num_decided + 1),
+            "basis_status, basis_cuts: not the size of this stage's bases");
+    for (const Int basis : index) require(basis < bases, "basis_index: no such basis");
+    batch.basis_status = statuses.data();
+    batch.basis_cuts = active_cuts.data();
+    batch.basis_index = index.data();
 }
 
 void read_result_index(ChainBatch& batch, const nb::object& result_index, size_t solves) {

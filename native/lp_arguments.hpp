@@ -40,9 +40,9 @@ void read_result_index(ChainBatch& batch, const nanobind::object& result_index, 
 // The counter in shared memory from which several processes take their chains; null for None: this process solves all.
 WorkCounter* read_counter(const nanobind::object& counter);
 
-// (spectral_weights, chunks, first_slot, rows): where the cuts of a batch go; null for None. The batch has the same number of
-// chains for each trial point, and its results are ordered by trial point, then by opening. finished: counters of the
-// chains of each trial point in memory that several processes share; None: this process solves all.
+// (spectral_weights, chunks, first_slot, rows): where the cuts of a batch go; null for None. The batch has the same
+// number of chains for each trial point, and its results are ordered by trial point, then by opening. finished:
+// counters of the chains of each trial point in memory that several processes share; None: this process solves all.
 std::unique_ptr<CutTarget> read_cut_target(const nanobind::object& given, const nanobind::object& finished,
                                            const StageModel& stage, const ChainBatch& batch, const Results& results);
 

@@ -21,26 +21,26 @@ namespace {
 ChainResults solve_chains(Engine& engine, const BoundStage& bound, const nb::list& chunks, Int cuts,
                           const nb::object& rows, nb::handle selected, nb::handle states, Int chains_per_point,
                           nb::handle chain_start, nb::handle realisation_index, const nb::object& result_index,
-                          nb::handle inflow, nb::handle load, nb::handle availability, nb::handle start_status,
-                          nb::handle start_cuts, nb::handle start_index, bool wants_basis, bool wants_solution,
+                          nb::handle inflow, nb::handle load, nb::handle availability, nb::handle basis_status,
+                          nb::handle basis_cuts, nb::handle basis_index, bool wants_basis, bool wants_solution,
                           bool wants_gradient, const nb::object& counter, const nb::object& tables,
                           const nb::object& new_cuts, const nb::object& finished) {
     const StageModel& stage = bound.model;
     const CutView view = read_cuts(stage.dimension(), chunks, cuts, rows, selected);
-    const Array<Int> realisations(realisation_index, "realisation_index"), bases(start_index, "start_index");
+    const Array<Int> realisations(realisation_index, "realisation_index"), bases(basis_index, "basis_index");
     const size_t solves = realisations.size();
     ChainBatch batch;
     read_chains(batch, stage, Array<double>(states, "states"), chains_per_point, Array<Int>(chain_start, "chain_start"),
                 realisations, bases.size());
     read_realisations(batch, stage, realisations, inflow, load, availability);
-    read_bases(batch, stage, start_status, start_cuts, bases.span());
+    read_bases(batch, stage, basis_status, basis_cuts, bases.span());
     read_result_index(batch, result_index, solves);
     ChainResults results;
     WorkCounter* const shared_counter = read_counter(counter);
-    const Wanted wanted{wants_basis, wants_solution, wants_gradient};
+    const Outputs outputs{wants_basis, wants_solution, wants_gradient};
     const auto chains = static_cast<size_t>(batch.chains);
     const Results to = shared_counter ? results.use_shared(stage, nb::cast<nb::tuple>(tables), chains, solves)
-                                      : results.allocate(stage, chains, solves, wanted);
+                                      : results.allocate(stage, chains, solves, outputs);
     const auto target = read_cut_target(new_cuts, finished, stage, batch, to);
     {
         const nb::gil_scoped_release release;
@@ -59,7 +59,7 @@ struct PathIndices {
     }
 };
 
-// (stage, chunks, cuts, rows, selected, realisation_index, inflow, load, availability, start_status, start_cuts,
+// (stage, chunks, cuts, rows, selected, realisation_index, inflow, load, availability, basis_status, basis_cuts,
 // carries_basis)
 PathStage read_path_stage(const nb::tuple& given, std::deque<CutView>& views, const PathIndices& paths) {
     PathStage stage;
@@ -72,8 +72,8 @@ PathStage read_path_stage(const nb::tuple& given, std::deque<CutView>& views, co
     stage.batch.chain_start = paths.chain_start.data();
     read_realisations(stage.batch, *stage.model, realisation_index, given[6], given[7], given[8]);
     read_bases(stage.batch, *stage.model, given[9], given[10], {});
-    const bool has_basis = Array<int8_t>(given[9], "start_status").height() > 0;
-    stage.batch.start_index = (has_basis ? paths.first_basis : paths.no_basis).data();
+    const bool has_basis = Array<int8_t>(given[9], "basis_status").height() > 0;
+    stage.batch.basis_index = (has_basis ? paths.first_basis : paths.no_basis).data();
     stage.carries_basis = nb::cast<bool>(given[11]);
     return stage;
 }
@@ -136,7 +136,6 @@ void bind_results(nb::module_& module) {
         .def_ro("inflow", &ChainResults::inflow)
         .def_ro("primal", &ChainResults::primal)
         .def_ro("dual", &ChainResults::dual)
-        .def_ro("iterations", &ChainResults::iterations)
         .def_ro("basis_status", &ChainResults::basis_status)
         .def_ro("basis_cuts", &ChainResults::basis_cuts)
         .def_ro("has_stray_coefficients", &ChainResults::has_stray_coefficients);
@@ -239,7 +238,7 @@ void bind_engine(nb::module_& module) {
             "max_added_per_round"_a, "retry_attempts"_a, "max_dense_rows"_a)
         .def("solve_chains", &solve_chains, "stage"_a, "chunks"_a, "cuts"_a, "rows"_a.none(), "selected"_a, "states"_a,
              "chains_per_point"_a, "chain_start"_a, "realisation_index"_a, "result_index"_a.none(), "inflow"_a,
-             "load"_a, "availability"_a, "start_status"_a, "start_cuts"_a, "start_index"_a, "wants_basis"_a,
+             "load"_a, "availability"_a, "basis_status"_a, "basis_cuts"_a, "basis_index"_a, "wants_basis"_a,
              "wants_solution"_a, "wants_gradient"_a, "counter"_a.none(), "tables"_a.none(), "new_cuts"_a.none(),
              "finished"_a.none())
         .def("solve_paths", &solve_paths, "stages"_a, "first_states"_a, "counter"_a.none(), "tables"_a.none())

@@ -48,7 +48,7 @@ nb::object averages(nb::handle costs, nb::handle weights, nb::handle gradients, 
     return table;
 }
 
-// (chain_start, realisation_index, start_index, result_index) of a backward pass: two chains for each trial point.
+// (chain_start, realisation_index, basis_index, result_index) of a backward pass: two chains for each trial point.
 nb::tuple chains_of_openings(nb::handle order, nb::handle sampled) {
     const Array<Int> openings(order, "order"), first(sampled, "sampled");
     for (const Int position : first.span())
@@ -58,7 +58,7 @@ nb::tuple chains_of_openings(nb::handle order, nb::handle sampled) {
     OpeningChains chains;
     const nb::object start = make_array(chains.start, {2 * points + 1}),
                      realisations = make_array(chains.realisation_index, {solves}),
-                     index = make_array(chains.start_index, {2 * points}),
+                     index = make_array(chains.basis_index, {2 * points}),
                      rows = make_array(chains.result_index, {solves});
     build_opening_chains(openings.span(), first.span(), chains);
     return nb::make_tuple(start, realisations, index, rows);

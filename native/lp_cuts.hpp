@@ -19,8 +19,8 @@ struct CutChunk {
 
 // theta >= intercept + coefficients . outgoing state. Row 0 of a chunk holds the intercepts; the others hold the
 // components that some cut depends on. row_of: by component, its row, or -1 where no cut depends on it; null: row 1 +
-// component. selected: by cut, whether cut selection keeps it (`CutPool.active` in Python; here "active" is a cut at its
-// bound).
+// component. selected: by cut, whether cut selection keeps it (`CutPool.active` in Python; here "active" is a cut at
+// its bound).
 class CutView {
 public:
     CutView(std::vector<CutChunk> chunks, Int count, const Int* row_of, const uint8_t* selected);

@@ -11,7 +11,7 @@ namespace cobre::lp {
 void DenseDualSimplex::begin_stage() {
     const StageModel& stage = *stage_;
     active_rows_.clear();  // they belong to another stage
-    stride_ = static_cast<size_t>(stage.rows + stage.states + 2);
+    stride_ = static_cast<size_t>(stage.rows + stage.num_decided + 2);
     if (inverse_.size() < stride_ * stride_) inverse_.resize(stride_ * stride_);
     status_.assign(static_cast<size_t>(stage.columns), at_lower);
     is_active_row_.assign(static_cast<size_t>(stage.rows), 0);
@@ -20,7 +20,7 @@ void DenseDualSimplex::begin_stage() {
     reduced_.assign(status_.size(), 0.0);
     pivot_row_.assign(status_.size(), 0.0);
     cut_values_.resize(is_active_cut_.size());
-    outgoing_state_.resize(static_cast<size_t>(stage.states));
+    outgoing_state_.resize(static_cast<size_t>(stage.num_decided));
     position_of_row_.resize(is_active_row_.size());
     start_from_slacks();
 }
@@ -40,7 +40,7 @@ void DenseDualSimplex::start_from_slacks() {
 
 // A cut with its coefficients next to each other: in the pool a stride lies between them.
 DenseDualSimplex::Row DenseDualSimplex::copy_cut(Int cut) {
-    const auto n = static_cast<size_t>(stage_->states);
+    const auto n = static_cast<size_t>(stage_->num_decided);
     if (free_copies_.empty()) {
         free_copies_.push_back(static_cast<Int>(n ? cut_coefficients_.size() / n : 0));
         cut_coefficients_.resize(cut_coefficients_.size() + n);
@@ -97,7 +97,7 @@ void DenseDualSimplex::load_column(Int column) {
         if (!row.is_cut) position_of_row_[row.index] = static_cast<Int>(position);
         else if (column == stage.future_cost) scratch_[position] = 1.0;
         else if (state >= 0)
-            scratch_[position] = cut_coefficients_[static_cast<size_t>(row.copy) * stage.states + state];
+            scratch_[position] = cut_coefficients_[static_cast<size_t>(row.copy) * stage.num_decided + state];
     }
     for (Int at = stage.column_start[column]; at < stage.column_start[column + 1]; ++at)
         if (is_active_row_[stage.row_index[at]])
@@ -274,10 +274,10 @@ void DenseDualSimplex::btran_row(const Row& row) {
 bool DenseDualSimplex::find_violated_cut(Leaving& leaving) {
     const StageModel& stage = *stage_;
     if (cuts_->count() == 0) return false;
-    for (Int state = 0; state < stage.states; ++state)
+    for (Int state = 0; state < stage.num_decided; ++state)
         outgoing_state_[state] = x_[stage.state_column[state]] * stage.state_scale[state];
     std::copy(bounds_.cut_rhs, bounds_.cut_rhs + cuts_->count(), cut_values_.begin());
-    cuts_->add_products(0, stage.states, outgoing_state_.data(), cut_values_.data());
+    cuts_->add_products(0, stage.num_decided, outgoing_state_.data(), cut_values_.data());
     const double theta = x_[stage.future_cost];
     double most = theta + violation_ * std::max(1.0, std::abs(theta));
     Int found = -1;
@@ -303,7 +303,7 @@ bool DenseDualSimplex::is_consistent() const {
 
 // Gives up after a number of pivots that only a cycle reaches, or when a fresh inverse does not help: the caller then
 // starts from slacks, or asks HiGHS.
-Outcome DenseDualSimplex::optimise(const Bounds& bounds) {
+SimplexStatus DenseDualSimplex::optimise(const Bounds& bounds) {
     bounds_ = bounds;
     const int64_t limit = pivot_limit();
     compute_duals();
@@ -313,18 +313,18 @@ Outcome DenseDualSimplex::optimise(const Bounds& bounds) {
         compute_primal();
         Leaving leaving;
         if (find_leaving(leaving)) {
-            if (!pivot(leaving)) return Outcome::gave_up;
+            if (!pivot(leaving)) return SimplexStatus::gave_up;
             continue;
         }
         compute_duals();
         if (is_consistent()) {
             counts_.active_rows += static_cast<int64_t>(active_rows_.size());
-            return Outcome::optimal;
+            return SimplexStatus::optimal;
         }
-        if (was_refactored || !refactor()) return Outcome::gave_up;
+        if (was_refactored || !refactor()) return SimplexStatus::gave_up;
         was_refactored = true;
     }
-    return Outcome::gave_up;
+    return SimplexStatus::gave_up;
 }
 
 void DenseDualSimplex::solution(std::vector<double>& columns, std::vector<double>& column_duals,
@@ -343,11 +343,11 @@ void DenseDualSimplex::solution(std::vector<double>& columns, std::vector<double
 void DenseDualSimplex::basis(int8_t* status, Int* cuts) const {
     std::copy(status_.begin(), status_.end(), status);
     std::fill(status + stage_->columns, status + stage_->columns + stage_->rows, static_cast<int8_t>(basic));
-    std::fill(cuts, cuts + stage_->states + 1, -1);
+    std::fill(cuts, cuts + stage_->num_decided + 1, -1);
     Int count = 0;
     for (const Row& row : active_rows_) {
         if (!row.is_cut) status[stage_->columns + row.index] = row.at_upper ? at_upper : at_lower;
-        else if (count <= stage_->states) cuts[count++] = row.index;
+        else if (count <= stage_->num_decided) cuts[count++] = row.index;
     }
 }
 

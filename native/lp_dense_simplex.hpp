@@ -17,7 +17,7 @@ class DenseDualSimplex final : public DualSimplex {
 public:
     bool start(const int8_t* status, const Int* active_cuts, Int max_cuts) override;
     void start_from_slacks() override;
-    Outcome optimise(const Bounds& bounds) override;
+    SimplexStatus optimise(const Bounds& bounds) override;
     void solution(std::vector<double>& columns, std::vector<double>& column_duals, std::vector<double>& row_duals,
                   std::vector<Int>& active_cuts) const override;
     void basis(int8_t* status, Int* cuts) const override;
@@ -108,8 +108,8 @@ template <typename Use>
 void DenseDualSimplex::for_each_entry(const Row& row, Use use) const {
     const StageModel& stage = *stage_;
     if (row.is_cut) {
-        const double* coefficients = cut_coefficients_.data() + static_cast<size_t>(row.copy) * stage.states;
-        for (Int state = 0; state < stage.states; ++state) use(stage.state_column[state], coefficients[state]);
+        const double* coefficients = cut_coefficients_.data() + static_cast<size_t>(row.copy) * stage.num_decided;
+        for (Int state = 0; state < stage.num_decided; ++state) use(stage.state_column[state], coefficients[state]);
         use(stage.future_cost, 1.0);
         return;
     }

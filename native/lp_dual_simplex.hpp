@@ -25,7 +25,7 @@ struct Bounds {
     const double* cut_rhs;  // by cut: its right-hand side
 };
 
-enum class Outcome { optimal, gave_up };
+enum class SimplexStatus { optimal, gave_up };
 
 // Where a variable is; also the codes of a stored basis.
 enum Status : int8_t { at_lower = 0, basic = 1, at_upper = 2, at_zero = 3 };
@@ -67,7 +67,7 @@ public:
     virtual void start_from_slacks() = 0;
 
     // Optimise for these bounds, from the present basis.
-    virtual Outcome optimise(const Bounds& bounds) = 0;
+    virtual SimplexStatus optimise(const Bounds& bounds) = 0;
 
     // The solution: values and reduced costs of columns, duals of rows, then those of the active cuts.
     virtual void solution(std::vector<double>& columns, std::vector<double>& column_duals,

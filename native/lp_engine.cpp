@@ -18,9 +18,9 @@ std::vector<Int> longest_first(const ChainBatch& batch) {
 
 // Path p starts from the p-th basis of the stage before.
 ChainBatch warm_started(ChainBatch batch, const Results& before, const std::vector<Int>& paths) {
-    batch.start_status = before.basis_status;
-    batch.start_cuts = before.basis_cuts;
-    batch.start_index = paths.data();
+    batch.basis_status = before.basis_status;
+    batch.basis_cuts = before.basis_cuts;
+    batch.basis_index = paths.data();
     return batch;
 }
 

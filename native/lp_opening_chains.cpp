@@ -10,7 +10,7 @@ void build_opening_chains(std::span<const Int> order, std::span<const Int> sampl
         out.result_index[at++] = point * openings + order[position];
     };
     for (Int point = 0; point < points; ++point) {
-        out.start_index[2 * point] = out.start_index[2 * point + 1] = point;
+        out.basis_index[2 * point] = out.basis_index[2 * point + 1] = point;
         out.start[2 * point] = at;
         for (Int position = sampled[point]; position < openings; ++position) append(point, position);
         out.start[2 * point + 1] = at;

@@ -13,7 +13,7 @@ struct OpeningChains {
     Int* start;              // 2 x points + 1
     Int* realisation_index;  // points x openings: which opening
     Int* result_index;       // points x openings: row of its results, by point and opening
-    Int* start_index;        // 2 x points: the basis to start from, which is the point's
+    Int* basis_index;        // 2 x points: the basis to start from, which is the point's
 };
 
 // order: openings from the driest to the wettest. sampled: by point, a position in that order.

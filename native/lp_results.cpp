@@ -6,23 +6,22 @@ namespace nb = nanobind;
 
 namespace cobre::lp {
 
-Results ChainResults::allocate(const StageModel& stage, size_t chains, size_t solves, Wanted wanted) {
+Results ChainResults::allocate(const StageModel& stage, size_t chains, size_t solves, Outputs outputs) {
     Results to;
-    const auto n = static_cast<Py_ssize_t>(solves), bases = static_cast<Py_ssize_t>(wanted.basis ? chains : 0);
-    const Py_ssize_t solved = wanted.solution ? n : 0;
+    const auto n = static_cast<Py_ssize_t>(solves), bases = static_cast<Py_ssize_t>(outputs.basis ? chains : 0);
+    const Py_ssize_t solved = outputs.solution ? n : 0;
     objective = make_array(to.objective, {n});
     future_cost = make_array(to.future_cost, {n});
-    iterations = make_array(to.iterations, {n});
-    decided = make_array(to.decided, {n, stage.states});
-    inflow = make_array(to.inflow, {n, stage.hydros});
-    gradient = make_array(to.gradient, {wanted.gradient ? n : 0, stage.dimension()});
+    decided = make_array(to.decided, {n, stage.num_decided});
+    inflow = make_array(to.inflow, {n, stage.num_hydros});
+    gradient = make_array(to.gradient, {outputs.gradient ? n : 0, stage.dimension()});
     primal = make_array(to.primal, {solved, stage.columns});
     dual = make_array(to.dual, {solved, stage.rows});
     basis_status = make_array(to.basis_status, {bases, stage.columns + stage.rows});
-    basis_cuts = make_array(to.basis_cuts, {bases, stage.states + 1});
-    if (!wanted.basis) to.basis_status = nullptr;
-    if (!wanted.solution) to.primal = to.dual = nullptr;
-    if (!wanted.gradient) to.gradient = nullptr;
+    basis_cuts = make_array(to.basis_cuts, {bases, stage.num_decided + 1});
+    if (!outputs.basis) to.basis_status = nullptr;
+    if (!outputs.solution) to.primal = to.dual = nullptr;
+    if (!outputs.gradient) to.gradient = nullptr;
     return to;
 }
 
@@ -42,12 +41,12 @@ Results ChainResults::use_shared(const StageModel& stage, const nb::tuple& table
     use(to.objective, objective, solves, 1);
     use(to.gradient, gradient, solves, stage.dimension());
     use(to.future_cost, future_cost, solves, 1);
-    use(to.decided, decided, solves, stage.states);
-    use(to.inflow, inflow, solves, stage.hydros);
+    use(to.decided, decided, solves, stage.num_decided);
+    use(to.inflow, inflow, solves, stage.num_hydros);
     use(to.primal, primal, solves, stage.columns);
     use(to.dual, dual, solves, stage.rows);
     use(to.basis_status, basis_status, chains, stage.columns + stage.rows);
-    use(to.basis_cuts, basis_cuts, chains, stage.states + 1);
+    use(to.basis_cuts, basis_cuts, chains, stage.num_decided + 1);
     require(to.objective || solves == 0, "tables: not the size of the results");
     require(!to.basis_status == !to.basis_cuts, "tables: half of a basis");
     return to;
@@ -63,7 +62,7 @@ void PathResults::allocate(const std::vector<PathStage>& stages, Py_ssize_t path
     future_cost = make_array(numbers, {count, paths});
     for (const PathStage& stage : stages) {
         basis_status.append(make_array(status, {paths, stage.model->columns + stage.model->rows}));
-        basis_cuts.append(make_array(cuts, {paths, stage.model->states + 1}));
+        basis_cuts.append(make_array(cuts, {paths, stage.model->num_decided + 1}));
     }
 }
 
@@ -87,7 +86,7 @@ double* PathResults::point(std::vector<PathStage>& stages, size_t paths, size_t 
         const Array<int8_t> status(basis_status[at], "basis_status", true);
         const Array<Int> cuts(basis_cuts[at], "basis_cuts", true);
         require(status.size() == paths * static_cast<size_t>(stage.model->columns + stage.model->rows) &&
-                    cuts.size() == paths * static_cast<size_t>(stage.model->states + 1),
+                    cuts.size() == paths * static_cast<size_t>(stage.model->num_decided + 1),
                 "tables: not the size of the bases");
         stage.batch.states = state.data() + at * paths * dimension;
         stage.results.objective = cost.data() + at * paths;

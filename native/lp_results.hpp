@@ -11,21 +11,20 @@
 namespace cobre::lp {
 
 // Which results a call asks for, beyond objectives.
-struct Wanted {
+struct Outputs {
     bool basis, solution, gradient;
 };
 
 // One row a solve, in the order of the chains or as `result_index` says; bases have one row a chain.
 struct ChainResults {
-    nanobind::object objective, future_cost, gradient, decided, inflow, primal, dual, iterations, basis_status,
-        basis_cuts;
+    nanobind::object objective, future_cost, gradient, decided, inflow, primal, dual, basis_status, basis_cuts;
     SolveCounts counts;
     bool has_stray_coefficients = false;  // of cuts that were made
 
     // New arrays; those that are not wanted have no rows.
-    Results allocate(const StageModel& stage, size_t chains, size_t solves, Wanted wanted);
-    // (objective, gradient, future_cost, decided, inflow, primal, dual, basis_status, basis_cuts) in memory that several
-    // processes share; what is None is not stored.
+    Results allocate(const StageModel& stage, size_t chains, size_t solves, Outputs outputs);
+    // (objective, gradient, future_cost, decided, inflow, primal, dual, basis_status, basis_cuts) in memory that
+    // several processes share; what is None is not stored.
     Results use_shared(const StageModel& stage, const nanobind::tuple& tables, size_t chains, size_t solves);
 };
 

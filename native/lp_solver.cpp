@@ -32,9 +32,9 @@ void Solver::load(const StageModel& stage, const CutView& cuts) {
     row_upper_.assign(stage.row_upper.begin(), stage.row_upper.end());
     column_lower_.assign(stage.column_lower.begin(), stage.column_lower.end());
     column_upper_.assign(stage.column_upper.begin(), stage.column_upper.end());
-    inflow_.resize(stage.hydros);
-    inflow_gradient_.resize(stage.hydros);
-    decided_.resize(stage.states);
+    inflow_.resize(stage.num_hydros);
+    inflow_gradient_.resize(stage.num_hydros);
+    decided_.resize(stage.num_decided);
     passed_.resize(stage.passed());
 }
 
@@ -48,31 +48,31 @@ void Solver::begin_chain(Int chain, const ChainBatch& batch, const double* state
                 stage.input_value[entry] * state[stage.component_of(stage.input_index[entry])];
     cuts_->intercepts(base_cut_rhs_.data());
     // The outgoing lag l + 1 is the incoming lag l; the outgoing lag 1 is this stage's inflow and comes later.
-    if (stage.shifts_lags() && stage.order > 1)
-        cuts_->add_products(stage.states + stage.hydros, (stage.order - 1) * stage.hydros, state + stage.states,
-                            base_cut_rhs_.data());
+    if (stage.shifts_lags() && stage.num_lags > 1)
+        cuts_->add_products(stage.num_decided + stage.num_hydros, (stage.num_lags - 1) * stage.num_hydros,
+                            state + stage.num_decided, base_cut_rhs_.data());
     for (size_t lag = 0; lag < stage.lag_from.size(); ++lag)
         if (stage.lag_from[lag] >= 0)
-            cuts_->add_products(stage.lag(static_cast<Int>(lag)), stage.hydros, state + stage.lag(stage.lag_from[lag]),
-                                base_cut_rhs_.data());
+            cuts_->add_products(stage.lag(static_cast<Int>(lag)), stage.num_hydros,
+                                state + stage.lag(stage.lag_from[lag]), base_cut_rhs_.data());
     outgoing_passed(state, passed_.data());
     if (stage.passed()) cuts_->add_products(stage.first_passed(), stage.passed(), passed_.data(), base_cut_rhs_.data());
     compute_inflows(chain, batch, state);
     compute_cut_rhs(batch.chain_start[chain + 1] - batch.chain_start[chain]);
 }
 
-// Inflows of all solves of a chain: the noise plus the autoregressive part of the lags; negative ones become zero where the study
-// says so.
+// Inflows of all solves of a chain: the noise plus the autoregressive part of the lags; negative ones become zero where
+// the study says so.
 void Solver::compute_inflows(Int chain, const ChainBatch& batch, const double* state) {
     const StageModel& stage = *stage_;
-    const Int n = stage.hydros, first = batch.chain_start[chain], end = batch.chain_start[chain + 1];
+    const Int n = stage.num_hydros, first = batch.chain_start[chain], end = batch.chain_start[chain + 1];
     inflows_.resize(static_cast<size_t>(end - first) * n);
     for (Int item = first; item < end; ++item)
         for (Int hydro = 0; hydro < n; ++hydro) {
             double inflow = batch.inflow[static_cast<size_t>(batch.realisation_index[item]) * n + hydro];
-            for (Int lag = 0; lag < stage.order; ++lag)
-                inflow +=
-                    stage.autoregression[static_cast<size_t>(lag) * n + hydro] * state[stage.states + lag * n + hydro];
+            for (Int lag = 0; lag < stage.num_lags; ++lag)
+                inflow += stage.autoregression[static_cast<size_t>(lag) * n + hydro] *
+                          state[stage.num_decided + lag * n + hydro];
             inflows_[static_cast<size_t>(item - first) * n + hydro] = stage.truncates && inflow < 0.0 ? 0.0 : inflow;
         }
 }
@@ -80,13 +80,13 @@ void Solver::compute_inflows(Int chain, const ChainBatch& batch, const double* s
 // Right-hand sides of cuts for all solves of a chain at once: the coefficients are read from memory once.
 void Solver::compute_cut_rhs(Int solves) {
     const StageModel& stage = *stage_;
-    const Int n = stage.hydros;
+    const Int n = stage.num_hydros;
     chain_cut_rhs_.resize(static_cast<size_t>(solves) * base_cut_rhs_.size());
     for (Int item = 0; item < solves; ++item)
         std::copy(base_cut_rhs_.begin(), base_cut_rhs_.end(),
                   chain_cut_rhs_.begin() + static_cast<ptrdiff_t>(item * base_cut_rhs_.size()));
-    if (stage.order > 0 && stage.shifts_lags())
-        cuts_->add_products(stage.states, n, inflows_.data(), chain_cut_rhs_.data(), solves);
+    if (stage.num_lags > 0 && stage.shifts_lags())
+        cuts_->add_products(stage.num_decided, n, inflows_.data(), chain_cut_rhs_.data(), solves);
     share_.resize(inflows_.size());
     for (size_t lag = 0; lag < stage.lag_share.size(); ++lag) {
         if (stage.lag_share[lag] == 0.0) continue;
@@ -98,13 +98,14 @@ void Solver::compute_cut_rhs(Int solves) {
 // Inflows of one item, and the right-hand sides that follow from them.
 void Solver::load_realisation(const ChainBatch& batch, Int realisation, Int item) {
     const StageModel& stage = *stage_;
-    const auto* inflow = inflows_.data() + static_cast<size_t>(item) * stage.hydros;
-    inflow_.assign(inflow, inflow + stage.hydros);
+    const auto* inflow = inflows_.data() + static_cast<size_t>(item) * stage.num_hydros;
+    inflow_.assign(inflow, inflow + stage.num_hydros);
     cut_rhs_ = chain_cut_rhs_.data() + static_cast<size_t>(item) * base_cut_rhs_.size();
     rhs_ = state_rhs_;
     for (size_t entry = 0; entry < stage.input_row.size(); ++entry)
         if (stage.is_inflow(stage.input_index[entry]))
-            rhs_[stage.input_row[entry]] += stage.input_value[entry] * inflow_[stage.input_index[entry] - stage.states];
+            rhs_[stage.input_row[entry]] +=
+                stage.input_value[entry] * inflow_[stage.input_index[entry] - stage.num_decided];
     for (size_t entry = 0; entry < stage.load_row.size(); ++entry)
         rhs_[stage.load_row[entry]] +=
             stage.load_factor[entry] *
@@ -128,16 +129,16 @@ void Solver::set_bounds(const ChainBatch& batch, Int realisation) {
 }
 
 void Solver::load_start_basis(const ChainBatch& batch, Int chain) {
-    const Int basis = batch.start_index[chain];
+    const Int basis = batch.basis_index[chain];
     if (basis < 0) return simplex_->start_from_slacks();
     const auto width = static_cast<size_t>(stage_->columns + stage_->rows),
-               max_cuts = static_cast<size_t>(stage_->states + 1);
-    simplex_->start(batch.start_status + basis * width, batch.start_cuts + basis * max_cuts, stage_->states + 1);
+               max_cuts = static_cast<size_t>(stage_->num_decided + 1);
+    simplex_->start(batch.basis_status + basis * width, batch.basis_cuts + basis * max_cuts, stage_->num_decided + 1);
 }
 
 bool Solver::solve_by_simplex() {
     const Bounds bounds{column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(), cut_rhs_};
-    if (simplex_->optimise(bounds) != Outcome::optimal) return false;
+    if (simplex_->optimise(bounds) != SimplexStatus::optimal) return false;
     simplex_->solution(column_value_, column_dual_, row_dual_, cuts_with_dual_);
     return is_accurate(settings_.tolerances.duality_gap);
 }
@@ -190,7 +191,6 @@ void Solver::solve_chain(Int chain, const ChainBatch& batch, const Results& resu
         counts.add(done);
         ++counts.solves;
         const auto row = static_cast<size_t>(batch.result_index ? batch.result_index[item] : item);
-        if (results.iterations) results.iterations[row] = static_cast<Int>(done.pivots);
         store(row, results);
         if (results.basis_status && item == first) store_basis(chain, results);
     }

@@ -49,9 +49,9 @@ struct ChainBatch {
     const double* availability = nullptr;    // realisations x sources
     Int buses = 0;
     Int sources = 0;
-    const int8_t* start_status = nullptr;  // bases x (columns + rows)
-    const Int* start_cuts = nullptr;       // bases x (states + 1): active cuts, then -1
-    const Int* start_index = nullptr;      // by chain: its basis; -1: the slack basis
+    const int8_t* basis_status = nullptr;  // bases x (columns + rows)
+    const Int* basis_cuts = nullptr;       // bases x (states + 1): active cuts, then -1
+    const Int* basis_index = nullptr;      // by chain: its basis; -1: the slack basis
     const Int* result_index = nullptr;     // by solve: the row of its results; null: in the order of the chains
 };
 
@@ -61,7 +61,6 @@ struct Results {
     double* gradient = nullptr;                    // x dimension
     double *decided = nullptr, *inflow = nullptr;  // x states, x hydros
     double *primal = nullptr, *dual = nullptr;     // x columns, x rows
-    Int* iterations = nullptr;                     // pivots
     int8_t* basis_status = nullptr;                // chains x (columns + rows), after the first solve of each chain
     Int* basis_cuts = nullptr;                     // chains x (states + 1), filled up with -1
 };

@@ -15,7 +15,7 @@ constexpr Int kMaxRounds = 1000;  // of adding violated cuts
 // stage is solved, so they are part of the right-hand side.
 void append_cut(const StageModel& stage, const CutView& cuts, Int cut, std::vector<Int>& index,
                 std::vector<double>& value) {
-    for (Int state = 0; state < stage.states; ++state) {
+    for (Int state = 0; state < stage.num_decided; ++state) {
         const double coefficient = cuts.coefficient(cut, state) * stage.state_scale[state];
         if (coefficient == 0.0) continue;
         index.push_back(stage.state_column[state]);
@@ -125,10 +125,10 @@ bool Solver::retry_with_other_settings() {
 bool Solver::find_violated_cuts(std::vector<Int>& found) {
     const StageModel& stage = *stage_;
     found.clear();
-    for (Int state = 0; state < stage.states; ++state)
+    for (Int state = 0; state < stage.num_decided; ++state)
         decided_[state] = column_value_[stage.state_column[state]] * stage.state_scale[state];
     values_.assign(cut_rhs_, cut_rhs_ + base_cut_rhs_.size());
-    cuts_->add_products(0, stage.states, decided_.data(), values_.data());
+    cuts_->add_products(0, stage.num_decided, decided_.data(), values_.data());
     const double theta = column_value_[stage.future_cost];
     const double limit = theta + settings_.tolerances.violation * std::max(1.0, std::abs(theta));
     for (Int cut = 0; cut < cuts_->count(); ++cut)

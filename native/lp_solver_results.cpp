@@ -7,7 +7,7 @@ namespace cobre::lp {
 
 void Solver::store(size_t row, const Results& results) {
     const StageModel& stage = *stage_;
-    const auto n = static_cast<size_t>(stage.states);
+    const auto n = static_cast<size_t>(stage.num_decided);
     results.objective[row] = objective_;
     if (results.future_cost) results.future_cost[row] = column_value_[stage.future_cost];
     if (results.decided)
@@ -21,20 +21,22 @@ void Solver::store(size_t row, const Results& results) {
 
 void Solver::outgoing_state(const double* state, double* next) const {
     const StageModel& stage = *stage_;
-    for (Int at = 0; at < stage.states; ++at) next[at] = column_value_[stage.state_column[at]] * stage.state_scale[at];
+    for (Int at = 0; at < stage.num_decided; ++at)
+        next[at] = column_value_[stage.state_column[at]] * stage.state_scale[at];
     outgoing_passed(state, next + stage.first_passed());
-    if (stage.order == 0) return;
-    double* lags = next + stage.states;
-    if (!stage.shifts_lags()) return outgoing_lags(state + stage.states, lags);
+    if (stage.num_lags == 0) return;
+    double* lags = next + stage.num_decided;
+    if (!stage.shifts_lags()) return outgoing_lags(state + stage.num_decided, lags);
     std::copy(inflow_.begin(), inflow_.end(), lags);
-    std::copy_n(state + stage.states, static_cast<size_t>(stage.order - 1) * stage.hydros, lags + stage.hydros);
+    std::copy_n(state + stage.num_decided, static_cast<size_t>(stage.num_lags - 1) * stage.num_hydros,
+                lags + stage.num_hydros);
 }
 
 // Lags that are means over a season: each continues an incoming one, and takes a share of this stage's inflow.
 void Solver::outgoing_lags(const double* lags, double* next) const {
     const StageModel& stage = *stage_;
-    const Int n = stage.hydros;
-    for (Int lag = 0; lag < stage.order; ++lag)
+    const Int n = stage.num_hydros;
+    for (Int lag = 0; lag < stage.num_lags; ++lag)
         for (Int hydro = 0; hydro < n; ++hydro) {
             const double before = stage.lag_from[lag] >= 0 ? lags[stage.lag_from[lag] * n + hydro] : 0.0;
             next[lag * n + hydro] = before + stage.lag_share[lag] * inflow_[hydro];
@@ -45,17 +47,17 @@ void Solver::outgoing_lags(const double* lags, double* next) const {
 // and of the active cuts, whose right-hand sides depend on lags and passed states.
 void Solver::store_gradient(double* gradient) {
     const StageModel& stage = *stage_;
-    const Int n = stage.hydros;
+    const Int n = stage.num_hydros;
     std::fill(gradient, gradient + stage.dimension(), 0.0);
     std::fill(inflow_gradient_.begin(), inflow_gradient_.end(), 0.0);
     for (size_t entry = 0; entry < stage.input_row.size(); ++entry) {
         const Int input = stage.input_index[entry];
         double& slope =
-            stage.is_inflow(input) ? inflow_gradient_[input - stage.states] : gradient[stage.component_of(input)];
+            stage.is_inflow(input) ? inflow_gradient_[input - stage.num_decided] : gradient[stage.component_of(input)];
         slope += stage.input_value[entry] * row_dual_[stage.input_row[entry]];
     }
-    if (stage.order == 0 && stage.passed() == 0) return;
-    double* lags = gradient + stage.states;
+    if (stage.num_lags == 0 && stage.passed() == 0) return;
+    double* lags = gradient + stage.num_decided;
     for (size_t row = 0; row < cuts_with_dual_.size(); ++row) {
         const double dual = row_dual_[stage.rows + row];
         if (dual == 0.0) continue;
@@ -69,12 +71,13 @@ void Solver::store_gradient(double* gradient) {
                 inflow_gradient_[hydro] += stage.lag_share[lag] * slope;
                 if (stage.lag_from[lag] >= 0) lags[stage.lag_from[lag] * n + hydro] += slope;
             }
-        if (stage.order == 0 || !stage.shifts_lags()) continue;
-        for (Int hydro = 0; hydro < n; ++hydro) inflow_gradient_[hydro] += dual * coefficient(stage.states + hydro);
-        for (Int entry = 0; entry < (stage.order - 1) * n; ++entry)
-            lags[entry] += dual * coefficient(stage.states + n + entry);
+        if (stage.num_lags == 0 || !stage.shifts_lags()) continue;
+        for (Int hydro = 0; hydro < n; ++hydro)
+            inflow_gradient_[hydro] += dual * coefficient(stage.num_decided + hydro);
+        for (Int entry = 0; entry < (stage.num_lags - 1) * n; ++entry)
+            lags[entry] += dual * coefficient(stage.num_decided + n + entry);
     }
-    for (Int lag = 0; lag < stage.order; ++lag)
+    for (Int lag = 0; lag < stage.num_lags; ++lag)
         for (Int hydro = 0; hydro < n; ++hydro)
             lags[lag * n + hydro] +=
                 stage.autoregression[static_cast<size_t>(lag) * n + hydro] * inflow_gradient_[hydro];
@@ -82,7 +85,7 @@ void Solver::store_gradient(double* gradient) {
 
 void Solver::store_basis(Int chain, const Results& results) const {
     const auto width = static_cast<size_t>(stage_->columns + stage_->rows),
-               max_cuts = static_cast<size_t>(stage_->states + 1);
+               max_cuts = static_cast<size_t>(stage_->num_decided + 1);
     simplex_->basis(results.basis_status + chain * width, results.basis_cuts + chain * max_cuts);
 }
 

@@ -17,7 +17,7 @@ void SparseDualSimplex::begin_stage() {
     columns_ = stage.columns;
     working_row_of_.assign(static_cast<size_t>(stage.rows), -1);
     is_present_cut_.assign(static_cast<size_t>(cuts_->count()), 0);
-    state_change_.resize(static_cast<size_t>(stage.states));
+    state_change_.resize(static_cast<size_t>(stage.num_decided));
     worst_of_family_.resize(static_cast<size_t>(stage.families));
     deferred_entries_.resize(static_cast<size_t>(stage.columns));
     for (std::vector<DeferredEntry>& entries : deferred_entries_) entries.clear();
@@ -90,8 +90,8 @@ void SparseDualSimplex::append_row(WorkingRow row, int8_t status) {
     if (row.is_cut()) {
         is_present_cut_[row.index] = 1;
         cut_rows_.push_back(row_count());
-        const double* coefficients = cut_coefficients_.data() + static_cast<size_t>(row.copy) * stage.states;
-        for (Int state = 0; state < stage.states; ++state)
+        const double* coefficients = cut_coefficients_.data() + static_cast<size_t>(row.copy) * stage.num_decided;
+        for (Int state = 0; state < stage.num_decided; ++state)
             if (coefficients[state] != 0.0) append_entry(stage.state_column[state], coefficients[state]);
         append_entry(stage.future_cost, 1.0);
     } else {
@@ -122,7 +122,7 @@ void SparseDualSimplex::append_row(WorkingRow row, int8_t status) {
 // A cut with its coefficients next to each other: in the pool a stride lies between them.
 void SparseDualSimplex::append_cut(Int cut, int8_t status) {
     const auto copy = static_cast<Int>(cut_rows_.size());
-    for (Int state = 0; state < stage_->states; ++state)
+    for (Int state = 0; state < stage_->num_decided; ++state)
         cut_coefficients_.push_back(-cuts_->coefficient(cut, state) * stage_->state_scale[state]);
     append_row({cut, copy}, status);
 }
@@ -130,7 +130,7 @@ void SparseDualSimplex::append_cut(Int cut, int8_t status) {
 // Cut values are updated from one solve of a chain to the next. A new chain starts over: it must not depend on what was
 // solved before.
 void SparseDualSimplex::reset_cut_values() {
-    state_.assign(static_cast<size_t>(stage_->states), 0.0);
+    state_.assign(static_cast<size_t>(stage_->num_decided), 0.0);
     cut_value_.assign(static_cast<size_t>(cuts_->count()), 0.0);
 }
 
@@ -235,12 +235,12 @@ void SparseDualSimplex::solution(std::vector<double>& columns, std::vector<doubl
 void SparseDualSimplex::basis(int8_t* status, Int* cuts) const {
     std::copy(status_.begin(), status_.begin() + columns_, status);
     std::fill(status + columns_, status + columns_ + stage_->rows, static_cast<int8_t>(basic));
-    std::fill(cuts, cuts + stage_->states + 1, -1);
+    std::fill(cuts, cuts + stage_->num_decided + 1, -1);
     for (Int row = 0; row < row_count(); ++row)
         if (!rows_[row].is_cut()) status[columns_ + rows_[row].index] = status_[slack(row)];
     Int count = 0;
     for (const Int row : cut_rows_)
-        if (status_[slack(row)] != basic && count <= stage_->states) cuts[count++] = rows_[row].index;
+        if (status_[slack(row)] != basic && count <= stage_->num_decided) cuts[count++] = rows_[row].index;
 }
 
 }  // namespace cobre::lp

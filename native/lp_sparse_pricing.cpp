@@ -72,12 +72,12 @@ bool SparseDualSimplex::add_violated_rows() {
 // Coefficients times decided states, for every cut. From one solve of a chain to the next few states change.
 void SparseDualSimplex::update_cut_values() {
     const StageModel& stage = *stage_;
-    for (Int state = 0; state < stage.states; ++state) {
+    for (Int state = 0; state < stage.num_decided; ++state) {
         const double value = x_[stage.state_column[state]] * stage.state_scale[state];
         state_change_[state] = value - state_[state];
         state_[state] = value;
     }
-    cuts_->add_products(0, stage.states, state_change_.data(), cut_value_.data());
+    cuts_->add_products(0, stage.num_decided, state_change_.data(), cut_value_.data());
 }
 
 bool SparseDualSimplex::add_violated_cut() {

@@ -29,7 +29,7 @@ class SparseDualSimplex final : public DualSimplex {
 public:
     bool start(const int8_t* status, const Int* active_cuts, Int max_cuts) override;
     void start_from_slacks() override;
-    Outcome optimise(const Bounds& bounds) override;
+    SimplexStatus optimise(const Bounds& bounds) override;
     void solution(std::vector<double>& columns, std::vector<double>& column_duals, std::vector<double>& row_duals,
                   std::vector<Int>& active_cuts) const override;
     void basis(int8_t* status, Int* cuts) const override;
@@ -185,7 +185,7 @@ void SparseDualSimplex::for_each_in_column(Int column, Use use) const {
     for (const DeferredEntry& entry : deferred_entries_[column]) use(entry.row, entry.value);
     if (const Int state = stage.state_of_column[column]; state >= 0) {
         for (const Int row : cut_rows_) {
-            const double value = cut_coefficients_[static_cast<size_t>(rows_[row].copy) * stage.states + state];
+            const double value = cut_coefficients_[static_cast<size_t>(rows_[row].copy) * stage.num_decided + state];
             if (value != 0.0) use(row, value);
         }
     } else if (column == stage.future_cost) {

@@ -9,6 +9,7 @@ namespace cobre::lp {
 namespace {
 
 constexpr double kPivotAgreement = 1e-7;  // relative, between the pivot from the row and from the column
+constexpr int kMaxRepairs = 20;           // of one call of optimise: rounds that do not count as progress
 
 }  // namespace
 
@@ -113,9 +114,9 @@ bool SparseDualSimplex::refactor() {
 
 // Pivot until no basic variable is infeasible and no deferred row or cut is violated; then compute the solution from
 // scratch and check it. Repairs (refactorisations because of inaccurate pivots) are limited, and so are pivots.
-Outcome SparseDualSimplex::optimise(const Bounds& bounds) {
+SimplexStatus SparseDualSimplex::optimise(const Bounds& bounds) {
     const int64_t limit = pivot_limit();
-    if (!remove_inactive_rows()) return Outcome::gave_up;
+    if (!remove_inactive_rows()) return SimplexStatus::gave_up;
     load_bounds(bounds);
     if (!has_reduced_costs_) compute_reduced_costs();
     reset_nonbasic();
@@ -125,31 +126,31 @@ Outcome SparseDualSimplex::optimise(const Bounds& bounds) {
         if (find_leaving(leaving)) {
             const PivotResult step = pivot(leaving);
             if (step == PivotResult::done) {
-                if (factorisation_.needs_refactor() && !refactor()) return Outcome::gave_up;
+                if (factorisation_.needs_refactor() && !refactor()) return SimplexStatus::gave_up;
                 continue;
             }
-            if (is_freshly_factorised_ || ++repairs > 20 || !refactor()) return Outcome::gave_up;
+            if (is_freshly_factorised_ || ++repairs > kMaxRepairs || !refactor()) return SimplexStatus::gave_up;
             continue;
         }
         if (add_violated_rows() || add_violated_cut()) continue;
         compute_reduced_costs();
         const bool has_moved = reset_nonbasic();
         compute_primal();
-        if (!infeasible_.empty() && repairs++ < 20) continue;
+        if (!infeasible_.empty() && repairs++ < kMaxRepairs) continue;
         // A start that is not dual feasible (a cost without a bound to hold it) gets here with variables at the wrong
         // bound. When they move, so do the states, and rows and cuts that held may be violated.
         if (has_moved && (add_violated_rows() || add_violated_cut())) {
-            if (repairs++ < 20) continue;
-            return Outcome::gave_up;
+            if (repairs++ < kMaxRepairs) continue;
+            return SimplexStatus::gave_up;
         }
         if (is_consistent()) {
             counts_.active_rows +=
                 row_count() - std::count(status_.begin() + columns_, status_.end(), static_cast<int8_t>(basic));
-            return Outcome::optimal;
+            return SimplexStatus::optimal;
         }
-        if (++repairs > 20 || is_freshly_factorised_ || !refactor()) return Outcome::gave_up;
+        if (++repairs > kMaxRepairs || is_freshly_factorised_ || !refactor()) return SimplexStatus::gave_up;
     }
-    return Outcome::gave_up;
+    return SimplexStatus::gave_up;
 }
 
 }  // namespace cobre::lp

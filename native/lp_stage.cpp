@@ -29,16 +29,17 @@ void StageModel::finish() {
     require(column_index.size() == value.size() && row_start.back() == static_cast<Int>(value.size()),
             "value: not as long as column_index and row_start say");
     require(are_below(column_index, columns), "column_index: no such column");
-    require(state_column.size() == static_cast<size_t>(states) && state_scale.size() == state_column.size(),
+    require(state_column.size() == static_cast<size_t>(num_decided) && state_scale.size() == state_column.size(),
             "state_column, state_scale: expected one for each state");
     require(are_below(state_column, columns) && 0 <= future_cost && future_cost < columns,
             "state_column, future_cost: no such column");
-    require(autoregression.size() == static_cast<size_t>(order) * hydros, "autoregression: expected order x hydros");
-    require(lag_from.size() == lag_share.size() && (shifts_lags() || lag_from.size() == static_cast<size_t>(order)),
+    require(autoregression.size() == static_cast<size_t>(num_lags) * num_hydros,
+            "autoregression: expected lags x hydros");
+    require(lag_from.size() == lag_share.size() && (shifts_lags() || lag_from.size() == static_cast<size_t>(num_lags)),
             "lag_from, lag_share: expected one for each lag, or none");
-    for (const Int from : lag_from) require(-1 <= from && from < order, "lag_from: no such lag");
+    for (const Int from : lag_from) require(-1 <= from && from < num_lags, "lag_from: no such lag");
     for (const Int from : passed_from) require(-1 <= from && from < dimension(), "passed_from: no such state");
-    require(are_below(input_row, rows) && are_below(input_index, states + hydros + passed()),
+    require(are_below(input_row, rows) && are_below(input_index, num_decided + num_hydros + passed()),
             "input_row, input_index: no such row or input");
     require(input_row.size() == input_index.size() && input_row.size() == input_value.size(),
             "input_row, input_index, input_value differ in length");
@@ -50,7 +51,7 @@ void StageModel::finish() {
     find_families();
     transpose();
     state_of_column.assign(width, -1);
-    for (Int state = 0; state < states; ++state) state_of_column[state_column[state]] = state;
+    for (Int state = 0; state < num_decided; ++state) state_of_column[state_column[state]] = state;
     moving_rows.assign(input_row.begin(), input_row.end());
     moving_rows.insert(moving_rows.end(), load_row.begin(), load_row.end());
     std::sort(moving_rows.begin(), moving_rows.end());

@@ -31,13 +31,13 @@ struct StageModel {
     // The state: what a stage decides (each a column of its LP, with cut coefficients on it), the inflows of earlier
     // stages, lag by lag, and what the stage only passes on. The last two are known when a stage is solved: they are
     // part of right-hand sides.
-    Int states = 0;          // decided ones
-    Int hydros = 0;          // with an inflow each
-    Int order = 0;           // lags in the state
+    Int num_decided = 0;     // decided ones
+    Int num_hydros = 0;      // with an inflow each
+    Int num_lags = 0;        // lags in the state
     Int future_cost = 0;     // the column of the cost-to-go
     View<Int> state_column;  // of every decided state at the end of the stage
     View<double> state_scale;
-    View<double> autoregression;  // order x hydros
+    View<double> autoregression;  // lags x hydros
     View<Int> lag_from;           // of every lag: the incoming one that it takes over (-1: none), or empty:
     View<double> lag_share;       // and its share of this stage's inflow; empty: lags move on by one place
     View<Int> passed_from;        // of every state passed on: the incoming state that it takes over; -1: 0
@@ -69,16 +69,18 @@ struct StageModel {
     Int families = 0;
 
     bool has_shape_of(const StageModel& other) const {
-        return columns == other.columns && rows == other.rows && states == other.states;
+        return columns == other.columns && rows == other.rows && num_decided == other.num_decided;
     }
     bool shifts_lags() const { return lag_from.empty(); }
-    Int lag(Int number) const { return states + number * hydros; }
+    Int lag(Int number) const { return num_decided + number * num_hydros; }
     Int passed() const { return static_cast<Int>(passed_from.size()); }
-    Int first_passed() const { return states + order * hydros; }
+    Int first_passed() const { return num_decided + num_lags * num_hydros; }
     Int dimension() const { return first_passed() + passed(); }
-    bool is_inflow(Int input) const { return states <= input && input < states + hydros; }
+    bool is_inflow(Int input) const { return num_decided <= input && input < num_decided + num_hydros; }
     // The component of the incoming state that an input other than an inflow stands for.
-    Int component_of(Int input) const { return input < states ? input : input - hydros + order * hydros; }
+    Int component_of(Int input) const {
+        return input < num_decided ? input : input - num_hydros + num_lags * num_hydros;
+    }
     void finish();  // derive what follows from the rest; throws on inconsistent parts
 
 private:

@@ -79,7 +79,7 @@ def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int
     pool = CutPool(comm, stages, dimension)
     step = 250
     for iteration in range(cuts // step):
-        slots = pool.open_slots(iteration + 1, step)
+        slots = pool.reserve_slots(iteration + 1, step)
         block = CutSet(np.full(step, float(iteration)), np.full((step, dimension), 0.5 + iteration))
         for stage in range(stages):
             pool.write(stage, slots, block)

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "solver"))
 from random_programs import Shape, random_program, right_sides, whole_lp
 from small_programs import cut_rows, no_bases, random_cuts
 
-from cobre.solver.batches import Chains, Keep, Realisations
+from cobre.solver.batches import Chains, Outputs, Realisations
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 OPENINGS = 6
@@ -54,7 +54,7 @@ def check(seed: int) -> int:
         solver = SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows))
         solver.load(0, program)
         chains = Chains.all_of(states, items, no_bases(program), none)
-        batch = solver.solve(0, cut_rows(*cuts), chains, Realisations(right, noise, noise), Keep(gradient=True))
+        batch = solver.solve(0, cut_rows(*cuts), chains, Realisations(right, noise, noise), Outputs(gradient=True))
         error = np.abs(batch.objective - expected) / (1.0 + np.abs(expected))
         if not error.max() <= TOLERANCE:
             raise AssertionError(f"seed {seed}, {shape}, dense up to {max_dense_rows} rows: {error.max():.3g} apart")

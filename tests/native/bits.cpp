@@ -124,7 +124,8 @@ struct RandomStage {
         model.cost = cost, model.column_lower = lower, model.column_upper = upper;
         model.row_lower = rows, model.row_upper = rows, model.row_start = start, model.column_index = index,
         model.value = value;
-        model.states = 2, model.state_column = state_column, model.state_scale = scale, model.future_cost = width - 1;
+        model.num_decided = 2, model.state_column = state_column, model.state_scale = scale,
+        model.future_cost = width - 1;
         model.finish();
     }
 };
@@ -145,7 +146,7 @@ uint64_t solve(lp::DualSimplex& simplex, const char* name) {
         for (int turn = 0; turn < 10; ++turn) {
             for (double& row : rows) row += numbers.unit() - 0.5;
             const lp::Bounds bounds{stage.lower.data(), stage.upper.data(), rows.data(), rows.data(), rhs.data()};
-            if (simplex.optimise(bounds) != lp::Outcome::optimal) {
+            if (simplex.optimise(bounds) != lp::SimplexStatus::optimal) {
                 std::printf("%s: seed %llu gave up\n", name, static_cast<unsigned long long>(seed));
                 simplex.start_from_slacks();
                 continue;

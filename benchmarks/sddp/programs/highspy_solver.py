@@ -18,14 +18,14 @@ from cobre.core.arrays import Floats
 from cobre.solver.batches import (
     Batch,
     Chains,
-    CommonBatch,
-    CommonWalk,
     CutRows,
-    Keep,
     LpSolver,
+    Outputs,
+    PathBatch,
     Realisations,
+    SharedBatch,
+    SharedPathBatch,
     Step,
-    Walk,
 )
 from cobre.solver.program import StageProgram
 
@@ -72,13 +72,13 @@ class Answers:
 
     @classmethod
     def empty(cls, program: StageProgram, chains: int, solves: int) -> "Answers":
-        width, n = len(program.cost) + len(program.row_lower), program.states
+        width, n = len(program.cost) + len(program.row_lower), program.num_decided
         return cls(
             objective=np.zeros(solves),
             future_cost=np.zeros(solves),
             gradient=np.zeros((solves, program.dimension)),
             decided=np.zeros((solves, n)),
-            inflow=np.zeros((solves, program.hydros)),
+            inflow=np.zeros((solves, program.num_hydros)),
             basis_status=np.zeros((chains, width), np.int8),
             basis_cuts=np.full((chains, n + 1), -1, np.int32),
             iterations=np.zeros(solves, np.int32),
@@ -88,7 +88,7 @@ class Answers:
 
 @dataclass
 class Paths:
-    """A walk, filled stage by stage."""
+    """Paths, filled stage by stage."""
 
     states: Floats
     objective: Floats
@@ -135,7 +135,7 @@ class StageModel:
         if known == count:
             return
         table = np.concatenate(list(cuts.chunks), axis=1)[:, known:count]
-        fresh, n = table.shape[1], self.program.states
+        fresh, n = table.shape[1], self.program.num_decided
         values = np.column_stack([-(table[1 : n + 1].T * self.state_scale), np.ones(fresh)])
         columns = np.append(self.program.state_column, self.program.future_cost).astype(np.int32)
         start = np.arange(0, fresh * (n + 1), n + 1, dtype=np.int32)
@@ -149,18 +149,18 @@ class StageModel:
     def set_right_sides(self, state: Floats, inflow: Floats, load: Floats, availability: Floats) -> None:
         """Everything that differs from solve to solve."""
         program, highs = self.program, self.highs
-        shift = self.moves @ np.concatenate([state[: program.hydros], inflow, load])
+        shift = self.moves @ np.concatenate([state[: program.num_hydros], inflow, load])
         highs.changeRowsBounds(len(shift), self.moving, self.lower + shift, self.upper + shift)
         if len(program.source_column):
             most = program.source_factor * availability[program.source_index]
             least = np.where(program.source_is_pinned != 0, most, 0.0)
             highs.changeColsBounds(len(most), program.source_column, least, most)
-        if program.order and len(self.intercepts):
+        if program.num_lags and len(self.intercepts):
             self._move_cuts(state, inflow)
 
     def _move_cuts(self, state: Floats, inflow: Floats) -> None:
         """The outgoing lags are known when a stage is solved: they move to the right side."""
-        n, order = self.program.hydros, self.program.order
+        n, order = self.program.num_hydros, self.program.num_lags
         lags = np.concatenate([inflow, state[n : n * order]])
         right = self.intercepts + self.coefficients[:, n:] @ lags
         rows = np.arange(self.rows, self.rows + len(right), dtype=np.int32)
@@ -169,7 +169,7 @@ class StageModel:
     def realised_inflow(self, state: Floats, noise: Floats) -> Floats:
         """The noise's part and what follows from the lags."""
         program = self.program
-        lags = state[program.hydros :].reshape(program.order, program.hydros)
+        lags = state[program.num_hydros :].reshape(program.num_lags, program.num_hydros)
         inflow = noise + (program.autoregression * lags).sum(axis=0)
         return np.maximum(inflow, 0.0) if program.truncates else inflow
 
@@ -184,15 +184,17 @@ class StageModel:
 
     def gradient(self, duals: Floats) -> Floats:
         """The slope of the cost in the incoming state."""
-        program, n = self.program, self.program.hydros
+        program, n = self.program, self.program.num_hydros
         by_input = duals[self.moving] @ self.moves[:, : 2 * n]
         slope = np.zeros(program.dimension)
         slope[:n] = by_input[:n]
-        if program.order:
+        if program.num_lags:
             of_cuts = (
-                duals[self.rows :] @ self.coefficients[:, n:] if len(self.intercepts) else np.zeros(n * program.order)
+                duals[self.rows :] @ self.coefficients[:, n:]
+                if len(self.intercepts)
+                else np.zeros(n * program.num_lags)
             )
-            slope[n : n * program.order] += of_cuts[n:]
+            slope[n : n * program.num_lags] += of_cuts[n:]
             slope[n:] += (program.autoregression * (by_input[n:] + of_cuts[:n])).reshape(-1)
         return slope
 
@@ -212,22 +214,22 @@ class HighspySolver(LpSolver):
         cuts: CutRows,
         chains: Chains,
         realisations: Realisations,
-        keep: Keep,
-        common: CommonBatch | None = None,
+        outputs: Outputs,
+        shared: SharedBatch | None = None,
     ) -> Batch:
-        assert common is None, "this solver works alone"
+        assert shared is None, "this solver works alone"
         model = self._stages[stage]
         model.add_new_cuts(cuts)
         answers = Answers.empty(model.program, len(chains.start) - 1, len(chains.realisation_index))
         for chain in range(len(chains.start) - 1):
             state = chains.states[chain // chains.chains_per_point]
             for item in range(int(chains.start[chain]), int(chains.start[chain + 1])):
-                place = item if chains.result_index is None else int(chains.result_index[item])
-                self._solve_one(model, state, int(chains.realisation_index[item]), place, realisations, keep, answers)
+                row = item if chains.result_index is None else int(chains.result_index[item])
+                self._solve_one(model, state, int(chains.realisation_index[item]), row, realisations, outputs, answers)
         return cast("Batch", answers)
 
-    def walk(self, steps: Sequence[Step], states: Floats, common: CommonWalk | None = None) -> Walk:
-        assert common is None, "this solver works alone"
+    def solve_paths(self, steps: Sequence[Step], states: Floats, shared: SharedPathBatch | None = None) -> PathBatch:
+        assert shared is None, "this solver works alone"
         shape = len(steps), len(states)
         paths = Paths(np.zeros((*shape, states.shape[1])), np.zeros(shape), np.zeros(shape))
         index = np.full(len(states), -1, np.int32)
@@ -235,15 +237,22 @@ class HighspySolver(LpSolver):
             chains = Chains(
                 states, np.arange(len(states) + 1, dtype=np.int32), step.realisation_index, step.bases, index
             )
-            batch = self.solve(step.stage, step.cuts, chains, step.realisations, Keep())
+            batch = self.solve(step.stage, step.cuts, chains, step.realisations, Outputs())
             paths.states[number], paths.objective[number] = states, batch.objective
             paths.future_cost[number] = batch.future_cost
             paths.add(batch)
             states = self._stages[step.stage].program.next_states(states, batch.decided, batch.inflow)
-        return cast("Walk", paths)
+        return cast("PathBatch", paths)
 
     def _solve_one(
-        self, model: StageModel, state: Floats, item: int, place: int, noise: Realisations, keep: Keep, answers: Answers
+        self,
+        model: StageModel,
+        state: Floats,
+        item: int,
+        row: int,
+        noise: Realisations,
+        outputs: Outputs,
+        answers: Answers,
     ) -> None:
         highs, program = model.highs, model.program
         inflow = model.realised_inflow(state, noise.inflow_m3s[item])
@@ -254,13 +263,13 @@ class HighspySolver(LpSolver):
         solution = highs.getSolution()
         values = np.asarray(solution.col_value)
         info = highs.getInfo()
-        answers.objective[place] = info.objective_function_value
-        answers.iterations[place] = info.simplex_iteration_count
-        answers.future_cost[place] = values[program.future_cost]
-        answers.decided[place] = values[program.state_column] * model.state_scale
-        answers.inflow[place] = inflow
-        if keep.gradient:
-            answers.gradient[place] = model.gradient(np.asarray(solution.row_dual))
+        answers.objective[row] = info.objective_function_value
+        answers.iterations[row] = info.simplex_iteration_count
+        answers.future_cost[row] = values[program.future_cost]
+        answers.decided[row] = values[program.state_column] * model.state_scale
+        answers.inflow[row] = inflow
+        if outputs.gradient:
+            answers.gradient[row] = model.gradient(np.asarray(solution.row_dual))
 
     def save_failed(self, stage: int, path: Path) -> None:
         self._stages[stage].highs.writeModel(str(path))
@@ -273,9 +282,9 @@ class HighspySolver(LpSolver):
 def _moves(program: StageProgram) -> tuple[NDArray[np.int32], Floats]:
     """Rows whose right sides change, and by how much for each incoming storage, inflow and load."""
     buses = int(program.load_bus.max(initial=-1)) + 1
-    moves = np.zeros((len(program.row_lower), 2 * program.hydros + buses))
+    moves = np.zeros((len(program.row_lower), 2 * program.num_hydros + buses))
     np.add.at(moves, (program.input_row, program.input_index), program.input_value)
-    np.add.at(moves, (program.load_row, 2 * program.hydros + program.load_bus), program.load_factor)
+    np.add.at(moves, (program.load_row, 2 * program.num_hydros + program.load_bus), program.load_factor)
     moving = np.flatnonzero(moves.any(axis=1)).astype(np.int32)
     return moving, np.ascontiguousarray(moves[moving])
 

@@ -25,14 +25,14 @@ from cobre.sddp.prepared import PreparedStudy
 from cobre.solver.batches import (
     Batch,
     Chains,
-    CommonBatch,
-    CommonWalk,
     CutRows,
-    Keep,
     LpSolver,
+    Outputs,
+    PathBatch,
     Realisations,
+    SharedBatch,
+    SharedPathBatch,
     Step,
-    Walk,
 )
 from cobre.solver.program import StageProgram
 from cobre.solver.simplex import SimplexSolver
@@ -62,19 +62,19 @@ class TimedSolver(LpSolver):
         cuts: CutRows,
         chains: Chains,
         realisations: Realisations,
-        keep: Keep,
-        common: CommonBatch | None = None,
+        outputs: Outputs,
+        shared: SharedBatch | None = None,
     ) -> Batch:
         begin = time.perf_counter()
-        batch = self.inner.solve(stage, cuts, chains, realisations, keep, common)
+        batch = self.inner.solve(stage, cuts, chains, realisations, outputs, shared)
         self.call_s += time.perf_counter() - begin
         return batch
 
-    def walk(self, steps: Sequence[Step], states: Floats, common: CommonWalk | None = None) -> Walk:
+    def solve_paths(self, steps: Sequence[Step], states: Floats, shared: SharedPathBatch | None = None) -> PathBatch:
         begin = time.perf_counter()
-        walk = self.inner.walk(steps, states, common)
+        solved = self.inner.solve_paths(steps, states, shared)
         self.call_s += time.perf_counter() - begin
-        return walk
+        return solved
 
     def save_failed(self, stage: int, path: Path) -> None:
         self.inner.save_failed(stage, path)

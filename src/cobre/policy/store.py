@@ -120,7 +120,7 @@ def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
         return
     for stage, cuts in enumerate(policy.cuts):
         pool.ensure_components(stage, cuts.coefficients)
-    pool.open_slots(0, count)
+    pool.reserve_slots(0, count)
     rescale = policy.cost_scale / study.problem.cost_scale
     for stage, cuts in enumerate(policy.cuts):
         if len(cuts.intercepts):

@@ -123,10 +123,10 @@ def fit_boundary(
 
 def lags_read(policy: ExternalCuts, hydro_ids: Sequence[int]) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
     """[lag, hydro]: whether some cut depends on it; as many lags as the deepest that any depends on."""
-    place = {name: position for position, name in enumerate(policy.state_names)}
+    position_of = {name: position for position, name in enumerate(policy.state_names)}
     read: list[list[bool]] = []
     for lag in range(1, 1 + max((_depth(name) for name in policy.state_names), default=0)):
-        found = [place.get(str(StateName(INFLOW_LAG, id_, lag))) for id_ in hydro_ids]
+        found = [position_of.get(str(StateName(INFLOW_LAG, id_, lag))) for id_ in hydro_ids]
         read.append([at is not None and bool(policy.cuts.coefficients[:, at].any()) for at in found])
     table = np.array(read, bool).reshape(len(read), len(hydro_ids))
     deepest = np.flatnonzero(table.any(axis=1))
@@ -149,7 +149,7 @@ def with_boundary(problem: Problem, study: ResolvedStudy, boundary: BoundaryCuts
 
 
 def least_value(problem: Problem, study: ResolvedStudy, boundary: BoundaryCuts) -> float:
-    """A lower bound, never above zero, on the boundary cuts' maximum over all reachable states, in LP money.
+    """A lower bound, never above zero, on the boundary cuts' maximum over all reachable states, scaled.
 
     Each cut's minimum over the box of reachable states bounds the maximum from below; the highest of these is taken.
     """
@@ -210,15 +210,15 @@ def _require_storages(policy: ExternalCuts, names: Sequence[str]) -> None:
 
 def _shares(policy: ExternalCuts, names: Sequence[str], days: Days) -> dict[tuple[int, int], float]:
     """By entries of this study's state and of the policy's: the share of the policy's coefficient that carries over."""
-    place = {name: position for position, name in enumerate(policy.state_names)}
+    position_of = {name: position for position, name in enumerate(policy.state_names)}
     shares = {}
     for position, name in enumerate(names):
         if name in days:
             for other, interval in policy.days.items():
                 if _owner(other) == _owner(name) and (share := _common_share(days[name], interval)):
-                    shares[position, place[other]] = share
-        elif name in place and kind_of(name) != COMMITMENT:
-            shares[position, place[name]] = 1.0
+                    shares[position, position_of[other]] = share
+        elif name in position_of and kind_of(name) != COMMITMENT:
+            shares[position, position_of[name]] = 1.0
     return shares
 
 

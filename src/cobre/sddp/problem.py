@@ -70,7 +70,7 @@ class StageOpenings:
 class Problem:
     """Everything that training and simulation need; the same on all ranks.
 
-    State: storages and other decided states, lagged inflows lag by lag, what is only passed on (`StatePlaces`).
+    State: storages and other decided states, lagged inflows lag by lag, what is only passed on (`StateIndex`).
     """
 
     stages: tuple[StageLp, ...]
@@ -134,9 +134,9 @@ class Problem:
     @property
     def initial_lags(self) -> Floats:
         """Lags x N, m3/s: the inflows before the study, lag 1 first."""
-        places = self.stages[0].plan.places
-        lags = self.initial_state[places.decided : places.decided + places.order * places.hydros]
-        return lags.reshape(places.order, places.hydros)
+        index = self.stages[0].plan.state_index
+        lags = self.initial_state[index.num_decided : index.num_decided + index.num_lags * index.num_hydros]
+        return lags.reshape(index.num_lags, index.num_hydros)
 
 
 def build_problem(
@@ -204,7 +204,7 @@ def _first_storage(study: ResolvedStudy) -> Floats:
 
 
 def future_cost_floors(study: ResolvedStudy, options: PlanOptions) -> list[float]:
-    """For every stage, in LP money, what the stages behind it cost at the very least, or zero where that is less.
+    """For every stage, scaled, what the stages behind it cost at the very least, or zero where that is less.
 
     Costs are negative only where something is rewarded: sources that generate, contracts that sell, thermal plants with
     negative prices. What must run or be bought in any case counts against what all of them together could earn.

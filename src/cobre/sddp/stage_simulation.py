@@ -1,7 +1,7 @@
 """The one way through the stages: scenarios side by side, each entering a stage in the state in which it left the last.
 
 Simulations, evaluations during training and the search for a failed solve go this way. The forward pass proper is a
-single call of the solver (`LpSolver.walk`), which gives the same bits without coming back to Python at every stage.
+single call of the solver (`LpSolver.solve_paths`), which gives the same bits and does not return to Python in between.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ StageNoise = Callable[[int], tuple[Realisations, Ints]]
 
 
 class StageBatch(Protocol):
-    """The results of a batch that every walk reads."""
+    """The results of a batch that every simulation of stages reads."""
 
     objective: Floats
     future_cost: Floats
@@ -32,8 +32,8 @@ AnyBatch = TypeVar("AnyBatch", bound=StageBatch)
 
 
 @dataclass(frozen=True, slots=True)
-class StageVisit(Generic[AnyBatch]):
-    """One stage of a walk: entering states and results of all scenarios.
+class StageResult(Generic[AnyBatch]):
+    """One stage of a simulation: entering states and results of all scenarios.
 
     Scenario s has row realisation_index[s] of `realisations`.
     """
@@ -50,18 +50,18 @@ class StageVisit(Generic[AnyBatch]):
         return self.realisations.take(self.realisation_index)
 
 
-def walk_stages(
+def simulate_stages(
     problem: Problem, scenarios: int, noise: StageNoise, solve: Callable[[int, Floats, Realisations, Ints], AnyBatch]
-) -> Iterator[StageVisit[AnyBatch]]:
+) -> Iterator[StageResult[AnyBatch]]:
     """From the first stage to the last. `solve` gets the stage, entering states, realisations and indices of these.
 
-    Nothing of a stage is kept here: what is wanted of a visit must be taken before the next one.
+    Nothing of a stage is kept here: what is wanted of a result must be taken before the next one.
     """
     states = np.tile(problem.initial_state, (scenarios, 1))
     for stage, lp in enumerate(problem.stages):
         realisations, realisation_index = noise(stage)
         batch = solve(stage, states, realisations, realisation_index)
-        yield StageVisit(stage, states, realisations, realisation_index, batch)
+        yield StageResult(stage, states, realisations, realisation_index, batch)
         states = lp.program.next_states(states, batch.decided, batch.inflow)
 
 
@@ -77,7 +77,7 @@ def sampled(
 
 
 def discounted_costs(problem: Problem, objective: Floats, future_cost: Floats) -> Floats:
-    """By scenario, in $ of the first stage's money, from tables (stage, scenario) of LP money: stages added in order.
+    """By scenario, in $ of the first stage's money: stages added in order. Tables: stages x scenarios, scaled costs.
 
     What lies beyond the last stage is nothing, or priced by another study: it belongs to the cost.
     """

@@ -30,14 +30,14 @@ def build_tree(case: Case, problem: Problem) -> ScenarioTree:
         graph = _chain(stages)
     source = {edge.target_id: edge for edge in graph.transitions}
     nodes = _in_order(graph, stages, {edge.target_id: edge.source_id for edge in graph.transitions})
-    place = {node.id: index for index, node in enumerate(nodes)}
+    index_of = {node.id: index for index, node in enumerate(nodes)}
     given = np.array([source[node.id].probability if node.id in source else 1.0 for node in nodes])
     parent = np.array(
-        [place[source[node.id].source_id] if node.id in source else NO_PARENT for node in nodes], np.int32
+        [index_of[source[node.id].source_id] if node.id in source else NO_PARENT for node in nodes], np.int32
     )
     counts = [sum(node.stage_id == stage for node in nodes) for stage in stages]
     first = tuple(int(count) for count in np.cumsum([0, *counts]))
-    found = _Outcomes(case, problem, nodes, parent)
+    found = _NodeRealisations(case, problem, nodes, parent)
     outcomes = tuple(found.at(stage, range(first[stage], first[stage + 1])) for stage in range(len(stages)))
     return ScenarioTree(
         np.array([node.id for node in nodes], np.int32), first, parent, _normalised(given, parent), outcomes
@@ -53,12 +53,12 @@ def _chain(stages: list[int]) -> PolicyGraph:
 def _in_order(graph: PolicyGraph, stages: list[int], parent_of: dict[int, int]) -> list[Node]:
     """Stage by stage, children of one parent side by side, and then by id."""
     nodes: list[Node] = []
-    place: dict[int, int] = {}
+    index_of: dict[int, int] = {}
     for stage in stages:
         here = [node for node in graph.nodes if node.stage_id == stage]
-        here.sort(key=lambda node: (place.get(parent_of.get(node.id, NO_PARENT), NO_PARENT), node.id))
+        here.sort(key=lambda node: (index_of.get(parent_of.get(node.id, NO_PARENT), NO_PARENT), node.id))
         nodes += here
-        place = {node.id: index for index, node in enumerate(nodes)}
+        index_of = {node.id: index for index, node in enumerate(nodes)}
     return nodes
 
 
@@ -70,7 +70,7 @@ def _normalised(given: Floats, parent: Ints) -> Floats:
     return given / total[parent]
 
 
-class _Outcomes:
+class _NodeRealisations:
     """What happens at the nodes: a column of external scenarios, or the stage's only opening."""
 
     def __init__(self, case: Case, problem: Problem, nodes: list[Node], parent: Ints) -> None:

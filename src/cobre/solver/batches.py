@@ -43,7 +43,7 @@ class Bases:
     def none(cls, program: StageProgram) -> "Bases":
         """An empty table: every chain starts from nothing."""
         width = len(program.cost) + len(program.row_lower)
-        return cls(np.zeros((0, width), np.int8), np.zeros((0, program.states + 1), np.int32))
+        return cls(np.zeros((0, width), np.int8), np.zeros((0, program.num_decided + 1), np.int32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class NewCuts:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class Outputs:
     """Results beyond objectives that a caller wants. cuts: only from a solver that `makes_cuts`, with gradients."""
 
     basis: bool = False
@@ -110,7 +110,7 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
-class CommonBatch:
+class SharedBatch:
     """Tables in memory that several ranks see, and the number of chains that any of them has taken.
 
     The ranks solve the same chains together: each takes the next one from the counter until none is left. A call
@@ -137,8 +137,8 @@ class CommonBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class CommonWalk:
-    """As `CommonBatch`, for paths through some stages: their counter, and the tables of a `Walk`."""
+class SharedPathBatch:
+    """As `SharedBatch`, for paths through some stages: their counter, and the tables of a `PathBatch`."""
 
     counter: Indices
     states: Floats
@@ -163,7 +163,11 @@ class Work(Protocol):
 
 
 class Batch(Work, Protocol):
-    """Results by solve, in the order of the chains, or as their `result_index` says. Money is LP money."""
+    """Results by solve, in the order of the chains, or as their `result_index` says.
+
+    Costs are scaled ($ / cost_scale). dual: what the optimal cost grows by when a row's right-hand side grows by one,
+    so 0 or more at a lower bound and 0 or less at an upper one.
+    """
 
     future_cost: Floats
     gradient: Floats  # solves x dimension
@@ -173,13 +177,12 @@ class Batch(Work, Protocol):
     dual: Floats  # solves x rows, scaled
     basis_status: NDArray[np.int8]  # by chain, after its first solve
     basis_cuts: Ints
-    iterations: Ints  # pivots
     has_stray_coefficients: bool  # whether a cut that was made depends on a component that is not stored
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One stage of a forward walk: path p is solved for row realisation_index[p] of `realisations`.
+    """One stage of a forward pass: path p is solved for row realisation_index[p] of `realisations`.
 
     bases: one basis that all paths start from, or none (a cold start). carries_basis: each path starts from its own
     optimal basis of the step before instead; both stages must have the same shape, and cuts keep their numbers.
@@ -193,7 +196,7 @@ class Step:
     carries_basis: bool = False
 
 
-class Walk(Work, Protocol):
+class PathBatch(Work, Protocol):
     """Paths through some stages, stage by stage (first axis) and path by path."""
 
     states: Floats  # stages x paths x dimension, entering
@@ -218,7 +221,7 @@ class SolveFailedError(CobreError):
 class LpSolver(ABC):
     """Solves batches. One owner; not for several threads at once.
 
-    makes_cuts: whether `solve` takes `Keep.cuts`.
+    makes_cuts: whether `solve` takes `Outputs.cuts`.
     """
 
     makes_cuts = False
@@ -234,20 +237,20 @@ class LpSolver(ABC):
         cuts: CutRows,
         chains: Chains,
         realisations: Realisations,
-        keep: Keep,
-        common: CommonBatch | None = None,
+        outputs: Outputs,
+        shared: SharedBatch | None = None,
     ) -> Batch:
         """Solve all chains of a stage; raises `SolveFailedError` for the first chain that cannot be solved.
 
-        common: together with other ranks, which ask for the same chains. The batch then has the tables that are shared,
+        shared: together with other ranks, which ask for the same chains. The batch then has the tables that are shared,
         and counts what this rank solved.
         """
 
     @abstractmethod
-    def walk(self, steps: Sequence[Step], states: Floats, common: CommonWalk | None = None) -> Walk:
+    def solve_paths(self, steps: Sequence[Step], states: Floats, shared: SharedPathBatch | None = None) -> PathBatch:
         """Take every path (rows of `states`) through all steps; the same bits as solving them one after the other.
 
-        common: together with other ranks, which ask for the same paths. Raises `SolveFailedError` when some path
+        shared: together with other ranks, which ask for the same paths. Raises `SolveFailedError` when some path
         cannot go on; which one, and where, is for `solve` to tell.
         """
 

@@ -52,7 +52,7 @@ class StageProgram:
     future_cost: int
     state_column: Ints  # of every decided state at the end of the stage
     autoregression: Floats  # lags x hydros
-    lag_from: Ints  # of every lag: the incoming one that it takes over (-1: none); empty: lags move on by one place
+    lag_from: Ints  # of every lag: the incoming one that it takes over (-1: none); empty: lags move on by one lag
     lag_share: Floats  # of every lag: its share of this stage's inflow; empty like `lag_from`
     passed_from: Ints  # of every state passed on: the entry of the incoming state that it takes over; -1: 0
     truncates: bool
@@ -71,28 +71,30 @@ class StageProgram:
     names: Names
 
     @property
-    def states(self) -> int:
+    def num_decided(self) -> int:
         """How many states the stage decides, each with a column."""
         return len(self.state_column)
 
     @property
-    def hydros(self) -> int:
+    def num_hydros(self) -> int:
         """The number of hydro plants, each with an inflow."""
         return int(self.autoregression.shape[1])
 
     @property
-    def order(self) -> int:
+    def num_lags(self) -> int:
         """How many lags of the inflows are in the state."""
         return int(self.autoregression.shape[0])
 
     @property
     def dimension(self) -> int:
         """Entries of the state: all decided states, then lag 1 of all hydros, lag 2, ..., then states passed on."""
-        return self.states + self.order * self.hydros + len(self.passed_from)
+        return self.num_decided + self.num_lags * self.num_hydros + len(self.passed_from)
 
     def lags_of(self, state: Floats) -> Floats:
         """The lagged inflows of one state, lags x hydros, m3/s."""
-        return state[self.states : self.states + self.order * self.hydros].reshape(self.order, self.hydros)
+        return state[self.num_decided : self.num_decided + self.num_lags * self.num_hydros].reshape(
+            self.num_lags, self.num_hydros
+        )
 
     def realised_inflow(self, state: Floats, noise_m3s: Floats) -> Floats:
         """Inflows of one solve (by hydro, m3/s) with the bits of the native code.
@@ -107,24 +109,26 @@ class StageProgram:
 
     def has_shape_of(self, other: "StageProgram") -> bool:
         """Whether a basis of the one can be a basis of the other."""
-        sizes = [(len(program.cost), len(program.row_lower), program.states) for program in (self, other)]
+        sizes = [(len(program.cost), len(program.row_lower), program.num_decided) for program in (self, other)]
         return sizes[0] == sizes[1]
 
     def next_states(self, state: Floats, decided: Floats, inflow: Floats) -> Floats:
         """What leaves the stage, for rows of incoming states: as a rule its inflow is lag 1, and other lags move on."""
-        first, lags = self.states, self.order * self.hydros
+        first, lags = self.num_decided, self.num_lags * self.num_hydros
         parts = [decided]
         if len(self.lag_from):
             parts.append(self._next_lags(state[:, first : first + lags], inflow))
-        elif self.order:
-            parts += [inflow, state[:, first : first + lags - self.hydros]]
+        elif self.num_lags:
+            parts += [inflow, state[:, first : first + lags - self.num_hydros]]
         if len(self.passed_from):
             parts.append(np.where(self.passed_from < 0, 0.0, state[:, self.passed_from]))
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
     def _next_lags(self, lags: Floats, inflow: Floats) -> Floats:
         """Lags that are means of unfinished seasons: each continues another slot, plus its share of the inflow."""
-        before = lags.reshape(len(lags), self.order, self.hydros)[:, self.lag_from] * (self.lag_from >= 0)[:, None]
+        before = (
+            lags.reshape(len(lags), self.num_lags, self.num_hydros)[:, self.lag_from] * (self.lag_from >= 0)[:, None]
+        )
         following: Floats = before + self.lag_share[:, None] * inflow[:, None, :]
         return following.reshape(len(lags), -1)
 
@@ -132,5 +136,5 @@ class StageProgram:
         """The program as keyword arguments of the native `LpStage`."""
         kept = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in PYTHON_ONLY}
         scale = np.ascontiguousarray(self.column_scale[self.state_column])
-        sizes = {"states": self.states, "hydros": self.hydros, "order": self.order}
+        sizes = {"num_decided": self.num_decided, "num_hydros": self.num_hydros, "num_lags": self.num_lags}
         return kept | sizes | {"state_scale": scale}

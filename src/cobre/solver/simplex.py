@@ -17,15 +17,15 @@ from cobre.core.arrays import Floats
 from cobre.solver.batches import (
     Batch,
     Chains,
-    CommonBatch,
-    CommonWalk,
     CutRows,
-    Keep,
     LpSolver,
+    Outputs,
+    PathBatch,
     Realisations,
+    SharedBatch,
+    SharedPathBatch,
     SolveFailedError,
     Step,
-    Walk,
 )
 from cobre.solver.program import MAX_DENSE_ROWS, StageProgram
 
@@ -87,8 +87,8 @@ class SimplexSolver(LpSolver):
         cuts: CutRows,
         chains: Chains,
         realisations: Realisations,
-        keep: Keep,
-        common: CommonBatch | None = None,
+        outputs: Outputs,
+        shared: SharedBatch | None = None,
     ) -> Batch:
         """Solve all chains of a stage on the solver's threads."""
         try:
@@ -109,13 +109,13 @@ class SimplexSolver(LpSolver):
                 chains.bases.status,
                 chains.bases.cuts,
                 chains.basis_index,
-                keep.basis,
-                keep.solution,
-                keep.gradient,
-                None if common is None else common.counter,
-                None if common is None else common.tables,
-                None if keep.cuts is None else keep.cuts.parts,
-                None if common is None else common.finished,
+                outputs.basis,
+                outputs.solution,
+                outputs.gradient,
+                None if shared is None else shared.counter,
+                None if shared is None else shared.tables,
+                None if outputs.cuts is None else outputs.cuts.parts,
+                None if shared is None else shared.finished,
             )
         except LpFailure as failure:
             raise _in_words(failure) from failure
@@ -123,7 +123,7 @@ class SimplexSolver(LpSolver):
             raise SolveFailedError(0, 0, f"{error}; some number in the case may be far too large") from error
         return cast("Batch", batch)
 
-    def walk(self, steps: Sequence[Step], states: Floats, common: CommonWalk | None = None) -> Walk:
+    def solve_paths(self, steps: Sequence[Step], states: Floats, shared: SharedPathBatch | None = None) -> PathBatch:
         """Take every path through all steps: a thread stays with its path from the first to the last."""
         given = [
             (
@@ -143,7 +143,7 @@ class SimplexSolver(LpSolver):
             for step in steps
         ]
         try:
-            return cast("Walk", self._engine.solve_paths(given, states, *_tables_of(common)))
+            return cast("PathBatch", self._engine.solve_paths(given, states, *_tables_of(shared)))
         except LpFailure as failure:
             raise _in_words(failure) from failure
         except RuntimeError as error:  # numbers that the library does not take
@@ -160,12 +160,12 @@ class SimplexSolver(LpSolver):
         return f"HiGHS {self._engine.version}"
 
 
-def _tables_of(common: CommonWalk | None) -> tuple[Any, Any]:
+def _tables_of(shared: SharedPathBatch | None) -> tuple[Any, Any]:
     """The counter and the tables that native code fills; None where a rank works alone."""
-    if common is None:
+    if shared is None:
         return None, None
-    tables = common.states, common.objective, common.future_cost, common.basis_status, common.basis_cuts
-    return common.counter, tables
+    tables = shared.states, shared.objective, shared.future_cost, shared.basis_status, shared.basis_cuts
+    return shared.counter, tables
 
 
 def _in_words(failure: LpFailure) -> SolveFailedError:

@@ -20,9 +20,6 @@ from cobre.stochastic.random.pcg64 import Pcg64Streams
 from cobre.stochastic.random.seeds import as_indices, forward_seeds
 from cobre.stochastic.random.selection import choose
 
-# Simulations draw as if they were an iteration before the first.
-SIMULATION_ITERATION = 0
-
 MAX_DRAWN = 1 << 13  # choices at once, beyond one iteration: arrays of that size stay in the cache
 
 
@@ -37,8 +34,8 @@ class Scheme(ABC):
 class InSample(Scheme):
     """Every scenario draws one of the stage's openings, anew at each stage.
 
-    A draw depends on its place alone, so choices are made for all stages at once, and for some iterations ahead when
-    the same scenarios come again: many at once cost little more than one.
+    A draw depends on its iteration, scenario and stage alone, so choices are made for all stages at once, and for some
+    iterations ahead when the same scenarios come again: many at once cost little more than one.
     """
 
     def __init__(self, openings: Sequence[Floats], tree_seed: int) -> None:
@@ -68,8 +65,8 @@ class InSample(Scheme):
         chosen: dict[int, Indices] = {}
         for count in np.unique(counts).tolist():
             stages = np.flatnonzero(counts == count)
-            places = np.array(iterations)[None, :, None], scenarios[None, None, :], stages[:, None, None]
-            seeds = forward_seeds(self._tree_seed, *places)
+            arguments = np.array(iterations)[None, :, None], scenarios[None, None, :], stages[:, None, None]
+            seeds = forward_seeds(self._tree_seed, *arguments)
             drawn = choose(Pcg64Streams(seeds.reshape(-1)), count).reshape(seeds.shape)
             chosen |= zip(stages.tolist(), drawn, strict=True)
         return chosen

@@ -73,7 +73,7 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
     from cobre.comm.backends.local import LocalCommunicator
     from cobre.policy.store import fill_pool
     from cobre.sddp.boundary import BoundaryCutPool
-    from cobre.solver.batches import Bases, Chains, Keep
+    from cobre.solver.batches import Bases, Chains, Outputs
     from cobre.study.preparation.prepare import make_solver, prepare
 
     study = prepare(cobre.load_case(case))
@@ -89,7 +89,7 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
                 items, start = np.array([opening], np.int32), np.array([0, 1], np.int32)
                 chains = Chains(state, start, items, Bases.none(program), np.full(1, -1, np.int32))
                 rows = pool.rows(stage, all_cuts=True)
-                batch = solver.solve(stage, rows, chains, problem.openings[stage].realisations, Keep())
+                batch = solver.solve(stage, rows, chains, problem.openings[stage].realisations, Outputs())
                 future = 0.0 if stage == stages - 1 else problem.discounts[stage] * batch.future_cost[0]
                 costs.append((batch.objective[0] - future) * problem.cost_scale)
                 state = program.next_states(state, batch.decided, batch.inflow)

@@ -1,4 +1,4 @@
-"""Training whose common jobs a test can watch; as a program, a rank of two that may die with a unit in its hands.
+"""Training whose shared jobs a test can watch; as a program, a rank of two that may die with a unit in its hands.
 
 `shared_work.py RANK NAME CASE JOB`: rank 1 takes a unit of that job and is killed; rank 0 says what it is told.
 """
@@ -36,22 +36,22 @@ class Watched:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def solve(self, stage, cuts, chains, realisations, keep, common=None):
-        self.announce(common, len(chains.start) - 1)
-        return self.counted(self.inner.solve(stage, cuts, chains, realisations, keep, common))
+    def solve(self, stage, cuts, chains, realisations, outputs, shared=None):
+        self.announce(shared, len(chains.start) - 1)
+        return self.counted(self.inner.solve(stage, cuts, chains, realisations, outputs, shared))
 
-    def walk(self, steps, states, common=None):
-        self.announce(common, len(states))
-        return self.counted(self.inner.walk(steps, states, common))
+    def solve_paths(self, steps, states, shared=None):
+        self.announce(shared, len(states))
+        return self.counted(self.inner.solve_paths(steps, states, shared))
 
     def counted(self, work):
         self.solves += work.solves
         return work
 
-    def announce(self, common, units):
-        if common is not None:
+    def announce(self, shared, units):
+        if shared is not None:
             self.jobs += 1
-            self.before(self.jobs, common.counter, units)
+            self.before(self.jobs, shared.counter, units)
 
 
 def until(is_so):

@@ -101,6 +101,6 @@ def inputs_of(lp):
     program = lp.program
     found = {}
     for row, index, value in zip(program.input_row, program.input_index, program.input_value, strict=True):
-        name = f"v{index}" if index < program.states else f"z{index - program.states}"
+        name = f"v{index}" if index < program.num_decided else f"z{index - program.num_decided}"
         found.setdefault(program.names.rows[row], {})[name] = value / program.row_scale[row]
     return found

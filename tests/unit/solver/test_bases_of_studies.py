@@ -33,7 +33,7 @@ def with_cuts(program: StageProgram, random: np.random.Generator) -> np.ndarray:
     for row in range(rows):
         inside = slice(program.row_start[row], program.row_start[row + 1])
         whole[row, program.column_index[inside]] = program.value[inside]
-    whole[rows:, program.state_column] = random.uniform(0.0, 3.0, (CUTS, program.states))
+    whole[rows:, program.state_column] = random.uniform(0.0, 3.0, (CUTS, program.num_decided))
     whole[rows:, program.future_cost] = 1.0
     return whole
 

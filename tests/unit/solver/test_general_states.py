@@ -19,7 +19,7 @@ from small_programs import (
     realisations,
 )
 
-from cobre.solver.batches import Chains, Keep, Step
+from cobre.solver.batches import Chains, Outputs, Step
 from cobre.solver.program import Names, StageProgram
 from cobre.solver.simplex import SimplexSolver
 
@@ -92,7 +92,7 @@ def test_costs_and_slopes_of_general_states(order: int) -> None:
     cuts = random_cuts(300, stage.dimension)
     realisation_index = np.arange(4, dtype=np.int32)
     chains = Chains.all_of(states, realisation_index, no_bases(stage), np.full(6, -1, np.int32))
-    batch = solver.solve(0, cut_rows(*cuts), chains, noise, Keep(gradient=True))
+    batch = solver.solve(0, cut_rows(*cuts), chains, noise, Outputs(gradient=True))
     for point, state in enumerate(states):
         for item in range(4):
             inflow, load = noise.inflow_m3s[item], float(noise.load_mw[item, 0])
@@ -116,13 +116,13 @@ def test_a_walk_passes_states_on(order: int) -> None:
         solver.load(number, stage)
     realisation_index = np.arange(5, dtype=np.int32)
     steps = [Step(number, cuts, realisations(5, number), realisation_index, no_bases(stage)) for number in range(3)]
-    walk = solver.walk(steps, state)
+    solved = solver.solve_paths(steps, state)
     for number, step in enumerate(steps):
-        assert walk.states[number].tobytes() == state.tobytes()
+        assert solved.states[number].tobytes() == state.tobytes()
         chains = Chains(
             state, np.arange(6, dtype=np.int32), realisation_index, no_bases(stage), np.full(5, -1, np.int32)
         )
-        batch = solver.solve(number, cuts, chains, step.realisations, Keep())
+        batch = solver.solve(number, cuts, chains, step.realisations, Outputs())
         after = stage.next_states(state, batch.decided, batch.inflow)
         assert after[:, -1].tolist() == state[:, -2].tolist()
         assert after[:, -2].tolist() == state[:, HYDROS].tolist()

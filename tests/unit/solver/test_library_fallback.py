@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from small_programs import HYDROS, cut_rows, no_bases, program, random_cuts, random_states, realisations, reference_cost
 
-from cobre.solver.batches import Batch, Chains, Keep, Realisations, SolveFailedError
+from cobre.solver.batches import Batch, Chains, Outputs, Realisations, SolveFailedError
 from cobre.solver.program import StageProgram
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
@@ -40,7 +40,7 @@ def solved(stage: StageProgram, states: np.ndarray, max_dense_rows: int, threads
     solver.load(0, stage)
     starts = np.full(len(states), -1, np.int32)
     chains = Chains.all_of(states, np.arange(OPENINGS, dtype=np.int32), no_bases(stage), starts)
-    wanted = Keep(gradient=True, solution=True, basis=True)
+    wanted = Outputs(gradient=True, solution=True, basis=True)
     return solver.solve(0, cut_rows(*cuts), chains, small_loads(), wanted), cuts
 
 
@@ -93,7 +93,7 @@ def test_a_saved_lp_names_the_cuts_that_made_it_infeasible(max_dense_rows: int, 
     intercepts, slopes = random_cuts(CUTS, HYDROS)
     chains = Chains.all_of(random_states(1), np.zeros(1, np.int32), no_bases(stage), np.full(1, -1, np.int32))
     with pytest.raises(SolveFailedError, match="infeasible"):
-        solver.solve(0, cut_rows(intercepts, slopes), chains, small_loads(), Keep())
+        solver.solve(0, cut_rows(intercepts, slopes), chains, small_loads(), Outputs())
     solver.save_failed(0, tmp_path / "failed.mps")
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)

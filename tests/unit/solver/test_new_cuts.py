@@ -7,7 +7,7 @@ from small_programs import cut_rows, no_bases, no_cuts, program, random_cuts, ra
 from cobre.sddp.cuts.averages import average_cuts
 from cobre.sddp.plugins.risk import CvarMix, Expectation
 from cobre.sddp.problem import StageOpenings
-from cobre.solver.batches import CommonBatch, Keep, NewCuts
+from cobre.solver.batches import NewCuts, Outputs, SharedBatch
 from cobre.solver.simplex import SimplexSolver
 
 POINTS, OPENINGS, DIMENSION = 5, 6, 4
@@ -31,10 +31,10 @@ def work():
     return solver, chains, opening.realisations
 
 
-def solve(target: NewCuts | None, common: CommonBatch | None = None):
+def solve(target: NewCuts | None, shared: SharedBatch | None = None):
     solver, chains, noise = work()
     cuts = cut_rows(*random_cuts(40, DIMENSION))
-    return solver.solve(0, cuts, chains, noise, Keep(gradient=True, cuts=target), common)
+    return solver.solve(0, cuts, chains, noise, Outputs(gradient=True, cuts=target), shared)
 
 
 def placed(parts: list[np.ndarray]) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_equal_costs_rank_in_the_order_of_openings() -> None:
     solver, chains, noise = work()
     same = noise.take(np.zeros(OPENINGS, np.int32))
     target = NewCuts(measure.spectral_weights(OPENINGS), parts, FIRST_SLOT, None)
-    batch = solver.solve(0, no_cuts(DIMENSION), chains, same, Keep(gradient=True, cuts=target))
+    batch = solver.solve(0, no_cuts(DIMENSION), chains, same, Outputs(gradient=True, cuts=target))
     assert len(set(batch.objective[:OPENINGS].tolist())) == 1
     assert placed(parts).tobytes() == averaged(measure, batch, chains.states).tobytes()
 
@@ -80,21 +80,21 @@ def test_ranks_make_each_cut_once() -> None:
     """Two solvers take chains from one counter in turns; the second one comes when all are taken."""
     parts, weights = chunks(), Expectation().spectral_weights(OPENINGS)
     solves = POINTS * OPENINGS
-    common = CommonBatch(
+    shared = SharedBatch(
         np.zeros(1, np.int64),
         np.zeros(solves),
         np.zeros((solves, DIMENSION)),
         finished=np.zeros(POINTS, np.int64),
     )
     target = NewCuts(weights, parts, FIRST_SLOT, None)
-    batch = solve(target, common)
-    assert common.finished is not None
-    assert common.finished.tolist() == [2] * POINTS
+    batch = solve(target, shared)
+    assert shared.finished is not None
+    assert shared.finished.tolist() == [2] * POINTS
     expected = placed(parts).tobytes()
     assert expected == averaged(Expectation(), batch, random_states(POINTS, 1)).tobytes()
     for part in parts:
         part[:] = np.nan
-    assert solve(target, common).solves == 0
+    assert solve(target, shared).solves == 0
     assert np.isnan(placed(parts)).all()
 
 
@@ -103,10 +103,10 @@ def test_a_cut_waits_for_the_other_chain() -> None:
     parts, weights = chunks(), Expectation().spectral_weights(OPENINGS)
     whole = solve(None)
     chains = 2 * POINTS
-    common = CommonBatch(
+    shared = SharedBatch(
         np.array([chains - 1]), whole.objective.copy(), whole.gradient.copy(), finished=np.ones(POINTS, np.int64)
     )
-    solve(NewCuts(weights, parts, FIRST_SLOT, None), common)  # takes the last chain alone
+    solve(NewCuts(weights, parts, FIRST_SLOT, None), shared)  # takes the last chain alone
     made = ~np.isnan(placed(parts)).any(axis=1)
     assert made.sum() == 1
     expected = averaged(Expectation(), whole, random_states(POINTS, 1))
@@ -125,13 +125,13 @@ def test_a_cut_waits_for_the_other_chain() -> None:
 def test_wrong_sizes_are_refused(weights: int, height: int, slot: int, finished: int, message: str) -> None:
     solves = POINTS * OPENINGS
     tables = np.zeros(1, np.int64), np.zeros(solves), np.zeros((solves, DIMENSION))
-    common = CommonBatch(*tables, finished=np.zeros(finished, np.int64))
+    shared = SharedBatch(*tables, finished=np.zeros(finished, np.int64))
     with pytest.raises(ValueError, match=message):
-        solve(NewCuts(np.full(weights, 0.1), chunks(height), slot, None), common)
+        solve(NewCuts(np.full(weights, 0.1), chunks(height), slot, None), shared)
 
 
 def test_cuts_need_gradients() -> None:
     solver, chains, noise = work()
     target = NewCuts(Expectation().spectral_weights(OPENINGS), chunks(), FIRST_SLOT, None)
     with pytest.raises(ValueError, match="gradients"):
-        solver.solve(0, no_cuts(DIMENSION), chains, noise, Keep(cuts=target))
+        solver.solve(0, no_cuts(DIMENSION), chains, noise, Outputs(cuts=target))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_programs import cut_rows, no_bases, no_cuts, program, random_cuts, random_states, realisations
 
-from cobre.solver.batches import Bases, Chains, CutRows, Keep, SolveFailedError, Step, Walk
+from cobre.solver.batches import Bases, Chains, CutRows, Outputs, PathBatch, SolveFailedError, Step
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 STAGES, PATHS, CUTS = 4, 7, 300
@@ -30,75 +30,75 @@ def some_basis(order: int) -> Bases:
     """Of the first path's first stage."""
     stage, solver = program(order), loaded(1, order)
     chains = Chains.single(random_states(1, order), np.zeros(1, np.int32), no_bases(stage))
-    batch = solver.solve(0, cut_rows(*random_cuts(20, 2 * (1 + order))), chains, realisations(1), Keep(basis=True))
+    batch = solver.solve(0, cut_rows(*random_cuts(20, 2 * (1 + order))), chains, realisations(1), Outputs(basis=True))
     return Bases(batch.basis_status, batch.basis_cuts)
 
 
-def bits(walk: Walk) -> tuple[bytes, ...]:
-    parts = [walk.states, walk.objective, walk.future_cost, *walk.basis_status, *walk.basis_cuts]
+def bits(solved: PathBatch) -> tuple[bytes, ...]:
+    parts = [solved.states, solved.objective, solved.future_cost, *solved.basis_status, *solved.basis_cuts]
     return tuple(part.tobytes() for part in parts)
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("starts_from_basis", [False, True])
-def test_a_walk_is_its_stages_one_after_the_other(order: int, starts_from_basis: bool) -> None:
+def test_paths_are_their_stages_one_after_the_other(order: int, starts_from_basis: bool) -> None:
     bases = some_basis(order) if starts_from_basis else no_bases(program(order))
     solver, state = loaded(1, order), random_states(PATHS, order)
-    walk = solver.walk(steps(order, bases), state)
+    solved = solver.solve_paths(steps(order, bases), state)
     index = np.full(PATHS, 0 if starts_from_basis else -1, np.int32)
     pivots = 0
     for number, step in enumerate(steps(order, bases)):
         chains = Chains(state, np.arange(PATHS + 1, dtype=np.int32), step.realisation_index, bases, index)
-        batch = solver.solve(number, step.cuts, chains, step.realisations, Keep(basis=True))
-        assert walk.states[number].tobytes() == state.tobytes()
-        assert walk.objective[number].tobytes() == batch.objective.tobytes()
-        assert walk.future_cost[number].tobytes() == batch.future_cost.tobytes()
-        assert walk.basis_status[number].tobytes() == batch.basis_status.tobytes()
-        assert walk.basis_cuts[number].tobytes() == batch.basis_cuts.tobytes()
+        batch = solver.solve(number, step.cuts, chains, step.realisations, Outputs(basis=True))
+        assert solved.states[number].tobytes() == state.tobytes()
+        assert solved.objective[number].tobytes() == batch.objective.tobytes()
+        assert solved.future_cost[number].tobytes() == batch.future_cost.tobytes()
+        assert solved.basis_status[number].tobytes() == batch.basis_status.tobytes()
+        assert solved.basis_cuts[number].tobytes() == batch.basis_cuts.tobytes()
         state = program(order).next_states(state, batch.decided, batch.inflow)
         pivots += batch.pivots
-    assert walk.pivots == pivots
+    assert solved.pivots == pivots
 
 
 def test_threads_do_not_change_a_bit() -> None:
     bases, state = no_bases(program(2)), random_states(PATHS, 2)
-    assert len({bits(loaded(threads, 2).walk(steps(2, bases), state)) for threads in (1, 2, 4)}) == 1
+    assert len({bits(loaded(threads, 2).solve_paths(steps(2, bases), state)) for threads in (1, 2, 4)}) == 1
 
 
 @pytest.mark.parametrize("max_dense_rows", [0, 100])
 def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(max_dense_rows: int) -> None:
     given = [replace(step, carries_basis=number > 0) for number, step in enumerate(steps(2, no_bases(program(2))))]
     solver, state = loaded(1, 2, max_dense_rows), random_states(PATHS, 2)
-    walk = solver.walk(given, state)
+    solved = solver.solve_paths(given, state)
     bases, index = given[0].bases, np.full(PATHS, -1, np.int32)
     for number, step in enumerate(given):
         chains = Chains(state, np.arange(PATHS + 1, dtype=np.int32), step.realisation_index, bases, index)
-        batch = solver.solve(number, step.cuts, chains, step.realisations, Keep(basis=True))
-        assert walk.objective[number].tobytes() == batch.objective.tobytes()
-        assert walk.basis_status[number].tobytes() == batch.basis_status.tobytes()
+        batch = solver.solve(number, step.cuts, chains, step.realisations, Outputs(basis=True))
+        assert solved.objective[number].tobytes() == batch.objective.tobytes()
+        assert solved.basis_status[number].tobytes() == batch.basis_status.tobytes()
         state = program(2).next_states(state, batch.decided, batch.inflow)
         bases, index = Bases(batch.basis_status, batch.basis_cuts), np.arange(PATHS, dtype=np.int32)
-    assert bits(loaded(4, 2, max_dense_rows).walk(given, random_states(PATHS, 2))) == bits(walk)
+    assert bits(loaded(4, 2, max_dense_rows).solve_paths(given, random_states(PATHS, 2))) == bits(solved)
 
 
 def test_the_first_step_carries_no_basis() -> None:
     first = replace(steps(0, no_bases(program()))[0], carries_basis=True)
     with pytest.raises(ValueError, match="carries_basis: the stage before"):
-        loaded(1, 0).walk([first], random_states(PATHS))
+        loaded(1, 0).solve_paths([first], random_states(PATHS))
 
 
 def test_no_paths_are_legal() -> None:
-    walk = loaded(2, 0).walk(steps(0, no_bases(program()), count=0), np.zeros((0, 2)))
-    assert walk.states.shape == (STAGES, 0, 2)
-    assert walk.objective.shape == (STAGES, 0)
-    assert [status.shape for status in walk.basis_status] == [(0, 12)] * STAGES
+    solved = loaded(2, 0).solve_paths(steps(0, no_bases(program()), count=0), np.zeros((0, 2)))
+    assert solved.states.shape == (STAGES, 0, 2)
+    assert solved.objective.shape == (STAGES, 0)
+    assert [status.shape for status in solved.basis_status] == [(0, 12)] * STAGES
 
 
 def test_infeasible_stage_of_a_path_raises() -> None:
     bad = steps(0, no_bases(program()))
     bad[2].realisations.inflow_m3s[:] = -1000.0
     with pytest.raises(SolveFailedError, match="infeasible"):
-        loaded(2, 0).walk(bad, random_states(PATHS))
+        loaded(2, 0).solve_paths(bad, random_states(PATHS))
 
 
 @pytest.mark.parametrize("damage", ["realisation_index", "paths", "dimension", "bases"])
@@ -112,7 +112,7 @@ def test_torn_steps_are_refused(damage: str) -> None:
     given = {"realisation_index": [item], "paths": [fewer], "dimension": good, "bases": [torn]}[damage]
     states = random_states(PATHS, 1 if damage == "dimension" else 0)
     with pytest.raises(ValueError, match=r"realisation|states|bases"):
-        loaded(1, 0).walk(given, states)
+        loaded(1, 0).solve_paths(given, states)
 
 
 def test_results_lie_in_their_places() -> None:
@@ -121,12 +121,12 @@ def test_results_lie_in_their_places() -> None:
     solver.load(0, stage)
     states, start, none = random_states(2), np.array([0, 5, 10], np.int32), np.full(2, -1, np.int32)
     cuts: CutRows = no_cuts(2)
-    plain = solver.solve(0, cuts, Chains(states, start, np.tile(order, 2), no_bases(stage), none), noise, Keep())
+    plain = solver.solve(0, cuts, Chains(states, start, np.tile(order, 2), no_bases(stage), none), noise, Outputs())
     places = np.concatenate([order, 5 + order]).astype(np.int32)
     chains = Chains(states, start, np.tile(order, 2), no_bases(stage), none, places)
-    placed = solver.solve(0, cuts, chains, noise, Keep(gradient=True))
+    placed = solver.solve(0, cuts, chains, noise, Outputs(gradient=True))
     assert placed.objective[places].tobytes() == plain.objective.tobytes()
     assert placed.decided[places].tobytes() == plain.decided.tobytes()
     outside = Chains(states, start, np.tile(order, 2), no_bases(stage), none, places + 1)
     with pytest.raises(ValueError, match="result_index"):
-        solver.solve(0, cuts, outside, noise, Keep())
+        solver.solve(0, cuts, outside, noise, Outputs())

@@ -5,7 +5,7 @@ import pytest
 from random_programs import Shape, random_program, right_sides, whole_lp
 from small_programs import cut_rows, no_bases, random_cuts
 
-from cobre.solver.batches import Bases, Chains, Keep, Realisations, SolveFailedError
+from cobre.solver.batches import Bases, Chains, Outputs, Realisations, SolveFailedError
 from cobre.solver.program import StageProgram
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
@@ -50,7 +50,7 @@ def test_optimum_is_that_of_the_whole_lp(name: str, seed: int) -> None:
     shape = SHAPES[name]
     program, right = random_program(shape, seed), right_sides(shape, OPENINGS, seed)
     cuts = random_cuts(CUTS, shape.states, seed)
-    batch = solver_of(program).solve(0, cut_rows(*cuts), chains_of(program, 1), noise_of(right), Keep(gradient=True))
+    batch = solver_of(program).solve(0, cut_rows(*cuts), chains_of(program, 1), noise_of(right), Outputs(gradient=True))
     expected = [whole_lp(program, side, cuts) for side in right]
     np.testing.assert_allclose(batch.objective, expected, rtol=1e-7, atol=1e-7)
 
@@ -61,7 +61,7 @@ def test_hardly_any_solve_needs_the_library(name: str) -> None:
     for seed in range(20):
         program, right = random_program(shape, seed), right_sides(shape, OPENINGS, seed)
         cuts = cut_rows(*random_cuts(CUTS, shape.states, seed))
-        batch = solver_of(program).solve(0, cuts, chains_of(program, 1), noise_of(right), Keep(gradient=True))
+        batch = solver_of(program).solve(0, cuts, chains_of(program, 1), noise_of(right), Outputs(gradient=True))
         library += batch.library_solves
     assert library <= 1
 
@@ -72,8 +72,8 @@ def test_gradients_are_slopes_of_the_cost(seed: int) -> None:
     shape = SHAPES["ordinary"]
     program, right = random_program(shape, seed), right_sides(shape, OPENINGS, seed)
     cuts = random_cuts(CUTS, shape.states, seed)
-    keep = Keep(gradient=True, solution=True)
-    batch = solver_of(program).solve(0, cut_rows(*cuts), chains_of(program, 1), noise_of(right), keep)
+    outputs = Outputs(gradient=True, solution=True)
+    batch = solver_of(program).solve(0, cut_rows(*cuts), chains_of(program, 1), noise_of(right), outputs)
     for here in range(OPENINGS):
         for there in range(OPENINGS):
             bound = batch.objective[here] + batch.dual[here] @ (right[there] - right[here])
@@ -89,12 +89,12 @@ def bits(batch: object) -> tuple[bytes, ...]:
 def test_threads_and_earlier_work_do_not_change_a_bit(name: str) -> None:
     shape = SHAPES[name]
     program, right = random_program(shape, 1), right_sides(shape, OPENINGS, 1)
-    cuts, keep = cut_rows(*random_cuts(CUTS, shape.states, 1)), Keep(gradient=True, solution=True, basis=True)
+    cuts, outputs = cut_rows(*random_cuts(CUTS, shape.states, 1)), Outputs(gradient=True, solution=True, basis=True)
     outcomes = set()
     for threads in (1, 2, 4):
         solver = solver_of(program, threads=threads)
         for _ in range(2):
-            outcomes.add(bits(solver.solve(0, cuts, chains_of(program, 7), noise_of(right), keep)))
+            outcomes.add(bits(solver.solve(0, cuts, chains_of(program, 7), noise_of(right), outputs)))
     assert len(outcomes) == 1
 
 
@@ -102,11 +102,11 @@ def test_chain_starts_from_a_stored_basis() -> None:
     shape = SHAPES["large"]
     program, right = random_program(shape, 3), right_sides(shape, OPENINGS, 3)
     cuts = random_cuts(CUTS, shape.states, 3)
-    keep = Keep(gradient=True, solution=True, basis=True)
+    outputs = Outputs(gradient=True, solution=True, basis=True)
     solver = solver_of(program)
-    cold = solver.solve(0, cut_rows(*cuts), chains_of(program, 1), noise_of(right), keep)
+    cold = solver.solve(0, cut_rows(*cuts), chains_of(program, 1), noise_of(right), outputs)
     warm = solver.solve(
-        0, cut_rows(*cuts), chains_of(program, 1, Bases(cold.basis_status, cold.basis_cuts)), noise_of(right), keep
+        0, cut_rows(*cuts), chains_of(program, 1, Bases(cold.basis_status, cold.basis_cuts)), noise_of(right), outputs
     )
     np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-9)
     assert warm.pivots < cold.pivots
@@ -122,7 +122,7 @@ def test_a_basis_that_is_singular_costs_time_and_no_more() -> None:
     status[0, columns:] = 1
     bases = Bases(status, np.full((1, shape.states + 1), -1, np.int32))
     batch = solver_of(program).solve(
-        0, cut_rows(*cuts), chains_of(program, 1, bases), noise_of(right), Keep(gradient=True)
+        0, cut_rows(*cuts), chains_of(program, 1, bases), noise_of(right), Outputs(gradient=True)
     )
     np.testing.assert_allclose(batch.objective, [whole_lp(program, side, cuts) for side in right], rtol=1e-7)
 
@@ -139,5 +139,5 @@ def test_infeasible_lp_is_reported() -> None:
             cut_rows(*random_cuts(CUTS, shape.states)),
             chains_of(program, 1),
             noise_of(right_sides(shape, OPENINGS, 5) + 1000.0),
-            Keep(gradient=True),
+            Outputs(gradient=True),
         )

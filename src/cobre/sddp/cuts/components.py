@@ -23,7 +23,7 @@ def stored_components(programs: Sequence[StageProgram], *, is_priced: bool) -> l
 def _read_by(program: StageProgram, later: Flags) -> Flags:
     """The entries of the incoming state that a stage reads, when its own cuts depend on `later`."""
     read = np.ones(program.dimension, bool)
-    first = program.states
+    first = program.num_decided
     lags = program.autoregression != 0.0
     leaving = later[first : first + lags.size].reshape(lags.shape)
     if len(program.lag_from):

@@ -105,7 +105,7 @@ class CutPool:
         self._writable: list[list[Floats]] = [[] for _ in range(num_stages)]
         self.is_leader = memory.is_leader
         self._readers = count_sharing_memory(memory)
-        self.is_seen_by_all = self._readers == memory.size
+        self.is_shared_by_all_ranks = self._readers == memory.size
         self._stored = list(components or [np.ones(dimension, bool)] * num_stages)
         self._layouts = [_Layout.of(part) for part in self._stored]
         self.count = 0
@@ -139,7 +139,7 @@ class CutPool:
         self._stored[stage] = self._stored[stage] | coefficients.any(axis=0)
         self._layouts[stage] = _Layout.of(self._stored[stage])
 
-    def open_slots(self, iteration: int, forward_passes: int) -> range:
+    def reserve_slots(self, iteration: int, forward_passes: int) -> range:
         """Make room for one iteration's cuts, one for each forward pass; none is active before it is written."""
         slots = range(self.count, self.count + forward_passes)
         while slots.stop > self._starts[-1]:
@@ -179,7 +179,7 @@ class CutPool:
             raise stray_coefficients(stage)
         return table.take(layout.columns, axis=1)
 
-    def write_each(self, stages: range, slot: int, table: Floats) -> None:
+    def write_node_cuts(self, stages: range, slot: int, table: Floats) -> None:
         """Put one cut (a row of intercept and coefficients) that every rank has into a slot of each of some stages."""
         for row, stage in enumerate(stages):
             stored = self.stored_columns(stage, table[row : row + 1])
@@ -231,7 +231,7 @@ class CutPool:
 
     def cuts(self, stage: int) -> CutSet:
         """A copy of all cuts of a stage, by slot."""
-        stored = self.stored_components(stage)
+        stored = self.stored_cuts(stage)
         coefficients = np.zeros((self.count, self.dimension))
         coefficients[:, self.components(stage)] = stored.coefficients
         return CutSet(stored.intercepts, coefficients)
@@ -249,7 +249,7 @@ class CutPool:
             coefficients[:, components] = chunk[1:].T
             yield CutSet(chunk[0].copy(), coefficients)
 
-    def stored_components(self, stage: int) -> CutSet:
+    def stored_cuts(self, stage: int) -> CutSet:
         """A copy of all cuts of a stage, by slot, with the components that are stored."""
         table = np.empty((self.count, self._layouts[stage].height))
         for start, chunk in zip(self._starts, self._chunks[stage], strict=False):

@@ -50,7 +50,7 @@ def _scaled(lp: LpBuilder, plan: StagePlan, columns: Columns, power: PowerRows) 
     row_scale, column_scale = power_of_two_scales(start, index, value, lp.num_columns)
     future_cost = int(columns.future_cost)
     column_scale[future_cost] = 1.0
-    input_row, input_index, input_value = lp.inputs(plan.places.inputs)
+    input_row, input_index, input_value = lp.inputs(plan.state_index.num_inputs)
     load = np.argwhere(power.balance != ABSENT)
     load_row = power.balance[load[:, 0], load[:, 1]].astype(np.int32)
     # Generation of a source is limited by its availability; the column `available` is fixed to it.
@@ -73,7 +73,7 @@ def _scaled(lp: LpBuilder, plan: StagePlan, columns: Columns, power: PowerRows) 
         autoregression=plan.autoregression,
         lag_from=plan.lag_from,
         lag_share=plan.lag_share,
-        passed_from=plan.places.passed_from(),
+        passed_from=plan.state_index.passed_from(),
         truncates=plan.options.truncates_inflow,
         input_row=input_row,
         input_index=input_index,

@@ -23,7 +23,7 @@ def _deliveries(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
     rows = lp.add_rows("delivery", is_committed.shape, 0.0, 0.0, is_committed)
     lp.add_entries(rows[:, None], columns.thermal, plan.hours / plan.total_hours)
     for plant in np.flatnonzero(is_committed).tolist():
-        lp.add_input_terms(rows[plant], plan.places.input_of(StateSlot(COMMITMENT, plant, 1)), 1.0)
+        lp.add_input_terms(rows[plant], plan.state_index.input_of(StateSlot(COMMITMENT, plant, 1)), 1.0)
     return rows
 
 
@@ -31,4 +31,4 @@ def _carried(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
     is_carried = plan.data.commitment.is_carried
     rows = lp.add_rows("carried_commitment", is_carried.shape, 0.0, 0.0, is_carried)
     lp.add_entries(rows, columns.commitment, 1.0)
-    lp.add_input_terms(rows, plan.places.previous_inputs(plan.layout.decided_of(COMMITMENT)), 1.0)
+    lp.add_input_terms(rows, plan.state_index.previous_inputs(plan.layout.decided_of(COMMITMENT)), 1.0)

@@ -143,15 +143,15 @@ def add_generic_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indice
     variables = VariableTerms(plan, columns)
     slacks = np.full((len(plan.data.generic_rows), 2), ABSENT, np.int64)
     for number, row in enumerate(plan.data.generic_rows):
-        place = lp.add_rows(
+        row_index = lp.add_rows(
             f"generic_{number}_{row.name}", (), row.lower - _constant(plan, row), row.upper - _constant(plan, row)
         )
         for term in row.terms:
             for column, factor in variables.parts(term, row.block):
                 if column != ABSENT:
-                    lp.add_entries(place, column, factor * term.coefficient)
-            _move(lp, plan, place, term, term.block if term.block is not None else row.block)
-        slacks[number] = _slacks(lp, plan, row, number, place)
+                    lp.add_entries(row_index, column, factor * term.coefficient)
+            _move(lp, plan, row_index, term, term.block if term.block is not None else row.block)
+        slacks[number] = _slacks(lp, plan, row, number, row_index)
     return slacks
 
 
@@ -161,28 +161,30 @@ def _constant(plan: StagePlan, row: GenericRow) -> float:
     return -sum(term.coefficient * float(plan.data.hydro.min_storage_hm3[term.entity]) for term in useful)
 
 
-def _move(lp: LpBuilder, plan: StagePlan, place: np.ndarray, term: GenericTerm, block: int | None) -> None:
+def _move(lp: LpBuilder, plan: StagePlan, row_index: np.ndarray, term: GenericTerm, block: int | None) -> None:
     """Move incoming volumes and natural inflows to the right-hand side, with the opposite sign."""
     if term.variable in INITIAL_VOLUMES:
-        lp.add_input_terms(place, term.entity, -term.coefficient)
+        lp.add_input_terms(row_index, term.entity, -term.coefficient)
     elif term.variable == "hydro_inflow":
         sources = plan.inflow_inputs[plan.arrives_at(term.entity)]
-        lp.add_input_terms(place, sources, -term.coefficient)
-        _move_by_transit(lp, plan, place, term, block)
+        lp.add_input_terms(row_index, sources, -term.coefficient)
+        _move_by_transit(lp, plan, row_index, term, block)
 
 
-def _move_by_transit(lp: LpBuilder, plan: StagePlan, place: np.ndarray, term: GenericTerm, block: int | None) -> None:
+def _move_by_transit(
+    lp: LpBuilder, plan: StagePlan, row_index: np.ndarray, term: GenericTerm, block: int | None
+) -> None:
     """What was released earlier and arrives now, as a flow."""
     arrives, numbers = plan.arrives_at(term.entity), plan.data.transit
     for target in np.unique(numbers.target[arrives[numbers.target]]).tolist():
-        first = plan.places.input_of(StateSlot(IN_TRANSIT, target, 1))
+        first = plan.state_index.input_of(StateSlot(IN_TRANSIT, target, 1))
         for k in range(plan.num_blocks) if block is None else (block,):
             period = plan.period_of(k)
             flow = numbers.carried_arrival[target, period] / (HM3_PER_M3S_HOUR * plan.point_hours[period])
-            lp.add_input_terms(place, first, -term.coefficient * flow)
+            lp.add_input_terms(row_index, first, -term.coefficient * flow)
 
 
-def _slacks(lp: LpBuilder, plan: StagePlan, row: GenericRow, number: int, place: np.ndarray) -> tuple[int, int]:
+def _slacks(lp: LpBuilder, plan: StagePlan, row: GenericRow, number: int, row_index: np.ndarray) -> tuple[int, int]:
     if row.slack_cost is None:
         return ABSENT, ABSENT
     hours = plan.total_hours if row.block is None else float(plan.hours[row.block])
@@ -191,6 +193,6 @@ def _slacks(lp: LpBuilder, plan: StagePlan, row: GenericRow, number: int, place:
         if np.isfinite(bound):
             name = f"generic_{number}_{'short' if sign > 0 else 'over'}"
             column = lp.add_columns(name, (), 0.0, np.inf, row.slack_cost * hours)
-            lp.add_entries(place, column, sign)
+            lp.add_entries(row_index, column, sign)
             found[side] = int(column)
     return found[0], found[1]

@@ -77,7 +77,7 @@ class LpBuilder:
         return lower, upper
 
     def matrix(self) -> tuple[Ints, Ints, Floats]:
-        """Row starts, column indices and values; entries of one place are added in the order in which they came."""
+        """Row starts, column indices and values; entries of one row and column are added in order."""
         return _by_rows(*_joined(self._entries), self.num_rows, self.num_columns)
 
     def inputs(self, num_inputs: int) -> tuple[Ints, Ints, Floats]:
@@ -100,7 +100,7 @@ def _labels_of(name: str, shape: tuple[int, ...], flags: bytes) -> tuple[str, ..
     present = np.frombuffer(flags, bool).reshape(shape)
     if present.ndim == 0:
         return (name,) if present else ()
-    return tuple(f"{name}[{','.join(map(str, place))}]" for place in np.argwhere(present).tolist())
+    return tuple(f"{name}[{','.join(map(str, index))}]" for index in np.argwhere(present).tolist())
 
 
 def _present_entries(rows: ArrayLike, columns: ArrayLike, values: ArrayLike) -> tuple[Indices, Indices, Floats]:
@@ -119,13 +119,13 @@ def _joined(parts: list[tuple[Indices, Indices, Floats]]) -> tuple[Indices, Indi
 def _by_rows(
     rows: Indices, columns: Indices, values: Floats, num_rows: int, num_columns: int
 ) -> tuple[Ints, Ints, Floats]:
-    place = rows * num_columns + columns
-    order = np.argsort(place, kind="stable")
-    place, values = place[order], values[order]
-    first = np.ones(len(place), bool)
-    first[1:] = place[1:] != place[:-1]
+    key = rows * num_columns + columns
+    order = np.argsort(key, kind="stable")
+    key, values = key[order], values[order]
+    first = np.ones(len(key), bool)
+    first[1:] = key[1:] != key[:-1]
     merged = np.zeros(int(first.sum()))
     np.add.at(merged, np.cumsum(first) - 1, values)  # adds one after the other, in order
-    kept_rows, kept_columns = place[first] // num_columns, place[first] % num_columns
+    kept_rows, kept_columns = key[first] // num_columns, key[first] % num_columns
     start = np.searchsorted(kept_rows, np.arange(num_rows + 1)).astype(np.int32)
     return start, kept_columns.astype(np.int32), merged

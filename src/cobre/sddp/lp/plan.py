@@ -7,12 +7,12 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Indices, Ints
 from cobre.core.stage_data import COMMITMENT, StageData, StateLayout, Topology
-from cobre.sddp.lp.state_places import StatePlaces
+from cobre.sddp.lp.state_index import StateIndex
 
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """Choices that hold for the whole study. Costs of the LP are $ divided by `cost_scale`."""
+    """Choices that hold for the whole study. Costs in the LP are scaled: $ / `cost_scale`."""
 
     has_inflow_slack: bool
     truncates_inflow: bool
@@ -25,7 +25,7 @@ class StagePlan:
 
     future_cost_floor, future_cost_ceiling: limits of the cost of all later stages, scaled ($ / cost_scale); both 0
     after the last stage, else the least that they can cost, and infinity. pumping_consumption: MW per m3/s, by pumping
-    station. autoregression: lags x hydros. lag_from, lag_share: how lags change; empty: they move on by one place.
+    station. autoregression: lags x hydros. lag_from, lag_share: how lags change; empty: they move on by one lag.
     """
 
     data: StageData
@@ -51,7 +51,7 @@ class StagePlan:
 
     @property
     def discount(self) -> float:
-        """What the future weighs, in LP money: it is divided again by the scale like every other cost."""
+        """The cost of the future-cost column in $: the builder divides it by `cost_scale` like every other cost."""
         return self.data.discount * self.options.cost_scale
 
     @property
@@ -65,9 +65,9 @@ class StagePlan:
         return len(self.topology.downstream)
 
     @cached_property
-    def places(self) -> StatePlaces:
+    def state_index(self) -> StateIndex:
         """Positions of states among the inputs of the LP."""
-        return StatePlaces(self.layout, self.num_hydros, len(self.autoregression))
+        return StateIndex(self.layout, self.num_hydros, len(self.autoregression))
 
     @property
     def has_commitments(self) -> bool:
@@ -77,7 +77,7 @@ class StagePlan:
     @property
     def inflow_inputs(self) -> Indices:
         """The inputs that are the inflows of every plant."""
-        return self.places.decided + np.arange(self.num_hydros)
+        return self.state_index.num_decided + np.arange(self.num_hydros)
 
     @property
     def num_buses(self) -> int:

@@ -15,29 +15,29 @@ from cobre.sddp.lp.lp_builder import ABSENT
 
 
 @dataclass(frozen=True, slots=True)
-class StatePlaces:
-    """For N hydros with `order` lags each."""
+class StateIndex:
+    """Indices for `num_hydros` plants with `num_lags` lags each."""
 
     layout: StateLayout
-    hydros: int
-    order: int
+    num_hydros: int
+    num_lags: int
 
     @property
-    def decided(self) -> int:
+    def num_decided(self) -> int:
         """How many states have a column: storages, and what is decided ahead."""
-        return self.hydros + len(self.layout.decided)
+        return self.num_hydros + len(self.layout.decided)
 
     @property
-    def inputs(self) -> int:
+    def num_inputs(self) -> int:
         """How many inputs move right-hand sides of a stage's LP."""
-        return self.decided + self.hydros + len(self.layout.passed)
+        return self.num_decided + self.num_hydros + len(self.layout.passed)
 
     def input_of(self, slot: StateSlot) -> int:
         """The input of a slot; ABSENT where the state has no such slot."""
         if slot in self.layout.decided:
-            return self.hydros + self.layout.decided.index(slot)
+            return self.num_hydros + self.layout.decided.index(slot)
         if slot in self.layout.passed:
-            return self.decided + self.hydros + self.layout.passed.index(slot)
+            return self.num_decided + self.num_hydros + self.layout.passed.index(slot)
         return ABSENT
 
     def previous_inputs(self, slots: Sequence[StateSlot]) -> Indices:
@@ -56,4 +56,4 @@ class StatePlaces:
 
     def _component(self, index: int) -> int:
         """From an input to an entry of the vector, where lagged inflows take the place of the inflows."""
-        return index if index < self.decided else index + (self.order - 1) * self.hydros
+        return index if index < self.num_decided else index + (self.num_lags - 1) * self.num_hydros

@@ -15,13 +15,13 @@ def add_transit_rows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: 
     numbers, slots = plan.data.transit, plan.layout.decided_of(IN_TRANSIT)
     rows = lp.add_rows("in_transit", numbers.is_carried.shape, 0.0, 0.0, numbers.is_carried)
     lp.add_entries(rows, columns.in_transit, 1.0)
-    lp.add_input_terms(rows, plan.places.previous_inputs(slots), 1.0)
+    lp.add_input_terms(rows, plan.state_index.previous_inputs(slots), 1.0)
     for arc, (hydro, target) in enumerate(zip(numbers.hydro.tolist(), numbers.target.tolist(), strict=True)):
         for flow in (columns.turbined[plan.pair_hydro == hydro], columns.spilled[[hydro]]):
             _released(lp, plan, _balance_of(plan, balance, target), flow, numbers.arrival_share[arc])
             _released(lp, plan, rows, flow, numbers.carried_share[arc])
     for target in np.unique(numbers.target).tolist():
-        first = plan.places.input_of(StateSlot(IN_TRANSIT, target, 1))
+        first = plan.state_index.input_of(StateSlot(IN_TRANSIT, target, 1))
         lp.add_input_terms(_balance_of(plan, balance, target), first, numbers.carried_arrival[target])
 
 

@@ -1,7 +1,7 @@
 """Which cuts stay active: level 1 (or domination), limited-memory level 1, the recent ones, and a cap on their number.
 
 Most of them look at the values of the cuts at the states that were visited. Cuts of the present iteration always stay.
-Tolerances are in LP money.
+Tolerances are scaled costs.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Level1(CutSelection):
     """Keep the cuts that are within a tolerance of the highest one at some visited state.
 
     Seen the other way: cuts that lie below the others by more than the tolerance at every visited state, which are
-    dominated, are put aside. `level1` and `domination` of a configuration are this rule, each with its own tolerance.
+    dominated, are deactivated. `level1` and `domination` of a configuration are this rule, each with its own tolerance.
     only_oldest: one cut for each state, the oldest of those within the tolerance (limited-memory level 1, `lml1`).
     forgets: states of old iterations count no more, so that nothing is known of them from one choice to the next.
     """
@@ -36,19 +36,17 @@ class Level1(CutSelection):
     def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
         """Cuts within the tolerance of the highest at some visited state, and those of this iteration."""
         if self.only_oldest:
-            return self.choose_again(OldestBest(self.tolerance), cuts, states, created, iteration)
+            return self.update(OldestBest(self.tolerance), cuts, states, created, iteration)
         return _stays(_near_somewhere(cuts, states, self.tolerance), created, iteration)
 
-    def new_memory(self) -> OldestBest | None:
+    def new_state(self) -> OldestBest | None:
         """Only for `only_oldest` where all states count: else the values of all cuts at all states would be kept."""
         return OldestBest(self.tolerance) if self.only_oldest and not self.forgets else None
 
-    def choose_again(
-        self, memory: OldestBest, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int
-    ) -> ByteFlags:
+    def update(self, state: OldestBest, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int) -> ByteFlags:
         """The oldest cut within the tolerance of the highest at each state, from new cuts and states alone."""
-        memory.update(cuts, states)
-        return _stays(memory.chosen(), created, iteration)
+        state.update(cuts, states)
+        return _stays(state.chosen(), created, iteration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +76,9 @@ class Capped(CutSelection):
 
     Those that were best at no visited state for the longest time go first, of them those that were best the fewest
     times, and then the oldest. Cuts of the present iteration always stay.
+
+    Has no `new_state`, even where the inner selection has one: where that is not due, the cap starts from the cuts that
+    are active now, which `update` does not get.
     """
 
     inner: CutSelection | None

@@ -15,26 +15,25 @@ different parts of the work, and not equally often, so they must not communicate
 stopping rules                 on all ranks, with the same bounds and costs, but with times of their own; rank 0 decides
 `choose` of a cut selection    the stages that a rank has for this; `is_due` and `reads_states` are asked on all ranks
 
-Each interface says what you must define, what you may define, and what you may rely on. LP money is $ divided by the
-case's cost scale.
+Each interface says what you must define, what you may define, and what you may rely on. A *scaled cost* is $ divided by
+`Problem.cost_scale`, as in the objectives of LPs, in cuts and in their values; bounds and results are in $.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from cobre.core.arrays import ByteFlags, Floats, Indices, Ints
 from cobre.errors import ValidationError
-from cobre.sddp.cuts.oldest_best import OldestBest
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
 from cobre.sddp.upper_bound import BoundPlan, UpperBound
 
-EQUAL_PROBABILITIES = (
-    1e-12  # how much probabilities may differ that count as equal: rounding, when they were normalised
-)
+SIMULATION_ITERATION = 0  # in which simulations draw: before the first of training
+EVALUATION_BIT = 1 << 31  # set in the number of an iteration whose policy is evaluated during training
+EQUAL_PROBABILITIES = 1e-12  # probabilities that differ by less are equal: they were normalised, with rounding
 
 
 class RiskMeasure(ABC):
@@ -66,7 +65,7 @@ class RiskMeasure(ABC):
     def weights(self, costs: Floats) -> Floats:
         """The weight of each opening at each trial point.
 
-        costs: trial points x openings, LP money; openings are equally likely. Returns an array of the same shape with
+        costs: trial points x openings, scaled; openings are equally likely. Returns an array of the same shape with
         weights of 0 or more; each row adds up to 1. The mean of four openings: ``np.full_like(costs, 0.25)``.
         """
 
@@ -109,12 +108,17 @@ class Sampler(Protocol):
     You must define all four methods. `NoiseModel` holds one sampler for training and one for simulation.
 
     A draw depends on (iteration, scenario, stage) alone: scenario 7 has the same numbers whether it is asked for alone
-    or among others, on any rank. Iterations count from 1; simulations ask for iteration 0, and evaluations during
-    training set bit 31 of the iteration, so that they draw noise of their own.
+    or among others, on any rank. Stages are indices from 0, not ids. Iterations of training count from 1; simulations
+    ask for `SIMULATION_ITERATION`, and evaluations during training set `EVALUATION_BIT` in the number of the iteration,
+    so that they draw noise of their own.
     """
 
     def sample(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Floats:
-        """Noise vectors, scenarios x entities with noise; `scenarios` are numbers in the whole study, from 0."""
+        """Standard normal noise, scenarios x entities with noise, without a unit; correlation is in it already.
+
+        scenarios: numbers in the whole study, from 0. Columns are ordered as `cobre.stochastic.layout.NoiseLayout` says
+        (inflows, loads, sources); `NoiseModel.realise` makes m3/s, MW and shares out of them.
+        """
 
     @property
     def is_in_sample(self) -> bool:
@@ -177,7 +181,7 @@ class CutsOfStage(Protocol):
     """The cuts of one stage as a selection sees them, the oldest first."""
 
     def values_at(self, states: Floats) -> Floats:
-        """States x cuts: the value of every cut at every state, in LP money."""
+        """States x cuts: the value of every cut at every state, a scaled cost."""
 
     def values_from(self, states: Floats, first: int) -> Floats:
         """States x cuts, as `values_at`, for the cuts from index `first` on."""
@@ -189,7 +193,7 @@ class CutsOfStage(Protocol):
 class CutSelection(ABC):
     """Decides which cuts are active, that is, part of the LPs of forward and backward passes.
 
-    You must define `is_due` and `choose`. You may define `reads_states`, and `new_memory` with `choose_again`.
+    You must define `is_due` and `choose`. You may define `reads_states`, and `new_state` with `update`.
 
     You may rely on: inactive cuts are kept and may become active again; the lower bound and simulations use all cuts,
     so that a selection changes the speed of training and never the validity of a bound. Every ten iterations, keep the
@@ -210,16 +214,20 @@ class CutSelection(ABC):
         """Whether `choose` looks at visited states; if not, they are neither exchanged nor kept, and it gets none."""
         return True
 
-    def new_memory(self) -> OldestBest | None:
-        """What `choose_again` keeps of a stage from call to call; None: `choose` is called, with everything anew."""
+    def new_state(self) -> object | None:
+        """An object of your own that `update` gets at each call for a stage; None: `choose` is called instead.
+
+        The caller keeps one for each stage and never looks into it. It is kept in memory only: a run that is resumed
+        begins with a new one, and so does a stage whose cuts have changed their slots.
+        """
         return None
 
-    def choose_again(
-        self, memory: OldestBest, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int
-    ) -> ByteFlags:
-        """The same answer as `choose`, from what is new: cuts and states begin with those of the last call.
+    def update(self, state: Any, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int) -> ByteFlags:
+        """The same answer as `choose`, bit for bit, from what is new since the last call. Define both or neither.
 
-        Called only where `new_memory` gives a memory; define both or neither.
+        state: of `new_state`, changed by nobody but you. You may rely on: `cuts` and `states` begin with those of the
+        last call with the same state; a new state gets all of them. The present flags are not given, unlike in
+        `choose`: an answer that depended on them would differ between a new state and one that has seen every call.
         """
         raise NotImplementedError
 

@@ -9,7 +9,7 @@ from cobre.core.hydro import Hydro, UnitGroup
 from cobre.core.stage_data import Topology
 from cobre.sddp.resolved.declared import indices, positions_by_id
 
-NOBODY = -1
+NO_PLANT = -1
 
 
 def find_topology(case: Case) -> Topology:
@@ -45,4 +45,4 @@ def _share(hydro: Hydro, group: UnitGroup) -> float:
 
 
 def _position(positions: Mapping[int, int], entity_id: int | None) -> int:
-    return NOBODY if entity_id is None else positions[entity_id]
+    return NO_PLANT if entity_id is None else positions[entity_id]

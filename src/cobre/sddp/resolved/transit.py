@@ -44,9 +44,9 @@ class TransitResolver:
             at_once[number] = self._axis.arrival_shares_within(stage, arc.hours)
             arriving[target] = self._axis.arrival_shares(stage, arc.hours)
             shares = self._axis.shares(stage, arc.hours)
-            for place, slot in enumerate(self.decided):
+            for position, slot in enumerate(self.decided):
                 if slot.entity == target and stage + slot.distance < self._num_stages:
-                    later[number, :, place] = shares[:, stage + slot.distance]
+                    later[number, :, position] = shares[:, stage + slot.distance]
         return TransitNumbers(
             hydro=np.array([self._positions[arc.hydro_id] for arc in self._arcs], np.int64),
             target=np.array([self._positions[arc.downstream_id] for arc in self._arcs], np.int64),

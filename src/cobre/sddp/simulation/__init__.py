@@ -1,1 +1,1 @@
-"""A policy in many scenarios: walk them, read the LPs' solutions as tables, hand the rows to a sink."""
+"""A policy in many scenarios: follow it, read the LPs' solutions as tables, hand the rows to a sink."""

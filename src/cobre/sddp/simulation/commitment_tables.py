@@ -60,8 +60,8 @@ def _committed(outcome: StageOutcome) -> Floats:
     values = np.full((outcome.scenarios, len(plan.data.commitment.is_committed)), np.nan)
     slots = (*plan.layout.decided, *plan.layout.passed)
     for plant in {slot.entity for slot in slots if slot.kind == COMMITMENT}:
-        place = plan.places.component_of(StateSlot(COMMITMENT, plant, 1))
-        values[:, plant] = outcome.state[:, place] if plan.data.commitment.is_committed[plant] else 0.0
+        component = plan.state_index.component_of(StateSlot(COMMITMENT, plant, 1))
+        values[:, plant] = outcome.state[:, component] if plan.data.commitment.is_committed[plant] else 0.0
     return values
 
 

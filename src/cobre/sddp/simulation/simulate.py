@@ -14,6 +14,7 @@ from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem
 from cobre.sddp.simulation.extract import StageExtractor
 from cobre.sddp.simulation.outcome import StageOutcome
+from cobre.sddp.simulation.policy_simulator import PolicySimulator
 from cobre.sddp.simulation.spool import (
     JoinedNumbers,
     ScenarioColumns,
@@ -21,17 +22,16 @@ from cobre.sddp.simulation.spool import (
     StoredNumbers,
     TableLayout,
     scenarios_per_chunk,
-    scenarios_side_by_side,
+    scenarios_per_wave,
     table_layouts,
 )
 from cobre.sddp.simulation.summary import SimulationOutcome
 from cobre.sddp.simulation.tables import EntityIds
-from cobre.sddp.simulation.walk import Walker
 from cobre.sddp.simulation.wave import Wave, Waves
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
-from cobre.solver.batches import Bases, Keep, LpSolver
+from cobre.solver.batches import Bases, LpSolver, Outputs
 
 
 def simulate(
@@ -62,18 +62,18 @@ def simulate(
     """
     if num_scenarios < 1:
         raise ValueError(f"a simulation needs at least one scenario, not {num_scenarios}")
-    walker = Walker(problem, solver, pool, sampler, failure_folder, paths)
+    simulator = PolicySimulator(problem, solver, pool, sampler, failure_folder, paths)
     extractors = stage_extractors(problem, ids)
     layouts = table_layouts(extractors)
-    starts = walker.find_starts()
+    starts = simulator.find_starts()
     chunk = chunk_scenarios or scenarios_per_chunk(extractors)
-    wave = scenarios_side_by_side(extractors, chunk, comm.size)
+    wave = scenarios_per_wave(extractors, chunk, comm.size)
     some = chunk * -(-wave // chunk)  # whole chunks, with enough scenarios for a wave
     max_scenarios = min(wave, num_scenarios)
     costs, split = np.zeros(0) if done is None else done, WorkSplit(max_scenarios, comm.size)
     with (
         closing(Waves(comm, memory, spool_folder, extractors, max_scenarios)) as waves,
-        closing(Team.for_solutions(comm, memory, problem, split, Keep(solution=True))) as team,
+        closing(Team.for_solutions(comm, memory, problem, split, Outputs(solution=True))) as team,
     ):
         while len(costs) < num_scenarios:
             scenarios = range(len(costs), min(len(costs) + some, num_scenarios))
@@ -82,14 +82,14 @@ def simulate(
                 for first in scenarios[::wave]:
                     part = range(first, min(first + wave, scenarios.stop))
                     parts.append(stack.enter_context(waves.next(part)))
-                    costs = np.append(costs, _simulate_wave(comm, team, walker, starts, extractors, part, parts[-1]))
+                    costs = np.append(costs, _simulate_wave(comm, team, simulator, starts, extractors, part, parts[-1]))
                     trim_heap()  # else what waves leave behind in the heap adds up
                 if comm.rank == 0:
                     _write_rows(JoinedNumbers([part.numbers() for part in parts]), layouts, chunk, sink)
                     sink.scenarios_done(costs)
     tree = problem.tree
     probabilities = None if tree is None or paths is not None else tree.path_probabilities()
-    return SimulationOutcome.of(costs, probabilities, walker.counter.total)
+    return SimulationOutcome.of(costs, probabilities, simulator.counter.total)
 
 
 def stage_extractors(problem: Problem, ids: EntityIds) -> tuple[StageExtractor, ...]:
@@ -104,7 +104,7 @@ def stage_extractors(problem: Problem, ids: EntityIds) -> tuple[StageExtractor, 
 def _simulate_wave(
     comm: Communicator,
     team: Team,
-    walker: Walker,
+    simulator: PolicySimulator,
     starts: list[Bases],
     extractors: tuple[StageExtractor, ...],
     scenarios: range,
@@ -113,7 +113,7 @@ def _simulate_wave(
     """Consecutive scenarios side by side, solved by teams, of which each rank reads a block; returns their costs."""
     split = WorkSplit(len(scenarios), comm.size)
     costs = np.zeros(len(split.block(comm.rank)))
-    for numbers in _results(walker, team, starts, extractors, scenarios, split, costs):
+    for numbers in _results(simulator, team, starts, extractors, scenarios, split, costs):
         wave.add_stage(numbers)
     wave.end()
     return gather_rows(comm, split, costs.reshape(-1, 1), "scenario costs")[:, 0]
@@ -129,7 +129,7 @@ def _write_rows(spool: StoredNumbers, layouts: Mapping[str, TableLayout], chunk:
 
 
 def _results(
-    walker: Walker,
+    simulator: PolicySimulator,
     team: Team,
     starts: list[Bases],
     extractors: tuple[StageExtractor, ...],
@@ -142,16 +142,18 @@ def _results(
     if not len(numbers):
         yield from _nothing(team, extractors)
         return
-    for step in walker.walk(numbers, starts, Keep(solution=True), team):
+    for result in simulator.simulate(numbers, starts, Outputs(solution=True), team):
         if not len(costs):
-            yield np.zeros((0, extractors[step.stage].width))
+            yield np.zeros((0, extractors[result.stage].width))
             continue
-        lp, noise = walker.problem.stages[step.stage], step.scenario_realisations
-        outcome = StageOutcome.of(lp, step.batch, step.states, noise, walker.problem.cost_scale, own)
-        is_last = step.stage == walker.problem.num_stages - 1  # what another study says of the end belongs to the cost
+        lp, noise = simulator.problem.stages[result.stage], result.scenario_realisations
+        outcome = StageOutcome.of(lp, result.batch, result.states, noise, simulator.problem.cost_scale, own)
+        is_last = (
+            result.stage == simulator.problem.num_stages - 1
+        )  # what another study says of the end belongs to the cost
         costs += weight * (outcome.total_cost if is_last else outcome.total_cost - outcome.future_cost)
         weight *= lp.plan.data.discount
-        yield extractors[step.stage].read(outcome)
+        yield extractors[result.stage].read(outcome)
 
 
 def _nothing(team: Team, extractors: tuple[StageExtractor, ...]) -> Iterator[Floats]:

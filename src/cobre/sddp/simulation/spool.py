@@ -28,7 +28,7 @@ def scenarios_per_chunk(extractors: tuple[StageExtractor, ...]) -> int:
     return min(MAX_SCENARIOS, max(MIN_SCENARIOS, BYTES_PER_CHUNK // max(1, bytes_per_scenario)))
 
 
-def scenarios_side_by_side(extractors: tuple[StageExtractor, ...], chunk: int, ranks: int) -> int:
+def scenarios_per_wave(extractors: tuple[StageExtractor, ...], chunk: int, ranks: int) -> int:
     """How many scenarios go through the stages at once: memory grows with them, and every rank should have some."""
     bytes_per_scenario = 8 * max(extractor.width for extractor in extractors)
     fitting = max(MIN_SCENARIOS, BYTES_PER_STAGE // max(1, bytes_per_scenario))

@@ -28,17 +28,17 @@ def transit_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
 
 def read_transit(outcome: StageOutcome) -> tuple[Floats, ...]:
     """hm3 in transit when the stage ends, and arrivals during the stage, in the row of the nearest volume."""
-    lp, places = outcome.lp, outcome.lp.plan.places
+    lp, index = outcome.lp, outcome.lp.plan.state_index
     columns = dict(zip(lp.plan.layout.decided_of(IN_TRANSIT), lp.columns.in_transit.tolist(), strict=True))
     volume, arrived = np.zeros((2, outcome.scenarios, len(_slots(lp))))
-    for place, slot in enumerate(_slots(lp)):
-        farther = places.component_of(StateSlot(IN_TRANSIT, slot.entity, slot.distance + 1))
+    for position, slot in enumerate(_slots(lp)):
+        farther = index.component_of(StateSlot(IN_TRANSIT, slot.entity, slot.distance + 1))
         if slot in columns:
-            volume[:, place] = outcome.decisions[:, columns[slot]]
+            volume[:, position] = outcome.decisions[:, columns[slot]]
         elif farther >= 0:
-            volume[:, place] = outcome.state[:, farther]
+            volume[:, position] = outcome.state[:, farther]
         if slot.distance == 1:
-            arrived[:, place] = outcome.state[:, places.component_of(slot)]
+            arrived[:, position] = outcome.state[:, index.component_of(slot)]
     return volume, arrived
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.tree import ScenarioTree
-from cobre.solver.batches import Batch, CommonBatch
+from cobre.solver.batches import Batch, SharedBatch
 from cobre.solver.program import StageProgram
 
 
@@ -32,13 +32,13 @@ class JoinedBatch:
     @classmethod
     def new(cls, program: StageProgram, count: int) -> "JoinedBatch":
         """Room for `count` solves of a stage."""
-        widths = (program.states, program.hydros, len(program.cost), len(program.row_lower))
+        widths = (program.num_decided, program.num_hydros, len(program.cost), len(program.row_lower))
         return cls(np.zeros(count), np.zeros(count), *(np.zeros((count, width)) for width in widths))
 
     @classmethod
-    def of(cls, common: CommonBatch) -> "JoinedBatch":
+    def of(cls, shared: SharedBatch) -> "JoinedBatch":
         """Room that a team shares."""
-        tables = [getattr(common, field.name) for field in fields(cls)]
+        tables = [getattr(shared, field.name) for field in fields(cls)]
         return cls(*tables)
 
     def put(self, at: Indices, batch: Batch) -> None:

@@ -13,9 +13,9 @@ from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.exchange import exchange_cuts
 from cobre.sddp.training.forward import Paths
-from cobre.solver.batches import Batch, Chains, Keep
+from cobre.solver.batches import Batch, Chains, Outputs
 
-SLOPES = Keep(gradient=True)
+GRADIENTS = Outputs(gradient=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class StageOfBackwardPass:
 
     stage: int
     chains: Chains
-    keep: Keep
+    outputs: Outputs
     slots: range
 
 
@@ -58,7 +58,7 @@ def add_cuts(context: TrainingContext, iteration: int, plan: StageOfBackwardPass
     context.team.wait("openings")
     clock.lap("exchange")
     stage, slots, pool = plan.stage - 1, plan.slots, context.pool
-    if plan.keep.cuts is not None:
+    if plan.outputs.cuts is not None:
         pool.activate(stage, slots)
     else:
         cuts = make_cuts(context, plan.stage, paths, solved)
@@ -71,10 +71,10 @@ def add_cuts(context: TrainingContext, iteration: int, plan: StageOfBackwardPass
 def solve_openings(context: TrainingContext, iteration: int, plan: StageOfBackwardPass) -> Batch:
     """The team's trial points with all openings of a stage; complete when the team has waited."""
     stage, chains = plan.stage, plan.chains
-    common = context.team.solves(len(chains.realisation_index), context.problem.dimension)
+    shared = context.team.solves(len(chains.realisation_index), context.problem.dimension)
     noise = context.problem.openings[stage].realisations
-    batch = context.solve(Phase.BACKWARD, stage, iteration, chains, noise, plan.keep, common=common)
-    if plan.keep.cuts is not None and batch.has_stray_coefficients:
+    batch = context.solve(Phase.BACKWARD, stage, iteration, chains, noise, plan.outputs, shared=shared)
+    if plan.outputs.cuts is not None and batch.has_stray_coefficients:
         raise stray_coefficients(stage - 1)
     return batch
 
@@ -82,7 +82,7 @@ def solve_openings(context: TrainingContext, iteration: int, plan: StageOfBackwa
 def make_cuts(context: TrainingContext, stage: int, paths: Paths, solved: Batch) -> Floats:
     """Cuts for the stage before `stage`, one for each of this rank's paths: rows of intercept and coefficients.
 
-    cost-to-go >= cost + slope . (x - state), averaged over openings as the risk measure says.
+    cost-to-go >= cost + gradient . (x - state), averaged over openings as the risk measure says.
     """
     problem, own, count = context.problem, context.own, context.problem.openings[stage].count
     states = paths.states[stage, own]
@@ -91,10 +91,10 @@ def make_cuts(context: TrainingContext, stage: int, paths: Paths, solved: Batch)
     return average_cuts(costs, weights, solved.gradient[own.start * count : own.stop * count], states)
 
 
-def _kept(context: TrainingContext, stage: int, slots: range) -> Keep:
-    """Slopes, and cuts where the solver can make them itself."""
+def _kept(context: TrainingContext, stage: int, slots: range) -> Outputs:
+    """Gradients, and cuts where the solver can make them itself."""
     problem, pool = context.problem, context.pool
-    if not (context.solver.makes_cuts and pool.is_seen_by_all):
-        return SLOPES
+    if not (context.solver.makes_cuts and pool.is_shared_by_all_ranks):
+        return GRADIENTS
     weights = problem.risk[stage - 1].spectral_weights(problem.openings[stage].count)
-    return SLOPES if weights is None else Keep(gradient=True, cuts=pool.target(stage - 1, slots.start, weights))
+    return GRADIENTS if weights is None else Outputs(gradient=True, cuts=pool.target(stage - 1, slots.start, weights))

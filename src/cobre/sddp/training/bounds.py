@@ -5,19 +5,19 @@ import numpy as np
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.training.context import TrainingContext
-from cobre.solver.batches import Keep
+from cobre.solver.batches import Outputs
 
-NOTHING_ELSE = Keep()
+NOTHING_ELSE = Outputs()
 
 
 def lower_bound(context: TrainingContext, iteration: int) -> float:
     """The lower bound in $, with all cuts that were ever made, also those that selection made inactive."""
     problem, opening = context.problem, context.problem.openings[0]
     plan = context.lower_bound_plan
-    common = plan.team.solves(len(plan.realisation_index), 0)
+    shared = plan.team.solves(len(plan.realisation_index), 0)
     chains = plan.chains(context.bases[0])
     batch = context.solve(
-        Phase.LOWER_BOUND, 0, iteration, chains, opening.realisations, NOTHING_ELSE, all_cuts=True, common=common
+        Phase.LOWER_BOUND, 0, iteration, chains, opening.realisations, NOTHING_ELSE, all_cuts=True, shared=shared
     )
     plan.team.wait("lower bound")
     found = np.full(plan.mask.shape, np.nan)

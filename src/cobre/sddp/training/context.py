@@ -14,10 +14,10 @@ from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem
-from cobre.sddp.stage_walk import sampled
+from cobre.sddp.stage_simulation import sampled
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.lower_bound_plan import LowerBoundPlan
-from cobre.sddp.training.selection import SelectionMemory
+from cobre.sddp.training.selection import SelectionStates
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.traffic import Traffic
 from cobre.sddp.training.visited import VisitedStates
@@ -27,10 +27,10 @@ from cobre.solver.batches import (
     Bases,
     Batch,
     Chains,
-    CommonBatch,
-    Keep,
     LpSolver,
+    Outputs,
     Realisations,
+    SharedBatch,
     SolveFailedError,
     Step,
     Work,
@@ -76,7 +76,7 @@ class TrainingContext:
     split: WorkSplit
     team: Team  # the ranks that solve together with this one
     bases: list[Bases]  # by stage: where paths start, one basis or none
-    selection_memory: SelectionMemory = field(default_factory=SelectionMemory)
+    selection_states: SelectionStates = field(default_factory=SelectionStates)
     state_window: int | None = None  # latest iterations whose states cut selection reads; None: all
     keeps_states: bool = False  # trial points are wanted for their own sake, with all their entries
     upper_bound: UpperBound | None = None  # of the last iteration, where a stopping rule wanted one
@@ -120,19 +120,19 @@ class TrainingContext:
         iteration: int,
         chains: Chains,
         noise: Realisations,
-        keep: Keep,
+        outputs: Outputs,
         *,
         all_cuts: bool = False,
         pool_number: int | None = None,
-        common: CommonBatch | None = None,
+        shared: SharedBatch | None = None,
     ) -> Batch:
         """Solve chains of a stage with its cuts; `all_cuts`: with those that selection put aside as well.
 
-        pool_number: whose cuts, where a stage has several nodes. common: together with the team.
+        pool_number: whose cuts, where a stage has several nodes. shared: together with the team.
         """
         rows = self.pool.rows(stage if pool_number is None else pool_number, all_cuts=all_cuts)
         try:
-            batch = self.solver.solve(stage, rows, chains, noise, keep, common)
+            batch = self.solver.solve(stage, rows, chains, noise, outputs, shared)
         except SolveFailedError as error:
             raise self._explained(phase, stage, iteration, error, chains, noise) from error
         self.counter.add(phase, batch)

@@ -8,17 +8,14 @@ import numpy as np
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase
-from cobre.sddp.plugins.interfaces import Sampler, StoppingRule
-from cobre.sddp.stage_walk import discounted_costs, sampled, walk_stages
+from cobre.sddp.plugins.interfaces import EVALUATION_BIT, Sampler, StoppingRule
+from cobre.sddp.stage_simulation import discounted_costs, sampled, simulate_stages
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.team import Team
 from cobre.sddp.upper_bound import UpperBound
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.sddp.work_split import WorkSplit
-from cobre.solver.batches import Batch, Chains, Keep, Realisations
-
-# Forward passes count iterations from 1 and simulations use 0: with this bit evaluations draw noise of their own.
-EVALUATION = 1 << 31
+from cobre.solver.batches import Batch, Chains, Outputs, Realisations
 
 
 def simulated_costs(
@@ -48,26 +45,26 @@ def evaluate_policy(context: TrainingContext, iteration: int, replications: int)
     """
     split = WorkSplit(replications, context.comm.size)
     sampler = context.sampler.for_scenarios(replications)
-    with closing(Team.for_solutions(context.comm, context.pool.memory, context.problem, split, Keep())) as team:
+    with closing(Team.for_solutions(context.comm, context.pool.memory, context.problem, split, Outputs())) as team:
         costs = _path_costs(context, sampler, iteration, team.indices(split), team)[team.own(split)]
     return context.gather(split, costs.reshape(-1, 1), "costs of simulated paths")[:, 0]
 
 
 def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, paths: Indices, team: Team) -> Floats:
-    problem, keep = context.problem, Keep()
+    problem, outputs = context.problem, Outputs()
 
     def noise(stage: int) -> tuple[Realisations, Ints]:
-        return sampled(problem, sampler, iteration | EVALUATION, paths, stage)
+        return sampled(problem, sampler, iteration | EVALUATION_BIT, paths, stage)
 
     def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> Batch:
         chains = Chains.single(states, realisation_index, context.bases[stage])
-        common = team.solutions(problem.stages[stage].program, len(states))
+        shared = team.solutions(problem.stages[stage].program, len(states))
         batch = context.solve(
-            Phase.SIMULATION, stage, iteration, chains, realisations, keep, all_cuts=True, common=common
+            Phase.SIMULATION, stage, iteration, chains, realisations, outputs, all_cuts=True, shared=shared
         )
         team.wait("simulated paths")
         return batch
 
-    visits = walk_stages(problem, len(paths), noise, solve)
-    table = np.array([(visit.batch.objective.copy(), visit.batch.future_cost.copy()) for visit in visits])
+    results = simulate_stages(problem, len(paths), noise, solve)
+    table = np.array([(result.batch.objective.copy(), result.batch.future_cost.copy()) for result in results])
     return discounted_costs(problem, table[:, 0], table[:, 1])

@@ -26,7 +26,7 @@ def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: in
     gathered first: a pool lies component by component, so they cannot be received in place.
     """
     own = pool.stored_columns(stage, own)
-    if pool.is_seen_by_all:
+    if pool.is_shared_by_all_ranks:
         pool.write_at(stage, slots.start + split.block(comm.rank).start, own)
     else:
         table = gather_rows(comm, split, own, f"cuts of stage {stage}")

@@ -8,14 +8,14 @@ import numpy as np
 from cobre.core.arrays import Floats, Ints
 from cobre.sddp.phases import Phase
 from cobre.sddp.problem import Problem
-from cobre.sddp.stage_walk import discounted_costs, walk_stages
+from cobre.sddp.stage_simulation import discounted_costs, simulate_stages
 from cobre.sddp.training.context import TrainingContext
-from cobre.solver.batches import Bases, Batch, Chains, Keep, Realisations, SolveFailedError, Step
+from cobre.solver.batches import Bases, Batch, Chains, Outputs, Realisations, SolveFailedError, Step
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The paths of this rank and of its team. states[t] enters stage t; costs are LP money."""
+    """The paths of this rank and of its team. states[t] enters stage t; costs are scaled."""
 
     states: Floats  # stages x paths x dimension
     bases: list[Bases]  # by stage; one basis for each path
@@ -25,22 +25,22 @@ class Paths:
 
 
 def run_forward(context: TrainingContext, iteration: int) -> Paths:
-    """Walk the team's paths from the first stage to the last; complete when the team has waited."""
+    """Take the team's paths from the first stage to the last; complete when the team has waited."""
     problem = context.problem
     steps = [context.step(iteration, stage) for stage in range(problem.num_stages)]
     first = np.tile(problem.initial_state, (len(context.team_paths), 1))
     try:
-        walk = context.solver.walk(steps, first, context.team.paths())
+        solved = context.solver.solve_paths(steps, first, context.team.paths())
     except SolveFailedError:
         _find_failure(context, iteration, steps)
         raise
-    context.counter.add(Phase.FORWARD, walk)
-    bases = [Bases(status, cuts) for status, cuts in zip(walk.basis_status, walk.basis_cuts, strict=True)]
+    context.counter.add(Phase.FORWARD, solved)
+    bases = [Bases(status, cuts) for status, cuts in zip(solved.basis_status, solved.basis_cuts, strict=True)]
     positions = [
         opening.positions(step.realisations, step.realisation_index)
         for opening, step in zip(problem.openings, steps, strict=True)
     ]
-    return Paths(walk.states, bases, positions, walk.objective, walk.future_cost)
+    return Paths(solved.states, bases, positions, solved.objective, solved.future_cost)
 
 
 def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:
@@ -58,10 +58,10 @@ def _find_failure(context: TrainingContext, iteration: int, steps: Sequence[Step
         )
         if steps[stage].carries_basis:
             chains = replace(chains, basis_index=np.arange(len(states), dtype=np.int32))
-        return context.solve(Phase.FORWARD, stage, iteration, chains, realisations, Keep(basis=True))
+        return context.solve(Phase.FORWARD, stage, iteration, chains, realisations, Outputs(basis=True))
 
     def noise(stage: int) -> tuple[Realisations, Ints]:
         return steps[stage].realisations, steps[stage].realisation_index
 
-    for visit in walk_stages(context.problem, len(context.team_paths), noise, solve):
-        previous = Bases(visit.batch.basis_status, visit.batch.basis_cuts)
+    for result in simulate_stages(context.problem, len(context.team_paths), noise, solve):
+        previous = Bases(result.batch.basis_status, result.batch.basis_cuts)

@@ -37,7 +37,7 @@ def _ignore_iteration(_: IterationRecord) -> None:
 
 
 def no_checkpoint(_: TrainingContext, _history: Sequence[IterationRecord], _is_last: bool) -> None:
-    """The default of `after_iteration`: writes no checkpoint."""
+    """The default of `on_checkpoint`: writes no checkpoint."""
 
 
 def _never() -> Interruption:
@@ -48,10 +48,11 @@ def _never() -> Interruption:
 class TrainingHooks:
     """Called on every rank.
 
-    on_iteration: once an iteration is whole. after_iteration: then, with the whole history and whether it was the last;
-    the place for checkpoints. interruption: asked once an iteration; what any rank answers, all ranks do.
+    on_iteration: once an iteration is whole, with its record. on_checkpoint: then, with what a checkpoint is made of:
+    the context, the whole history, and whether it was the last iteration. poll_interruption: asked once an iteration;
+    what any rank answers, all ranks do.
     """
 
     on_iteration: Callable[[IterationRecord], None] = _ignore_iteration
-    after_iteration: Callable[[TrainingContext, Sequence[IterationRecord], bool], None] = no_checkpoint
-    interruption: Callable[[], Interruption] = _never
+    on_checkpoint: Callable[[TrainingContext, Sequence[IterationRecord], bool], None] = no_checkpoint
+    poll_interruption: Callable[[], Interruption] = _never

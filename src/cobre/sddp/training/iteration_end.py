@@ -25,7 +25,7 @@ FIRST_PIECE = FIRST_COUNT + phases.WIDTH
 
 
 def iteration_record(context: TrainingContext, measured: IterationResult) -> IterationRecord:
-    """The record of an iteration as this rank knows it; `agree` adds what other ranks did."""
+    """The record of an iteration as this rank knows it; `finish_iteration` adds what other ranks did."""
     is_exact = measured.exact is not None
     mean, spread = (measured.exact, 0.0) if measured.exact is not None else mean_and_std(measured.costs.tolist())
     total, seconds = context.counter.total, measured.clock.seconds
@@ -46,7 +46,7 @@ def iteration_record(context: TrainingContext, measured: IterationResult) -> Ite
     )
 
 
-def agree(
+def finish_iteration(
     context: TrainingContext,
     rules: Sequence[StoppingRule],
     history: Sequence[IterationRecord],
@@ -76,7 +76,7 @@ def agree(
     return record, Interruption(int(table[:, INTERRUPTION].max())).stop
 
 
-def stop_of(rules: Sequence[StoppingRule], history: Sequence[IterationRecord]) -> Stop | None:
+def stop_at_resume(rules: Sequence[StoppingRule], history: Sequence[IterationRecord]) -> Stop | None:
     """The stop of the first rule with a reason, where the history is the same on all ranks already."""
     reasons = _reasons(rules, history)
     return next((Stop(rule.kind, reason) for rule, reason in zip(rules, reasons, strict=True) if reason), None)

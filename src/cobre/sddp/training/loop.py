@@ -13,10 +13,10 @@ from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.exchange import share_bases
 from cobre.sddp.training.forward import path_costs, run_forward
 from cobre.sddp.training.hooks import TrainingHooks
-from cobre.sddp.training.iteration_end import agree, iteration_record, stop_of
+from cobre.sddp.training.iteration_end import finish_iteration, iteration_record, stop_at_resume
 from cobre.sddp.training.iteration_result import IterationResult
 from cobre.sddp.training.selection import apply_selection
-from cobre.sddp.training.tree import iterate_tree
+from cobre.sddp.training.tree_iteration import iterate_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def train(
 ) -> TrainingOutcome:
     """Iterate until a stopping rule or an interruption ends the run. history: iterations that are done already."""
     done = list(history)
-    if done and (stop := stop_of(rules, done)):
+    if done and (stop := stop_at_resume(rules, done)):
         return TrainingOutcome(tuple(done), stop)
     while True:
         tree = context.problem.tree
@@ -46,9 +46,9 @@ def train(
             else iterate_tree(context, tree, len(done) + 1, selection)
         )
         done.append(iteration_record(context, measured))
-        done[-1], stop = agree(context, rules, done, measured, hooks.interruption())
+        done[-1], stop = finish_iteration(context, rules, done, measured, hooks.poll_interruption())
         hooks.on_iteration(done[-1])
-        hooks.after_iteration(context, done, stop is not None)
+        hooks.on_checkpoint(context, done, stop is not None)
         if stop is not None:
             return TrainingOutcome(tuple(done), stop)
 
@@ -63,7 +63,7 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
     clock = Clock()
 
     paths = run_forward(context, iteration)
-    slots = pool.open_slots(iteration, split.total)
+    slots = pool.reserve_slots(iteration, split.total)
     plans = plan_backward(context, paths, slots, range(problem.num_stages - 1, 0, -1))
     clock.lap("forward")
     team.wait("paths")
@@ -81,7 +81,7 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
     bound_value = lower_bound(context, iteration)
     clock.lap("bound")
     if selection is not None and selection.is_due(iteration):
-        exchanged = apply_selection(context.comm, pool, selection, context.visited, iteration, context.selection_memory)
+        exchanged = apply_selection(context.comm, pool, selection, context.visited, iteration, context.selection_states)
         context.traffic.add("active cuts", exchanged)
         clock.lap("bound")
     return IterationResult(iteration, bound_value, costs, clock)

@@ -4,24 +4,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.comm import Communicator
-from cobre.sddp.cuts.oldest_best import OldestBest
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import CutSelection
 from cobre.sddp.training.visited import VisitedStates
 from cobre.sddp.work_split import WorkSplit
 
 
-class SelectionMemory:
-    """What cut selection keeps of each stage between calls; discarded when the slots of its cuts have changed."""
+class SelectionStates:
+    """The `CutSelection.new_state` of each stage between calls; discarded when the slots of its cuts have changed."""
 
     def __init__(self) -> None:
-        self._stages: dict[int, tuple[OldestBest, NDArray[np.intp]]] = {}
+        self._stages: dict[int, tuple[object, NDArray[np.intp]]] = {}
 
-    def of(self, stage: int, selection: CutSelection, slots: NDArray[np.intp]) -> OldestBest | None:
-        """The memory of a stage whose cuts are in these slots; a new one where they have changed."""
+    def of(self, stage: int, selection: CutSelection, slots: NDArray[np.intp]) -> object | None:
+        """The state of a stage whose cuts are in these slots; a new one where they have changed."""
         found, known = self._stages.get(stage, (None, slots[:0]))
         if found is None or not np.array_equal(known, slots[: len(known)]):
-            found = selection.new_memory()
+            found = selection.new_state()
         if found is not None:
             self._stages[stage] = found, slots
         return found
@@ -33,7 +32,7 @@ def apply_selection(
     selection: CutSelection,
     visited: VisitedStates,
     iteration: int,
-    memory: SelectionMemory,
+    kept: SelectionStates,
 ) -> int:
     """Choose the active cuts of every stage; each rank handles some stages, and the flags are gathered.
 
@@ -42,7 +41,7 @@ def apply_selection(
     split = WorkSplit(pool.num_stages - 1, comm.size)
     own = split.block(comm.rank)
     for stage in own:
-        _select(pool, selection, visited, iteration, memory, stage)
+        _select(pool, selection, visited, iteration, kept, stage)
     if comm.size == 1:
         return 0
     table = np.empty((split.total, pool.count), np.uint8)
@@ -54,15 +53,15 @@ def apply_selection(
 
 
 def _select(
-    pool: CutPool, selection: CutSelection, visited: VisitedStates, iteration: int, memory: SelectionMemory, stage: int
+    pool: CutPool, selection: CutSelection, visited: VisitedStates, iteration: int, kept: SelectionStates, stage: int
 ) -> None:
     cuts = pool.written_cuts(stage)  # a stored policy may have fewer cuts in some stages than in others
     if not len(slots := cuts.slots):
         return
     states = visited.recent_states(stage + 1, pool.components(stage))
-    created, now, known = pool.created[slots], pool.active[stage, slots], memory.of(stage, selection, slots)
+    created, now, known = pool.created[slots], pool.active[stage, slots], kept.of(stage, selection, slots)
     pool.active[stage, slots] = (
         selection.choose(cuts, states, created, iteration, now)
         if known is None
-        else selection.choose_again(known, cuts, states, created, iteration)
+        else selection.update(known, cuts, states, created, iteration)
     )

@@ -22,7 +22,7 @@ from cobre.sddp.training.team_tables import (
 )
 from cobre.sddp.tree import ScenarioTree
 from cobre.sddp.work_split import WorkSplit
-from cobre.solver.batches import CommonBatch, CommonWalk, Keep
+from cobre.solver.batches import Outputs, SharedBatch, SharedPathBatch
 from cobre.solver.program import StageProgram
 
 
@@ -91,7 +91,7 @@ class Team:
         memory: SharedMemoryProvider | None,
         problem: Problem,
         split: WorkSplit,
-        keep: Keep,
+        outputs: Outputs,
         solves_per_item: int = 1,
     ) -> "Team":
         """A team for solves of one stage after the other, with their solutions; `split`: the largest that it works on.
@@ -101,7 +101,7 @@ class Team:
         if comm.size == 1 or memory is None:
             return cls.alone(comm.rank)
         members = ranks_sharing_memory(memory)
-        layout = SolutionLayout.of(problem, solves_per_item * _share(split, members), keep)
+        layout = SolutionLayout.of(problem, solves_per_item * _share(split, members), outputs)
         region = _region(comm, memory, members, layout.nbytes)
         if region is None or len(members) == 1:
             return cls(members, comm.rank, region=region)
@@ -122,15 +122,15 @@ class Team:
         before = sum(len(split.block(rank)) for rank in self.members if rank < self.rank)
         return slice(before, before + len(split.block(self.rank)))
 
-    def paths(self) -> CommonWalk | None:
+    def paths(self) -> SharedPathBatch | None:
         """Shared tables for the forward pass; None for a team of one."""
-        return self._tables.walk() if self._tables else None
+        return self._tables.paths() if self._tables else None
 
-    def solves(self, count: int, dimension: int) -> CommonBatch | None:
-        """Shared tables for costs and, unless `dimension` is 0, slopes of some solves; None for a team of one."""
+    def solves(self, count: int, dimension: int) -> SharedBatch | None:
+        """Shared tables for costs and, unless `dimension` is 0, gradients of some solves; None for a team of one."""
         return self._tables.batch(count, dimension) if self._tables else None
 
-    def solutions(self, program: StageProgram, count: int) -> CommonBatch | None:
+    def solutions(self, program: StageProgram, count: int) -> SharedBatch | None:
         """Where costs, states and, where it is kept, the solution of some solves of a stage go."""
         return self._solutions.batch(program, count) if self._solutions else None
 

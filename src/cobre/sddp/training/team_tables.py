@@ -13,7 +13,7 @@ from cobre.comm import SharedRegion
 from cobre.core.arrays import Floats, Indices
 from cobre.sddp.alignment import ALIGNMENT, aligned
 from cobre.sddp.problem import Problem
-from cobre.solver.batches import Bases, CommonBatch, CommonWalk, Keep
+from cobre.solver.batches import Bases, Outputs, SharedBatch, SharedPathBatch
 from cobre.solver.program import StageProgram
 
 COUNTERS = 2  # a double buffer: while one counts, the leader sets the other one back
@@ -41,7 +41,7 @@ class ArrayLayout:
 
 @dataclass(frozen=True, slots=True)
 class TeamLayout:
-    """Counters, then the tables of a walk, then room for the solves of any stage.
+    """Counters, then the tables of a path batch, then room for the solves of any stage.
 
     finished: by parity of the job and path, how many of its chains are solved at the present stage of a backward pass.
     """
@@ -66,7 +66,7 @@ class TeamLayout:
             (np.float64, costs),
             (np.float64, costs),
             *((np.int8, (paths, len(program.cost) + len(program.row_lower))) for program in programs),
-            *((np.int32, (paths, program.states + 1)) for program in programs),
+            *((np.int32, (paths, program.num_decided + 1)) for program in programs),
             (np.float64, (room,)),
         ]
         layouts, end = [], COUNTERS * ALIGNMENT
@@ -120,8 +120,8 @@ class TeamTables:
         self._counters = Counters(memory, is_leader=is_leader)
         self._finished = layout.finished.view(memory)
         self._is_leader = is_leader
-        self._batches: dict[tuple[int, int, int], CommonBatch] = {}  # by parity, solves and dimension; few differ
-        self._walk = (
+        self._batches: dict[tuple[int, int, int], SharedBatch] = {}  # by parity, solves and dimension; few differ
+        self._paths = (
             layout.states.view(memory),
             layout.objective.view(memory),
             layout.future_cost.view(memory),
@@ -130,18 +130,18 @@ class TeamTables:
         )
         self._solves = layout.solves.view(memory)
 
-    def walk(self) -> CommonWalk:
+    def paths(self) -> SharedPathBatch:
         """A job: the paths of a forward pass."""
-        return CommonWalk(self._begin_job(), *self._walk)
+        return SharedPathBatch(self._begin_job(), *self._paths)
 
-    def batch(self, count: int, dimension: int) -> CommonBatch:
-        """A job: some solves of one stage, with slopes unless `dimension` is 0."""
+    def batch(self, count: int, dimension: int) -> SharedBatch:
+        """A job: some solves of one stage, with gradients unless `dimension` is 0."""
         counter, parity = self._begin_job(), self._counters.parity
         batch = self._batches.get((parity, count, dimension))
         if batch is None:
             end = count * (1 + dimension)
-            slopes = self._solves[count:end].reshape(count, dimension) if dimension else None
-            batch = CommonBatch(counter, self._solves[:count], slopes, finished=self._finished[parity])
+            gradients = self._solves[count:end].reshape(count, dimension) if dimension else None
+            batch = SharedBatch(counter, self._solves[:count], gradients, finished=self._finished[parity])
             self._batches[parity, count, dimension] = batch
         return batch
 
@@ -157,19 +157,19 @@ class TeamTables:
 class SolutionLayout:
     """Counters, then room for what the solves of one stage decide, twice, for alternate jobs.
 
-    While some members still read the results of one stage, others write those of the next. keep: what is wanted beyond
-    costs, decided states and inflows.
+    While some members still read the results of one stage, others write those of the next. outputs: what is wanted
+    beyond costs, decided states and inflows.
     """
 
     rooms: tuple[ArrayLayout, ...]
-    keep: Keep
+    outputs: Outputs
 
     @classmethod
-    def of(cls, problem: Problem, solves: int, keep: Keep) -> "SolutionLayout":
+    def of(cls, problem: Problem, solves: int, outputs: Outputs) -> "SolutionLayout":
         """The layout for a job of `solves` solves, of whichever stage."""
-        width = max(sum(_solution_widths(stage.program, keep)) for stage in problem.stages)
+        width = max(sum(_solution_widths(stage.program, outputs)) for stage in problem.stages)
         first = ArrayLayout(COUNTERS * ALIGNMENT, np.float64, (solves * width,))
-        return cls((first, ArrayLayout(first.end, np.float64, first.shape)), keep)
+        return cls((first, ArrayLayout(first.end, np.float64, first.shape)), outputs)
 
     @property
     def nbytes(self) -> int:
@@ -182,27 +182,27 @@ class SolutionTables:
 
     def __init__(self, region: SharedRegion, layout: SolutionLayout, *, is_leader: bool) -> None:
         memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
-        self._keep = layout.keep
+        self._outputs = layout.outputs
         self._counters = Counters(memory, is_leader=is_leader)
         self._rooms = [room.view(memory) for room in layout.rooms]
 
-    def batch(self, program: StageProgram, solves: int) -> CommonBatch:
+    def batch(self, program: StageProgram, solves: int) -> SharedBatch:
         """A job: some solves of one stage; its tables are there until the job after the next begins."""
         counter = self._counters.begin_job()
         room, tables, at = self._rooms[self._counters.parity], [], 0
-        for width in _solution_widths(program, self._keep):
+        for width in _solution_widths(program, self._outputs):
             tables.append(room[at : at + solves * width].reshape(solves, width))
             at += solves * width
         objective, future_cost, decided, inflow, *solution = tables
         primal, dual = solution or (None, None)
         costs = objective[:, 0], None, future_cost[:, 0]
-        return CommonBatch(counter, *costs, decided, inflow, primal, dual)
+        return SharedBatch(counter, *costs, decided, inflow, primal, dual)
 
 
-def _solution_widths(program: StageProgram, keep: Keep) -> list[int]:
+def _solution_widths(program: StageProgram, outputs: Outputs) -> list[int]:
     """Numbers of one solve: objective, future cost, decided states, inflows, and the solution where it is kept."""
-    solution = [len(program.cost), len(program.row_lower)] if keep.solution else []
-    return [1, 1, program.states, program.hydros, *solution]
+    solution = [len(program.cost), len(program.row_lower)] if outputs.solution else []
+    return [1, 1, program.num_decided, program.num_hydros, *solution]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class TreeNodeLayout:
             wanted: list[tuple[DTypeLike, int]] = [
                 (np.float64, 1 + problem.dimension),
                 (np.int8, len(program.cost) + len(program.row_lower)),
-                (np.int32, program.states + 1),
+                (np.int32, program.num_decided + 1),
             ]
             for kind, (dtype, width) in zip(layouts, wanted, strict=True):
                 kind.append(ArrayLayout(end, dtype, (count, width)))

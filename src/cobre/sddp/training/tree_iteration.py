@@ -21,7 +21,7 @@ from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.training.team_tree_nodes import TeamTreeNodes
 from cobre.sddp.tree import ScenarioTree
 from cobre.sddp.work_split import WorkSplit
-from cobre.solver.batches import Bases, Batch, Chains, Keep
+from cobre.solver.batches import Bases, Batch, Chains, Outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class VisitedNodes:
 
     entering: Floats  # nodes x dimension
     leaving: Floats
-    costs: Floats  # of the stage alone, in LP money; with what lies beyond the last stage
+    costs: Floats  # of the stage alone, scaled; with what lies beyond the last stage
     bases: Bases
 
 
@@ -42,10 +42,10 @@ def iterate_tree(
     clock, stages = Clock(), context.problem.num_stages
     visited = _forward(context, tree, iteration)
     clock.lap("forward")
-    slots = context.pool.open_slots(iteration, 1)
+    slots = context.pool.reserve_slots(iteration, 1)
     for stage in range(stages - 1, 0, -1):
         cuts = _cuts(context, tree, iteration, stage, visited[stage])
-        context.pool.write_each(tree.nodes(stage - 1), slots.start, cuts)
+        context.pool.write_node_cuts(tree.nodes(stage - 1), slots.start, cuts)
         clock.lap("backward")
     bound_value = lower_bound(context, iteration)
     clock.lap("bound")
@@ -54,7 +54,7 @@ def iterate_tree(
         own = split.block(context.comm.rank)
         context.visited.add(context.comm, split, _states(visited)[:, own.start : own.stop])
     if selection is not None and selection.is_due(iteration):
-        apply_selection(context.comm, context.pool, selection, context.visited, iteration, context.selection_memory)
+        apply_selection(context.comm, context.pool, selection, context.visited, iteration, context.selection_states)
     clock.lap("bound")
     values = tree_value(context, tree, [found.costs for found in visited])
     return IterationResult(iteration, bound_value, _path_costs(context, tree, visited), clock, values)
@@ -102,7 +102,7 @@ def _solve_forward(
     rows, bases = nodes.new_rows(), nodes.new_bases()
     for group in nodes.taken():
         chains = _chains(entering, nodes.numbers[group], Bases.none(program))
-        batch = _solve(context, Phase.FORWARD, tree, iteration, stage, chains, Keep(basis=True))
+        batch = _solve(context, Phase.FORWARD, tree, iteration, stage, chains, Outputs(basis=True))
         rows[group, :-1] = program.next_states(chains.states, batch.decided, batch.inflow)
         rows[group, -1] = batch.objective - future * batch.future_cost
         bases.status[group], bases.cuts[group] = batch.basis_status, batch.basis_cuts
@@ -117,7 +117,7 @@ def _cuts(context: TrainingContext, tree: ScenarioTree, iteration: int, stage: i
     for group in nodes.taken():
         start = Bases(bases.status[group], bases.cuts[group])
         chains = _chains(visited.entering, nodes.numbers[group], start)
-        batch = _solve(context, Phase.BACKWARD, tree, iteration, stage, chains, Keep(gradient=True))
+        batch = _solve(context, Phase.BACKWARD, tree, iteration, stage, chains, Outputs(gradient=True))
         rows[group, 0], rows[group, 1:] = batch.objective, batch.gradient
     table = nodes.gathered(rows, "values of nodes")
     return np.concatenate([_cut(context, tree, stage, node, table, visited) for node in tree.nodes(stage - 1)])
@@ -148,14 +148,14 @@ def _solve(
     iteration: int,
     stage: int,
     chains: Chains,
-    keep: Keep,
+    outputs: Outputs,
 ) -> Batch:
     node = tree.first[stage] + int(chains.realisation_index[0])
-    return context.solve(phase, stage, iteration, chains, tree.realisations[stage], keep, pool_number=node)
+    return context.solve(phase, stage, iteration, chains, tree.realisations[stage], outputs, pool_number=node)
 
 
 def _states(visited: list[VisitedNodes]) -> Floats:
-    """Places x 1 x dimension: what enters the root, then what leaves each node."""
+    """Stage starts x 1 x dimension, as `VisitedStates` has them: what enters the root, then what leaves each node."""
     return np.concatenate([visited[0].entering, *(found.leaving for found in visited)])[:, None]
 
 

@@ -1,9 +1,9 @@
 """The states that training visited, for cut selection and exports: once per node, and only components that are read.
 
-States lie by the *boundary* of stages at which they were met: boundary t is the beginning of stage t; over a tree,
-boundary 0 is the beginning of the root and boundary n + 1 the end of node n. Cuts of stage t are evaluated at the
-states of boundary t + 1, of which only the entries matter that these cuts depend on. Memory grows by chunks of whole
-iterations, at most a quarter of what there is; nothing is ever copied, and what is there never changes.
+States lie by the *stage start* at which they were met: number t is the start of stage t; over a tree, number 0 is the
+start of the root and number n + 1 the end of node n. Cuts of stage t are evaluated at the states of stage start t + 1,
+of which only the entries matter that these cuts depend on. Memory grows by chunks of whole iterations, at most a
+quarter of what there is; nothing is ever copied, and what is there never changes.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ LABEL = "trial states"
 class VisitedStates:
     """States of all iterations in order, and in each in the order of forward passes; the same on all ranks.
 
-    keeps_all: every entry at every boundary, for an export; otherwise what the pool's cuts can depend on. window:
+    keeps_all: every entry at every stage start, for an export; otherwise what the pool's cuts can depend on. window:
     number of latest iterations whose states selection reads, and which are kept unless all are; None: all.
     """
 
@@ -35,15 +35,15 @@ class VisitedStates:
         self._pool = pool
         self._keeps_all = keeps_all
         self._window = window
-        self._entries: list[Indices] = []  # by boundary; known when the first states come
+        self._entries: list[Indices] = []  # by stage start; known when the first states come
         self._regions: list[SharedRegion] = []
-        self._chunks: list[list[Floats]] = []  # by boundary: states x entries, to read
+        self._chunks: list[list[Floats]] = []  # by stage start: states x entries, to read
         self._writable: list[list[Floats]] = []
         self._rows: list[int] = []  # states in each chunk that are there
         self.iterations: list[int] = []  # states of each iteration that is kept
 
     def __len__(self) -> int:
-        """The number of states at each boundary, over all iterations."""
+        """The number of states at each stage start, over all iterations."""
         return sum(self.iterations)
 
     @property
@@ -53,69 +53,69 @@ class VisitedStates:
 
     @property
     def _recent(self) -> int:
-        """The number of states at each boundary in the iterations of the window."""
+        """The number of states at each stage start in the iterations of the window."""
         return sum(self.iterations[-iterations_in_window(len(self.iterations), self._window) :])
 
     @property
-    def boundaries(self) -> int:
-        """The number of boundaries; 0 before the first states come."""
+    def num_stage_starts(self) -> int:
+        """The number of stage starts; 0 before the first states come."""
         return len(self._entries)
 
-    def entries(self, boundary: int) -> Indices:
-        """What is kept of the states of a boundary, ascending."""
-        return self._entries[boundary]
+    def entries(self, stage_start: int) -> Indices:
+        """What is kept of the states of a stage start, ascending."""
+        return self._entries[stage_start]
 
     def add(self, comm: Communicator, split: WorkSplit, own: Floats) -> int:
-        """Add an iteration's states. own: this rank's block, boundaries x paths x dimension. Returns bytes of all."""
+        """Add an iteration's states. own: this rank's block, stage starts x paths x dimension. Returns bytes of all."""
         self._open(own.shape[0], own.shape[2])
         first, chunk = self._room(split.total), len(self._rows) - 1
-        if self._pool.is_seen_by_all:
+        if self._pool.is_shared_by_all_ranks:
             block = split.block(comm.rank)
-            for boundary, kept in enumerate(self._entries):
-                self._writable[boundary][chunk][first + block.start : first + block.stop] = own[boundary][:, kept]
+            for stage_start, kept in enumerate(self._entries):
+                self._writable[stage_start][chunk][first + block.start : first + block.stop] = own[stage_start][:, kept]
         else:
-            for boundaries in self._in_messages(split.total):
-                table = gather_rows(comm, split, np.concatenate(self._kept(own, boundaries), axis=1), LABEL)
-                self._write(chunk, first, boundaries, table)
+            for stage_starts in self._in_messages(split.total):
+                table = gather_rows(comm, split, np.concatenate(self._kept(own, stage_starts), axis=1), LABEL)
+                self._write(chunk, first, stage_starts, table)
         self._publish(chunk, split.total)
         self._forget()
         return 8 * split.total * sum(map(len, self._entries))
 
     def restore(self, stored: "StoredStates", iterations: int) -> None:
         """Put back the states of a run that is resumed: the same on all ranks, equally many in each iteration."""
-        boundaries, dimension = stored.kept.shape
-        self._open(boundaries, dimension)
+        num_stage_starts, dimension = stored.kept.shape
+        self._open(num_stage_starts, dimension)
         first, chunk = self._room(stored.count), len(self._rows) - 1
-        for boundary, entries in enumerate(self._entries):
-            states = stored.states(boundary)
+        for stage_start, entries in enumerate(self._entries):
+            states = stored.states(stage_start)
             if states is not None and self._pool.is_leader:
-                self._writable[boundary][chunk][first : first + stored.count] = states[:, entries]
+                self._writable[stage_start][chunk][first : first + stored.count] = states[:, entries]
         self._publish(chunk, stored.count)
         self.iterations = [stored.count // iterations] * iterations
 
-    def states(self, boundary: int, entries: Indices) -> Floats:
-        """All kept states of a boundary, restricted to some of the kept entries; empty where no states are kept."""
+    def states(self, stage_start: int, entries: Indices) -> Floats:
+        """All kept states of a stage start, restricted to some of the kept entries; empty where no states are kept."""
         if not self._entries:
             return np.zeros((0, len(entries)))
-        parts = self.views(boundary)
-        if len(entries) < len(self._entries[boundary]):
-            columns = np.searchsorted(self._entries[boundary], entries)
+        parts = self.views(stage_start)
+        if len(entries) < len(self._entries[stage_start]):
+            columns = np.searchsorted(self._entries[stage_start], entries)
             parts = [part[:, columns] for part in parts]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def recent_states(self, boundary: int, entries: Indices) -> Floats:
+    def recent_states(self, stage_start: int, entries: Indices) -> Floats:
         """As `states`, for the iterations of the window alone."""
-        found = self.states(boundary, entries)
+        found = self.states(stage_start, entries)
         return found[len(found) - self._recent :]
 
-    def views(self, boundary: int) -> list[Floats]:
-        """All kept states of a boundary without a copy, chunk by chunk."""
-        return [chunk[:rows] for chunk, rows in zip(self._chunks[boundary], self._rows, strict=True)]
+    def views(self, stage_start: int) -> list[Floats]:
+        """All kept states of a stage start without a copy, chunk by chunk."""
+        return [chunk[:rows] for chunk, rows in zip(self._chunks[stage_start], self._rows, strict=True)]
 
     def tables(self) -> Iterator[Floats]:
-        """The states of each iteration: paths x (boundaries x entries)."""
+        """The states of each iteration: paths x (stage starts x entries)."""
         for start, stop in pairwise(np.cumsum([0, *self.iterations]).tolist()):
-            kept = [self.states(boundary, entries)[start:stop] for boundary, entries in enumerate(self._entries)]
+            kept = [self.states(stage_start, entries)[start:stop] for stage_start, entries in enumerate(self._entries)]
             yield np.concatenate(kept, axis=1)
 
     def close(self) -> None:
@@ -125,13 +125,13 @@ class VisitedStates:
             region.close()
         self._regions = []
 
-    def _open(self, boundaries: int, dimension: int) -> None:
+    def _open(self, num_stage_starts: int, dimension: int) -> None:
         """Now it is known what cuts depend on: a stored policy may have brought more than the study's own cuts have."""
         if self._entries:
             return
         everything, nothing = np.arange(dimension), np.zeros(0, np.int64)
-        for boundary in range(boundaries):
-            read = self._pool.components(boundary - 1) if boundary else nothing
+        for stage_start in range(num_stage_starts):
+            read = self._pool.components(stage_start - 1) if stage_start else nothing
             self._entries.append(everything if self._keeps_all else read)
             self._chunks.append([])
             self._writable.append([])
@@ -147,10 +147,10 @@ class VisitedStates:
         rows = states * _chunk_iterations(len(self.iterations), 8 * states * sum(widths))
         region = self._pool.memory.create_shared_region(max(1, rows * sum(widths)), np.float64, label=LABEL)
         readable, writable, start = region.as_array(), region.as_mut_array(0, region.count), 0
-        for boundary, width in enumerate(widths):
+        for stage_start, width in enumerate(widths):
             end = start + rows * width
-            self._chunks[boundary].append(readable[start:end].reshape(rows, width))
-            self._writable[boundary].append(writable[start:end].reshape(rows, width))
+            self._chunks[stage_start].append(readable[start:end].reshape(rows, width))
+            self._writable[stage_start].append(writable[start:end].reshape(rows, width))
             start = end
         self._regions.append(region)
         self._rows.append(0)
@@ -174,29 +174,29 @@ class VisitedStates:
                 chunks.pop(0)
             self._regions.pop(0).close()
 
-    def _kept(self, own: Floats, boundaries: range) -> list[Floats]:
-        return [own[boundary][:, self._entries[boundary]] for boundary in boundaries]
+    def _kept(self, own: Floats, stage_starts: range) -> list[Floats]:
+        return [own[stage_start][:, self._entries[stage_start]] for stage_start in stage_starts]
 
     def _in_messages(self, states: int) -> Iterator[range]:
         """Boundaries whose states fit into one message."""
         first, size = 0, 0
-        for boundary, entries in enumerate(self._entries):
+        for stage_start, entries in enumerate(self._entries):
             more = 8 * states * len(entries)
             if size and size + more > MAX_GATHERED_BYTES:
-                yield range(first, boundary)
-                first, size = boundary, 0
+                yield range(first, stage_start)
+                first, size = stage_start, 0
             size += more
         if size:
-            yield range(first, self.boundaries)
+            yield range(first, self.num_stage_starts)
 
-    def _write(self, chunk: int, first: int, boundaries: range, table: Floats) -> None:
+    def _write(self, chunk: int, first: int, stage_starts: range, table: Floats) -> None:
         """Write all ranks' states; ranks of a node see what its leader writes."""
         if not self._pool.is_leader:
             return
         at = 0
-        for boundary in boundaries:
-            width = len(self._entries[boundary])
-            self._writable[boundary][chunk][first : first + len(table)] = table[:, at : at + width]
+        for stage_start in stage_starts:
+            width = len(self._entries[stage_start])
+            self._writable[stage_start][chunk][first : first + len(table)] = table[:, at : at + width]
             at += width
 
 
@@ -221,7 +221,7 @@ def iterations_in_memory(iterations: int, iteration_bytes: int, window: int | No
 
 @dataclass(frozen=True, slots=True)
 class StoredStates:
-    """States as a file holds them, boundary by boundary. kept: boundaries x entries, 1 for what is there.
+    """States as a file holds them, stage start by stage start. kept: stage starts x entries, 1 for what is there.
 
     numbers: how many there are in all. read: some of them from an index on; None on ranks that need not write them. All
     ranks must read alike.
@@ -233,23 +233,23 @@ class StoredStates:
 
     @property
     def count(self) -> int:
-        """The number of states at each boundary."""
+        """The number of states at each stage start."""
         return self.numbers // int(self.kept.sum())
 
-    def states(self, boundary: int) -> Floats | None:
-        """States of one boundary with all entries, 0 where not kept; None on ranks that need not write them."""
-        before, width = int(self.kept[:boundary].sum()), int(self.kept[boundary].sum())
+    def states(self, stage_start: int) -> Floats | None:
+        """States of one stage start with all entries, 0 where not kept; None on ranks that need not write them."""
+        before, width = int(self.kept[:stage_start].sum()), int(self.kept[stage_start].sum())
         found = self.read(self.count * before, self.count * width)
         if found is None:
             return None
         table = np.zeros((self.count, self.kept.shape[1]))
-        table[:, self.kept[boundary] == 1] = found.reshape(self.count, width)
+        table[:, self.kept[stage_start] == 1] = found.reshape(self.count, width)
         return table
 
 
 def entry_flags(visited: VisitedStates, dimension: int) -> ByteFlags:
     """Boundaries x entries of the state: 1 for what is kept."""
-    flags = np.zeros((visited.boundaries, dimension), np.uint8)
-    for boundary in range(visited.boundaries):
-        flags[boundary, visited.entries(boundary)] = 1
+    flags = np.zeros((visited.num_stage_starts, dimension), np.uint8)
+    for stage_start in range(visited.num_stage_starts):
+        flags[stage_start, visited.entries(stage_start)] = 1
     return flags

@@ -6,8 +6,8 @@ from cobre.core.arrays import Floats
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem import Problem
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.tree import policy_value as value_on_nodes
-from cobre.sddp.upper_bounds.openings import risk_into, solve_openings
+from cobre.sddp.training.tree_iteration import policy_value as value_on_nodes
+from cobre.sddp.upper_bounds.openings import risk_into, solve_all_openings
 from cobre.sddp.work_split import WorkSplit
 
 
@@ -29,16 +29,16 @@ def policy_cost(context: TrainingContext) -> float:
         return value_on_nodes(context, problem.tree)
     states, costs = problem.initial_state[None], []
     for stage in range(problem.num_stages):
-        states, found = _walk(context, stage, states)
+        states, found = _simulate(context, stage, states)
         costs.append(found)
     return _folded(problem, costs) * problem.cost_scale
 
 
-def _walk(context: TrainingContext, stage: int, states: Floats) -> tuple[Floats, Floats]:
+def _simulate(context: TrainingContext, stage: int, states: Floats) -> tuple[Floats, Floats]:
     """What leaves the nodes of a stage, and what they cost without their future: states x openings."""
     split = WorkSplit(len(states), context.comm.size)
     own = split.block(context.comm.rank)
-    found = solve_openings(context, stage, states[own.start : own.stop])
+    found = solve_all_openings(context, stage, states[own.start : own.stop])
     rows = np.concatenate([found.stage_costs[:, :, None], found.leaving], axis=2)
     openings, width = rows.shape[1:]
     gathered = context.gather(split, rows.reshape(len(own), openings * width), "nodes of a stage")
@@ -47,7 +47,7 @@ def _walk(context: TrainingContext, stage: int, states: Floats) -> tuple[Floats,
 
 
 def _folded(problem: Problem, costs: list[Floats]) -> float:
-    """Fold costs from the leaves to the root under the risk measure, in LP money."""
+    """Fold costs from the leaves to the root under the risk measure; all costs are scaled."""
     values = costs[-1]
     for stage in range(problem.num_stages - 1, 0, -1):
         risk = weighted(risk_into(problem, stage).weights(values), values)

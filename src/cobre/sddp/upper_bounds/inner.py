@@ -19,7 +19,7 @@ from cobre.sddp.upper_bounds.openings import chains_over_openings, risk_into
 from cobre.sddp.upper_bounds.slopes import slopes_before, slopes_of_boundary
 from cobre.sddp.upper_bounds.vertices import boxes, corners
 from cobre.sddp.work_split import WorkSplit
-from cobre.solver.batches import Keep, SolveFailedError
+from cobre.solver.batches import Outputs, SolveFailedError
 
 
 def is_convex(problem: Problem) -> bool:
@@ -29,14 +29,14 @@ def is_convex(problem: Problem) -> bool:
 
 
 def inner_bound(context: TrainingContext, visited: Floats) -> tuple[float, int]:
-    """The bound in $ and the number of vertices; inf where some stage cannot be held by the vertices.
+    """The bound in $ and the number of vertices; inf where no vertex of some stage has a feasible LP.
 
     visited: states that enter the stages (stage, path, component): the more like the policy's, the tighter the bound.
     The same bits for any number of ranks.
     """
     sweep = _Sweep(context, visited)
     for stage in range(context.problem.num_stages - 1, 0, -1):
-        sweep.go_back(stage)
+        sweep.step_to(stage)
     return float(sweep.values(0, context.problem.initial_state[None])[0]) * context.problem.cost_scale, sweep.vertices
 
 
@@ -46,28 +46,28 @@ class _Sweep:
     def __init__(self, context: TrainingContext, visited: Floats) -> None:
         problem, boundary = context.problem, context.pool.boundary
         self.context, self.problem, self.visited = context, problem, visited
-        self.number = problem.num_stages  # a place in the solver that no stage has
+        self.number = problem.num_stages  # a number in the solver that no stage has
         programs = [stage.program for stage in problem.stages]
-        self.matters: list[Flags] = stored_components(programs, is_priced=boundary is not None)
+        self.relevant: list[Flags] = stored_components(programs, is_priced=boundary is not None)
         self.boxes = boxes(problem, visited)
         self.slopes = slopes_of_boundary(problem.dimension, boundary)
         self.future: InnerFuture | None = None
         self.vertices = 0
 
-    def go_back(self, stage: int) -> None:
+    def step_to(self, stage: int) -> None:
         """Upper bounds of the cost-to-go before a stage, from those after it."""
-        matters = self.matters[stage - 1]
-        states = np.concatenate([self.visited[stage], corners(self.boxes[stage], matters)])
-        states = states[np.unique(states[:, matters], axis=0, return_index=True)[1]]
+        relevant = self.relevant[stage - 1]
+        states = np.concatenate([self.visited[stage], corners(self.boxes[stage], relevant)])
+        states = states[np.unique(states[:, relevant], axis=0, return_index=True)[1]]
         values = self.values(stage, np.ascontiguousarray(states))
-        is_held = np.isfinite(values)
+        is_feasible = np.isfinite(values)
         slopes = slopes_before(self.problem, self.context.solver, self.number, stage, self.slopes)
         self.slopes = self._agreed(slopes)
-        self.vertices += int(is_held.sum())
-        self.future = InnerFuture(states[is_held], values[is_held], self.slopes, matters)
+        self.vertices += int(is_feasible.sum())
+        self.future = InnerFuture(states[is_feasible], values[is_feasible], self.slopes, relevant)
 
     def values(self, stage: int, states: Floats) -> Floats:
-        """The risk of a stage's costs at some states, in LP money; inf where a state has no solution."""
+        """The risk of a stage's costs at some states, scaled; inf where a state has no solution."""
         if self.future is not None and not len(self.future.values):
             return np.full(len(states), np.inf)
         if self.future is not None:
@@ -100,7 +100,7 @@ class _Sweep:
         else:
             cuts, number = NO_CUTS, self.number
             chains = chains_over_openings(opening, with_lags(program, states), program)
-        batch = context.solver.solve(number, cuts, chains, opening.realisations, Keep())
+        batch = context.solver.solve(number, cuts, chains, opening.realisations, Outputs())
         context.counter.add(Phase.SIMULATION, batch)
         return batch.objective.reshape(len(states), opening.count)
 

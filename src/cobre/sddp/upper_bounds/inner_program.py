@@ -33,22 +33,22 @@ class Slopes:
 
 @dataclass(frozen=True, slots=True)
 class InnerFuture:
-    """Upper bounds of the cost-to-go after a stage. values are LP money; matters: components that it depends on."""
+    """Upper bounds of the cost-to-go after a stage. values: scaled costs. relevant: components that it depends on."""
 
     vertices: Floats
     values: Floats
     slopes: Slopes
-    matters: Flags
+    relevant: Flags
 
 
 def with_lags(program: StageProgram, states: Floats) -> Floats:
     """Incoming states as an inner program wants them."""
-    first, lags = program.states, program.order * program.hydros
+    first, lags = program.num_decided, program.num_lags * program.num_hydros
     return np.ascontiguousarray(np.concatenate([states, states[:, first : first + lags]], axis=1))
 
 
 def inner_program(program: StageProgram, future: InnerFuture) -> StageProgram:
-    """The stage LP with the inner approximation of its future cost; the objective is in LP money."""
+    """The stage LP with the inner approximation of its future cost; the objective is a scaled cost."""
     return _InnerBuilder(program, future).build()
 
 
@@ -57,7 +57,7 @@ class _InnerBuilder:
 
     def __init__(self, program: StageProgram, future: InnerFuture) -> None:
         self.program, self.future = program, future
-        self.components = np.flatnonzero(future.matters)
+        self.components = np.flatnonzero(future.relevant)
         # A power of two for each row brings its largest entry near one, and changes no digit.
         largest = np.abs(future.vertices[:, self.components]).max(axis=0, initial=0.0)
         self.scale = np.ldexp(1.0, -np.frexp(np.where(largest > 0.0, largest, 1.0))[1])
@@ -112,7 +112,7 @@ class _InnerBuilder:
         for row, component in enumerate(self.components.tolist()):
             own = np.flatnonzero(row_of_slack == row)
             columns, values = [weights, self.first_slack + own], [vertices[:, component] * self.scale[row], sign[own]]
-            if component < program.states:
+            if component < program.num_decided:
                 column = int(program.state_column[component])
                 columns.insert(0, np.array([column]))
                 values.insert(0, np.array([-self.scale[row] * program.column_scale[column]]))
@@ -126,9 +126,9 @@ class _InnerBuilder:
     def _inputs(self) -> Iterator[tuple[int, int, float]]:
         """How what is known beforehand moves the rows: row, input, by how much."""
         program = self.program
-        lags, first = program.order * program.hydros, program.states
+        lags, first = program.num_lags * program.num_hydros, program.num_decided
         for row, component in enumerate(self.components.tolist()):
-            place = len(program.row_lower) + row
+            target = len(program.row_lower) + row
             if first <= component < first + lags:
                 terms = self._lag_terms(component - first)
             elif component >= first + lags:
@@ -137,36 +137,36 @@ class _InnerBuilder:
             else:
                 terms = {}
             for at, by in terms.items():
-                yield place, at, by * float(self.scale[row])
+                yield target, at, by * float(self.scale[row])
 
     def _lag_terms(self, lag: int) -> dict[int, float]:
         """Inputs that an outgoing lag is made of: this stage's inflow, an incoming lag."""
         program = self.program
-        number, hydro = divmod(lag, program.hydros)
+        number, hydro = divmod(lag, program.num_hydros)
         if len(program.lag_from):
             taken, share = int(program.lag_from[number]), float(program.lag_share[number])
-            terms = {} if taken < 0 else {self._lag_input(taken * program.hydros + hydro): 1.0}
-            return terms | ({program.states + hydro: share} if share else {})
+            terms = {} if taken < 0 else {self._lag_input(taken * program.num_hydros + hydro): 1.0}
+            return terms | ({program.num_decided + hydro: share} if share else {})
         if number == 0:
-            return {program.states + hydro: 1.0}
-        return {self._lag_input(lag - program.hydros): 1.0}
+            return {program.num_decided + hydro: 1.0}
+        return {self._lag_input(lag - program.num_hydros): 1.0}
 
     def _lag_input(self, lag: int) -> int:
-        return self.program.states + self.program.hydros + len(self.program.passed_from) + lag
+        return self.program.num_decided + self.program.num_hydros + len(self.program.passed_from) + lag
 
     def _input_of(self, component: int) -> int:
         """The input that an entry of the incoming state is."""
         program = self.program
-        lags = program.order * program.hydros
-        if component < program.states:
+        lags = program.num_lags * program.num_hydros
+        if component < program.num_decided:
             return component
-        if component < program.states + lags:
-            return self._lag_input(component - program.states)
-        return component - lags + program.hydros
+        if component < program.num_decided + lags:
+            return self._lag_input(component - program.num_decided)
+        return component - lags + program.num_hydros
 
     def _no_lags(self) -> Ints:
         """The lags that leave the stage: none, since nothing after it reads them here."""
-        return np.full(self.program.order * self.program.hydros, -1, np.int32)
+        return np.full(self.program.num_lags * self.program.num_hydros, -1, np.int32)
 
     def _names(self, columns: int, rows: int) -> Names:
         names = self.program.names

@@ -9,13 +9,13 @@ from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.problem import Problem, StageOpenings
 from cobre.sddp.training.context import TrainingContext
-from cobre.solver.batches import Bases, Batch, Chains, Keep
+from cobre.solver.batches import Bases, Batch, Chains, Outputs
 from cobre.solver.program import StageProgram
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
-    """Results by state and opening, in LP money. costs: with the future; stage_costs: without it."""
+class OpeningResults:
+    """Results by state and opening; all costs are scaled. costs: with the future; stage_costs: without it."""
 
     costs: Floats
     stage_costs: Floats
@@ -28,23 +28,23 @@ def risk_into(problem: Problem, stage: int) -> RiskMeasure:
     return problem.risk[max(0, stage - 1)]
 
 
-def solve_openings(context: TrainingContext, stage: int, states: Floats) -> Outcomes:
+def solve_all_openings(context: TrainingContext, stage: int, states: Floats) -> OpeningResults:
     """Every state (rows) with every opening of a stage, under the policy with all its cuts."""
     problem = context.problem
     opening, program = problem.openings[stage], problem.stages[stage].program
     chains = chains_over_openings(opening, states, program)
-    batch = context.solve(Phase.SIMULATION, stage, 0, chains, opening.realisations, Keep(), all_cuts=True)
+    batch = context.solve(Phase.SIMULATION, stage, 0, chains, opening.realisations, Outputs(), all_cuts=True)
     leaving = program.next_states(np.repeat(states, opening.count, axis=0), batch.decided, batch.inflow)
-    return _outcomes(problem, stage, batch, leaving, (len(states), opening.count))
+    return _results(problem, stage, batch, leaving, (len(states), opening.count))
 
 
-def _outcomes(problem: Problem, stage: int, batch: Batch, leaving: Floats, shape: tuple[int, int]) -> Outcomes:
+def _results(problem: Problem, stage: int, batch: Batch, leaving: Floats, shape: tuple[int, int]) -> OpeningResults:
     """What another study says of the end belongs to the cost of the last stage."""
     is_last = stage == problem.num_stages - 1
     discount = 0.0 if is_last else float(problem.discounts[stage])
     future = batch.future_cost.reshape(shape)
     costs = batch.objective.reshape(shape)
-    return Outcomes(costs, costs - discount * future, future, leaving.reshape(*shape, problem.dimension))
+    return OpeningResults(costs, costs - discount * future, future, leaving.reshape(*shape, problem.dimension))
 
 
 def chains_over_openings(opening: StageOpenings, states: Floats, program: StageProgram) -> Chains:

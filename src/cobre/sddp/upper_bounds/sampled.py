@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cobre.core.arrays import Floats
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.upper_bounds.openings import risk_into, solve_openings
+from cobre.sddp.upper_bounds.openings import risk_into, solve_all_openings
 from cobre.sddp.work_split import WorkSplit
 from cobre.stochastic.random.seeds import BOUND_BASE, uniform_draws
 
@@ -37,14 +37,16 @@ class SampledPaths:
 def sample_paths(context: TrainingContext, count: int, iteration: int = 0, *, is_weighted: bool = True) -> SampledPaths:
     """Draw paths by the weights of the risk measure, or all openings alike. The same bits for any number of ranks."""
     split = WorkSplit(count, context.comm.size)
-    lower, excess, states = _walk(context, count, split.block(context.comm.rank), iteration, is_weighted=is_weighted)
+    lower, excess, states = _simulate(
+        context, count, split.block(context.comm.rank), iteration, is_weighted=is_weighted
+    )
     table = context.gather(split, np.column_stack([lower, excess, states]), "sampled paths")
     stages, dimension = context.problem.num_stages, context.problem.dimension
     by_stage = np.ascontiguousarray(table[:, 2:].reshape(count, stages, dimension).transpose(1, 0, 2))
     return SampledPaths(float(table[0, 0]), table[:, 1].copy(), by_stage)
 
 
-def _walk(
+def _simulate(
     context: TrainingContext, count: int, own: range, iteration: int, *, is_weighted: bool
 ) -> tuple[Floats, Floats, Floats]:
     """Lower bound, excess and states (one row for each path, all stages side by side) of this rank's paths."""
@@ -54,7 +56,7 @@ def _walk(
     visited, scale = [], problem.cost_scale
     for stage in range(problem.num_stages):
         visited.append(states)
-        found = solve_openings(context, stage, states)
+        found = solve_all_openings(context, stage, states)
         weights = risk_into(problem, stage).weights(found.costs)
         risk = weighted(weights, found.costs)
         if stage == 0:
@@ -73,7 +75,7 @@ def _walk(
 def _choose(weights: Floats, draws: Floats) -> NDArray[np.intp]:
     """The opening that each draw in [0, 1) falls upon; never one without weight."""
     reached = np.add.accumulate(weights, axis=1)
-    place = np.argmax(reached > draws[:, None], axis=1)
+    opening = np.argmax(reached > draws[:, None], axis=1)
     last = weights.shape[1] - 1 - np.argmax(weights[:, ::-1] > 0.0, axis=1)
-    chosen: NDArray[np.intp] = np.where(draws < reached[:, -1], place, last)
+    chosen: NDArray[np.intp] = np.where(draws < reached[:, -1], opening, last)
     return chosen

@@ -13,7 +13,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.sddp.problem import Problem
 from cobre.sddp.upper_bounds.inner_program import NO_CUTS, InnerFuture, Slopes, inner_program, with_lags
-from cobre.solver.batches import Bases, Chains, CutRows, Keep, LpSolver, Realisations, SolveFailedError
+from cobre.solver.batches import Bases, Chains, CutRows, LpSolver, Outputs, Realisations, SolveFailedError
 from cobre.solver.program import StageProgram
 
 
@@ -37,12 +37,12 @@ def slopes_before(problem: Problem, solver: LpSolver, number: int, stage: int, l
     number: the number under which the solver holds the auxiliary LP.
     """
     program, dimension = problem.stages[stage].program, problem.dimension
-    nowhere = InnerFuture(np.zeros((1, dimension)), np.zeros(1), later, np.ones(dimension, bool))
-    directions = inner_program(_directions(program), nowhere)
+    origin = InnerFuture(np.zeros((1, dimension)), np.zeros(1), later, np.ones(dimension, bool))
+    directions = inner_program(_directions(program), origin)
     solver.load(number, directions)
-    still = _nothing_happens(problem.openings[stage].realisations)
+    zero_noise = _nothing_happens(problem.openings[stage].realisations)
     changes = with_lags(program, np.concatenate([np.eye(dimension), -np.eye(dimension)]))
-    found = np.array([_least_cost(solver, number, directions, change[None], still) for change in changes])
+    found = np.array([_least_cost(solver, number, directions, change[None], zero_noise) for change in changes])
     return Slopes(found[:dimension], found[dimension:])
 
 
@@ -71,14 +71,16 @@ def _unlimited(side: Floats) -> Floats:
     return np.where(np.isfinite(side), 0.0, side)
 
 
-def _least_cost(solver: LpSolver, number: int, program: StageProgram, change: Floats, still: Realisations) -> float:
-    """The least cost of a change of the state, in LP money and at least zero.
+def _least_cost(
+    solver: LpSolver, number: int, program: StageProgram, change: Floats, zero_noise: Realisations
+) -> float:
+    """The least cost of a change of the state, scaled and at least zero.
 
     Inf where nothing can absorb it for certain.
     """
     chains = Chains.single(change, np.zeros(1, np.int32), Bases.none(program))
     try:
-        batch = solver.solve(number, NO_CUTS, chains, still, Keep())
+        batch = solver.solve(number, NO_CUTS, chains, zero_noise, Outputs())
     except SolveFailedError:
         return np.inf
     return max(0.0, float(batch.objective[0]))

@@ -37,9 +37,9 @@ def boxes(problem: Problem, visited: Floats) -> list[Box]:
     return found
 
 
-def corners(box: Box, matters: Flags) -> Floats:
-    """All corners in the components that matter; where that would be too many, the one with the least of everything."""
-    varies = np.flatnonzero(matters & (box.high > box.low))
+def corners(box: Box, relevant: Flags) -> Floats:
+    """All corners in the relevant components; where that would be too many, the one with the least of everything."""
+    varies = np.flatnonzero(relevant & (box.high > box.low))
     if 2 ** len(varies) > MAX_CORNERS:
         return box.low[None].copy()
     table = np.tile(box.low, (2 ** len(varies), 1))

@@ -81,9 +81,9 @@ def annual_statistics(observations: Observations) -> SampleStatistics:
 
 def _samples(statistics: SampleStatistics, annual: SampleStatistics | None, max_order: int) -> list[HydroSample]:
     seasons, hydros = statistics.mean.shape
-    places = [(season, lag) for season in range(seasons) for lag in range(max_order + 1)]
-    plain = {(season, lag): statistics.correlation(season, lag).tolist() for season, lag in places}
-    yearly = {} if annual is None else {at: _with_last_year(statistics, annual, *at).tolist() for at in places}
+    keys = [(season, lag) for season in range(seasons) for lag in range(max_order + 1)]
+    plain = {(season, lag): statistics.correlation(season, lag).tolist() for season, lag in keys}
+    yearly = {} if annual is None else {at: _with_last_year(statistics, annual, *at).tolist() for at in keys}
     return [
         HydroSample(
             _of_hydro(plain, seasons, hydro),

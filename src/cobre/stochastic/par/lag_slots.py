@@ -35,7 +35,7 @@ class LagSteps:
 def next_lags(steps: LagSteps | None, stage: int, slots: Floats, inflow: Floats) -> Floats:
     """What slots (slot, ..., hydro) hold after a stage with some inflows (..., hydro).
 
-    steps: None where slots are lags, which move on by one place.
+    steps: None where slots are lags, which move on by one lag.
     """
     if steps is None:
         return np.concatenate([inflow[None], slots[:-1]]) if len(slots) else slots
@@ -101,7 +101,7 @@ class _Slots:
 
     def build(self) -> LagSlots:
         """Compute coefficients by slot, how slots change from stage to stage, and their initial content."""
-        held = [self._held(boundary) for boundary in range(self.stages + 1)]
+        held = [self._held(start) for start in range(self.stages + 1)]
         width = max(map(len, held))
         psi = np.zeros((self.stages, width, self.psi.shape[2]))
         taken = np.full((self.stages, width), NOTHING, np.int32)
@@ -114,14 +114,14 @@ class _Slots:
         known = [(found, self.shares[found].get(NOTHING, 0.0)) for found in held[0]]
         return LagSlots(psi, LagSteps(taken, share), (*known, *[None] * (width - len(known))))
 
-    def _held(self, boundary: int) -> list[Occurrence]:
+    def _held(self, start: int) -> list[Occurrence]:
         """What slots hold before a stage: its own lags first, in order, then what later stages read."""
         known = [
             found
             for found, last in self.last_reader.items()
-            if last >= boundary and any(t < boundary for t in self.shares[found])
+            if last >= start and any(t < start for t in self.shares[found])
         ]
-        own = self.reads[boundary]
+        own = self.reads[start]
         return [*own, *sorted((found for found in known if found not in own), reverse=True)]
 
 

@@ -19,8 +19,8 @@ def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[flo
 
 def _eliminate(target: list[float], source: list[float], column: int) -> None:
     factor = target[column] / source[column]
-    for place in range(column, len(target)):
-        target[place] = target[place] - factor * source[place]
+    for column_index in range(column, len(target)):
+        target[column_index] = target[column_index] - factor * source[column_index]
 
 
 def _substitute(rows: list[list[float]]) -> list[float]:

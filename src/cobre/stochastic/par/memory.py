@@ -15,7 +15,7 @@ from cobre.stochastic.par.stage_periods import StagePeriods
 
 @dataclass(frozen=True, slots=True)
 class InflowMemory:
-    """`psi` (stage, slot, hydro), `first` (slot, hydro). `steps` None: slots are lags, which move on by one place."""
+    """`psi` (stage, slot, hydro), `first` (slot, hydro). `steps` None: slots are lags, which move on by one lag."""
 
     psi: Floats
     steps: LagSteps | None

@@ -102,12 +102,12 @@ def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, pe
     correlations = {
         start: periodic_correlations(of_seasons[cycle_.start : cycle_.stop]) for start, cycle_ in cycles.items()
     }
-    places = [
+    by_stage = [
         (correlations[members.start], at - members.start)
         for members, at in zip(cycle.stage_cycles, positions, strict=True)
     ]
-    variance = np.array([residual_variance(found, at, of_stages[t]) for t, (found, at) in enumerate(places)])
-    is_bounded = np.array([(np.abs(found[at]) <= 1.0 + _MIN_VARIANCE).all(axis=0) for found, at in places])
+    variance = np.array([residual_variance(found, at, of_stages[t]) for t, (found, at) in enumerate(by_stage)])
+    is_bounded = np.array([(np.abs(found[at]) <= 1.0 + _MIN_VARIANCE).all(axis=0) for found, at in by_stage])
     known = np.array([row.residual_ratio for row in terms.stages])
     # Zero up to rounding is a season that follows from those before it; only history is believed to mean that.
     least = np.where(np.isnan(known), _MIN_VARIANCE, -_MIN_VARIANCE)

@@ -125,7 +125,7 @@ def _cycles(definitions: SeasonDefinitions) -> list[list[Season]]:
         return [sorted(definitions.seasons, key=lambda season: season.id)]
     days = {season.id: season_days(definitions, season) for season in definitions.seasons}
     if definitions.cycle_type == "monthly":
-        return [_without_twins(sorted(definitions.seasons, key=lambda season: days[season.id].start))]
+        return [_check_unique_months(sorted(definitions.seasons, key=lambda season: days[season.id].start))]
     cycles: list[list[Season]] = []
     for season in sorted(definitions.seasons, key=lambda season: (days[season.id].length, days[season.id].start)):
         fitting = (cycle for cycle in cycles if not any(days[season.id].overlaps(days[one.id]) for one in cycle))
@@ -137,7 +137,7 @@ def _cycles(definitions: SeasonDefinitions) -> list[list[Season]]:
     return [sorted(cycle, key=lambda season: days[season.id].start) for cycle in cycles]
 
 
-def _without_twins(seasons: list[Season]) -> list[Season]:
+def _check_unique_months(seasons: list[Season]) -> list[Season]:
     if len({season.month_start for season in seasons}) != len(seasons):
         raise NoiseModelError(_STAGES_FILE, "season_definitions", "give each season a month_start of its own")
     return seasons

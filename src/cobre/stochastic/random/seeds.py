@@ -1,7 +1,7 @@
 """Which seed belongs to which draw.
 
-Every draw has its own generator, whose seed is a hash of what the draw is for. So a value depends on its place alone,
-never on which rank or thread asks for it or in which order. Messages of different lengths cannot be
+Every draw has its own generator, whose seed is a hash of what the draw is for. So a value depends on that alone, never
+on which rank or thread asks for it or in which order. Messages of different lengths cannot be
 confused with each other.
 """
 

@@ -25,7 +25,7 @@ from cobre.sddp.training.context import SolveCounter, TrainingContext
 from cobre.sddp.training.forward import Paths
 from cobre.sddp.training.lower_bound_plan import OPENINGS_PER_CHAIN
 from cobre.sddp.training.visited import iterations_in_memory
-from cobre.solver.batches import Bases, Chains, Keep
+from cobre.solver.batches import Bases, Chains, Outputs
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.preparation.prepare import make_solver, prepare
 from cobre.study.training.training_context import training_context
@@ -201,7 +201,7 @@ class _Round:
         """Run the short iteration; what every stage cost."""
         context = self.context
         forward = [self._forward(stage) for stage in range(context.problem.num_stages)]
-        slots = context.pool.open_slots(self.number, context.split.total)
+        slots = context.pool.reserve_slots(self.number, context.split.total)
         nothing = np.zeros((len(forward), context.split.total))  # costs of paths, which nobody asks for here
         paths = Paths(np.stack(self.states[:-1]), self.bases, self.positions, nothing, nothing)
         # The stage after one of the sample makes the cuts that it is solved with.
@@ -219,7 +219,7 @@ class _Round:
             self.states.append(np.tile(problem.initial_state, (context.split.total, 1)))
         state, step = self.states[-1], context.step(self.number, stage)
         chains = Chains.single(state, step.realisation_index, step.bases)
-        batch = context.solve(Phase.FORWARD, stage, self.number, chains, step.realisations, Keep(basis=True))
+        batch = context.solve(Phase.FORWARD, stage, self.number, chains, step.realisations, Outputs(basis=True))
         self.bases.append(Bases(batch.basis_status, batch.basis_cuts))
         self.positions.append(problem.openings[stage].positions(step.realisations, step.realisation_index))
         self.states.append(problem.stages[stage].program.next_states(state, batch.decided, batch.inflow))

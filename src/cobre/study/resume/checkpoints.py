@@ -134,7 +134,7 @@ class CheckpointWriter:
         self._last = time.monotonic()
         self._announced = (0, plan.folder, 0.0)
 
-    def after_iteration(self, context: TrainingContext, history: Sequence[IterationRecord], is_last: bool) -> None:
+    def on_checkpoint(self, context: TrainingContext, history: Sequence[IterationRecord], is_last: bool) -> None:
         """Write a checkpoint when one is due; always after the last iteration."""
         if self._pending is not None and self._pending.done():
             self._wait()
@@ -274,7 +274,7 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
 
 def _visited(visited: VisitedStates) -> StreamedArray:
     """The visited states, place after place."""
-    parts = [view for boundary in range(visited.boundaries) for view in visited.views(boundary)]
+    parts = [view for start in range(visited.num_stage_starts) for view in visited.views(start)]
     return StreamedArray((sum(part.size for part in parts),), np.dtype(np.float64), lambda: iter(parts))
 
 
@@ -311,9 +311,9 @@ def restore_cuts(pool: CutPool, checkpoint: Checkpoint, count: int) -> None:
     large.tell(used)
     for stage in stages:
         pool.ensure_components(stage, used[stage : stage + 1])
-    slots = pool.open_slots(0, count)
+    slots = pool.reserve_slots(0, count)
     for stage in stages:
-        found = large.part(_COEFFICIENTS, stage * size, size, for_all=not pool.is_seen_by_all)
+        found = large.part(_COEFFICIENTS, stage * size, size, for_all=not pool.is_shared_by_all_ranks)
         if found is None:
             pool.publish(stage, slots)
         else:
@@ -321,7 +321,7 @@ def restore_cuts(pool: CutPool, checkpoint: Checkpoint, count: int) -> None:
 
 
 def _restore_states(context: TrainingContext, checkpoint: Checkpoint) -> None:
-    (count,), for_all = checkpoint.large.shapes[_STATES], not context.pool.is_seen_by_all
+    (count,), for_all = checkpoint.large.shapes[_STATES], not context.pool.is_shared_by_all_ranks
 
     def read(start: int, numbers: int) -> Floats | None:
         return checkpoint.large.part(_STATES, start, numbers, for_all=for_all)

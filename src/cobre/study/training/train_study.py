@@ -79,7 +79,7 @@ def train_study(
         history = _restore(context, ready.study, start)
         writer = _writer(comm, ready, request, emit, len(history))
         with cleanup(writer.close if writer else _nothing), cleanup(context.team.close):
-            keep = writer.after_iteration if writer else no_checkpoint
+            keep = writer.on_checkpoint if writer else no_checkpoint
             hooks = TrainingHooks(_on_iteration(emit, replies, stop), keep, stop.interruption)
             outcome = _train(context, ready.study, hooks, history)
         return _trained(ready, context, outcome, len(history), time.monotonic() - began)

@@ -17,7 +17,7 @@ STORED = [np.array([True, False, True]), np.array([True, True, True])]
 
 def filled(pool, iterations, passes):
     for iteration in range(1, iterations + 1):
-        slots = pool.open_slots(iteration, passes)
+        slots = pool.reserve_slots(iteration, passes)
         numbers = np.array(slots, float)
         for stage in range(pool.num_stages):
             slopes = np.outer(numbers, pool._stored[stage] * np.arange(1.0, 1 + pool.dimension))
@@ -40,7 +40,7 @@ def test_components_not_stored_read_as_zero():
     cuts = pool.cuts(0)
     assert cuts.intercepts.tolist() == (100.0 + numbers).tolist()
     assert cuts.coefficients.tolist() == np.outer(numbers, [1.0, 0.0, 3.0]).tolist()
-    assert pool.stored_components(0).coefficients.tolist() == np.outer(numbers, [1.0, 3.0]).tolist()
+    assert pool.stored_cuts(0).coefficients.tolist() == np.outer(numbers, [1.0, 3.0]).tolist()
     assert pool.components(0).tolist() == [0, 2]
     assert pool.rows(0).rows.tolist() == [1, -1, 2]
     assert pool.rows(1).rows is None
@@ -58,7 +58,7 @@ def test_cuts_from_elsewhere_may_depend_on_more():
     pool = CutPool(LocalCommunicator(), 2, 3, STORED)
     theirs = CutSet(np.array([1.0]), np.array([[0.0, 4.0, 0.0]]))
     pool.ensure_components(0, theirs.coefficients)
-    pool.write(0, pool.open_slots(0, 1), theirs)
+    pool.write(0, pool.reserve_slots(0, 1), theirs)
     assert pool.cuts(0).coefficients.tolist() == [[0.0, 4.0, 0.0]]
 
 
@@ -89,5 +89,5 @@ def test_lags_are_stored_for_as_long_as_a_later_stage_reads_them():
 def test_trained_cuts_depend_on_nothing_else(tmp_path):
     trained = train_folder(random_inflows().write(tmp_path))
     pool = trained.context.pool
-    assert not pool.stored_components(pool.num_stages - 1).coefficients.size
+    assert not pool.stored_cuts(pool.num_stages - 1).coefficients.size
     assert pool.cuts(0).coefficients.any()

@@ -10,7 +10,7 @@ from small_cases import SmallCase, hydro, thermal
 from cobre.sddp.lp.failure import StageFailedError
 from cobre.sddp.phases import Phase
 from cobre.sddp.training.loop import iterate
-from cobre.solver.batches import Chains, Keep, Realisations
+from cobre.solver.batches import Chains, Outputs, Realisations
 
 
 def context_with(tmp_path, method):
@@ -43,7 +43,7 @@ def fail(context, basis_index):
     items = np.array([0, 1, 0, 1], np.int32)
     chains = Chains(states, np.array([0, 2, 4], np.int32), items, context.bases[1], np.array(basis_index, np.int32))
     with pytest.raises(StageFailedError, match="Too little water: H0") as raised:
-        context.solve(Phase.BACKWARD, 1, 1, chains, context.problem.openings[1].realisations, Keep())
+        context.solve(Phase.BACKWARD, 1, 1, chains, context.problem.openings[1].realisations, Outputs())
     saved = raised.value.saved
     return json.loads(saved.with_suffix(".json").read_text()), saved
 
@@ -79,7 +79,7 @@ def test_cuts_at_their_bound_are_named_by_slot(context):
         states, np.array([0, 1], np.int32), np.array([0], np.int32), context.bases[0], np.array([0], np.int32)
     )
     with pytest.raises(StageFailedError) as raised:
-        context.solve(Phase.FORWARD, 0, 1, chains, context.problem.openings[0].realisations, Keep())
+        context.solve(Phase.FORWARD, 0, 1, chains, context.problem.openings[0].realisations, Outputs())
     content = json.loads(raised.value.saved.with_suffix(".json").read_text())
     expected = [slot for slot in context.bases[0].cuts[0].tolist() if slot >= 0]
     assert content["basis"]["tight_cuts"] == expected != []
@@ -91,5 +91,5 @@ def test_saved_inflow_is_the_truncated_one_of_the_lp(tmp_path):
     negative = Realisations(np.full_like(noise.inflow_m3s, -7.0), noise.load_mw, noise.availability)
     chains = Chains.single(np.zeros((1, context.problem.dimension)), np.zeros(1, np.int32), context.bases[1])
     with pytest.raises(StageFailedError, match=r"receives 0 hm3 .*inflow 0 m3/s") as raised:
-        context.solve(Phase.BACKWARD, 1, 1, chains, negative, Keep())
+        context.solve(Phase.BACKWARD, 1, 1, chains, negative, Outputs())
     assert json.loads(raised.value.saved.with_suffix(".json").read_text())["inflow_m3s"] == [0.0]

@@ -11,7 +11,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.config import CutSelectionConfig
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.plugins.cut_selection import Capped, Level1, cut_selection
-from cobre.sddp.training.selection import SelectionMemory, apply_selection
+from cobre.sddp.training.selection import SelectionStates, apply_selection
 from cobre.sddp.training.visited import VisitedStates
 from cobre.sddp.work_split import WorkSplit
 
@@ -103,11 +103,11 @@ def test_slots_without_a_cut_are_ignored():
     """Values are negative here: a slot that was never written would count 0, and win everywhere."""
     comm = LocalCommunicator()
     pool = CutPool(comm, 2, 1)
-    pool.open_slots(0, 3)
+    pool.reserve_slots(0, 3)
     pool.write(0, range(2), CutSet(np.array([-5.0, -4.0]), np.array([[0.0], [-2.0]])))
     visited = VisitedStates(pool)
     visited.add(comm, WorkSplit(2, 1), np.array([[[0.0], [0.0]], [[0.0], [3.0]]]))
-    apply_selection(comm, pool, Level1(1, 1e-10, only_oldest=True), visited, 1, SelectionMemory())
+    apply_selection(comm, pool, Level1(1, 1e-10, only_oldest=True), visited, 1, SelectionStates())
     assert pool.active[0].tolist() == [1, 1, 0]
     pool.close()
 
@@ -126,14 +126,14 @@ def test_earlier_states_and_cuts_are_not_compared_again(tolerance, seed):
     """Heights that are often equal, cuts in slots with gaps, iterations at which selection is not due."""
     random = np.random.default_rng(seed)
     comm = LocalCommunicator()
-    pool, memory = CutPool(comm, 2, 3), SelectionMemory()
+    pool, memory = CutPool(comm, 2, 3), SelectionStates()
     visited, entering = VisitedStates(pool), []
-    pool.open_slots(0, 5)
+    pool.reserve_slots(0, 5)
     pool.write(0, range(3), CutSet(np.array([-1.0, 2.0, 0.0]), random.integers(-2, 3, (3, 3)).astype(float)))
     for iteration in range(1, 40):
         entering.append(random.integers(0, 4, (7, 3)).astype(float))
         visited.add(comm, WorkSplit(7, 1), np.stack([np.zeros((7, 3)), entering[-1]]))
-        slots = pool.open_slots(iteration, 7)
+        slots = pool.reserve_slots(iteration, 7)
         pool.write(0, slots, CutSet(random.random(7), random.integers(-2, 3, (7, 3)) / 2))
         if iteration % 3 == 0:
             continue
@@ -148,13 +148,13 @@ def test_earlier_states_and_cuts_are_not_compared_again(tolerance, seed):
 def test_within_a_window_only_its_states_choose():
     random = np.random.default_rng(5)
     comm, window = LocalCommunicator(), 3
-    pool, memory, entering = CutPool(comm, 2, 3), SelectionMemory(), []
+    pool, memory, entering = CutPool(comm, 2, 3), SelectionStates(), []
     visited = VisitedStates(pool, window=window)
     rule = cut_selection(CutSelectionConfig("lml1", check_frequency=1, state_window=window))
     for iteration in range(1, 20):
         entering.append(random.integers(0, 4, (7, 3)).astype(float))
         visited.add(comm, WorkSplit(7, 1), np.stack([np.zeros((7, 3)), entering[-1]]))
-        slots = pool.open_slots(iteration, 7)
+        slots = pool.reserve_slots(iteration, 7)
         pool.write(0, slots, CutSet(random.random(7), random.integers(-2, 3, (7, 3)) / 2))
         apply_selection(comm, pool, rule, visited, iteration, memory)
         cuts = pool.written_cuts(0)
@@ -176,13 +176,13 @@ class CountedCuts(CutSet):
 def test_only_new_states_and_new_cuts_are_looked_at():
     random = np.random.default_rng(1)
     rule = Level1(1, 1e-10, only_oldest=True)
-    memory, intercepts, slopes, states = rule.new_memory(), random.random(400), random.random((400, 2)), []
+    memory, intercepts, slopes, states = rule.new_state(), random.random(400), random.random((400, 2)), []
     for iteration in range(1, 21):
         CountedCuts.heights = 0
         states.append(random.random((20, 2)))
         count = 20 * iteration
         cuts = CountedCuts(intercepts[:count], slopes[:count])
-        rule.choose_again(memory, cuts, np.concatenate(states), np.zeros(count, np.int32), iteration)
+        rule.update(memory, cuts, np.concatenate(states), np.zeros(count, np.int32), iteration)
         assert CountedCuts.heights == 20 * (2 * count - 20)
     assert len(memory._value) < 2 * 400  # one record or so for each state, whatever the number of cuts
 

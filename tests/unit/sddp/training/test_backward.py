@@ -50,7 +50,7 @@ def test_a_cut_on_a_state_that_is_not_stored_is_an_error(folder):
     layouts = context.pool._layouts
     layouts[:] = [type(layout).of(layout.columns[1:] < 0) for layout in layouts]
     paths = run_forward(context, 1)
-    slots = context.pool.open_slots(1, context.split.total)
+    slots = context.pool.reserve_slots(1, context.split.total)
     (plan,) = plan_backward(context, paths, slots, [1])
     with pytest.raises(InternalError, match="a cut of stage 0 depends on a state"):
         add_cuts(context, 1, plan, paths, Clock())

@@ -8,11 +8,12 @@ from contexts import context_of, iterated
 from small_cases import SmallCase, hydro, thermal
 
 from cobre.comm.launch import run
-from cobre.sddp.simulation.walk import Walker
-from cobre.sddp.training.evaluate import EVALUATION, evaluate_policy
+from cobre.sddp.plugins.interfaces import EVALUATION_BIT
+from cobre.sddp.simulation.policy_simulator import PolicySimulator
+from cobre.sddp.training.evaluate import evaluate_policy
 from cobre.sddp.training.loop import iterate
 from cobre.sddp.training.team import Team
-from cobre.solver.batches import Keep
+from cobre.solver.batches import Outputs
 
 FRESH = {
     "training.scenario_source": {"seed": 7, "inflow": {"scheme": "out_of_sample"}},
@@ -38,17 +39,17 @@ def folder(tmp_path):
     return small().write(tmp_path)
 
 
-def test_costs_are_those_of_a_walk_through_the_same_openings(folder, monkeypatch):
-    """The walk of simulations, with its own LP starts, meets the same cost in every path."""
+def test_costs_are_those_of_a_simulation_through_the_same_openings(folder, monkeypatch):
+    """A simulation, with its own LP starts, meets the same cost in every path."""
     context = context_of(folder)
     iterated(context, 4)
-    monkeypatch.setattr("cobre.sddp.simulation.walk.SIMULATION_ITERATION", 4 | EVALUATION)
-    walker = Walker(context.problem, context.solver, context.pool, context.sampler, None)
-    walked = np.zeros(9)
-    for step in walker.walk(range(9), walker.find_starts(), Keep(), Team.alone(0)):
-        walked += step.batch.objective - step.batch.future_cost  # nothing is discounted here
+    monkeypatch.setattr("cobre.sddp.simulation.policy_simulator.SIMULATION_ITERATION", 4 | EVALUATION_BIT)
+    simulator = PolicySimulator(context.problem, context.solver, context.pool, context.sampler, None)
+    expected = np.zeros(9)
+    for step in simulator.simulate(range(9), simulator.find_starts(), Outputs(), Team.alone(0)):
+        expected += step.batch.objective - step.batch.future_cost  # nothing is discounted here
     costs = evaluate_policy(context, 4, 9)
-    assert costs == pytest.approx(walked * context.problem.cost_scale, rel=1e-9)
+    assert costs == pytest.approx(expected * context.problem.cost_scale, rel=1e-9)
     assert len(set(costs.tolist())) > 1
 
 
@@ -57,7 +58,7 @@ def test_noise_is_not_that_of_training_and_fresh_every_time(folder):
     iterated(context, 4)
     assert not np.array_equal(evaluate_policy(context, 2, 30), evaluate_policy(context, 4, 30))
     sampler = context.sampler
-    met = [sampler.opening_indices(4 | EVALUATION, range(30), stage) for stage in range(3)]
+    met = [sampler.opening_indices(4 | EVALUATION_BIT, range(30), stage) for stage in range(3)]
     trained_on = [sampler.opening_indices(4, range(30), stage) for stage in range(3)]
     assert any(not np.array_equal(now, then) for now, then in zip(met, trained_on, strict=True))
 
@@ -97,6 +98,6 @@ def test_schemes_that_draw_all_scenarios_together_know_how_many_there_are(tmp_pa
     context = context_of(small(stage_fields=stratified).write(tmp_path), FRESH)
     iterated(context, 2)
     assert len(set(evaluate_policy(context, 2, 40).tolist())) == 40
-    noise = np.sort(context.sampler.for_scenarios(40).sample(2 | EVALUATION, range(40), 1)[:, 0])
+    noise = np.sort(context.sampler.for_scenarios(40).sample(2 | EVALUATION_BIT, range(40), 1)[:, 0])
     shares = np.array([NormalDist().cdf(value) for value in noise.tolist()])
     assert np.array_equal(np.floor(shares * 40), np.arange(40))

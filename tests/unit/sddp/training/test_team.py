@@ -18,7 +18,7 @@ from cobre.sddp.training.team_tables import (
     TeamTables,
 )
 from cobre.sddp.work_split import WorkSplit
-from cobre.solver.batches import Keep
+from cobre.solver.batches import Outputs
 
 PATHS = 5
 
@@ -82,7 +82,7 @@ def test_the_tables_hold_what_a_walk_gives(problem):
     program = problem.stages[1].program
     assert layout.states.shape == (3, PATHS, problem.dimension)
     assert layout.status[1].shape == (PATHS, len(program.cost) + len(program.row_lower))
-    assert layout.cuts[1].shape == (PATHS, program.states + 1)
+    assert layout.cuts[1].shape == (PATHS, program.num_decided + 1)
     assert layout.solves.shape[0] >= PATHS * 4 * (1 + problem.dimension)
 
 
@@ -90,7 +90,7 @@ def test_counters_are_used_in_turns_and_set_back_by_the_leader(problem):
     layout = TeamLayout.of(problem, PATHS)
     region = LocalCommunicator().create_shared_region(layout.nbytes, np.uint8)
     tables = TeamTables(region, layout, is_leader=True)
-    first = tables.walk().counter
+    first = tables.paths().counter
     first[0] = 9
     second = tables.batch(4, 1).counter
     assert not np.shares_memory(first, second)
@@ -107,24 +107,24 @@ def test_only_the_leader_sets_counters_back(problem):
     layout = TeamLayout.of(problem, PATHS)
     region = LocalCommunicator().create_shared_region(layout.nbytes, np.uint8)
     tables = TeamTables(region, layout, is_leader=False)
-    first = tables.walk().counter
+    first = tables.paths().counter
     first[0] = 9
     tables.batch(4, 1)
     assert first[0] == 9
 
 
-@pytest.mark.parametrize("keep", [Keep(), Keep(solution=True)])
-def test_solutions_of_one_stage_stay_while_those_of_the_next_are_written(problem, keep):
-    layout = SolutionLayout.of(problem, PATHS, keep)
+@pytest.mark.parametrize("outputs", [Outputs(), Outputs(solution=True)])
+def test_solutions_of_one_stage_stay_while_those_of_the_next_are_written(problem, outputs):
+    layout = SolutionLayout.of(problem, PATHS, outputs)
     region = LocalCommunicator().create_shared_region(layout.nbytes, np.uint8)
     tables = SolutionTables(region, layout, is_leader=True)
     program = problem.stages[1].program
     first, second, third = (tables.batch(program, PATHS) for _ in range(3))
-    for name in ("objective", "future_cost", "decided", "inflow", *(("primal", "dual") if keep.solution else ())):
+    for name in ("objective", "future_cost", "decided", "inflow", *(("primal", "dual") if outputs.solution else ())):
         assert len(getattr(first, name)) == PATHS
         assert not np.shares_memory(getattr(first, name), getattr(second, name))
         assert np.shares_memory(getattr(first, name), getattr(third, name))
-    assert (first.primal is None, first.dual is None) == (not keep.solution, not keep.solution)
+    assert (first.primal is None, first.dual is None) == (not outputs.solution, not outputs.solution)
     assert not any(np.shares_memory(first.objective, table) for table in first.tables[1:] if table is not None)
     region.close()
 

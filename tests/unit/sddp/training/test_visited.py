@@ -27,7 +27,7 @@ def gathered(comm, keeps_all=False, max_bytes=None):
     visited, own = VisitedStates(pool, keeps_all=keeps_all), split.block(comm.rank)
     for iteration in range(ITERATIONS):
         told = visited.add(comm, split, met(iteration)[:, own.start : own.stop])
-    states = [visited.states(boundary, visited.entries(boundary)) for boundary in range(visited.boundaries)]
+    states = [visited.states(start, visited.entries(start)) for start in range(visited.num_stage_starts)]
     assert len(visited) == PATHS * ITERATIONS
     return states, told, visited.nbytes
 

@@ -165,7 +165,7 @@ def test_what_goes_wrong_in_the_writing_thread_reaches_the_run(tmp_path, train, 
     trained = train()
     writer = CheckpointWriter(CheckpointPlan(tmp_path / "gone"), Fingerprint.of(study, solver), lambda *_: None)
     (tmp_path / "gone").rmdir()
-    writer.after_iteration(trained.context, trained.history, True)
+    writer.on_checkpoint(trained.context, trained.history, True)
     with pytest.raises(WriteError, match="gone"):
         writer.close()
 
@@ -327,7 +327,7 @@ def test_neither_checkpoint_nor_policy_nor_digest_copies_the_pool(tmp_path, stud
     trained = train_study(comm, ready)
     stages = trained.context.pool.num_stages
     pool = trained.context.pool = CutPool(comm, stages, 100)
-    slots = pool.open_slots(1, 500)
+    slots = pool.reserve_slots(1, 500)
     for stage in range(stages - 1):
         pool.write(stage, slots, CutSet(np.arange(500.0), np.full((500, 100), float(stage))))
     whole = 8 * stages * pool.count * pool.dimension
@@ -335,7 +335,7 @@ def test_neither_checkpoint_nor_policy_nor_digest_copies_the_pool(tmp_path, stud
     writer = CheckpointWriter(CheckpointPlan(tmp_path), Fingerprint.of(study, solver), lambda *_: None)
 
     def keep():
-        writer.after_iteration(trained.context, trained.history, True)
+        writer.on_checkpoint(trained.context, trained.history, True)
         writer.close()
 
     assert whole > 2_000_000
