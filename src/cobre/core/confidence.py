@@ -20,6 +20,18 @@ def half_width_95(std: float, count: int) -> float:
     return float(NORMAL_QUANTILE_95 * std / count**0.5)
 
 
+def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and sample standard deviation (0 for a single value); values are added in their order.
+
+    >>> mean_and_std([1.0, 3.0])
+    (2.0, 1.4142135623730951)
+    """
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return mean, 0.0
+    return mean, float((sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5)
+
+
 def mean_with_half_width(values: Sequence[float], confidence: float) -> tuple[float, float]:
     """The mean and the half width of its two-sided confidence interval, which is infinite for a single value.
 

@@ -127,6 +127,22 @@ class Problem:
         return np.array([stage.plan.data.discount for stage in self.stages])
 
     @property
+    def discount_to_first_stage(self) -> Floats:
+        """By stage: what 1 $ of it is worth in $ of the first stage."""
+        return np.concatenate([np.ones(1), np.multiply.accumulate(self.discounts)[:-1]])
+
+    def is_last(self, stage: int) -> bool:
+        """Whether a stage is the last of the study, whose future cost is 0 or that of a boundary policy."""
+        return stage == self.num_stages - 1
+
+    def future_weight(self, stage: int) -> float:
+        """The factor of an LP's future cost that is subtracted from its objective for the cost of the stage alone.
+
+        The stage's discount; 0 for the last stage, where the cost of a boundary policy belongs to the stage.
+        """
+        return 0.0 if self.is_last(stage) else self.stages[stage].plan.data.discount
+
+    @property
     def num_hydros(self) -> int:
         """N, the number of hydro plants."""
         return self.stages[0].plan.num_hydros

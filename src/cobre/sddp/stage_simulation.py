@@ -81,9 +81,8 @@ def discounted_costs(problem: Problem, objective: Floats, future_cost: Floats) -
 
     What lies beyond the last stage is nothing, or priced by another study: it belongs to the cost.
     """
-    discounts = problem.discounts
-    weights = np.concatenate([np.ones(1), np.multiply.accumulate(discounts)[:-1]])
-    future = np.concatenate([discounts[:-1], np.zeros(1)])
+    weights = problem.discount_to_first_stage
+    future = np.array([problem.future_weight(stage) for stage in range(problem.num_stages)])
     stage_costs = objective - future[:, None] * future_cost
     total: Floats = np.add.accumulate(weights[:, None] * (stage_costs * problem.cost_scale), axis=0)[-1]
     return total

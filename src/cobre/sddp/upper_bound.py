@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from cobre.core.verdict import BOUND_NAMES
+from cobre.core.verdict import BOUND_NAMES, relative_gap
 
 
 class BoundMethod(StrEnum):
@@ -61,7 +61,7 @@ class UpperBound:
     @property
     def gap(self) -> float:
         """From the lower bound to `largest`, relative to the lower bound."""
-        return (self.largest - self.lower_bound) / max(1.0, abs(self.lower_bound))
+        return relative_gap(self.lower_bound, self.largest)
 
     def as_dict(self) -> dict[str, Any]:
         """The bound with plain keys, as `cobre bound --json` prints it and bound.json holds it."""

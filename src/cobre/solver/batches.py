@@ -74,12 +74,6 @@ class Chains:
         index = np.full(len(states), 0 if len(bases.status) else -1, np.int32)
         return cls(states, np.arange(len(states) + 1, dtype=np.int32), realisation_index, bases, index)
 
-    @classmethod
-    def all_of(cls, states: Floats, order: Ints, bases: Bases, basis_index: Ints) -> "Chains":
-        """Every trial point with all realisations, in the order given."""
-        start = (len(order) * np.arange(len(states) + 1)).astype(np.int32)
-        return cls(states, start, np.tile(order, len(states)).astype(np.int32), bases, basis_index)
-
 
 @dataclass(frozen=True, slots=True)
 class NewCuts:

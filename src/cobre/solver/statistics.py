@@ -27,11 +27,6 @@ class SolveStatistics:
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, work: Work) -> "SolveStatistics":
-        """The counts of one call of the solver."""
-        return cls.from_numbers(numbers_of(work))
-
-    @classmethod
     def from_numbers(cls, numbers: Sequence[float]) -> "SolveStatistics":
         """From numbers in the order of the fields: the inverse of `numbers`."""
         counts = [int(number) for number in numbers[:-1]]

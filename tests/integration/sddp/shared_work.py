@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from cobre.comm import PeerLostError, ShmConfig, create_communicator
 from cobre.io.case import load_case
+from cobre.sddp.simulation.policy_simulator import PolicySimulator
+from cobre.sddp.simulation.simulate import SimulationOutput
 from cobre.sddp.simulation.simulate import simulate as simulate_scenarios
 from cobre.sddp.training.evaluate import evaluate_policy
 from cobre.sddp.training.team_tables import TreeNodeTables
@@ -75,17 +77,9 @@ def simulate(comm, case, before, threads=1):
     trained = train_study(comm, ReadyStudy.of(study, make_solver(study, threads)))
     solver = Watched(make_solver(study, threads), before)
     sink = ArrowSink()
-    outcome = simulate_scenarios(
-        comm,
-        study.problem,
-        solver,
-        trained.context.pool,
-        study.noise.simulation_sampler,
-        SCENARIOS,
-        sink,
-        entity_ids(study.case.system),
-        memory=comm,
-    )
+    simulator = PolicySimulator(study.problem, solver, trained.context.pool, study.noise.simulation_sampler)
+    output = SimulationOutput(sink, entity_ids(study.case.system))
+    outcome = simulate_scenarios(comm, simulator, SCENARIOS, output, comm)
     return outcome.costs.tobytes(), sink.digest, solver.jobs, solver.solves
 
 

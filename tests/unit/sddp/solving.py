@@ -4,7 +4,8 @@ import numpy as np
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
-from cobre.sddp.simulation.simulate import simulate
+from cobre.sddp.simulation.policy_simulator import PolicySimulator
+from cobre.sddp.simulation.simulate import SimulationOutput, simulate
 from cobre.study.preparation.prepare import make_solver, prepare
 from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.simulation.simulate_policy import entity_ids
@@ -58,21 +59,20 @@ class Collected:
         }
 
 
-def simulate_trained(trained, scenarios, comm=None, **others):
+def simulate_into(sink, trained, scenarios, comm=None, memory=None, pool=None, failure_folder=None, **others):
+    """What the scenarios cost under the trained policy, or the cuts of another pool; the sink gets the tables."""
+    study = trained.study
+    pool = trained.context.pool if pool is None else pool
+    sampler = study.noise.simulation_sampler
+    simulator = PolicySimulator(study.problem, trained.solver, pool, sampler, failure_folder)
+    output = SimulationOutput(sink, entity_ids(study.case.system), **others)
+    return simulate(comm or LocalCommunicator(), simulator, scenarios, output, memory)
+
+
+def simulate_trained(trained, scenarios, comm=None, memory=None, **others):
     """What the scenarios cost, and all tables."""
     sink = Collected()
-    study = trained.study
-    outcome = simulate(
-        comm or LocalCommunicator(),
-        study.problem,
-        trained.solver,
-        trained.context.pool,
-        study.noise.simulation_sampler,
-        scenarios,
-        sink,
-        entity_ids(study.case.system),
-        **others,
-    )
+    outcome = simulate_into(sink, trained, scenarios, comm, memory, **others)
     return outcome, sink.tables()
 
 

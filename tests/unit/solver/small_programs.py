@@ -4,7 +4,7 @@ import highspy
 import numpy as np
 
 from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS
-from cobre.solver.batches import Bases, CutRows, Realisations
+from cobre.solver.batches import Bases, Chains, CutRows, Realisations
 from cobre.solver.program import Names, StageProgram
 
 HYDROS = 2
@@ -130,3 +130,9 @@ def reference_cost(
         model.addRow(constant, highspy.kHighsInf, 3, np.array([0, 1, 2], np.int32), values)
     model.run()
     return float(model.getObjectiveValue())
+
+
+def all_chains(states: np.ndarray, order: np.ndarray, bases: Bases, basis_index: np.ndarray) -> Chains:
+    """Every trial point with all realisations, in the order given."""
+    start = (len(order) * np.arange(len(states) + 1)).astype(np.int32)
+    return Chains(states, start, np.tile(order, len(states)).astype(np.int32), bases, basis_index)

@@ -6,6 +6,7 @@ import highspy
 import numpy as np
 import pytest
 from small_programs import (
+    all_chains,
     cut_rows,
     no_bases,
     no_cuts,
@@ -23,7 +24,7 @@ CUTS = 300  # more than one chunk
 
 
 def all_openings(states: np.ndarray, count: int, bases: Bases, index: int = -1) -> Chains:
-    return Chains.all_of(states, np.arange(count, dtype=np.int32), bases, np.full(len(states), index, np.int32))
+    return all_chains(states, np.arange(count, dtype=np.int32), bases, np.full(len(states), index, np.int32))
 
 
 def solve(
@@ -108,7 +109,7 @@ def test_a_basis_saves_iterations_and_keeps_the_optimum() -> None:
     cold = solver.solve(0, cuts, all_openings(states, 1, no_bases(stage)), noise, Outputs(basis=True))
     bases = Bases(cold.basis_status.copy(), cold.basis_cuts.copy())
     index = np.arange(5, dtype=np.int32)
-    warm = solver.solve(0, cuts, Chains.all_of(states, np.zeros(1, np.int32), bases, index), noise, Outputs())
+    warm = solver.solve(0, cuts, all_chains(states, np.zeros(1, np.int32), bases, index), noise, Outputs())
     np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-12)
     assert warm.pivots == 0
     assert cold.pivots > 0

@@ -11,6 +11,7 @@ from small_programs import (
     PSI,
     ROWS,
     UPPER,
+    all_chains,
     cut_rows,
     no_bases,
     program,
@@ -91,7 +92,7 @@ def test_costs_and_slopes_of_general_states(order: int) -> None:
     assert stage.dimension == states.shape[1]
     cuts = random_cuts(300, stage.dimension)
     realisation_index = np.arange(4, dtype=np.int32)
-    chains = Chains.all_of(states, realisation_index, no_bases(stage), np.full(6, -1, np.int32))
+    chains = all_chains(states, realisation_index, no_bases(stage), np.full(6, -1, np.int32))
     batch = solver.solve(0, cut_rows(*cuts), chains, noise, Outputs(gradient=True))
     for point, state in enumerate(states):
         for item in range(4):

@@ -11,9 +11,19 @@ from pathlib import Path
 import highspy
 import numpy as np
 import pytest
-from small_programs import HYDROS, cut_rows, no_bases, program, random_cuts, random_states, realisations, reference_cost
+from small_programs import (
+    HYDROS,
+    all_chains,
+    cut_rows,
+    no_bases,
+    program,
+    random_cuts,
+    random_states,
+    realisations,
+    reference_cost,
+)
 
-from cobre.solver.batches import Batch, Chains, Outputs, Realisations, SolveFailedError
+from cobre.solver.batches import Batch, Outputs, Realisations, SolveFailedError
 from cobre.solver.program import StageProgram
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
@@ -39,7 +49,7 @@ def solved(stage: StageProgram, states: np.ndarray, max_dense_rows: int, threads
     solver = SimplexSolver(threads, SimplexOptions(max_dense_rows=max_dense_rows, max_added_per_round=3))
     solver.load(0, stage)
     starts = np.full(len(states), -1, np.int32)
-    chains = Chains.all_of(states, np.arange(OPENINGS, dtype=np.int32), no_bases(stage), starts)
+    chains = all_chains(states, np.arange(OPENINGS, dtype=np.int32), no_bases(stage), starts)
     wanted = Outputs(gradient=True, solution=True, basis=True)
     return solver.solve(0, cut_rows(*cuts), chains, small_loads(), wanted), cuts
 
@@ -91,7 +101,7 @@ def test_a_saved_lp_names_the_cuts_that_made_it_infeasible(max_dense_rows: int, 
     solver = SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows, max_added_per_round=3))
     solver.load(0, replace(stage, column_upper=upper))
     intercepts, slopes = random_cuts(CUTS, HYDROS)
-    chains = Chains.all_of(random_states(1), np.zeros(1, np.int32), no_bases(stage), np.full(1, -1, np.int32))
+    chains = all_chains(random_states(1), np.zeros(1, np.int32), no_bases(stage), np.full(1, -1, np.int32))
     with pytest.raises(SolveFailedError, match="infeasible"):
         solver.solve(0, cut_rows(intercepts, slopes), chains, small_loads(), Outputs())
     solver.save_failed(0, tmp_path / "failed.mps")

@@ -4,9 +4,9 @@ import threading
 
 import numpy as np
 import pytest
-from small_programs import cut_rows, no_bases, program, random_cuts, random_states, realisations
+from small_programs import all_chains, cut_rows, no_bases, program, random_cuts, random_states, realisations
 
-from cobre.solver.batches import Chains, Outputs, SharedBatch, SharedPathBatch, Step
+from cobre.solver.batches import Outputs, SharedBatch, SharedPathBatch, Step
 from cobre.solver.simplex import SimplexSolver
 
 POINTS, OPENINGS, ORDER = 13, 5, 1
@@ -22,7 +22,7 @@ def cuts():
 def chains():
     index = np.full(POINTS, -1, np.int32)
     openings = np.arange(OPENINGS, dtype=np.int32)
-    return Chains.all_of(random_states(POINTS, ORDER), openings, no_bases(program(ORDER)), index)
+    return all_chains(random_states(POINTS, ORDER), openings, no_bases(program(ORDER)), index)
 
 
 def new_solver(threads=1):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from random_programs import Shape, random_program, right_sides, whole_lp
-from small_programs import cut_rows, no_bases, random_cuts
+from small_programs import all_chains, cut_rows, no_bases, random_cuts
 
 from cobre.solver.batches import Bases, Chains, Outputs, Realisations, SolveFailedError
 from cobre.solver.program import StageProgram
@@ -41,7 +41,7 @@ def chains_of(program: StageProgram, units: int, bases: Bases | None = None) -> 
     states = np.zeros((units, len(program.state_column)))
     realisation_index = np.arange(OPENINGS, dtype=np.int32)
     index = np.full(units, -1 if bases is None else 0, np.int32)
-    return Chains.all_of(states, realisation_index, bases or no_bases(program), index)
+    return all_chains(states, realisation_index, bases or no_bases(program), index)
 
 
 @pytest.mark.parametrize("seed", range(25))

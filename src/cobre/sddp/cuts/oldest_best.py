@@ -4,23 +4,12 @@ Cuts and states only ever come, and a cut's value at a state never changes. So w
 stays true: an iteration looks at its own states with all cuts, and at all states with its own cuts.
 """
 
-from typing import Protocol
-
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Indices
+from cobre.sddp.cuts.cuts_of_stage import CutsOfStage
 
 BLOCK_STATES = 512  # whose values are in memory at once
-
-
-class OrderedCuts(Protocol):
-    """The cuts of a stage, the oldest first."""
-
-    def __len__(self) -> int:
-        """The number of cuts."""
-
-    def values_from(self, states: Floats, first: int) -> Floats:
-        """States x cuts: values of the cuts from position `first` on."""
 
 
 class OldestBest:
@@ -38,7 +27,7 @@ class OldestBest:
         self._cut: Indices = np.zeros(0, np.int64)
         self._value = np.zeros(0)
 
-    def update(self, cuts: OrderedCuts, states: Floats) -> None:
+    def update(self, cuts: CutsOfStage, states: Floats) -> None:
         """Look at what is new; cuts and states begin with those of the last time."""
         known = len(self._best)
         self._best = np.concatenate([self._best, np.full(len(states) - known, -np.inf)])
@@ -48,7 +37,7 @@ class OldestBest:
         stays = self._value >= self._best[self._state] - self._tolerance
         self._state, self._cut, self._value = self._state[stays], self._cut[stays], self._value[stays]
 
-    def _look(self, cuts: OrderedCuts, states: Floats, which: range, first: int) -> None:
+    def _look(self, cuts: CutsOfStage, states: Floats, which: range, first: int) -> None:
         """Find records among the cuts from `first` on, at some states."""
         if first == len(cuts):
             return

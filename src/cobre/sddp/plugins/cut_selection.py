@@ -10,8 +10,9 @@ import numpy as np
 
 from cobre.core.arrays import ByteFlags, Flags, Floats, Ints
 from cobre.core.config import CutSelectionConfig, iterations_in_window
+from cobre.sddp.cuts.cuts_of_stage import CutsOfStage
 from cobre.sddp.cuts.oldest_best import BLOCK_STATES, OldestBest
-from cobre.sddp.plugins.interfaces import CutSelection, CutsOfStage
+from cobre.sddp.plugins.interfaces import CutSelection
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ import numpy as np
 
 from cobre.core.arrays import ByteFlags, Floats, Indices, Ints
 from cobre.errors import ValidationError
+from cobre.sddp.cuts.cuts_of_stage import CutsOfStage
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
 from cobre.sddp.upper_bound import BoundPlan, UpperBound
@@ -175,19 +176,6 @@ class StoppingRule(ABC):
         for none. bound: what `needs_bound` asked for. Also called before the first iteration of a resumed run, with
         neither.
         """
-
-
-class CutsOfStage(Protocol):
-    """The cuts of one stage as a selection sees them, the oldest first."""
-
-    def values_at(self, states: Floats) -> Floats:
-        """States x cuts: the value of every cut at every state, a scaled cost."""
-
-    def values_from(self, states: Floats, first: int) -> Floats:
-        """States x cuts, as `values_at`, for the cuts from index `first` on."""
-
-    def __len__(self) -> int:
-        """The number of cuts."""
 
 
 class CutSelection(ABC):

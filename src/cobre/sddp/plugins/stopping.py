@@ -15,6 +15,7 @@ from cobre.core.config import (
     TrainingConfig,
     UpperBoundGap,
 )
+from cobre.core.verdict import gap_scale
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.interfaces import StoppingRule
 from cobre.sddp.stop import StopKind
@@ -79,7 +80,7 @@ class StopWhenStalled(StoppingRule):
         if len(history) < window:
             return None
         now, then = history[-1].lower_bound, history[-window].lower_bound
-        if abs(now - then) >= self.tolerance * max(1.0, abs(now)):
+        if abs(now - then) >= self.tolerance * gap_scale(now):
             return None
         return f"lower bound grew by less than {self.tolerance:g} (relative) over {self.iterations} iterations"
 
@@ -115,7 +116,7 @@ class StopWhenSimulationAgrees(StoppingRule):
             return None
         mean, half_width = mean_with_half_width(simulated[: self.replications].tolist(), self.confidence)
         lower = history[-1].lower_bound
-        unit = max(1.0, abs(lower))
+        unit = gap_scale(lower)
         if mean - half_width > lower + self.relative_tolerance * unit:
             return None
         where = "lies inside" if mean - half_width <= lower else f"is within {100 * self.relative_tolerance:g} % of it"
@@ -145,7 +146,7 @@ class StopWhenGapCloses(StoppingRule):
         """When one of the two tolerances is met."""
         lower = history[-1].lower_bound
         gap = max(0.0, history[-1].upper_bound - lower)
-        percent = 100.0 * gap / max(1.0, abs(lower))
+        percent = 100.0 * gap / gap_scale(lower)
         if self.tolerance is not None and gap <= self.tolerance:
             return f"the exact upper bound is {gap:,.2f} $ above the lower bound, at most {self.tolerance:,.2f} $"
         if self.relative_tolerance is not None and percent <= self.relative_tolerance:

@@ -8,17 +8,17 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.cuts.pool import CutPool
-from cobre.sddp.lp.failure import FailedSolve
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION, Sampler
 from cobre.sddp.problem import Problem
 from cobre.sddp.simulation.tree_paths import JoinedBatch, chosen_paths
 from cobre.sddp.stage_simulation import StageResult, sampled, simulate_stages
+from cobre.sddp.stage_solve import StageSolve, solve_stage
 from cobre.sddp.training.context import SolveCounter
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.team_tables import taken_from
 from cobre.sddp.tree import ScenarioTree
-from cobre.solver.batches import Bases, Batch, Chains, LpSolver, Outputs, Realisations, SharedBatch, SolveFailedError
+from cobre.solver.batches import Bases, Batch, Chains, LpSolver, Outputs, Realisations
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class PolicySimulator:
     solver: LpSolver
     pool: CutPool
     sampler: Sampler
-    failure_folder: Path | None
+    failure_folder: Path | None = None
     paths: Ints | None = None  # of a tree: which of its paths each scenario follows; None: its own number
     counter: SolveCounter = field(default_factory=SolveCounter)
 
@@ -54,7 +54,8 @@ class PolicySimulator:
         def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> Batch:
             chains = Chains.single(states, realisation_index, starts[stage])
             shared = team.solutions(self.problem.stages[stage].program, len(states))
-            batch = self._solve(stage, scenarios, chains, realisations, outputs, shared=shared)
+            work = StageSolve(stage, chains, realisations, outputs, all_cuts=True, shared=shared)
+            batch = self._solve(scenarios, work)
             team.wait("simulated scenarios")
             return batch
 
@@ -78,7 +79,8 @@ class PolicySimulator:
                 at = np.flatnonzero(nodes[:, stage] == met[number])
                 chains = Chains.single(states[at], realisation_index[at], Bases.none(program))
                 names = [int(scenarios[int(row)]) for row in at]
-                joined.put(at, self._solve(stage, names, chains, realisations, outputs, met[number]))
+                work = StageSolve(stage, chains, realisations, outputs, all_cuts=True, pool_number=met[number])
+                joined.put(at, self._solve(names, work))
             team.wait("simulated scenarios")
             return joined
 
@@ -98,23 +100,10 @@ class PolicySimulator:
             for result in self._simulate_stages(range(1), nothing, Outputs(basis=True), Team.alone(0))
         ]
 
-    def _solve(
-        self,
-        stage: int,
-        scenarios: Sequence[int] | Indices,
-        chains: Chains,
-        noise: Realisations,
-        outputs: Outputs,
-        pool_number: int | None = None,
-        shared: SharedBatch | None = None,
-    ) -> Batch:
-        cuts = self.pool.rows(stage if pool_number is None else pool_number, all_cuts=True)
-        try:
-            batch = self.solver.solve(stage, cuts, chains, noise, outputs, shared)
-        except SolveFailedError as error:
-            scenario = scenarios[error.chain]
-            where, name = f"simulated scenario {scenario}", f"scenario{scenario}-stage{stage}"
-            failed = FailedSolve.of(self.problem.stages[stage], where, error, chains, noise)
-            raise failed.as_error(self.problem.names, self.solver, stage, self.failure_folder, name) from error
+    def _solve(self, scenarios: Sequence[int] | Indices, work: StageSolve) -> Batch:
+        def name_failure(chain: int) -> tuple[str, str]:
+            return f"simulated scenario {scenarios[chain]}", f"scenario{scenarios[chain]}-stage{work.stage}"
+
+        batch = solve_stage(self, work, name_failure)
         self.counter.add(Phase.SIMULATION, batch)
         return batch

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider
-from cobre.core.arrays import Floats, Ints
+from cobre.core.arrays import Floats
 from cobre.io.storage.free_memory import trim_heap
-from cobre.sddp.cuts.pool import CutPool
-from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem
 from cobre.sddp.simulation.extract import StageExtractor
 from cobre.sddp.simulation.outcome import StageOutcome
@@ -31,48 +30,52 @@ from cobre.sddp.simulation.wave import Wave, Waves
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
-from cobre.solver.batches import Bases, LpSolver, Outputs
+from cobre.solver.batches import Bases, Outputs
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOutput:
+    """Where the rows of a simulation go, and how.
+
+    sink: gets them, on rank 0. ids: of entities, as rows have them. spool_folder: for results of a chunk that is not
+    whole yet; None: they lie in memory. chunk_scenarios: how many scenarios are handed over at once; None: chosen from
+    the size of the study. done: costs of the first scenarios, whole chunks of them, which the sink has got already.
+    """
+
+    sink: Sink
+    ids: EntityIds
+    spool_folder: Path | None = None
+    chunk_scenarios: int | None = None
+    done: Floats | None = None
 
 
 def simulate(
     comm: Communicator,
-    problem: Problem,
-    solver: LpSolver,
-    pool: CutPool,
-    sampler: Sampler,
+    simulator: PolicySimulator,
     num_scenarios: int,
-    sink: Sink,
-    ids: EntityIds,
-    *,
+    output: SimulationOutput,
     memory: SharedMemoryProvider | None = None,
-    failure_folder: Path | None = None,
-    spool_folder: Path | None = None,
-    chunk_scenarios: int | None = None,
-    done: Floats | None = None,
-    paths: Ints | None = None,
 ) -> SimulationOutcome:
     """Follow the policy in scenarios 0 to num_scenarios - 1; every rank gets the costs, rank 0 fills the sink.
 
     The rows and costs have the same bits for every number of ranks and threads. Scenarios are simulated in waves that
-    the ranks share evenly, and handed over in chunks (`chunk_scenarios`, chosen from the size of the study when not
-    given). Until a chunk is whole its results lie in memory, or in files in `spool_folder`, so that memory grows with
-    the LPs of a stage and not with the number of stages or scenarios. done: costs of the first scenarios, whole chunks
-    of them, which the sink has got already. paths: over a tree, which of its paths each scenario follows; without them
-    every path is one scenario, and costs count by their probabilities.
+    the ranks share evenly, and handed over in chunks. Memory grows with the LPs of a stage and, where a spool folder is
+    given, not with the number of stages or scenarios. Over a tree without `simulator.paths` every path is one scenario,
+    and costs count by their probabilities.
     """
     if num_scenarios < 1:
         raise ValueError(f"a simulation needs at least one scenario, not {num_scenarios}")
-    simulator = PolicySimulator(problem, solver, pool, sampler, failure_folder, paths)
-    extractors = stage_extractors(problem, ids)
+    problem, sink = simulator.problem, output.sink
+    extractors = stage_extractors(problem, output.ids)
     layouts = table_layouts(extractors)
     starts = simulator.find_starts()
-    chunk = chunk_scenarios or scenarios_per_chunk(extractors)
+    chunk = output.chunk_scenarios or scenarios_per_chunk(extractors)
     wave = scenarios_per_wave(extractors, chunk, comm.size)
     some = chunk * -(-wave // chunk)  # whole chunks, with enough scenarios for a wave
     max_scenarios = min(wave, num_scenarios)
-    costs, split = np.zeros(0) if done is None else done, WorkSplit(max_scenarios, comm.size)
+    costs, split = np.zeros(0) if output.done is None else output.done, WorkSplit(max_scenarios, comm.size)
     with (
-        closing(Waves(comm, memory, spool_folder, extractors, max_scenarios)) as waves,
+        closing(Waves(comm, memory, output.spool_folder, extractors, max_scenarios)) as waves,
         closing(Team.for_solutions(comm, memory, problem, split, Outputs(solution=True))) as team,
     ):
         while len(costs) < num_scenarios:
@@ -88,17 +91,14 @@ def simulate(
                     _write_rows(JoinedNumbers([part.numbers() for part in parts]), layouts, chunk, sink)
                     sink.scenarios_done(costs)
     tree = problem.tree
-    probabilities = None if tree is None or paths is not None else tree.path_probabilities()
+    probabilities = None if tree is None or simulator.paths is not None else tree.path_probabilities()
     return SimulationOutcome.of(costs, probabilities, simulator.counter.total)
 
 
 def stage_extractors(problem: Problem, ids: EntityIds) -> tuple[StageExtractor, ...]:
     """For every stage, with what its money is worth in the first."""
-    extractors, factor = [], 1.0
-    for lp in problem.stages:
-        extractors.append(StageExtractor(lp, ids, factor))
-        factor *= lp.plan.data.discount
-    return tuple(extractors)
+    factors = problem.discount_to_first_stage.tolist()
+    return tuple(StageExtractor(lp, ids, factor) for lp, factor in zip(problem.stages, factors, strict=True))
 
 
 def _simulate_wave(
@@ -138,7 +138,9 @@ def _results(
     costs: Floats,
 ) -> Iterator[Floats]:
     """Numbers of this rank's scenarios stage by stage; what each stage costs today is added to `costs`."""
-    weight, numbers, own = 1.0, scenarios.start + team.indices(split), team.own(split)
+    numbers, own = scenarios.start + team.indices(split), team.own(split)
+    problem = simulator.problem
+    weights = problem.discount_to_first_stage.tolist()
     if not len(numbers):
         yield from _nothing(team, extractors)
         return
@@ -146,13 +148,10 @@ def _results(
         if not len(costs):
             yield np.zeros((0, extractors[result.stage].width))
             continue
-        lp, noise = simulator.problem.stages[result.stage], result.scenario_realisations
-        outcome = StageOutcome.of(lp, result.batch, result.states, noise, simulator.problem.cost_scale, own)
-        is_last = (
-            result.stage == simulator.problem.num_stages - 1
-        )  # what another study says of the end belongs to the cost
-        costs += weight * (outcome.total_cost if is_last else outcome.total_cost - outcome.future_cost)
-        weight *= lp.plan.data.discount
+        lp, noise = problem.stages[result.stage], result.scenario_realisations
+        outcome = StageOutcome.of(lp, result.batch, result.states, noise, problem.cost_scale, own)
+        future = 0.0 if problem.is_last(result.stage) else outcome.future_cost  # else what a boundary policy says
+        costs += weights[result.stage] * (outcome.total_cost - future)
         yield extractors[result.stage].read(outcome)
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.arrays import Floats
-from cobre.core.confidence import half_width_95
-from cobre.sddp.training.iteration_end import mean_and_std
+from cobre.core.confidence import half_width_95, mean_and_std
 from cobre.solver.statistics import SolveStatistics
 
 
@@ -38,11 +37,6 @@ class SimulationOutcome:
     def half_width(self) -> float:
         """Half width of the 95 % confidence interval of the mean; 0 for a single scenario, whose spread is unknown."""
         return half_width_95(self.std, len(self.costs))
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval of the mean."""
-        return self.mean - self.half_width, self.mean + self.half_width
 
     def quantile(self, share: float) -> float:
         """The cost that a share of the scenarios does not exceed, between neighbours in proportion."""

@@ -9,6 +9,7 @@ from cobre.core.arrays import Floats
 from cobre.sddp.cuts.averages import average_cuts
 from cobre.sddp.cuts.pool import stray_coefficients
 from cobre.sddp.phases import Phase
+from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.exchange import exchange_cuts
@@ -73,7 +74,7 @@ def solve_openings(context: TrainingContext, iteration: int, plan: StageOfBackwa
     stage, chains = plan.stage, plan.chains
     shared = context.team.solves(len(chains.realisation_index), context.problem.dimension)
     noise = context.problem.openings[stage].realisations
-    batch = context.solve(Phase.BACKWARD, stage, iteration, chains, noise, plan.outputs, shared=shared)
+    batch = context.solve(Phase.BACKWARD, iteration, StageSolve(stage, chains, noise, plan.outputs, shared=shared))
     if plan.outputs.cuts is not None and batch.has_stray_coefficients:
         raise stray_coefficients(stage - 1)
     return batch

@@ -4,6 +4,7 @@ import numpy as np
 
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.risk import weighted
+from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Outputs
 
@@ -16,9 +17,8 @@ def lower_bound(context: TrainingContext, iteration: int) -> float:
     plan = context.lower_bound_plan
     shared = plan.team.solves(len(plan.realisation_index), 0)
     chains = plan.chains(context.bases[0])
-    batch = context.solve(
-        Phase.LOWER_BOUND, 0, iteration, chains, opening.realisations, NOTHING_ELSE, all_cuts=True, shared=shared
-    )
+    work = StageSolve(0, chains, opening.realisations, NOTHING_ELSE, all_cuts=True, shared=shared)
+    batch = context.solve(Phase.LOWER_BOUND, iteration, work)
     plan.team.wait("lower bound")
     found = np.full(plan.mask.shape, np.nan)
     found[plan.mask] = batch.objective

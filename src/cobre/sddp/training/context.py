@@ -10,11 +10,11 @@ import numpy as np
 from cobre.comm import Communicator
 from cobre.core.arrays import Floats, Indices
 from cobre.sddp.cuts.pool import CutPool
-from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem
 from cobre.sddp.stage_simulation import sampled
+from cobre.sddp.stage_solve import StageSolve, solve_stage
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.lower_bound_plan import LowerBoundPlan
 from cobre.sddp.training.selection import SelectionStates
@@ -26,12 +26,7 @@ from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import (
     Bases,
     Batch,
-    Chains,
     LpSolver,
-    Outputs,
-    Realisations,
-    SharedBatch,
-    SolveFailedError,
     Step,
     Work,
 )
@@ -113,39 +108,16 @@ class TrainingContext:
         carries_basis = self.problem.carries_basis(stage)
         return Step(stage, self.pool.rows(stage), noise, realisation_index, self.bases[stage], carries_basis)
 
-    def solve(
-        self,
-        phase: Phase,
-        stage: int,
-        iteration: int,
-        chains: Chains,
-        noise: Realisations,
-        outputs: Outputs,
-        *,
-        all_cuts: bool = False,
-        pool_number: int | None = None,
-        shared: SharedBatch | None = None,
-    ) -> Batch:
-        """Solve chains of a stage with its cuts; `all_cuts`: with those that selection put aside as well.
+    def solve(self, phase: Phase, iteration: int, work: StageSolve) -> Batch:
+        """Solve chains of a stage under the present policy, counted in a phase."""
 
-        pool_number: whose cuts, where a stage has several nodes. shared: together with the team.
-        """
-        rows = self.pool.rows(stage if pool_number is None else pool_number, all_cuts=all_cuts)
-        try:
-            batch = self.solver.solve(stage, rows, chains, noise, outputs, shared)
-        except SolveFailedError as error:
-            raise self._explained(phase, stage, iteration, error, chains, noise) from error
+        def name_failure(chain: int) -> tuple[str, str]:
+            where = f"iteration {iteration}, {self._trial_point(phase, chain // work.chains.chains_per_point)}"
+            return where, f"iteration{iteration}-stage{work.stage}-rank{self.comm.rank}"
+
+        batch = solve_stage(self, work, name_failure)
         self.counter.add(phase, batch)
         return batch
-
-    def _explained(
-        self, phase: Phase, stage: int, iteration: int, error: SolveFailedError, chains: Chains, noise: Realisations
-    ) -> StageFailedError:
-        """Say what failed in words, and leave the LP for a closer look."""
-        where = f"iteration {iteration}, {self._trial_point(phase, error.chain // chains.chains_per_point)}"
-        failed = FailedSolve.of(self.problem.stages[stage], where, error, chains, noise)
-        name = f"iteration{iteration}-stage{stage}-rank{self.comm.rank}"
-        return failed.as_error(self.problem.names, self.solver, stage, self.failure_folder, name)
 
     def _trial_point(self, phase: Phase, number: int) -> str:
         """The name of a trial point in messages; a forward pass has the same number on any rank."""

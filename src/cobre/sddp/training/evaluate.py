@@ -10,6 +10,7 @@ from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import EVALUATION_BIT, Sampler, StoppingRule
 from cobre.sddp.stage_simulation import discounted_costs, sampled, simulate_stages
+from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.team import Team
 from cobre.sddp.upper_bound import UpperBound
@@ -59,9 +60,8 @@ def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, path
     def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> Batch:
         chains = Chains.single(states, realisation_index, context.bases[stage])
         shared = team.solutions(problem.stages[stage].program, len(states))
-        batch = context.solve(
-            Phase.SIMULATION, stage, iteration, chains, realisations, outputs, all_cuts=True, shared=shared
-        )
+        work = StageSolve(stage, chains, realisations, outputs, all_cuts=True, shared=shared)
+        batch = context.solve(Phase.SIMULATION, iteration, work)
         team.wait("simulated paths")
         return batch
 

@@ -9,6 +9,7 @@ from cobre.core.arrays import Floats, Ints
 from cobre.sddp.phases import Phase
 from cobre.sddp.problem import Problem
 from cobre.sddp.stage_simulation import discounted_costs, simulate_stages
+from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases, Batch, Chains, Outputs, Realisations, SolveFailedError, Step
 
@@ -58,7 +59,7 @@ def _find_failure(context: TrainingContext, iteration: int, steps: Sequence[Step
         )
         if steps[stage].carries_basis:
             chains = replace(chains, basis_index=np.arange(len(states), dtype=np.int32))
-        return context.solve(Phase.FORWARD, stage, iteration, chains, realisations, Outputs(basis=True))
+        return context.solve(Phase.FORWARD, iteration, StageSolve(stage, chains, realisations, Outputs(basis=True)))
 
     def noise(stage: int) -> tuple[Realisations, Ints]:
         return steps[stage].realisations, steps[stage].realisation_index

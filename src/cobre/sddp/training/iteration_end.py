@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from cobre.core.arrays import Floats
+from cobre.core.confidence import mean_and_std
 from cobre.sddp import phases
 from cobre.sddp.events import IterationRecord, PhaseTimes, RankLoad
 from cobre.sddp.plugins.interfaces import StoppingRule
@@ -106,11 +107,3 @@ def _loads(table: Floats) -> tuple[RankLoad, ...]:
     behind = (work.max(axis=0) - work).sum(axis=1)
     columns = (work.sum(axis=1), table[:, EXCHANGE_S], behind, table[:, SOLVER_S])
     return tuple(RankLoad(*map(float, row)) for row in zip(*columns, strict=True))
-
-
-def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and sample standard deviation (0 for a single value), summed in scenario order."""
-    mean = sum(values) / len(values)
-    if len(values) == 1:
-        return mean, 0.0
-    return mean, float((sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5)

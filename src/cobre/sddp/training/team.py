@@ -108,11 +108,6 @@ class Team:
         tables = SolutionTables(region, layout, is_leader=memory.is_leader)
         return cls(members, comm.rank, region=region, solutions=tables)
 
-    @property
-    def is_alone(self) -> bool:
-        """Nobody else sees this rank's memory."""
-        return len(self.members) == 1
-
     def indices(self, split: WorkSplit) -> Indices:
         """What of a split falls to the team: the blocks of its members, one after the other."""
         return np.concatenate([np.array(split.block(rank), np.int64) for rank in self.members])

@@ -258,7 +258,7 @@ class TreeNodeTables:
 
     @property
     def counter(self) -> Indices:
-        """How many units of the present job were taken."""
+        """How many units of the present job were taken; tests wait for it."""
         return self._counters.present
 
 

@@ -1,8 +1,8 @@
-"""An iteration over a tree: every node once on the way forward, once on the way back, one cut for each.
+"""An iteration over an enumerated tree: a forward and a backward pass that solve every node once, one cut a node.
 
-Nodes are shared out among ranks stage by stage; ranks that see one memory take those of their team from a counter. What
-leaves a stage is gathered, for children may live elsewhere; on the way back a team solves the nodes that it had, from
-the bases that it found there.
+The nodes of a stage are split among ranks; ranks with one shared memory form a team and take nodes from its counter.
+Leaving states are gathered after each stage, because children of a node may belong to other ranks. In the backward pass
+a team solves the same nodes, each from its optimal basis of the forward pass.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from cobre.core.arrays import Floats, Indices
 from cobre.sddp.cuts.averages import average_cuts
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import CutSelection
+from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
@@ -97,8 +98,7 @@ def _solve_forward(
 ) -> VisitedNodes:
     problem, program = context.problem, context.problem.stages[stage].program
     nodes = TeamTreeNodes.of(context, stage, len(entering))
-    is_last = stage == problem.num_stages - 1
-    future = 0.0 if is_last else problem.discounts[stage]
+    future = problem.future_weight(stage)
     rows, bases = nodes.new_rows(), nodes.new_bases()
     for group in nodes.taken():
         chains = _chains(entering, nodes.numbers[group], Bases.none(program))
@@ -151,7 +151,8 @@ def _solve(
     outputs: Outputs,
 ) -> Batch:
     node = tree.first[stage] + int(chains.realisation_index[0])
-    return context.solve(phase, stage, iteration, chains, tree.realisations[stage], outputs, pool_number=node)
+    work = StageSolve(stage, chains, tree.realisations[stage], outputs, pool_number=node)
+    return context.solve(phase, iteration, work)
 
 
 def _states(visited: list[VisitedNodes]) -> Floats:
@@ -162,7 +163,6 @@ def _states(visited: list[VisitedNodes]) -> Floats:
 def _path_costs(context: TrainingContext, tree: ScenarioTree, visited: list[VisitedNodes]) -> Floats:
     """By path: its cost in $ of the first stage's money."""
     problem, paths = context.problem, tree.paths()
-    weights = np.concatenate([np.ones(1), np.multiply.accumulate(problem.discounts)[:-1]])
     costs = np.concatenate([found.costs for found in visited])[paths]
-    total: Floats = np.add.accumulate(costs * weights * problem.cost_scale, axis=1)[:, -1]
+    total: Floats = np.add.accumulate(costs * problem.discount_to_first_stage * problem.cost_scale, axis=1)[:, -1]
     return total

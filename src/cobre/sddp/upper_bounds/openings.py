@@ -8,6 +8,7 @@ from cobre.core.arrays import Floats, Ints
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.problem import Problem, StageOpenings
+from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases, Batch, Chains, Outputs
 from cobre.solver.program import StageProgram
@@ -33,18 +34,17 @@ def solve_all_openings(context: TrainingContext, stage: int, states: Floats) -> 
     problem = context.problem
     opening, program = problem.openings[stage], problem.stages[stage].program
     chains = chains_over_openings(opening, states, program)
-    batch = context.solve(Phase.SIMULATION, stage, 0, chains, opening.realisations, Outputs(), all_cuts=True)
+    work = StageSolve(stage, chains, opening.realisations, Outputs(), all_cuts=True)
+    batch = context.solve(Phase.SIMULATION, 0, work)
     leaving = program.next_states(np.repeat(states, opening.count, axis=0), batch.decided, batch.inflow)
     return _results(problem, stage, batch, leaving, (len(states), opening.count))
 
 
 def _results(problem: Problem, stage: int, batch: Batch, leaving: Floats, shape: tuple[int, int]) -> OpeningResults:
     """What another study says of the end belongs to the cost of the last stage."""
-    is_last = stage == problem.num_stages - 1
-    discount = 0.0 if is_last else float(problem.discounts[stage])
-    future = batch.future_cost.reshape(shape)
-    costs = batch.objective.reshape(shape)
-    return OpeningResults(costs, costs - discount * future, future, leaving.reshape(*shape, problem.dimension))
+    future, costs = batch.future_cost.reshape(shape), batch.objective.reshape(shape)
+    stage_costs = costs - problem.future_weight(stage) * future
+    return OpeningResults(costs, stage_costs, future, leaving.reshape(*shape, problem.dimension))
 
 
 def chains_over_openings(opening: StageOpenings, states: Floats, program: StageProgram) -> Chains:

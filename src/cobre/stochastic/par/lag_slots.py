@@ -26,11 +26,6 @@ class LagSteps:
     taken_from: Ints
     inflow_share: Floats
 
-    @property
-    def slots(self) -> int:
-        """The number of slots."""
-        return int(self.taken_from.shape[1])
-
 
 def next_lags(steps: LagSteps | None, stage: int, slots: Floats, inflow: Floats) -> Floats:
     """What slots (slot, ..., hydro) hold after a stage with some inflows (..., hydro).

@@ -7,12 +7,12 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case, Correlation, CorrelationGroup
+from cobre.stochastic.correlation import DEFAULT_PROFILE
 from cobre.stochastic.par.sample_residuals import lag_residuals
 from cobre.stochastic.par.sample_statistics import SampleStatistics
 from cobre.stochastic.par.seasons import SeasonCycle
 from cobre.stochastic.par.terms import AutoregressiveTerms
 
-POOLED_PROFILE = "default"
 # Years that each pair of plants must have in common for a season to have a matrix of its own.
 _MIN_PAIRS = 30
 
@@ -27,10 +27,10 @@ def residual_correlation(
     own = [position for position in of_study if _fewest_pairs(residuals[position]) >= _MIN_PAIRS]
     matrices = {_profile_name(cycle, position): _correlation_matrix(residuals[position]) for position in own}
     if len(own) < len(of_study):
-        matrices[POOLED_PROFILE] = _correlation_matrix(_pooled(residuals))
+        matrices[DEFAULT_PROFILE] = _correlation_matrix(_pooled(residuals))
     profiles = {name: (CorrelationGroup("history", entities, matrix),) for name, matrix in matrices.items()}
     schedule = {
-        stage.id: _profile_name(cycle, position) if position in own else POOLED_PROFILE
+        stage.id: _profile_name(cycle, position) if position in own else DEFAULT_PROFILE
         for stage, position in zip(case.horizon.stages, cycle.stage_positions, strict=True)
     }
     return Correlation(profiles, schedule)

@@ -18,6 +18,7 @@ from cobre.core.config import Config
 from cobre.sddp.cuts.pool import slots_in_memory
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.cut_selection import cut_selection
+from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.backward import add_cuts, plan_backward
 from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
@@ -219,7 +220,8 @@ class _Round:
             self.states.append(np.tile(problem.initial_state, (context.split.total, 1)))
         state, step = self.states[-1], context.step(self.number, stage)
         chains = Chains.single(state, step.realisation_index, step.bases)
-        batch = context.solve(Phase.FORWARD, stage, self.number, chains, step.realisations, Outputs(basis=True))
+        work = StageSolve(stage, chains, step.realisations, Outputs(basis=True))
+        batch = context.solve(Phase.FORWARD, self.number, work)
         self.bases.append(Bases(batch.basis_status, batch.basis_cuts))
         self.positions.append(problem.openings[stage].positions(step.realisations, step.realisation_index))
         self.states.append(problem.stages[stage].program.next_states(state, batch.decided, batch.inflow))

@@ -20,7 +20,8 @@ from cobre.policy.store import fill_pool
 from cobre.sddp.boundary import BoundaryCutPool
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.prepared import PreparedStudy
-from cobre.sddp.simulation.simulate import simulate
+from cobre.sddp.simulation.policy_simulator import PolicySimulator
+from cobre.sddp.simulation.simulate import SimulationOutput, simulate
 from cobre.sddp.simulation.spool import Sink
 from cobre.sddp.simulation.summary import SimulationOutcome
 from cobre.sddp.simulation.tables import EntityIds
@@ -131,21 +132,10 @@ def _simulate(
 ) -> SimulationOutcome:
     pool = policy if isinstance(policy, CutPool) else _pool_of(memory, policy, study)
     paths, num_scenarios = tree_scenarios(study, num_scenarios)
-    outcome = simulate(
-        comm,
-        study.problem,
-        solver,
-        pool,
-        study.noise.simulation_sampler,
-        num_scenarios,
-        sink,
-        entity_ids(study.case.system),
-        memory=memory,
-        failure_folder=failure_folder,
-        spool_folder=spool_folder,
-        done=done,
-        paths=paths,
-    )
+    sampler = study.noise.simulation_sampler
+    simulator = PolicySimulator(study.problem, solver, pool, sampler, failure_folder, paths)
+    output = SimulationOutput(sink, entity_ids(study.case.system), spool_folder, done=done)
+    outcome = simulate(comm, simulator, num_scenarios, output, memory)
     if pool is not policy:
         pool.close()
     return outcome

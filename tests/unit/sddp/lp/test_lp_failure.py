@@ -9,6 +9,7 @@ from small_cases import SmallCase, hydro, thermal
 
 from cobre.sddp.lp.failure import StageFailedError
 from cobre.sddp.phases import Phase
+from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.loop import iterate
 from cobre.solver.batches import Chains, Outputs, Realisations
 
@@ -43,7 +44,8 @@ def fail(context, basis_index):
     items = np.array([0, 1, 0, 1], np.int32)
     chains = Chains(states, np.array([0, 2, 4], np.int32), items, context.bases[1], np.array(basis_index, np.int32))
     with pytest.raises(StageFailedError, match="Too little water: H0") as raised:
-        context.solve(Phase.BACKWARD, 1, 1, chains, context.problem.openings[1].realisations, Outputs())
+        noise = context.problem.openings[1].realisations
+        context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, noise, Outputs()))
     saved = raised.value.saved
     return json.loads(saved.with_suffix(".json").read_text()), saved
 
@@ -79,7 +81,8 @@ def test_cuts_at_their_bound_are_named_by_slot(context):
         states, np.array([0, 1], np.int32), np.array([0], np.int32), context.bases[0], np.array([0], np.int32)
     )
     with pytest.raises(StageFailedError) as raised:
-        context.solve(Phase.FORWARD, 0, 1, chains, context.problem.openings[0].realisations, Outputs())
+        noise = context.problem.openings[0].realisations
+        context.solve(Phase.FORWARD, 1, StageSolve(0, chains, noise, Outputs()))
     content = json.loads(raised.value.saved.with_suffix(".json").read_text())
     expected = [slot for slot in context.bases[0].cuts[0].tolist() if slot >= 0]
     assert content["basis"]["tight_cuts"] == expected != []
@@ -91,5 +94,5 @@ def test_saved_inflow_is_the_truncated_one_of_the_lp(tmp_path):
     negative = Realisations(np.full_like(noise.inflow_m3s, -7.0), noise.load_mw, noise.availability)
     chains = Chains.single(np.zeros((1, context.problem.dimension)), np.zeros(1, np.int32), context.bases[1])
     with pytest.raises(StageFailedError, match=r"receives 0 hm3 .*inflow 0 m3/s") as raised:
-        context.solve(Phase.BACKWARD, 1, 1, chains, negative, Outputs())
+        context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, negative, Outputs()))
     assert json.loads(raised.value.saved.with_suffix(".json").read_text())["inflow_m3s"] == [0.0]

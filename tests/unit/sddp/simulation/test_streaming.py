@@ -8,13 +8,11 @@ import time
 
 import numpy as np
 import pytest
-from solving import simulate_trained, train_folder
+from solving import simulate_into, simulate_trained, train_folder
 from systems_water import random_inflows
 
 from cobre.io.output import read_results
 from cobre.io.output.growing_tables import RECORD, UNFINISHED, GrowingTables
-from cobre.sddp.simulation.simulate import simulate
-from cobre.study.simulation.simulate_policy import entity_ids
 from cobre.study.simulation.sinks import ArrowSink, StreamingSink
 
 CHUNK, SCENARIOS = 2, 11
@@ -26,12 +24,8 @@ def trained(tmp_path_factory):
 
 
 def into(sink, trained, scenarios=SCENARIOS, **others):
-    study, context = trained.study, trained.context
-    ids, sampler = entity_ids(study.case.system), study.noise.simulation_sampler
     others.setdefault("chunk_scenarios", CHUNK)
-    return simulate(
-        context.comm, study.problem, trained.solver, context.pool, sampler, scenarios, sink, ids, **others
-    ).costs
+    return simulate_into(sink, trained, scenarios, trained.context.comm, **others).costs
 
 
 @pytest.fixture(scope="module")

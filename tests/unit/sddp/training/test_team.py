@@ -61,7 +61,7 @@ def test_a_rank_without_items_owns_nothing():
 def test_one_rank_needs_no_tables(problem):
     comm = LocalCommunicator()
     team = Team.of(comm, comm, problem, WorkSplit(PATHS, 1))
-    assert team.is_alone
+    assert len(team.members) == 1
     assert team.paths() is None
     assert team.solves(4, 1) is None
     team.wait("nobody")
