@@ -90,7 +90,7 @@ class BoundaryCutPool(CutPool):
         return self._boundary
 
     def rows(self, stage: int, *, all_cuts: bool = False) -> CutRows:
-        """The cuts of a stage for the solver; `all_cuts`: those that selection put aside as well."""
+        """The cuts of a stage for the solver; `all_cuts`: with those that selection deactivated."""
         if self._boundary is not None and stage >= self.num_stages - self._last:
             return self._boundary
         return super().rows(stage, all_cuts=all_cuts)

@@ -21,7 +21,11 @@ class PhaseTimes:
 
 @dataclass(frozen=True, slots=True)
 class RankLoad:
-    """How a rank spent an iteration: at work, and in exchanges, of which `imbalance_s` because others had more work."""
+    """How a rank spent an iteration, in seconds of wall time.
+
+    busy_s: at work between exchanges. waiting_s: in exchanges. imbalance_s: how much less work it had than the busiest
+    rank, summed over the pieces between exchanges. solver_s: inside the solver, summed over threads.
+    """
 
     busy_s: float
     waiting_s: float

@@ -48,7 +48,7 @@ class Bases:
 
 @dataclass(frozen=True, slots=True)
 class CutRows:
-    """The cuts of a stage: where they lie, and which take part."""
+    """The cuts of a stage: where they lie, and which are active."""
 
     chunks: list[Floats]  # each rows x cuts, a multiple of CUTS_PER_BLOCK of them: intercepts, then components
     count: int

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from crafted_case import CraftedCase, Period, months, write_crafted
@@ -11,6 +12,13 @@ from tree_cases import TREES, drawn_tree
 import cobre
 import cobre.results
 import cobre.run
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.errors import ValidationError
+from cobre.io.case import load_case
+from cobre.sddp.plugins.interfaces import RiskMeasure
+from cobre.sddp.training.tree_iteration import iterate_tree
+from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.training.training_context import training_context
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -110,3 +118,37 @@ def test_tables_give_node_and_probability_of_paths(tmp_path):
     assert {row["node_id"]: row["probability"] for row in paths if row["stage_id"] == 1} == pytest.approx(nodes)
     bounds = cobre.results.load_results(tmp_path / "run")["training"]["manifest"]["bounds"]
     assert bounds["final_upper_bound_kind"] == "exact"
+
+
+class WorstOpening(RiskMeasure):
+    """A measure from outside that knows equally likely openings alone."""
+
+    def weights(self, costs):
+        return (np.arange(costs.shape[1]) == costs.argmax(axis=1)[:, None]).astype(float)
+
+
+class WorstChild(WorstOpening):
+    """The same, for children with any probabilities."""
+
+    def weights_for(self, costs, probabilities):
+        return self.weights(costs[None])[0]
+
+
+def tree_context(folder, measure):
+    """A context of the case under another risk measure, and its tree."""
+    study = prepare(load_case(folder))
+    study = replace(study, problem=replace(study.problem, risk=(measure,) * study.problem.num_stages))
+    return training_context(LocalCommunicator(), study, make_solver(study, 1), 1), study.problem.tree
+
+
+def test_a_risk_measure_from_outside_weighs_children_itself(tmp_path):
+    context, tree = tree_context(write_crafted(tmp_path, TREES["binary"]), WorstChild())
+    results = [iterate_tree(context, tree, iteration, None) for iteration in range(1, 26)]
+    assert results[-1].exact == pytest.approx(results[-1].costs.max(), rel=1e-9)  # the worst path, not the mean
+    assert results[-1].lower_bound == pytest.approx(results[-1].exact, rel=1e-7)
+
+
+def test_a_risk_measure_without_weights_for_unequal_children_is_refused(tmp_path):
+    context, tree = tree_context(write_crafted(tmp_path, TREES["binary"]), WorstOpening())
+    with pytest.raises(ValidationError, match="WorstOpening has no weights for unequal probabilities"):
+        iterate_tree(context, tree, 1, None)

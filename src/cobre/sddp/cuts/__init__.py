@@ -1,1 +1,1 @@
-"""Cuts: where they are kept, and which of them take part."""
+"""Cuts: where they are kept, and which of them are active."""

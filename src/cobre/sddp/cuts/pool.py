@@ -203,7 +203,7 @@ class CutPool:
         return NewCuts(spectral_weights, self._writable[stage], first_slot, self._layouts[stage].rows)
 
     def publish(self, stage: int, slots: range) -> None:
-        """Wait until all ranks of the node have written their cuts, and let them take part."""
+        """Wait until all ranks of the node have written their cuts, and activate them."""
         if self.memory.size > 1:
             for region, end in zip(self._regions, self._starts[1:], strict=True):
                 if end > slots.start:
@@ -211,12 +211,12 @@ class CutPool:
         self.activate(stage, slots)
 
     def activate(self, stage: int, slots: range) -> None:
-        """Let cuts that are there take part."""
+        """Make cuts that are written active."""
         self.active[stage, slots.start : slots.stop] = 1
         self.written[stage, slots.start : slots.stop] = 1
 
     def rows(self, stage: int, *, all_cuts: bool = False) -> CutRows:
-        """The cuts of a stage for the solver; `all_cuts`: those that selection put aside as well."""
+        """The cuts of a stage for the solver; `all_cuts`: with those that selection deactivated."""
         flags = (self.written if all_cuts else self.active)[stage]
         return CutRows(self._chunks[stage], self.count, flags, self._layouts[stage].rows)
 
@@ -226,7 +226,7 @@ class CutPool:
         return None
 
     def written_cuts(self, stage: int) -> WrittenCuts:
-        """All cuts that a stage has got, also those that selection put aside, without a copy."""
+        """All cuts that a stage has got, also those that selection deactivated, without a copy."""
         return WrittenCuts(self.rows(stage, all_cuts=True), np.flatnonzero(self.written[stage]))
 
     def cuts(self, stage: int) -> CutSet:

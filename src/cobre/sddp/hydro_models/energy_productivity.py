@@ -24,7 +24,7 @@ class NoProductivityError(CobreError, ValueError):
 
 
 class EnergyProductivity:
-    """Productivities of all plants, by hydro id and stage."""
+    """Productivities of all plants, by hydro id and stage: MW per m3/s, specific ones MW per m3/s and metre of head."""
 
     def __init__(self, case: Case, geometry: Mapping[int, ReservoirGeometry]) -> None:
         self._hydros = {hydro.id: hydro for hydro in case.system.hydros}
@@ -39,11 +39,11 @@ class EnergyProductivity:
         return value
 
     def reference_volume_hm3(self, hydro_id: int, stage: Stage) -> float:
-        """The volume at which productivities are taken."""
+        """The volume at which productivities are taken, hm3."""
         return reference_volume_hm3(self._models, self._hydros[hydro_id], stage)
 
     def reference_turbine_m3s(self, hydro_id: int, stage: Stage) -> float:
-        """The table's reference outflow, or all that the plant can turbine."""
+        """The table's reference outflow, or all that the plant can turbine, m3/s."""
         value = self._from_table("reference_outflow_m3s", hydro_id, stage)
         return self._hydros[hydro_id].generation.max_turbined_m3s if value is None else value
 

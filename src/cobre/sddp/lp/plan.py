@@ -21,11 +21,10 @@ class PlanOptions:
 
 @dataclass(frozen=True)
 class StagePlan:
-    """One stage seen by the builder.
+    """One stage seen by the builder. autoregression: lags x hydros. pumping_consumption: MW per m3/s, by station.
 
-    future_cost_floor, future_cost_ceiling: limits of the cost of all later stages, scaled ($ / cost_scale); both 0
-    after the last stage, else the least that they can cost, and infinity. pumping_consumption: MW per m3/s, by pumping
-    station. autoregression: lags x hydros. lag_from, lag_share: how lags change; empty: they move on by one lag.
+    future_cost_floor, future_cost_ceiling: limits of the cost of all later stages, scaled ($ / cost_scale); a ceiling
+    of 0 says that nothing follows. lag_from, lag_share: how lags change; empty: they move on by one lag.
     """
 
     data: StageData

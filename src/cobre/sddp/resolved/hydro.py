@@ -77,7 +77,7 @@ class HydroResolver:
             values = self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
             # While a plant fills, its machines and its channel rest; water over the spillway obeys all limits.
             limits[name] = zero_unless(is_active | is_filling if name in WITHOUT_MACHINES else is_active, values)
-        # A plant that is not there limits nothing, and no table can dig a channel.
+        # A plant that is not there limits nothing. An override cannot create a diversion channel.
         limits["max_outflow_m3s"][~(is_active | is_filling)] = np.inf
         has_channel = np.array([hydro.diversion is not None for hydro in self._hydros], dtype=np.bool_)
         for name in ("min_diversion_m3s", "max_diversion_m3s"):

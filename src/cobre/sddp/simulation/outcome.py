@@ -75,7 +75,7 @@ class StageOutcome:
 
 
 def _with_zero(table: Floats) -> Floats:
-    """A column of zeros at the end; no negative zeros, which would only puzzle a reader."""
+    """A column of zeros at the end; negative zeros are normalised to +0."""
     return np.concatenate([table + 0.0, np.zeros((len(table), 1))], axis=1)
 
 

@@ -1,7 +1,7 @@
-"""Ranks that see one memory do their work together: each takes the next unit from a counter that all of them see.
+"""Ranks with one shared memory form a team: each takes the next unit of work from a counter in that memory.
 
-What ranks make of the results is split as ever, in blocks; who solves a unit is decided when somebody is free. A solve
-is a pure function of its inputs, so this changes no bit.
+Post-processing is still split into fixed blocks; only the solves are assigned dynamically, to whichever rank is free. A
+solve is a pure function of its inputs, so this changes no bit.
 """
 
 from collections.abc import Sequence

@@ -61,7 +61,7 @@ def _inner(context: TrainingContext, plan: BoundPlan, iteration: int) -> UpperBo
             "inflow truncated at zero while it depends on its past makes the cost-to-go non-convex: an inner "
             "approximation is not a bound. Use the method sampled, or the inflow method penalty"
         )
-    # Dear openings shape the cost, and every other one must find vertices near it too.
+    # Half of the paths favour expensive openings, which weigh most in the bound; the others spread vertices evenly.
     paths = sample_paths(context, -(-plan.paths // 2), iteration)
     others = sample_paths(context, -(-plan.paths // 2), iteration, is_weighted=False)
     visited = np.concatenate([paths.states, others.states], axis=1)

@@ -6,7 +6,7 @@ contributions of Maceira and Damazio) is fitted again with a smaller order.
 
 With a yearly component the mean of the last year stands beside the lags in the Yule-Walker equations, and partial
 correlations are taken given it. Then at least one lag is kept. When a negative first coefficient drops the lags, the
-yearly coefficient stays as it was fitted beside them: so the Rust program has it, and its models must be ours.
+yearly coefficient stays as it was fitted beside them. This matches the Rust implementation, whose results we reproduce.
 """
 
 import math
