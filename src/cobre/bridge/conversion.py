@@ -17,20 +17,21 @@ from typing import Any, Literal
 from cobre._native import die_with_parent
 from cobre.bridge.environment import Bridge, clean_environment
 from cobre.bridge.errors import DeckNotConvertedError
+from cobre.core.case_file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.storage.atomic import WriteError, as_write_error, new_directory, scratch_directory
 from cobre.io.storage.confined import move_file, no_links_below, remove_tree
 
 Model = Literal["newave", "decomp"]
 CASE_PARTS = (
     "boundary",
-    "config.json",
+    CONFIG_FILE,
     "constraints",
     "conversion_manifest.json",
     "initial_conditions.json",
     "penalties.json",
     "post_study_stages.json",
     "scenarios",
-    "stages.json",
+    STAGES_FILE,
     "system",
 )
 """What a forced conversion replaces; anything else in the directory stays."""

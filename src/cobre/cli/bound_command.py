@@ -9,6 +9,7 @@ from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.run_path import CASE, RunPath
 from cobre.cli.study_commands import world_options
+from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod
 
 
 @click.command()
@@ -17,23 +18,25 @@ from cobre.cli.study_commands import world_options
 @click.option("--case", "moved_to", type=CASE, help="Where the case of RUN is now, if it has moved.")
 @click.option(
     "--method",
-    type=click.Choice(["auto", "enumeration", "inner", "sampled"]),
-    default="auto",
+    type=click.Choice(list(BoundMethod)),
+    default=BoundMethod.AUTO,
     show_default=True,
     help="Method; see above.",
 )
-@click.option("--paths", type=click.IntRange(min=2), default=200, show_default=True, help="Number of sampled paths.")
+@click.option(
+    "--paths", type=click.IntRange(min=2), default=DEFAULT_PATHS, show_default=True, help="Number of sampled paths."
+)
 @click.option(
     "--confidence",
     type=click.FloatRange(min=0.0, max=1.0, min_open=True, max_open=True),
-    default=0.95,
+    default=DEFAULT_CONFIDENCE,
     show_default=True,
     help="Confidence level of a sampled estimate.",
 )
 @click.option(
     "--max-nodes",
     type=click.IntRange(min=1),
-    default=20_000,
+    default=DEFAULT_MAX_NODES,
     show_default=True,
     help="Largest number of tree nodes to enumerate.",
 )

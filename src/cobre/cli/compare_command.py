@@ -5,9 +5,7 @@ from pathlib import Path
 
 from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
-from cobre.cli.exit_codes import ExitCode
-
-DIFFERENT = 1  # as `cmp` has it
+from cobre.cli.exit_codes import DIFFERENT, ExitCode
 
 
 def compare(first: Path, second: Path, *, html: Path | None, is_bits_only: bool, as_json: bool) -> None:

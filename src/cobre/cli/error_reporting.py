@@ -137,7 +137,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.io.policies.policy_file import PolicyFileError
     from cobre.io.storage.atomic import WriteError
     from cobre.policy.store import PolicyMismatchError
-    from cobre.runs.content import NotAWholeRunError
+    from cobre.runs.content import IncompleteRunError
     from cobre.runs.event_follower import NothingToFollowError
     from cobre.runs.explanation import NothingToExplainError
     from cobre.sddp.boundary import BoundaryMismatchError
@@ -164,7 +164,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
         ((BackendError, UnknownTemplateError), ExitCode.USAGE),
         (
             (
-                NotAWholeRunError,
+                IncompleteRunError,
                 ExportError,
                 NothingToBoundError,
                 NothingToFollowError,

@@ -1,5 +1,6 @@
 """Exit codes of `cobre`: one for each kind of error."""
 
+import signal
 from enum import IntEnum
 
 
@@ -16,5 +17,9 @@ class ExitCode(IntEnum):
     POLICY = 7  # a policy file is damaged or belongs to another study
     RESULTS = 8  # an output directory is missing, empty or only half there
     MISSING_EXTRA = 9  # the command needs a part of Cobre that is not installed
-    INTERRUPTED = 130  # Ctrl-C; the policy so far was kept
-    TERMINATED = 143  # SIGTERM; likewise
+    INTERRUPTED = 128 + signal.SIGINT  # 130: Ctrl-C; the policy so far was kept
+    TERMINATED = 128 + signal.SIGTERM  # 143: SIGTERM; likewise
+
+
+DIFFERENT = 1
+"""`cobre compare` and `cobre verify`: the results differ, as `cmp` has it. Other errors have codes of their own."""

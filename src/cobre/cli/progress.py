@@ -6,11 +6,10 @@ import sys
 from typing import IO, TYPE_CHECKING, Protocol
 
 from cobre.cli.echo import echo
-from cobre.core.verdict import PathCosts
 from cobre.runs.formatting import money, percent, short_money
-from cobre.runs.view import RunView
 
 if TYPE_CHECKING:
+    from cobre.core.verdict import PathCosts
     from cobre.runs.events import Event
 
 
@@ -87,6 +86,8 @@ class LineProgress:
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self._stream = stream or sys.stdout
+        from cobre.runs.view import RunView  # its NumPy would delay every other command
+
         self._view = RunView()
         self._is_narrow = self._stream.isatty() and shutil.get_terminal_size().columns < _WIDTH
         self.has_events = False
@@ -130,7 +131,7 @@ def workers_in_words(event: "Event") -> str:
     return f"{event['ranks']} workers ({event['backend']}), {threads} each" if event["ranks"] > 1 else threads
 
 
-def _heading(costs: PathCosts) -> str:
+def _heading(costs: "PathCosts") -> str:
     """The heading of the upper bound."""
     return f"{costs.name} $ ({costs.label if costs.is_bound else 'not a bound'})"
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import IO
 
 from cobre.cli.echo import echo, echo_label
-from cobre.core.verdict import BOUND_NAMES, ComputedBound, PathCosts, gap_scale
+from cobre.core.bound_methods import BOUND_NAMES
+from cobre.core.verdict import ComputedBound, PathCosts, gap_scale
 from cobre.runs.formatting import money, percent, size
 from cobre.runs.summary import RunSummary
 from cobre.wording import counted

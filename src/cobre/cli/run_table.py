@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cobre.cli.progress import workers_in_words
-from cobre.core.verdict import BOUND_NAMES, ComputedBound
+from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
+from cobre.core.verdict import ComputedBound
 from cobre.runs.events import Event
 from cobre.runs.formatting import (
     NOT_A_BOUND,
@@ -97,7 +98,7 @@ def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
 
 
 def _found_name(found: ComputedBound) -> str:
-    return "estimate" if found.method == "sampled" else "upper bound"
+    return "estimate" if found.method == BoundMethod.SAMPLED else "upper bound"
 
 
 def _spread(view: RunView, half_width: float | None) -> Text:

@@ -6,9 +6,7 @@ import click
 
 from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
-from cobre.cli.exit_codes import ExitCode
-
-DIFFERENT = 1  # as `cobre compare` has it
+from cobre.cli.exit_codes import DIFFERENT, ExitCode
 
 
 @click.command()

@@ -9,7 +9,7 @@ from cobre.comparison.money import Money, compare_money
 from cobre.comparison.result import StudyComparison
 from cobre.io.output import ResultsError
 from cobre.runs.bit_comparison import compare_runs
-from cobre.runs.content import NotAWholeRunError
+from cobre.runs.content import IncompleteRunError
 from cobre.runs.files import MANIFEST_FILE, SIMULATION
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def compare(a: "str | Path | SimulationResult", b: "str | Path | SimulationResul
     >>> [name for name in compared.summary.column_names if name in ("a", "b", "difference", "half_width")]
     ['a', 'b', 'difference', 'half_width']
 
-    Raises NotAWholeRunError for a directory without complete results, and NotComparableError where the two have
-    no stage or scenario in common.
+    Raises IncompleteRunError for a directory without complete results, and NotComparableError where the two have no
+    stage or scenario in common.
     """
     if isinstance(a, str | Path) and isinstance(b, str | Path):
         return compare_folders(Path(a), Path(b))
@@ -52,7 +52,7 @@ def compare_folders(a: Path, b: Path) -> StudyComparison:
         money, notes = None, (str(error),)
     except ResultsError as error:
         if all((folder / SIMULATION / MANIFEST_FILE).exists() for folder in (a, b)):
-            raise NotAWholeRunError(str(error)) from error
+            raise IncompleteRunError(str(error)) from error
         missing = [str(folder) for folder in (a, b) if not (folder / SIMULATION / MANIFEST_FILE).exists()]
         money, notes = None, (f"{' and '.join(missing)}: no simulation, so there is nothing to compare in money",)
     return StudyComparison((str(a), str(b)), bits, money, notes)

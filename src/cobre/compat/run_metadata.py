@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.io.output.results import read_results
 from cobre.runs.events import Event
-from cobre.runs.files import SIMULATION, TRAINING
+from cobre.runs.files import CONVERGENCE, SIMULATION, TRAINING
 from cobre.runs.stored import iteration_limit, logged_run, stored_study
 from cobre.runs.view import RunView
 from cobre.sddp.stop import StopKind
@@ -26,7 +26,7 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
         return None
     study = stored_study(folder)
     has_converged = StopKind(finished["stop_kind"]).has_converged
-    table = read_results(folder / TRAINING)["convergence"]
+    table = read_results(folder / TRAINING)[CONVERGENCE]
     return {
         "status": "complete",
         **_who_and_when(log, finished, study),

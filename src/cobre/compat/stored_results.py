@@ -11,13 +11,13 @@ from cobre.compat.simulation_columns import needed_for, with_known_columns
 from cobre.io.output.results import read_results
 from cobre.io.storage.untrusted_file import check_untrusted
 from cobre.runs.events import Event
-from cobre.runs.files import TRAINING
+from cobre.runs.files import CONVERGENCE, TRAINING
 from cobre.runs.stored import logged_run, stored_study
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CONVERGENCE = (
+CONVERGENCE_COLUMNS = (
     "iteration",
     "lower_bound",
     "upper_bound",
@@ -40,7 +40,7 @@ def convergence_with_times(folder: Path) -> "pa.Table":
     """training/convergence.parquet with counts over all stages, and with times as far as the log has them."""
     import pyarrow as pa
 
-    table = read_results(folder / TRAINING)["convergence"]
+    table = read_results(folder / TRAINING)[CONVERGENCE]
     study = stored_study(folder)
     stages = max(1, len(study.get("stages", ())) - 1)
     added = stages * table["forward_passes"].to_numpy().astype(np.int64)
@@ -51,9 +51,9 @@ def convergence_with_times(folder: Path) -> "pa.Table":
         # Which cuts a lazy solve loads is the solver's own business here, and not counted.
         "mean_rows_in_lp": _constant(None if _is_lazy(study) else 0.0, table.num_rows),
     }
-    own = [name for name in table.column_names if name not in CONVERGENCE]
+    own = [name for name in table.column_names if name not in CONVERGENCE_COLUMNS]
     columns = {name: table[name] for name in table.column_names} | columns
-    return pa.table({name: columns[name] for name in (*CONVERGENCE, *own)})
+    return pa.table({name: columns[name] for name in (*CONVERGENCE_COLUMNS, *own)})
 
 
 def _active_cuts(table: "pa.Table", added: NDArray[np.int64]) -> "dict[str, pa.Array]":

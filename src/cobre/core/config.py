@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_PATHS, BoundMethodName
+
 Scheme = Literal["in_sample", "out_of_sample", "external", "historical"]
 NonNegativityMethod = Literal["none", "penalty", "truncation", "truncation_with_penalty"]
 CAME_LATER = "came_later"  # metadata of a field: digests skip it while it is None, so that older digests stay valid
@@ -55,9 +57,9 @@ class UpperBoundGap:
 
     gap_percent: float
     period: int = 10
-    method: Literal["auto", "enumeration", "inner", "sampled"] = "auto"
-    paths: int = 200
-    confidence: float = 0.95
+    method: BoundMethodName = "auto"
+    paths: int = DEFAULT_PATHS
+    confidence: float = DEFAULT_CONFIDENCE
 
 
 StoppingRuleConfig = IterationLimit | TimeLimit | BoundStalling | SimulationBased | Gap | UpperBoundGap

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
+
 RECENT = 10
 """Iterations over which the rise of the lower bound is measured."""
 FLAT = 1e-4
@@ -21,14 +23,6 @@ TOO_HIGH = (
 NO_UPPER_BOUND = (
     "under a risk measure the mean of sampled paths is not an upper bound of the objective (`cobre bound` computes one)"
 )
-
-
-BOUND_NAMES: Mapping[str, str] = {
-    "enumeration": "exact cost of the policy",
-    "inner": "upper bound by inner approximation",
-    "sampled": "estimated cost of the policy",
-}
-"""Names of upper bounds in messages, by method."""
 
 
 class VerdictKind(StrEnum):
@@ -76,7 +70,7 @@ class ComputedBound:
             return None
         confidence: Any = content.get("confidence")
         numbers: list[Any] = [content.get(name) for name in ("upper_bound", "half_width", "gap")]
-        needed = [*numbers, confidence] if content["method"] == "sampled" else numbers
+        needed = [*numbers, confidence] if content["method"] == BoundMethod.SAMPLED else numbers
         if not all(isinstance(number, int | float) for number in needed):
             return None
         return cls(str(content["method"]), numbers[0], numbers[1], numbers[2], confidence, is_enough)

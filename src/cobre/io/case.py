@@ -12,7 +12,7 @@ from cobre.io.config.file import read_config, with_paths_from
 from cobre.io.constraints.reading import read_generic_constraints
 from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.decoding.parquet_tables import read_table
-from cobre.io.file_names import CONFIG_FILE
+from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.findings.problems import Problems
 from cobre.io.input_files.block_factors import LOAD_FILE, SOURCE_FILE, read_load_factors, read_source_factors
 from cobre.io.input_files.correlation_file import read_correlation
@@ -107,7 +107,7 @@ def _decode(
 ) -> Case:
     """The case, with stand-ins for what cannot be decoded."""
     config = read_config(documents[CONFIG_FILE], overrides, problems)
-    horizon = read_stages(documents["stages.json"], problems)
+    horizon = read_stages(documents[STAGES_FILE], problems)
     initial_conditions = read_initial_conditions(documents["initial_conditions.json"], problems)
     penalties = read_penalties(documents["penalties.json"], problems)
     system = _read_system(documents, problems)

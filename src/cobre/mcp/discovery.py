@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cobre.io.file_names import CONFIG_FILE
+from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.mcp.roots import Roots
-from cobre.runs.files import EVENT_FILE
+from cobre.runs.files import is_run_folder
 
 MAX_DEPTH = 6
 MAX_FOUND = 500
-CASE_FILES = {CONFIG_FILE, "stages.json"}
+CASE_FILES = {CONFIG_FILE, STAGES_FILE}
 
 
 @dataclass
@@ -32,7 +32,7 @@ def find_cases_and_runs(roots: Roots) -> CasesAndRuns:
             break
         if files >= CASE_FILES:
             found.cases.append(folder)
-        if EVENT_FILE in files:
+        if is_run_folder(folder):
             found.runs.append(folder)
     return found
 
@@ -41,8 +41,7 @@ def _folders(roots: Roots) -> Iterator[tuple[Path, set[str]]]:
     for root in roots.folders:
         for place, folders, files in os.walk(root):
             depth = len(Path(place).relative_to(root).parts)
-            is_run = EVENT_FILE in files
             folders[:] = sorted(name for name in folders if not name.startswith(".")) if depth < MAX_DEPTH else []
-            if is_run:
+            if is_run_folder(Path(place)):
                 folders.clear()  # what is inside belongs to the run
             yield Path(place), set(files)

@@ -18,10 +18,9 @@ from cobre.io.storage.lock_file import is_in_use
 from cobre.io.storage.untrusted_file import open_untrusted
 from cobre.mcp.errors import JobError
 from cobre.mcp.owner import signal_owner
-from cobre.runs.files import EVENT_FILE
+from cobre.runs.files import LOG_FILE, OUTPUT, is_run_folder
 from cobre.study.output.previous_run import refuse_to_simulate_over_training
 
-LOG_FILE = "run.log"
 MAX_STUDIES = 4
 WORKERS_PER_CORE = 4
 TAIL_BYTES = 4000
@@ -169,12 +168,12 @@ def _check_output(request: StudyRequest) -> None:
     """Raise JobError or OutputError where the folder holds the case, other files, or a run that must stay."""
     output = request.output
     if request.case.is_relative_to(output):
-        raise JobError(f"{output} holds the case itself: choose a folder of its own, such as {request.case / 'output'}")
+        raise JobError(f"{output} holds the case itself: choose a folder of its own, such as {request.case / OUTPUT}")
     if not output.exists():
         return
     if not output.is_dir():
         raise JobError(f"{output} is a file: choose a folder")
-    is_run = (output / EVENT_FILE).exists()
+    is_run = is_run_folder(output)
     if not is_run and any(entry.name != LOG_FILE for entry in output.iterdir()):
         raise JobError(f"{output} holds files other than results: choose a new folder")
     if request.policy is not None:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
 from cobre.mcp.discovery import find_cases_and_runs
 from cobre.mcp.roots import Roots
-from cobre.runs.files import CONVERGENCE_FILE, EVENT_FILE, REPORT_FILE, STUDY_FILE, SUMMARY_FILE, TRAINING
+from cobre.runs.files import CONVERGENCE, CONVERGENCE_FILE, EVENT_FILE, REPORT_FILE, STUDY_FILE, SUMMARY_FILE, TRAINING
 
 PREFIX = "cobre://runs"
 MAX_EVENT_BYTES = 1_000_000
@@ -65,7 +65,7 @@ def _events(folder: Path) -> str:
 def _convergence(folder: Path) -> str:
     from cobre.runs.table_query import TableQuery, query_table
 
-    answer = query_table(folder, TableQuery("convergence", limit=10**9))
+    answer = query_table(folder, TableQuery(CONVERGENCE, limit=10**9))
     return json.dumps([dict(row) for row in answer.rows])
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from cobre.core.bound_methods import DEFAULT_PATHS, BoundMethodName
 from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.mcp.bounds import compute_bound
 from cobre.mcp.case_paths import check_case_paths
@@ -245,10 +246,10 @@ class Tools:
         self,
         job: JobPath,
         method: Annotated[
-            Literal["auto", "enumeration", "inner", "sampled"],
+            BoundMethodName,
             Field(description="auto: the tightest that the size of the study allows."),
         ] = "auto",
-        paths: Annotated[int, Field(ge=2, description="Number of sampled paths.")] = 200,
+        paths: Annotated[int, Field(ge=2, description="Number of sampled paths.")] = DEFAULT_PATHS,
         time_limit_s: Annotated[
             float, Field(gt=0, le=MAX_BOUND_S, description="Give up after this many seconds.")
         ] = 60.0,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from html import escape
 from importlib.util import find_spec
 
+from cobre.core.bound_methods import BOUND_NAMES
 from cobre.core.case_html import facts_table
-from cobre.core.verdict import BOUND_NAMES
 from cobre.report.bounds import Bounds
 from cobre.report.bounds_chart import legend_of
 from cobre.report.result_bounds import bounds_of_result

@@ -16,26 +16,21 @@ from cobre.report.study_facts import StudyFacts
 from cobre.report.table_columns import TableColumns
 from cobre.runs.files import (
     BOUND_FILE,
+    CONVERGENCE,
     EVENT_FILE,
     MANIFEST_FILE,
+    OUTPUT,
+    RUN_FILES,
     SIMULATION,
     STUDY_FILE,
     SUMMARY_FILE,
     TRAINING,
+    is_run_folder,
 )
 from cobre.runs.state import RunState
 from cobre.runs.view import RunView, read_view
 from cobre.shell_quoting import as_argument
 from cobre.wording import counted
-
-# Any of these files marks an output directory of `cobre run`.
-SIGNS = (
-    EVENT_FILE,
-    STUDY_FILE,
-    SUMMARY_FILE,
-    f"{TRAINING}/{MANIFEST_FILE}",
-    f"{SIMULATION}/{MANIFEST_FILE}",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +75,13 @@ def _refuse_other_folder(folder: Path) -> None:
         raise ReportError(f"{folder} does not exist; give the output directory of a run")
     if not folder.is_dir():
         raise ReportError(f"{folder} is a file; give the output directory of a run")
-    if any((folder / sign).exists() for sign in SIGNS):
+    if is_run_folder(folder):
         return
     hint = ""
     if (folder / CONFIG_FILE).exists():
         command = f"cobre run {as_argument(folder)}"
-        hint = f"; it looks like a case: `{command}` writes results, by default to {folder / 'output'}"
-    raise ReportError(f"{folder} is not the output directory of a run: it has none of {', '.join(SIGNS)}{hint}")
+        hint = f"; it looks like a case: `{command}` writes results, by default to {folder / OUTPUT}"
+    raise ReportError(f"{folder} is not the output directory of a run: it has none of {', '.join(RUN_FILES)}{hint}")
 
 
 def _log(path: Path, file_errors: list[str]) -> RunView:
@@ -126,7 +121,7 @@ def _manifest(folder: Path, file_errors: list[str]) -> Mapping[str, Any]:
 
 def _bounds(folder: Path, manifest: Mapping[str, Any], log: RunView, file_errors: list[str]) -> Bounds:
     """Bounds from the convergence table of a finished training, else from events."""
-    table = _columns(folder, manifest, "convergence", Bounds.COLUMNS, file_errors)
+    table = _columns(folder, manifest, CONVERGENCE, Bounds.COLUMNS, file_errors)
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
 
 

@@ -19,7 +19,7 @@ from cobre.io.case_folder.case_digests import differing_files
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, paired_pieces
 from cobre.io.policies.policy_file import PolicyData, StageCuts
 from cobre.runs.content import RunContent, column_values, read_run_content
-from cobre.runs.files import POLICY_FILE
+from cobre.runs.files import CONVERGENCE, POLICY_FILE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +81,7 @@ class Comparison:
 
 
 def compare_runs(first: Path | str, second: Path | str) -> Comparison:
-    """Compare the output directories of two runs. Raises NotAWholeRunError."""
+    """Compare the output directories of two runs. Raises IncompleteRunError."""
     a, b = read_run_content(Path(first)), read_run_content(Path(second))
     digests = (a.digest, b.digest)
     if digests[0] == digests[1]:
@@ -101,7 +101,7 @@ def _candidates(a: RunContent, b: RunContent) -> Iterator[Candidate]:
     if a.bounds is not None and b.bounds is not None:
         yield from _bounds(a.bounds, b.bounds)
     elif a.bounds is not b.bounds:
-        yield (_AT_THE_END, 0), _presence("bounds", {"table": "convergence"}, a.bounds, b.bounds)
+        yield (_AT_THE_END, 0), _presence("bounds", {"table": CONVERGENCE}, a.bounds, b.bounds)
     yield from _simulation(a.tables, b.tables)
     # Whatever the digests see and the above does not: an order in the file, or a type.
     yield (_AT_THE_END, 9), Difference("files", {"digest of": "all results"}, a.digest, b.digest)

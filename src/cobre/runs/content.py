@@ -19,14 +19,14 @@ from cobre.io.storage.lock_file import is_in_use
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.io.storage.untrusted_file import UntrustedFileError
 from cobre.runs.convergence import without_times
-from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE, TRAINING
+from cobre.runs.files import CONVERGENCE, SIMULATION, STUDY_FILE, SUMMARY_FILE, TRAINING
 from cobre.runs.stored import stored_policy_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class NotAWholeRunError(CobreError):
+class IncompleteRunError(CobreError):
     """A directory that does not hold the results of a run that has ended: which, and what is missing."""
 
 
@@ -58,7 +58,7 @@ class RunContent:
 
 
 def read_run_content(folder: Path) -> RunContent:
-    """Everything that `cobre run` wrote there. Raises NotAWholeRunError."""
+    """Everything that `cobre run` wrote there. Raises IncompleteRunError."""
     summary = _summary(folder)
     study = _json_object(folder / STUDY_FILE)
     try:
@@ -69,9 +69,11 @@ def read_run_content(folder: Path) -> RunContent:
         policy_bytes = read_policy_bytes(path) if bounds is not None or path.exists() else b""
         policy = parse_policy(path, policy_bytes) if policy_bytes else None
     except KeyError as error:
-        raise NotAWholeRunError(f"{folder / SUMMARY_FILE} has no {error}: it was not written by `cobre run`") from error
+        raise IncompleteRunError(
+            f"{folder / SUMMARY_FILE} has no {error}: it was not written by `cobre run`"
+        ) from error
     except (ResultsError, PolicyFileError, UntrustedFileError) as error:
-        raise NotAWholeRunError(str(error)) from error
+        raise IncompleteRunError(str(error)) from error
     return RunContent(folder, summary, study, bounds, policy, policy_bytes, tables)
 
 
@@ -111,12 +113,12 @@ def _feed_column(digest: Any, title: str, table: RowSource, column: str) -> None
 
 def _summary(folder: Path) -> Mapping[str, Any]:
     if not folder.is_dir():
-        raise NotAWholeRunError(f"{folder} is not a directory: give the output directory of a run")
+        raise IncompleteRunError(f"{folder} is not a directory: give the output directory of a run")
     if is_in_use(folder):
-        raise NotAWholeRunError(f"{folder} belongs to a run that is still in progress: wait for it to end")
+        raise IncompleteRunError(f"{folder} belongs to a run that is still in progress: wait for it to end")
     if not (folder / SUMMARY_FILE).exists():
         hint = "the run did not finish" if (folder / STUDY_FILE).exists() else "give the output directory of a run"
-        raise NotAWholeRunError(f"{folder} has no complete results: {SUMMARY_FILE} is missing ({hint})")
+        raise IncompleteRunError(f"{folder} has no complete results: {SUMMARY_FILE} is missing ({hint})")
     return _json_object(folder / SUMMARY_FILE)
 
 
@@ -124,7 +126,7 @@ def _json_object(path: Path) -> Mapping[str, Any]:
     try:
         return read_stored_object(path)
     except (OSError, ValueError) as error:
-        raise NotAWholeRunError(f"{path} cannot be read: {error}") from error
+        raise IncompleteRunError(f"{path} cannot be read: {error}") from error
 
 
 def _tables(folder: Path, expected_digest: str) -> Mapping[str, StoredRows]:
@@ -137,5 +139,5 @@ def _tables(folder: Path, expected_digest: str) -> Mapping[str, StoredRows]:
 
 def _bounds(folder: Path, expected_digest: str) -> "pa.Table | None":
     """The table of bounds without columns of times, which differ between any two runs."""
-    table = _tables(folder, expected_digest).get("convergence")
+    table = _tables(folder, expected_digest).get(CONVERGENCE)
     return None if table is None else without_times(table.whole())

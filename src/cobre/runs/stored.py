@@ -35,7 +35,14 @@ def stored_policy_path(folder: Path, study: Mapping[str, Any]) -> Path:
 
 
 def iteration_limit(config: Mapping[str, Any]) -> int | None:
-    """The most iterations that a stored configuration allows, by the rule of `TrainingConfig.iteration_limit`."""
+    """The most iterations that a stored configuration allows, by the rule of `TrainingConfig.iteration_limit`.
+
+    study.json names a stopping rule by its class, config.json by `iteration_limit`.
+    """
     training = config.get("training", {})
-    limits = (rule["limit"] for rule in training.get("stopping_rules", ()) if rule.get("type") == "IterationLimit")
+    limits = (
+        rule["limit"]
+        for rule in training.get("stopping_rules", ())
+        if rule.get("type") == config_rules.IterationLimit.__name__
+    )
     return config_rules.iteration_limit(limits, training.get("stopping_mode", "any"))

@@ -11,14 +11,13 @@ from cobre.errors import CobreError
 from cobre.io.output import read_manifest
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.io.storage.untrusted_file import check_untrusted
-from cobre.runs.files import MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
+from cobre.runs.files import CONVERGENCE, MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 KEYS = ("scenario_id", "stage_id", "block_id")
 STATISTICS = ("mean", "min", "max")
-CONVERGENCE = "convergence"
 _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
 _ENTITIES = {
     "hydro_id": "hydros",

@@ -1,19 +1,10 @@
 """What is asked of an upper bound, and what comes back."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
-from cobre.core.verdict import BOUND_NAMES, relative_gap
-
-
-class BoundMethod(StrEnum):
-    """How an upper bound is computed."""
-
-    AUTO = "auto"  # the tightest that the size of the study allows
-    ENUMERATION = "enumeration"  # the policy on every path of the opening tree: its exact cost
-    INNER = "inner"  # inner approximation: deterministic, for few state variables
-    SAMPLED = "sampled"  # paths drawn by the weights of the risk measure: an estimate with a confidence interval
+from cobre.core.bound_methods import BOUND_NAMES, DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod
+from cobre.core.verdict import relative_gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +15,9 @@ class BoundPlan:
     """
 
     method: BoundMethod = BoundMethod.AUTO
-    paths: int = 100
-    confidence: float = 0.95
-    max_nodes: int = 20_000
+    paths: int = DEFAULT_PATHS
+    confidence: float = DEFAULT_CONFIDENCE
+    max_nodes: int = DEFAULT_MAX_NODES
 
 
 @dataclass(frozen=True, slots=True)

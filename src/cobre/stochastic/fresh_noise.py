@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices
+from cobre.core.case_file_names import STAGES_FILE
 from cobre.core.temporal import Stage
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.random.halton import halton_points
@@ -37,7 +38,7 @@ def check_methods(stages: Sequence[Stage]) -> None:
     for stage in stages:
         if stage.sampling_method not in _METHODS:
             raise NoiseModelError(
-                "stages.json",
+                STAGES_FILE,
                 f"stage {stage.id}, sampling_method",
                 f"{stage.sampling_method!r} cannot draw noise outside the openings; use one of {', '.join(_METHODS)}",
             )

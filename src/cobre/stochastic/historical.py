@@ -6,6 +6,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
+from cobre.core.case_file_names import CONFIG_FILE
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.observations import Observations, observations
@@ -44,7 +45,7 @@ def _refuse_missing(wanted: tuple[int, ...], complete: tuple[int, ...]) -> None:
     missing = sorted(set(wanted) - set(complete))
     if missing:
         raise NoiseModelError(
-            "config.json",
+            CONFIG_FILE,
             "scenario_source, historical_years",
             f"{', '.join(map(str, missing))}: history does not cover such a window; it covers those that start in "
             f"{', '.join(map(str, complete)) or 'no year'}",

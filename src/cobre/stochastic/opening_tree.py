@@ -7,6 +7,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Table
+from cobre.core.case_file_names import STAGES_FILE
 from cobre.core.temporal import Stage
 from cobre.stochastic.correlation import CorrelationProfiles
 from cobre.stochastic.errors import NoiseModelError
@@ -24,7 +25,6 @@ Design = Callable[[int, int, int, int], Floats]
 
 HISTORICAL_RESIDUALS = "historical_residuals"
 OPENINGS_FILE = "scenarios/noise_openings.parquet"
-_STAGES_FILE = "stages.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def _openings_of(plan: TreePlan, leader: Stage, index: int, count: int) -> Float
     design = _DESIGNS.get(leader.sampling_method)
     if design is None:
         raise NoiseModelError(
-            _STAGES_FILE,
+            STAGES_FILE,
             f"stage {leader.id}, sampling_method",
             f"{leader.sampling_method!r} cannot generate openings; use one of {', '.join(_DESIGNS)}",
         )
@@ -79,7 +79,7 @@ def opening_count(stage: Stage) -> int:
         return 1  # a node has one realisation, which external scenarios give
     if stage.num_openings < 1:
         raise NoiseModelError(
-            _STAGES_FILE, f"stage {stage.id}, num_openings", f"is {stage.num_openings}; give at least 1"
+            STAGES_FILE, f"stage {stage.id}, num_openings", f"is {stage.num_openings}; give at least 1"
         )
     return stage.num_openings
 

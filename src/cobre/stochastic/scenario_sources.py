@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Case, Correlation
+from cobre.core.case_file_names import CONFIG_FILE
 from cobre.core.config import ScenarioSource
 from cobre.stochastic.correlation import CORRELATION_FILE, CorrelationProfiles, correlation_profiles
 from cobre.stochastic.errors import NoiseModelError
@@ -21,8 +22,6 @@ from cobre.stochastic.par.seasons import season_cycle
 from cobre.stochastic.random.seeds import EXTERNAL_BASE, HISTORICAL_BASE, as_seed, class_forward_seed
 from cobre.stochastic.replay import inflow_noise, memoryless_noise
 from cobre.stochastic.sampling import InSample, NoiseSampler, OutOfSample, Replay, Scheme
-
-_CONFIG_FILE = "config.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +99,14 @@ def _scheme(data: SourceData, source: ScenarioSource, entity_class: str, name: s
     if name == "historical" and entity_class == "inflow":
         return Replay(data.layout, entity_class, HISTORICAL_BASE, _historical_noise(data, source))
     raise NoiseModelError(
-        _CONFIG_FILE, f"scenario_source, {entity_class}, scheme", f"{name!r} is not possible for this class"
+        CONFIG_FILE, f"scenario_source, {entity_class}, scheme", f"{name!r} is not possible for this class"
     )
 
 
 def _seed(source: ScenarioSource, entity_class: str) -> int:
     if source.seed is None:
         raise NoiseModelError(
-            _CONFIG_FILE, "scenario_source, seed", f"missing; {entity_class} is 'out_of_sample' and needs one"
+            CONFIG_FILE, "scenario_source, seed", f"missing; {entity_class} is 'out_of_sample' and needs one"
         )
     return as_seed(source.seed)
 

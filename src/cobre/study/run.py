@@ -1,6 +1,5 @@
 """A whole run: load, train, simulate, write. What the command `cobre run` does, on every rank."""
 
-import json
 import os
 import socket
 import time
@@ -13,7 +12,7 @@ from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.core.config import Config
 from cobre.io.output.table_pieces import table_pieces
-from cobre.io.storage.atomic import write_file
+from cobre.io.storage.stored_json import write_json
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit
 from cobre.runs.events import Event, EventListener, new_event
@@ -50,7 +49,7 @@ def run_study(comm: Backend, request: RunRequest, emit: EventListener) -> RunSum
         if comm.rank == 0:
             if simulation is not None:
                 summary = replace(summary, cost_note=_cost_note(request.output, ready.study.case))
-            write_file(request.output / SUMMARY_FILE, (json.dumps(summary.as_dict(), indent=1) + "\n").encode())
+            write_json(request.output / SUMMARY_FILE, summary.as_dict())
         comm.check_failures()
         emit_all(new_event("run_finished", seconds=time.monotonic() - began))
         return summary

@@ -1,6 +1,5 @@
 """Runs with an output directory, as scripts start them: in this process, or in workers that it starts."""
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,8 +10,7 @@ from cobre.comm import BackendError, CommError
 from cobre.comm.launch import WorkerError
 from cobre.errors import CobreError
 from cobre.io.output.results import write_results
-from cobre.io.storage.atomic import write_file
-from cobre.io.storage.stored_json import read_stored_object
+from cobre.io.storage.stored_json import read_stored_object, write_json
 from cobre.limits import MAX_THREADS
 from cobre.policy.object import Policy
 from cobre.runs.events import EventLog
@@ -86,7 +84,7 @@ def _log(output: Path, result: SimulationResult) -> None:
 
 def _add_to_summary(path: Path, result: SimulationResult) -> None:
     summary = read_stored_object(path) | simulation_numbers(result)
-    write_file(path, (json.dumps(summary, indent=1) + "\n").encode())
+    write_json(path, summary)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from compared_studies import NEW_PLANT
 
 import cobre
 from cobre.cli.main import main
-from cobre.runs.content import NotAWholeRunError
+from cobre.runs.content import IncompleteRunError
 
 
 def invoke(*arguments):
@@ -83,9 +83,9 @@ def test_runs_without_simulation_are_compared_in_bits(runs, tmp_path):
 
 
 def test_a_directory_that_holds_no_run_is_refused(runs, tmp_path):
-    with pytest.raises(NotAWholeRunError):
+    with pytest.raises(IncompleteRunError):
         cobre.compare(runs[0], tmp_path)
-    assert issubclass(NotAWholeRunError, cobre.errors.CobreError)
+    assert issubclass(IncompleteRunError, cobre.errors.CobreError)
 
 
 def test_in_python(runs, comparison):

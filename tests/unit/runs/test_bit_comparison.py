@@ -17,7 +17,7 @@ from cobre.cli.main import main
 from cobre.io.output import read_manifest, read_results, write_results
 from cobre.io.policies.policy_file import read_policy, write_policy
 from cobre.runs.bit_comparison import Difference, compare_runs
-from cobre.runs.content import NotAWholeRunError, read_run_content
+from cobre.runs.content import IncompleteRunError, read_run_content
 from cobre.study.output.output_lock import output_lock
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs"
@@ -231,20 +231,20 @@ def test_different_states_are_named_first(original, other):
 
 
 def test_a_directory_that_is_no_run(original, tmp_path):
-    with pytest.raises(NotAWholeRunError, match="is not a directory"):
+    with pytest.raises(IncompleteRunError, match="is not a directory"):
         compare_runs(original, tmp_path / "missing")
-    with pytest.raises(NotAWholeRunError, match=r"summary\.json is missing"):
+    with pytest.raises(IncompleteRunError, match=r"summary\.json is missing"):
         compare_runs(tmp_path, original)
 
 
 def test_a_run_that_did_not_end(original, other):
     (other / "summary.json").unlink()
-    with pytest.raises(NotAWholeRunError, match="the run did not finish"):
+    with pytest.raises(IncompleteRunError, match="the run did not finish"):
         compare_runs(original, other)
 
 
 def test_running_study_is_not_compared(original, other):
-    with output_lock(other), pytest.raises(NotAWholeRunError, match="still in progress"):
+    with output_lock(other), pytest.raises(IncompleteRunError, match="still in progress"):
         compare_runs(original, other)
 
 
@@ -260,21 +260,21 @@ def test_running_study_is_not_compared(original, other):
 )
 def test_a_damaged_file(original, other, file, words):
     (other / file).write_bytes(b"damaged")
-    with pytest.raises(NotAWholeRunError, match=words):
+    with pytest.raises(IncompleteRunError, match=words):
         compare_runs(original, other)
 
 
 @pytest.mark.parametrize("file", ["training/manifest.json", "simulation/hydros.parquet", "policy/policy.bin"])
 def test_a_missing_file(original, other, file):
     (other / file).unlink()
-    with pytest.raises(NotAWholeRunError, match=r"missing|no such file"):
+    with pytest.raises(IncompleteRunError, match=r"missing|no such file"):
         compare_runs(original, other)
 
 
 def test_tables_of_another_run_in_the_same_place_are_not_taken_for_this_one(original, other):
     facts = read_manifest(other / "simulation")["run"] | {"digest": "of an earlier run"}
     write_results(other / "simulation", read_results(other / "simulation"), facts)
-    with pytest.raises(NotAWholeRunError, match=r"belongs to another run than summary\.json"):
+    with pytest.raises(IncompleteRunError, match=r"belongs to another run than summary\.json"):
         read_run_content(other)
 
 

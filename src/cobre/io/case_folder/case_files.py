@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from cobre.io.file_names import CONFIG_FILE
+from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.findings.problems import Layer, Problems
 from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 
 REQUIRED_JSON = (
     CONFIG_FILE,
-    "stages.json",
+    STAGES_FILE,
     "initial_conditions.json",
     "penalties.json",
     "system/buses.json",

@@ -8,7 +8,7 @@ from cobre.io.config.records import ConfigFile
 from cobre.io.constraints.parameters import GenericParametersFile
 from cobre.io.constraints.reading import GenericConstraintsFile
 from cobre.io.decoding.json_files import JsonFile
-from cobre.io.file_names import CONFIG_FILE
+from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.input_files.block_factors import LoadFactorsFile, SourceFactorsFile
 from cobre.io.input_files.correlation_file import CorrelationFile
 from cobre.io.input_files.entities import (
@@ -46,7 +46,7 @@ SCHEMAS: Mapping[str, tuple[str, type[JsonFile]]] = {
     "post_study_stages": ("post_study_stages.json", PostStudyStagesFile),
     "production_models": ("system/hydro_production_models.json", ProductionFile),
     "pumping_stations": ("system/pumping_stations.json", StationsFile),
-    "stages": ("stages.json", StagesFile),
+    "stages": (STAGES_FILE, StagesFile),
     "thermals": ("system/thermals.json", ThermalsFile),
 }
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_PATHS, BoundMethodName
 from cobre.io.config.field_types import Count, NonNegative, NonNegativeCount, Positive
 
 
@@ -84,9 +85,9 @@ class UpperBoundGapRecord:
     type: Literal["upper_bound"]
     gap_percent: NonNegative
     period: Count = 10
-    method: Literal["auto", "enumeration", "inner", "sampled"] = "auto"
-    paths: Annotated[int, Field(ge=2)] = 200
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    method: BoundMethodName = "auto"
+    paths: Annotated[int, Field(ge=2)] = DEFAULT_PATHS
+    confidence: Annotated[float, Field(gt=0, lt=1)] = DEFAULT_CONFIDENCE
 
 
 StoppingRuleRecord = Annotated[

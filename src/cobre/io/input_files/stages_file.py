@@ -21,12 +21,13 @@ from cobre.core.temporal import (
 )
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
+from cobre.io.file_names import STAGES_FILE
 from cobre.io.findings.duplicates import report_duplicates
 from cobre.io.findings.problems import Layer, Problems
 
 MAX_OPENINGS = 1_000_000  # larger numbers are typing errors: memory would not suffice
 
-FILE = "stages.json"
+FILE = STAGES_FILE
 
 
 @dataclass(frozen=True, slots=True)

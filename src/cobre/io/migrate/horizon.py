@@ -2,10 +2,11 @@
 
 from datetime import date
 
+from cobre.io.file_names import STAGES_FILE
 from cobre.io.migrate.notes import Notes
 from cobre.io.migrate.old_case import OldCase
 
-FILE = "stages.json"
+FILE = STAGES_FILE
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 

@@ -12,7 +12,7 @@ from cobre.io.constraints.reading import FILE as CONSTRAINT_FILE
 from cobre.io.constraints.reading import decode_constraints
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import decode
-from cobre.io.file_names import CONFIG_FILE
+from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.findings.problems import Layer, Problems
 from cobre.io.input_files import block_factors, entities
 from cobre.io.input_files.correlation_file import FILE as CORRELATION_FILE
@@ -33,7 +33,7 @@ from cobre.io.validation.not_modelled import refuse_what_is_not_modelled
 Reader = Callable[[Document, Problems], object]
 READERS: Mapping[str, Reader] = {
     CONFIG_FILE: lambda document, problems: read_config(document, None, problems),
-    "stages.json": read_stages,
+    STAGES_FILE: read_stages,
     "initial_conditions.json": read_initial_conditions,
     "penalties.json": read_penalties,
     POST_STUDY_FILE: read_post_study_stages,

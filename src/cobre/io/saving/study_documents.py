@@ -6,14 +6,15 @@ from typing import Any
 from cobre.core.case import Case, InitialConditions, System
 from cobre.core.production import HydroProduction, ProductionChoice, ProductionModels, StageRange
 from cobre.core.temporal import Horizon, Stage
+from cobre.io.file_names import STAGES_FILE
 from cobre.io.saving.plain_values import plain
 
 Named = tuple[str, Any]
 
 
 def study_documents(case: Case) -> Iterator[Named]:
-    """Names of files, and their content."""
-    yield "stages.json", _horizon(case.horizon)
+    """Names of files, and what they hold."""
+    yield STAGES_FILE, _horizon(case.horizon)
     yield "initial_conditions.json", _initial_conditions(case.initial_conditions)
     yield "penalties.json", plain(case.penalties)
     if case.post_study.stages or case.post_study.thermal_bounds:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cobre.io.storage.atomic import write_file
 from cobre.io.storage.untrusted_file import read_untrusted_text
 
 MAX_LEVELS = 100
@@ -24,6 +25,11 @@ def read_stored_object(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("it is not a JSON object")
     return found
+
+
+def write_json(path: Path, content: Any, *, sort_keys: bool = False) -> None:
+    """Write a JSON file atomically, one level of indentation a blank; raises WriteError."""
+    write_file(path, (json.dumps(content, indent=1, sort_keys=sort_keys) + "\n").encode())
 
 
 def parse_finite(text: str | bytes) -> Any:

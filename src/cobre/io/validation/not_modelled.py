@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from cobre.core.case import Case, Table
+from cobre.io.file_names import STAGES_FILE
 from cobre.io.findings.problems import Layer, Problems
 
-FILE = "stages.json"
+FILE = STAGES_FILE
 
 
 def refuse_what_is_not_modelled(case: Case, problems: Problems) -> None:

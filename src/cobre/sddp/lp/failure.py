@@ -1,6 +1,5 @@
 """When an LP cannot be solved: what it means in words of hydro planning, and files to look at it with other tools."""
 
-import json
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from cobre.core.arrays import Floats
 from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.errors import SolverError
 from cobre.io.storage.atomic import check_writable, write_file
+from cobre.io.storage.stored_json import write_json
 from cobre.sddp.lp.build import StageLp
 from cobre.solver.batches import Chains, LpSolver, Realisations, SolveFailedError
 from cobre.solver.program import Names
@@ -147,7 +147,7 @@ class FailedSolve:
             "column_scale": self.lp.program.column_scale.tolist(),
             "row_scale": self.lp.program.row_scale.tolist(),
         }
-        write_file(folder / f"{name}.json", (json.dumps(content, indent=1) + "\n").encode())
+        write_json(folder / f"{name}.json", content)
         return path
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cobre.core.arrays import Floats
+from cobre.core.bound_methods import BoundMethod
 from cobre.core.confidence import mean_with_half_width
 from cobre.core.config import (
     BoundStalling,
@@ -19,7 +20,7 @@ from cobre.core.verdict import gap_scale
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.interfaces import StoppingRule
 from cobre.sddp.stop import StopKind
-from cobre.sddp.upper_bound import BoundMethod, BoundPlan, UpperBound
+from cobre.sddp.upper_bound import BoundPlan, UpperBound
 
 
 @dataclass(frozen=True, slots=True)

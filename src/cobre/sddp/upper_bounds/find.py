@@ -2,12 +2,13 @@
 
 import numpy as np
 
+from cobre.core.bound_methods import BoundMethod
 from cobre.core.confidence import mean_with_half_width
 from cobre.errors import CobreError
 from cobre.sddp.problem import Problem
 from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.upper_bound import BoundMethod, BoundPlan, UpperBound
+from cobre.sddp.upper_bound import BoundPlan, UpperBound
 from cobre.sddp.upper_bounds.enumeration import policy_cost, tree_size
 from cobre.sddp.upper_bounds.inner import inner_bound, is_convex
 from cobre.sddp.upper_bounds.sampled import sample_paths

@@ -6,6 +6,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
+from cobre.core.case_file_names import CONFIG_FILE
 from cobre.core.config import EstimationConfig
 from cobre.core.units import MONTHS_PER_YEAR
 from cobre.stochastic.errors import NoiseModelError
@@ -69,7 +70,7 @@ def annual_statistics(observations: Observations) -> SampleStatistics:
     """Statistics of the mean of the last twelve months, beside the season that follows, where that is known."""
     years, seasons, hydros = observations.values.shape
     if seasons != MONTHS_PER_YEAR:
-        raise NoiseModelError("config.json", "estimation, order_selection", "pacf_annual needs twelve monthly seasons")
+        raise NoiseModelError(CONFIG_FILE, "estimation, order_selection", "pacf_annual needs twelve monthly seasons")
     flat = observations.values.reshape(years * seasons, hydros)
     means = np.full_like(flat, np.nan)
     for index in range(MONTHS_PER_YEAR, len(flat)):

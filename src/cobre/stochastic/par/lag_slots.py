@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.arrays import Floats, Ints
+from cobre.core.case_file_names import STAGES_FILE
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.stage_periods import Occurrence, StagePeriods
 
@@ -87,7 +88,7 @@ class _Slots:
         total = sum(days.values())
         if not total:
             raise NoiseModelError(
-                "stages.json",
+                STAGES_FILE,
                 f"stage {self.periods.horizon.stages[min(whole, self.stages - 1)].id}",
                 f"its inflow depends on the season from {found.days[0]} to {found.days[1]} (exclusive), of which no "
                 "earlier stage and no observation has a day",

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
+from cobre.core.case_file_names import STAGES_FILE
 from cobre.core.temporal import Horizon, Season, SeasonDefinitions, Stage
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.season_days import SeasonDays, season_days
-
-_STAGES_FILE = "stages.json"
 
 Period = tuple[date, date]  # the first day, and the first day after it
 
@@ -106,7 +105,7 @@ def season_cycle(horizon: Horizon) -> SeasonCycle:
     definitions = horizon.season_definitions
     if definitions is None:
         raise NoiseModelError(
-            _STAGES_FILE, "season_definitions", "missing; inflows with autoregressive terms need the seasons of a year"
+            STAGES_FILE, "season_definitions", "missing; inflows with autoregressive terms need the seasons of a year"
         )
     cycles = _cycles(definitions)
     seasons = tuple(season for cycle in cycles for season in cycle)
@@ -120,7 +119,7 @@ def season_cycle(horizon: Horizon) -> SeasonCycle:
 def _cycles(definitions: SeasonDefinitions) -> list[list[Season]]:
     """Seasons that overlap belong to different cycles; the shortest ones come first."""
     if not definitions.seasons:
-        raise NoiseModelError(_STAGES_FILE, "season_definitions", "there is no season")
+        raise NoiseModelError(STAGES_FILE, "season_definitions", "there is no season")
     if definitions.cycle_type == "weekly":
         return [sorted(definitions.seasons, key=lambda season: season.id)]
     days = {season.id: season_days(definitions, season) for season in definitions.seasons}
@@ -139,7 +138,7 @@ def _cycles(definitions: SeasonDefinitions) -> list[list[Season]]:
 
 def _check_unique_months(seasons: list[Season]) -> list[Season]:
     if len({season.month_start for season in seasons}) != len(seasons):
-        raise NoiseModelError(_STAGES_FILE, "season_definitions", "give each season a month_start of its own")
+        raise NoiseModelError(STAGES_FILE, "season_definitions", "give each season a month_start of its own")
     return seasons
 
 
@@ -149,6 +148,6 @@ def _position(cycle: SeasonCycle, stage: Stage, position: dict[int, int]) -> int
         return cycle.position_of(stage.start_date)
     if stage.season_id is None or stage.season_id not in position:
         raise NoiseModelError(
-            _STAGES_FILE, f"stage {stage.id}, season_id", f"{stage.season_id} is not one of the defined seasons"
+            STAGES_FILE, f"stage {stage.id}, season_id", f"{stage.season_id} is not one of the defined seasons"
         )
     return position[stage.season_id]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats, Indices
+from cobre.core.case_file_names import STAGES_FILE
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.random.pcg64 import Pcg64Sequence
 from cobre.stochastic.random.quantile import norm_quantile
@@ -70,7 +71,7 @@ def _directions(column: int) -> NDArray[np.uint64]:
     table = _table()
     if column > len(table):
         raise NoiseModelError(
-            "stages.json",
+            STAGES_FILE,
             "sampling_method",
             f"qmc_sobol supports {len(table) + 1} random entities at most; use lhs or saa",
         )

@@ -1,16 +1,16 @@
 """Upper bounds of a stored policy that are valid under a risk measure: what `cobre bound` and `cobre.bound` do."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cobre.comm import Backend
+from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod
 from cobre.core.case import Case
 from cobre.errors import OutputError, PolicyIncompatibleError
 from cobre.io.policies.policy_file import find_policy_file
-from cobre.io.storage.atomic import write_file
+from cobre.io.storage.stored_json import write_json
 from cobre.limits import MAX_THREADS
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
@@ -18,7 +18,7 @@ from cobre.runs.events import EventListener, no_events
 from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
 from cobre.runs.formatting import money, percent
 from cobre.runs.trained_case import TrainedCase, case_of_run
-from cobre.sddp.upper_bound import BoundMethod, BoundPlan, UpperBound
+from cobre.sddp.upper_bound import BoundPlan, UpperBound
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.study.arguments import check_policy, count
 from cobre.study.placement import Placement, run_in, script_placement, threads_per_worker
@@ -121,10 +121,10 @@ def bound(
     case: Case | str | Path,
     policy: Policy | str | Path | None = None,
     *,
-    method: str = "auto",
-    paths: int = 200,
-    confidence: float = 0.95,
-    max_nodes: int = 20_000,
+    method: str = BoundMethod.AUTO,
+    paths: int = DEFAULT_PATHS,
+    confidence: float = DEFAULT_CONFIDENCE,
+    max_nodes: int = DEFAULT_MAX_NODES,
     num_workers: int | None = None,
     backend: str = "auto",
     threads: int | None = None,
@@ -218,7 +218,7 @@ def _checked_problem(ready: ReadyStudy, policy: Policy, trained: TrainedCase | N
 
 def write_bound(output: Path, found: PolicyBound) -> None:
     """bound.json of an output directory, for its report."""
-    write_file(output / BOUND_FILE, (json.dumps(found.as_dict(), indent=1) + "\n").encode())
+    write_json(output / BOUND_FILE, found.as_dict())
 
 
 def _case_and_policy(

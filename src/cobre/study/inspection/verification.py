@@ -18,7 +18,7 @@ from typing import Any
 
 from cobre.errors import CobreError
 from cobre.io.case_folder.templates import templates
-from cobre.io.storage.atomic import write_file
+from cobre.io.storage.stored_json import write_json
 from cobre.runs.files import CONVERGENCE_FILE, TRAINING
 
 ARITHMETIC = 2
@@ -132,7 +132,7 @@ def record() -> dict[str, Bits]:
     content = _record()
     stored = {name: _as_dict(bits) for name, bits in found.items()}
     content.setdefault(str(ARITHMETIC), {})[lp_library()] = stored
-    write_file(RECORD, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
+    write_json(RECORD, content, sort_keys=True)
     return found
 
 

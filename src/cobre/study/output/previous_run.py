@@ -25,6 +25,7 @@ from cobre.runs.files import (
     STUDY_FILE,
     SUMMARY_FILE,
     TRAINING,
+    has_results,
 )
 from cobre.runs.state import RunState
 from cobre.runs.stored import logged_run, stored_policy_path, stored_study
@@ -37,12 +38,6 @@ from cobre.wording import counted
 # What every run writes anew, and what only one does that begins from nothing.
 _AFTER_TRAINING = (SUMMARY_FILE, REPORT_FILE, BOUND_FILE, SIMULATION)
 _FROM_THE_START = (STUDY_FILE, TRAINING, STATES, STOCHASTIC, HYDRO_MODELS, FAILURES, CHECKPOINTS)
-_WHOLE = (
-    SUMMARY_FILE,
-    f"{TRAINING}/{MANIFEST_FILE}",
-    f"{SIMULATION}/{MANIFEST_FILE}",
-    f"{POLICY}/{POLICY_FILE}",
-)
 
 
 class OutputHoldsRunError(OutputError):
@@ -72,7 +67,7 @@ def find_previous_run(output: Path) -> PreviousRun | None:
 
     None where there are no results: a run that was refused, or killed early, leaves a log and nothing to lose.
     """
-    if not any(_is_own(output / name) for name in _WHOLE) and not list_checkpoints(output / CHECKPOINTS):
+    if not has_results(output) and not list_checkpoints(output / CHECKPOINTS):
         return None
     view = _logged_run(output)
     state = view.end_state(output) or RunState.KILLED
@@ -94,11 +89,6 @@ def _keep_unfinished(simulation: Path) -> None:
     for path in simulation.iterdir():
         if path.name != UNFINISHED:
             remove_tree(path)
-
-
-def _is_own(path: Path) -> bool:
-    """Whether a path is a file that a run wrote itself; links are not."""
-    return path.is_file() and not path.is_symlink()
 
 
 def refuse_to_replace(request: RunRequest) -> None:

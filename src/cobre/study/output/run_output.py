@@ -11,7 +11,7 @@ from cobre.io.storage.confined import no_links_below
 from cobre.policy.store import save_pool
 from cobre.runs.convergence import convergence_table
 from cobre.runs.events import EventListener, new_event
-from cobre.runs.files import CHECKPOINTS, TRAINING
+from cobre.runs.files import CHECKPOINTS, CONVERGENCE, TRAINING
 from cobre.study.config_outline import ConfigOutline
 from cobre.study.inspection.bound import PolicyBound, write_bound
 from cobre.study.output.exports.writing import write_state_export, write_study_exports
@@ -80,7 +80,7 @@ def write_training(output: Path, policy_folder: Path, trained: TrainedStudy) -> 
         "stop_kind": trained.stop.kind,
         "solver": trained.solver.version,
     }
-    write_results(output / TRAINING, {"convergence": convergence_table(trained.history)}, facts)
+    write_results(output / TRAINING, {CONVERGENCE: convergence_table(trained.history)}, facts)
     if (bound := trained.context.upper_bound) is not None:
         write_bound(output, PolicyBound(bound, trained.study.case.is_risk_averse))
     visited = trained.context.visited

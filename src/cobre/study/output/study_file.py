@@ -1,6 +1,5 @@
 """study.json: what a reader of results needs to know without the case: names, dates, settings, versions."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from cobre.core.arrays import Floats
 from cobre.io.case_folder.case_digests import file_digests
 from cobre.io.input_files.conversion_manifest import read_conversion
 from cobre.io.output.manifest import software_versions
-from cobre.io.storage.atomic import write_file
+from cobre.io.storage.stored_json import write_json
 from cobre.runs.files import STUDY_FILE
 from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.requests import CaseRequest
@@ -18,7 +17,7 @@ from cobre.study.results.case_facts import plain, stages_and_entities
 
 def write_study_file(output: Path, ready: ReadyStudy, request: CaseRequest) -> None:
     """Write study.json, whole or not at all."""
-    write_file(output / STUDY_FILE, (json.dumps(study_facts(ready, request), indent=1) + "\n").encode())
+    write_json(output / STUDY_FILE, study_facts(ready, request))
 
 
 def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:

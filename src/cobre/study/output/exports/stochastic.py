@@ -1,6 +1,5 @@
 """The inflow model and the openings as files that a case could hold."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +10,9 @@ from cobre.core.case import Case
 from cobre.io.output.results import write_results
 from cobre.io.saving.scenario_documents import correlation_document
 from cobre.io.storage.arrow_columns import table_of
-from cobre.io.storage.atomic import check_writable, write_file
+from cobre.io.storage.atomic import check_writable
 from cobre.io.storage.confined import remove_file
+from cobre.io.storage.stored_json import write_json
 from cobre.stochastic.inflows import InflowDescription, describe_inflows
 from cobre.stochastic.model import NoiseModel
 from cobre.stochastic.par.terms import TermsRow
@@ -37,7 +37,7 @@ def write_stochastic(folder: Path, case: Case, noise: NoiseModel) -> None:
     if correlation is None:
         remove_file(file)
     else:
-        write_file(file, (json.dumps(correlation_document(correlation), indent=1) + "\n").encode())
+        write_json(file, correlation_document(correlation))
     write_results(folder, stochastic_tables(case, description, noise), {})
 
 

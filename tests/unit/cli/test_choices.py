@@ -1,0 +1,36 @@
+"""Choices that are written twice: the command line loads without NumPy, type checkers need literals."""
+
+import subprocess
+import sys
+from typing import get_args, get_type_hints
+
+from cobre.cli.exit_codes import ExitCode
+from cobre.cli.main import main
+from cobre.comm import BackendKind
+from cobre.comm.exit_report import INTERRUPTED, TERMINATED
+from cobre.core.bound_methods import BoundMethod, BoundMethodName
+from cobre.mcp.tools import Tools
+
+
+def choices(command, option):
+    [found] = [parameter for parameter in main.commands[command].params if parameter.name == option]
+    return set(found.type.choices)
+
+
+def test_backends_are_those_of_communication():
+    assert choices("run", "backend") == set(BackendKind)
+    offered = get_args(get_type_hints(Tools.start_study)["backend"])
+    assert set(offered) == set(BackendKind) - {BackendKind.MPI}  # its ranks are started by its own launcher
+
+
+def test_methods_of_upper_bounds_are_those_of_the_bounds():
+    assert choices("bound", "method") == set(BoundMethod) == set(get_args(BoundMethodName))
+
+
+def test_signals_have_the_exit_codes_of_ranks():
+    assert (ExitCode.INTERRUPTED, ExitCode.TERMINATED) == (INTERRUPTED, TERMINATED)
+
+
+def test_the_command_line_is_read_without_numpy():
+    program = "import sys, cobre.cli.main; assert 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
