@@ -39,9 +39,9 @@ TITLES = {
 
 def hold_ready(comm: Backend, case: str) -> tuple[int, int, int]:
     """Runs on every rank: PSS and peak of the resident size once the study is ready, and bytes that are shared."""
-    from cobre.study.preparation.ready_study import get_ready  # noqa: PLC0415
+    from cobre.study.preparation.ready_study import prepare_on_ranks  # noqa: PLC0415
 
-    ready = get_ready(comm, CaseRequest(Path(case), None, 1), lambda _: None)
+    ready = prepare_on_ranks(comm, CaseRequest(Path(case), None, 1), lambda _: None)
     comm.barrier()
     held = account()["Pss"], peak_bytes(), ready.shared_bytes
     comm.barrier()

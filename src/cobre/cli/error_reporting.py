@@ -148,7 +148,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.study.inspection.verification import NotVerifiedError
     from cobre.study.output.output_lock import OutputInUseError
     from cobre.study.output.previous_run import OutputHoldsRunError
-    from cobre.study.preparation.fingerprint import WorldMismatchError
+    from cobre.study.preparation.fingerprint import RankMismatchError
     from cobre.study.resume.checkpoints import CheckpointError
 
     return (
@@ -159,7 +159,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
             (PolicyFileError, PolicyMismatchError, CaseChangedError, CheckpointError, BoundaryMismatchError),
             ExitCode.POLICY,
         ),
-        ((WorldMismatchError, CommError), ExitCode.WORKER),
+        ((RankMismatchError, CommError), ExitCode.WORKER),
         ((NoBridgeError, MissingLibraryError), ExitCode.MISSING_EXTRA),
         ((BackendError, UnknownTemplateError), ExitCode.USAGE),
         (

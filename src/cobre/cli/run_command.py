@@ -130,10 +130,10 @@ def _placement(options: RunOptions, config: ConfigOutline) -> Placement:
     Nodes of a tree are solved one by one: threads share its leaves only, workers the nodes of every stage.
     """
     placement = choose_placement(options.backend, options.workers, threads_suffice=not config.is_tree)
-    pieces = config.pieces_of_work
-    if options.workers is None and placement.size is not None and pieces is not None and pieces < placement.size:
-        fewer = choose_placement(options.backend, pieces)
-        return replace(fewer, reason=f"no more workers than forward passes or scenarios ({pieces})")
+    most = config.max_useful_workers
+    if options.workers is None and placement.size is not None and most is not None and most < placement.size:
+        fewer = choose_placement(options.backend, most)
+        return replace(fewer, reason=f"no more workers than forward passes or scenarios ({most})")
     return placement
 
 

@@ -29,7 +29,7 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
     table = read_results(folder / TRAINING)[CONVERGENCE]
     return {
         "status": "complete",
-        **_who_and_when(log, finished, study),
+        **_provenance(log, finished, study),
         "duration_seconds": finished["training_seconds"],
         "bounds": {
             "final_lower_bound": finished["lower_bound"],
@@ -66,7 +66,7 @@ def simulation_facts(folder: Path) -> dict[str, Any] | None:
     solves = finished["scenarios"] * len(study.get("stages", ()))
     return {
         "status": "complete",
-        **_who_and_when(log, finished, study),
+        **_provenance(log, finished, study),
         "duration_seconds": finished["seconds"],
         "scenarios": {"total": finished["scenarios"], "completed": finished["scenarios"], "failed": 0},
         "cost": {"mean_cost": finished["mean_cost"], "std_cost": finished["std_cost"]},
@@ -126,7 +126,7 @@ def _solves(total: int, log: RunView) -> dict[str, Any]:
     }
 
 
-def _who_and_when(log: RunView, finished: Event, study: Mapping[str, Any]) -> dict[str, Any]:
+def _provenance(log: RunView, finished: Event, study: Mapping[str, Any]) -> dict[str, Any]:
     started, versions = log.started, study.get("versions", {})
     hosts = _hosts(log)
     return {

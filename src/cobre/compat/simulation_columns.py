@@ -1,6 +1,6 @@
 """Simulation tables with the columns that scripts for cobre-python know, in its order; ours follow.
 
-What files hold once for each entity and stage (see `stage_facts`) is put beside every scenario here. Results that were
+What files hold once for each entity and stage (see `stage_tables`) is put beside every scenario here. Results that were
 written without these facts have nulls in their place.
 """
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cobre.compat.energy_columns import ENERGY_COLUMNS, energy_columns, lagged_inflows
 from cobre.sddp.simulation.commitment_tables import AHEAD
-from cobre.study.simulation.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS
+from cobre.study.simulation.stage_tables import ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, STAGE_TABLES, TREE_PATHS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ FOLLOWERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 def with_known_columns(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     """All of them, and `inflow_lags`; the tables of facts are used up."""
     facts = StageFacts(tables.get(ENTITY_STAGES), tables.get(TREE_PATHS))
-    known = {name: known_table(name, table, facts) for name, table in tables.items() if name not in FACT_TABLES}
+    known = {name: known_table(name, table, facts) for name, table in tables.items() if name not in STAGE_TABLES}
     if "hydros" in tables:
         lags = lagged_inflows(tables["hydros"], tables.get(INITIAL_LAGS), tables.get(LAG_STEPS))
         known["inflow_lags"] = with_nodes(lags, facts)
@@ -69,7 +69,7 @@ def with_nodes(table: "pa.Table", facts: "StageFacts") -> "pa.Table":
 
 def needed_for(name: str) -> tuple[str, ...]:
     """The tables of a directory from which one is made."""
-    return ("hydros" if name == "inflow_lags" else name, *FACT_TABLES)
+    return ("hydros" if name == "inflow_lags" else name, *STAGE_TABLES)
 
 
 class StageFacts:

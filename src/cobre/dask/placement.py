@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PlacementError(CobreError, RuntimeError):
-    """The cluster's workers cannot be the ranks of a world; the words say why, and what would do."""
+    """The cluster's workers cannot be ranks of one run; the message says why, and what to change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def check_processes(processes: Mapping[str, WorkerProcess]) -> None:
     for address, process in processes.items():
         if process.version != __version__:
             raise PlacementError(
-                f"worker {address} has cobre {process.version}, here is {__version__}: install the same everywhere"
+                f"worker {address} runs cobre {process.version}, the client {__version__}: install the same version"
             )
 
 

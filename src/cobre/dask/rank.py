@@ -1,4 +1,4 @@
-"""What a Dask worker does as a rank: join the world, train, and say how it ended."""
+"""What a Dask worker does as a rank: join the others, train, and return how it ended."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

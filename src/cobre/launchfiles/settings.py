@@ -28,7 +28,7 @@ class LaunchFileError(CobreError, ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorldSettings:
+class LaunchSettings:
     """What all launch files have in common.
 
     ranks: processes of the study. threads: of the LP solver on each rank. name: of the job, and of what it needs.
@@ -68,7 +68,7 @@ class WorldSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerSettings(WorldSettings):
+class ContainerSettings(LaunchSettings):
     """Ranks in containers. image: of the container. memory: limit of each rank, such as 2Gi."""
 
     image: str
@@ -83,7 +83,7 @@ class ContainerSettings(WorldSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmSettings(WorldSettings):
+class SlurmSettings(LaunchSettings):
     """Ranks of a Slurm step.
 
     time_limit: D-HH:MM:SS or HH:MM:SS. nodes, partition, account: None leaves it to Slurm.

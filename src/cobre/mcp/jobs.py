@@ -194,5 +194,5 @@ def log_tail(output: Path) -> str:
 
 
 def job_environment() -> dict[str, str]:
-    """The variables of this process, without those of a world that this server might have been started into."""
+    """This environment without the variables that would make a child join a run as a rank."""
     return new_process_environment({"NO_COLOR": "1"})

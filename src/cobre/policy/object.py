@@ -159,7 +159,7 @@ class Policy:
             f"{name} is {x}" for name, x in zip(self.state_names, point.tolist(), strict=True) if not math.isfinite(x)
         ]
         if odd:
-            raise ValueError(f"a state has finite numbers only: {', '.join(odd)}")
+            raise ValueError(f"state entries must be finite: {', '.join(odd)}")
         return point
 
     def _check_stage(self, stage: int) -> None:

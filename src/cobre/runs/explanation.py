@@ -62,7 +62,7 @@ class SavedFailure:
 
     @classmethod
     def read(cls, mps: Path) -> "SavedFailure":
-        """The LP must be there; what is missing beside it makes the words poorer."""
+        """Raises NothingToExplainError without the LP; other missing files reduce the detail of the explanation."""
         if not mps.exists():
             raise NothingToExplainError(f"{mps} does not exist")
         try:
@@ -72,7 +72,7 @@ class SavedFailure:
         return cls(mps, _json(mps.with_suffix(".json")), _json(mps.parent.parent / STUDY_FILE))
 
     @property
-    def words(self) -> Dictionary:
+    def names(self) -> Dictionary:
         """What the names of columns and rows mean, with the names of this study's plants."""
         return Dictionary(self.study.get("entities", {}), self.facts.get("plant_of_pair", ()))
 
@@ -139,7 +139,7 @@ def _limits(saved: SavedFailure, limits: Sequence[Limit]) -> Iterator[str]:
     grouped: dict[tuple[str, str, str], list[int]] = {}
     zeros: dict[str, list[str]] = {}
     for limit in limits:
-        meaning = saved.words.row(limit.name) if limit.is_row else saved.words.column(limit.name)
+        meaning = saved.names.row(limit.name) if limit.is_row else saved.names.column(limit.name)
         value = saved.plain(limit)
         if not limit.is_row and value == 0.0 and limit.side == "at least":
             _add(zeros, meaning.entity, meaning.words)
@@ -179,7 +179,7 @@ def _in_blocks(blocks: Sequence[int]) -> str:
 
 def _rising(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
     for limit in conflict.rising:
-        meaning = saved.words.column(limit.name)
+        meaning = saved.names.column(limit.name)
         of = f" of {meaning.entity}" if meaning.entity else ""
         block = "" if meaning.block is None else f" in block {meaning.block}"
         yield f"{meaning.words}{of}{block}"
@@ -187,7 +187,7 @@ def _rising(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
 
 def _missing(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
     for limit in conflict.violations:
-        meaning = saved.words.row(limit.name)
+        meaning = saved.names.row(limit.name)
         of = f" of {meaning.entity}" if meaning.entity else ""
         block = "" if meaning.block is None else f" in block {meaning.block}"
         amount = f"{saved.plain(limit):.6g} {meaning.unit}".strip()
@@ -203,15 +203,15 @@ def _inputs(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
     """The plants that take part in the contradiction, or the first few."""
     state, inflow = saved.facts.get("state", ()), saved.facts.get("inflow_m3s", ())
     involved = " ".join(_limits(saved, conflict.limits))
-    names = [saved.words.hydro(index) for index in range(len(inflow))]
+    names = [saved.names.hydro(index) for index in range(len(inflow))]
     chosen = [index for index, name in enumerate(names) if name in involved] or list(range(len(names)))
     for index in chosen[:MAX_PLANTS]:
         yield f"{names[index]}: starts with {state[index]:.6g} hm3, natural inflow {inflow[index]:.6g} m3/s"
 
 
 def _advice(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
-    kinds = {saved.words.row(limit.name).kind for limit in conflict.limits if limit.is_row}
-    involved = {saved.words.column(limit.name).kind for limit in conflict.limits if not limit.is_row}
+    kinds = {saved.names.row(limit.name).kind for limit in conflict.limits if limit.is_row}
+    involved = {saved.names.column(limit.name).kind for limit in conflict.limits if not limit.is_row}
     if conflict.status == OPTIMAL:
         yield "numbers of very different size cause numerical trouble: look for huge costs and limits"
     if conflict.status == UNBOUNDED:

@@ -169,14 +169,14 @@ def _as_array(values: Sequence[int], kind: "pa.DataType") -> "pa.Array":
     try:
         return pa.array(list(values), type=kind)
     except (pa.ArrowException, OverflowError) as error:
-        raise QueryError(f"{list(values)} are not numbers of this column: {error}") from error
+        raise QueryError(f"{list(values)} are not values of this column: {error}") from error
 
 
 def _statistics(table: "pa.Table", keys: Sequence[str], columns: Sequence[str]) -> "pa.Table":
     import pyarrow as pa
 
     if texts := [name for name in columns if pa.types.is_string(table.schema.field(name).type)]:
-        raise QueryError(f"no mean of {', '.join(texts)}: these columns are text")
+        raise QueryError(f"cannot average {', '.join(texts)}: text columns")
     unique = list(dict.fromkeys(keys))
     grouped = table.group_by(unique, use_threads=False)
     found = grouped.aggregate([(name, statistic) for name in columns for statistic in STATISTICS])

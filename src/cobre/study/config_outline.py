@@ -57,10 +57,10 @@ class ConfigOutline:
         return "fresh" if mode is None else mode
 
     @property
-    def pieces_of_work(self) -> int | None:
-        """Forward passes of training, or scenarios where nothing is trained; None when the file does not say.
+    def max_useful_workers(self) -> int | None:
+        """Forward passes of training, or scenarios where nothing is trained: more workers would only wait.
 
-        More workers than that would only wait.
+        None when the file does not say.
         """
         if not self.is_trained:
             return _count(self._at("simulation", "selection", "num_scenarios"))

@@ -160,7 +160,7 @@ def _forward(rank: int, stream: str, text: str) -> None:
 
 
 def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
-    """How the user's environment wants workers to wait and to give up; which world they are in is ours to say."""
+    """How the user's environment wants workers to wait and to give up; rank variables are set by the launcher."""
     endings = ("_TIMEOUT_SECS", "_WAIT", "_WINDOW_BYTES", "_RANKS_PER_HOST")
     return {
         name: value for name, value in environ.items() if name.startswith(variables.PREFIXES) and name.endswith(endings)

@@ -23,7 +23,7 @@ from cobre.sddp.phases import added, as_dict
 from cobre.study.config_outline import with_config_document
 from cobre.study.output.run_output import begin_output, is_resumed, open_output, write_training
 from cobre.study.output.run_results import simulation_event, summarize_run
-from cobre.study.preparation.ready_study import ReadyStudy, get_ready
+from cobre.study.preparation.ready_study import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import RunRequest, TrainingRequest
 from cobre.study.results.cost_note import cost_note
 from cobre.study.results.script_results import SimulationResult
@@ -39,7 +39,7 @@ def run_study(comm: Backend, request: RunRequest, emit: EventListener) -> RunSum
     with open_output(comm, request, emit) as log:
         emit_all = emit if log is None else log.emit
         emit_all(_started(comm, request))
-        ready = get_ready(comm, request.case, emit_all)
+        ready = prepare_on_ranks(comm, request.case, emit_all)
         source = _train_or_load(comm, ready, request, emit_all, lambda: begin_output(request, ready, log))
         is_interrupted = isinstance(source, TrainedStudy) and source.stop.kind.is_interruption
         simulation = None

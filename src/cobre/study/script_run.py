@@ -44,7 +44,7 @@ class ScriptRun:
         object.__setattr__(self, "threads", count("threads", self.threads, MAX_THREADS))
 
     def start(self, more_overrides: Mapping[str, Any], on_iteration: IterationCallback | None) -> RunSummary:
-        """Run to the end; an error of a worker comes as if it had happened here."""
+        """Run to the end; raises what a worker raised."""
         placement = script_placement(self.backend, self.num_workers)
         threads = threads_per_worker(placement, self.threads)
         source = with_config_document(CaseRequest(self.case, {**self.overrides, **more_overrides}, threads))
@@ -89,11 +89,11 @@ def _add_to_summary(path: Path, result: SimulationResult) -> None:
 
 @contextmanager
 def raising_worker_errors() -> Iterator[None]:
-    """An error of Cobre that ended a worker, instead of the news that a worker failed."""
+    """Re-raise the worker's CobreError in place of WorkerError; errors of communication stay WorkerErrors."""
     try:
         yield
     except WorkerError as error:
-        is_of_worlds = isinstance(error.inner, CommError | BackendError)  # who failed is what WorkerError knows
-        if isinstance(error.inner, CobreError) and not is_of_worlds:
+        is_communication = isinstance(error.inner, CommError | BackendError)  # WorkerError says which rank failed
+        if isinstance(error.inner, CobreError) and not is_communication:
             raise error.inner from error
         raise

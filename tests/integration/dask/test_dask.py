@@ -239,7 +239,7 @@ class TestRefusals:
             check_processes({"tcp://a:1": here, "tcp://a:2": here})
 
     def test_another_version_on_a_worker(self):
-        with pytest.raises(PlacementError, match=r"tcp://a:1 has cobre 0\.0\.9"):
+        with pytest.raises(PlacementError, match=r"tcp://a:1 runs cobre 0\.0\.9"):
             check_processes({"tcp://a:1": WorkerProcess("node7", 11, "0.0.9")})
 
     def test_resuming_from_nowhere(self, client):

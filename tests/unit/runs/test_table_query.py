@@ -111,7 +111,7 @@ def test_without_names_numbers_do(run):
         (TableQuery("hydros", entities=["Middle"]), r"Upper \(3\), Lower \(5\)"),
         (TableQuery("costs", stages=[1]), "no column stage_id"),
         (TableQuery("costs", entities=[1]), "not about entities"),
-        (TableQuery("hydros", scenarios=[2**40]), "not numbers of this column"),
+        (TableQuery("hydros", scenarios=[2**40]), "not values of this column"),
         (TableQuery("convergence", ["kind"], group_by=["iteration"]), "text"),
     ],
 )

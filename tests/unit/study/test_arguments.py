@@ -138,7 +138,7 @@ def trained(case):
 def test_a_state_is_one_of_finite_numbers(trained, ask):
     state = [300.0] * trained.policy.dimension
     state[1] = float("nan")
-    with pytest.raises(ValueError, match=f"finite numbers only: {trained.policy.state_names[1]} is nan"):
+    with pytest.raises(ValueError, match=f"state entries must be finite: {trained.policy.state_names[1]} is nan"):
         getattr(trained.policy, ask)(0, state)
 
 

@@ -30,18 +30,18 @@ def outline_of(case, overrides=None):
 )
 def test_what_a_config_says(tmp_path, content, pieces, over_a_tree):
     outline = outline_of(write(tmp_path, content))
-    assert outline.pieces_of_work == pieces
+    assert outline.max_useful_workers == pieces
     assert outline.is_tree is over_a_tree
 
 
 def test_overrides_count(tmp_path):
     case = write(tmp_path, SAMPLED)
     assert outline_of(case, {"training.selection": TREE["training"]["selection"]}).is_tree
-    assert outline_of(case, {"training.selection": {"method": "sampled", "forward_passes": 3}}).pieces_of_work == 3
+    assert outline_of(case, {"training.selection": {"method": "sampled", "forward_passes": 3}}).max_useful_workers == 3
 
 
 def test_without_a_file_nothing_is_known(tmp_path):
-    assert outline_of(tmp_path).pieces_of_work is None
+    assert outline_of(tmp_path).max_useful_workers is None
     assert not outline_of(tmp_path).is_tree
 
 

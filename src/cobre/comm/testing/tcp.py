@@ -11,7 +11,7 @@ NO_FENCE = "faults/*operation=fence*"  # a fence waits for ranks of the same hos
 
 def rank_environment(options: RankOptions) -> dict[str, str]:
     """The environment variables of one rank; address, port and secret are derived from the name of the world."""
-    coordinator, port = _place_of(options.world)
+    coordinator, port = _connections_and_limits(options.world)
     return TcpConfig(
         coordinator=coordinator,
         rank=options.rank,
@@ -25,7 +25,7 @@ def rank_environment(options: RankOptions) -> dict[str, str]:
     ).to_env()
 
 
-def _place_of(world: str) -> tuple[str, int]:
+def _connections_and_limits(world: str) -> tuple[str, int]:
     """A loopback address for each world if the system has many (Linux), else a port for each."""
     digest = hashlib.sha256(world.encode()).digest()
     if platform.system() == "Linux":

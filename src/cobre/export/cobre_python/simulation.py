@@ -15,7 +15,7 @@ from cobre.export.source import ExportError, RunSource
 from cobre.io.output.manifest import read_manifest
 from cobre.io.output.results import read_results, table_file
 from cobre.runs.files import SIMULATION
-from cobre.study.simulation.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS
+from cobre.study.simulation.stage_tables import ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, STAGE_TABLES, TREE_PATHS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,7 @@ def write_simulation(source: RunSource, folder: Path) -> None:
     writer = _Scenarios(source.folder / SIMULATION, folder)
     tables = read_manifest(writer.source)["tables"]
     for name in tables:
-        if name not in FACT_TABLES:
+        if name not in STAGE_TABLES:
             writer.write(name, tables[name])
     _write_paths(writer, folder)
     write_table(folder / "solver" / "iterations.parquet", "solver_iterations", _solves(writer))
@@ -44,7 +44,7 @@ class _Scenarios:
     """Writes tables scenario by scenario, and sums up the cost of each scenario."""
 
     def __init__(self, source: Path, folder: Path) -> None:
-        small = read_results(source, FACT_TABLES)
+        small = read_results(source, STAGE_TABLES)
         self.source = source
         self.costs: dict[int, float] = {}
         self.stages: dict[int, Any] = {}

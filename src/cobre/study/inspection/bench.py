@@ -183,8 +183,8 @@ def _state_bytes(config: Config, widths: Sequence[int], dimension: int) -> int:
 
 def sampled_stages(count: int, most: int | None) -> list[int]:
     """Stages after the first, evenly spread, the last one included."""
-    places = np.linspace(count - 1, 1, min(most or count, count - 1))
-    return sorted({round(place) for place in places})
+    stages = np.linspace(count - 1, 1, min(most or count, count - 1))
+    return sorted({round(stage) for stage in stages})
 
 
 @dataclass

@@ -23,7 +23,7 @@ from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.study.arguments import check_policy, count
 from cobre.study.placement import Placement, run_in, script_placement, threads_per_worker
 from cobre.study.preparation.case_argument import case_and_overrides
-from cobre.study.preparation.ready_study import ReadyStudy, get_ready
+from cobre.study.preparation.ready_study import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import CaseRequest
 from cobre.study.resume.policy_origin import case_of_policy, other_problem
 from cobre.study.resume.starting_point import share_policy
@@ -190,7 +190,7 @@ def bound_in(placement: Placement, request: BoundRequest, emit: EventListener) -
 
 def bound_rank(comm: Backend, request: BoundRequest, emit: EventListener) -> PolicyBound:
     """What every rank does; rank 0 writes."""
-    ready = get_ready(comm, request.case, emit)
+    ready = prepare_on_ranks(comm, request.case, emit)
     policy = share_policy(comm, request.policy)
     notes = _checked_problem(ready, policy, request.trained)
     context = training_context(comm, ready.study, ready.solver, paths=1)

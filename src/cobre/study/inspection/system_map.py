@@ -19,7 +19,7 @@ def system_map(case: "Case | str | Path") -> "SystemMap | None":
     from cobre.io.case import load_case
     from cobre.report.study_facts import StudyFacts
     from cobre.report.system_map import system_map as drawn
-    from cobre.study.results.case_facts import stages_and_entities
+    from cobre.study.results.study_description import stages_and_entities
 
     found = case if isinstance(case, Case) else load_case(Path(case))
     return drawn(StudyFacts(stages_and_entities(found)))

@@ -161,7 +161,7 @@ def run_example(example: str, environ: Mapping[str, str]) -> Bits:
 
 
 def _environment(changes: Mapping[str, str]) -> dict[str, str]:
-    """Ours without a world that this process may be in."""
+    """This environment without the variables that would make a child join a run as a rank."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("COBRE_")}
     return {**kept, **changes}
 

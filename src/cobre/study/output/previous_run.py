@@ -142,10 +142,10 @@ def clear_previous_run(output: Path, *, is_resumed: bool, has_training: bool, ke
 
 def _policies(output: Path) -> set[Path]:
     """The policy where runs keep it by default, and where the previous run's own settings put it."""
-    places = {output / POLICY / POLICY_FILE}
+    paths = {output / POLICY / POLICY_FILE}
     with suppress(OSError, ValueError, UntrustedFileError):  # a damaged study.json, or a path that leads elsewhere
-        places.add(stored_policy_path(output, stored_study(output)))
-    return places
+        paths.add(stored_policy_path(output, stored_study(output)))
+    return paths
 
 
 def _builds_on_what_is_there(request: RunRequest) -> bool:

@@ -12,7 +12,7 @@ from cobre.io.storage.stored_json import write_json
 from cobre.runs.files import STUDY_FILE
 from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.requests import CaseRequest
-from cobre.study.results.case_facts import plain, stages_and_entities
+from cobre.study.results.study_description import plain, stages_and_entities
 
 
 def write_study_file(output: Path, ready: ReadyStudy, request: CaseRequest) -> None:
@@ -53,10 +53,10 @@ def _line_limits(ready: ReadyStudy) -> list[dict[str, Any]]:
     return [
         {
             "id": line.id,
-            "direct_mw": [_finite(stage.direct_mw[place]) for stage in numbers],
-            "reverse_mw": [_finite(stage.reverse_mw[place]) for stage in numbers],
+            "direct_mw": [_finite(stage.direct_mw[index]) for stage in numbers],
+            "reverse_mw": [_finite(stage.reverse_mw[index]) for stage in numbers],
         }
-        for place, line in enumerate(ready.study.case.system.lines)
+        for index, line in enumerate(ready.study.case.system.lines)
     ]
 
 

@@ -31,8 +31,8 @@ _WORDS = {
 }
 
 
-class WorldMismatchError(CobreError):
-    """Ranks that cannot work together: they run other programs, or another case."""
+class RankMismatchError(CobreError):
+    """Ranks that cannot work together: different versions or a different case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ def agree_on(comm: Communicator, own: Fingerprint) -> None:
     everyone = [Fingerprint(*(part.tobytes().rstrip(b"\0").decode() for part in row)) for row in table]
     for rank, other in enumerate(everyone):
         if differences := other.differences(everyone[0]):
-            raise WorldMismatchError(
-                f"rank {rank} cannot work with rank 0 ({'; '.join(differences)}, where `here` is rank {rank}): "
-                "give all ranks the same installation and the same case"
+            raise RankMismatchError(
+                f"rank {rank} differs from rank 0: {'; '.join(differences)} (here: rank {rank}, there: rank 0). "
+                "Give all ranks the same versions and the same case"
             )
 
 

@@ -40,7 +40,7 @@ class ReadyStudy:
         return cls(study, solver, Fingerprint.of(study, solver))
 
 
-def get_ready(comm: Backend, request: CaseRequest, emit: EventListener) -> ReadyStudy:
+def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -> ReadyStudy:
     """Read the case and build its LPs, once for each node; make sure that all ranks have the same ones."""
 
     def build() -> tuple[PreparedStudy, tuple[str, ...]]:

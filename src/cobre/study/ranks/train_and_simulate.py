@@ -5,7 +5,7 @@ from pathlib import Path
 from cobre.comm import Backend
 from cobre.policy.object import Policy
 from cobre.runs.events import EventListener
-from cobre.study.preparation.ready_study import ReadyStudy, get_ready
+from cobre.study.preparation.ready_study import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import CaseRequest, TrainingRequest
 from cobre.study.results.script_results import SimulationResult, TrainingResult
 from cobre.study.resume.starting_point import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
@@ -41,7 +41,7 @@ def train_rank(
     stop: StopRequest | None = None,
 ) -> TrainingResult | None:
     """Train; rank 0 gives the result, or all ranks do."""
-    ready = get_ready(comm, case, emit)
+    ready = prepare_on_ranks(comm, case, emit)
     trained = train_study(comm, ready, request, emit, stop)
     result = training_result(trained, ready) if everywhere or comm.rank == 0 else None
     trained.context.pool.close()
@@ -57,7 +57,7 @@ def simulate_rank(
     emit: EventListener,
 ) -> SimulationResult | None:
     """Simulate; rank 0 gives the result, or all ranks do, of which rank 0 alone has the tables."""
-    ready = get_ready(comm, case, emit)
+    ready = prepare_on_ranks(comm, case, emit)
     shared = share_policy(comm, policy)
     count = scenarios or ready.study.case.config.simulation.num_scenarios
     warnings = (*ready.warnings, *warn_of_other_problem(ready, shared, policy, emit, POLICY_OF_ANOTHER_PROBLEM))

@@ -74,8 +74,8 @@ def _amounts(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str]) 
     """By id of plant or bus: the sum of some violations over scenarios, stages and blocks."""
     sums: dict[int, float] = defaultdict(float)
     for rows in pieces:
-        known, places = np.unique(numbers_of(rows[entity]), return_inverse=True)
-        added = np.bincount(places, sum(np.abs(_numbers(rows, name)) for name in amounts))
+        known, positions = np.unique(numbers_of(rows[entity]), return_inverse=True)
+        added = np.bincount(positions, sum(np.abs(_numbers(rows, name)) for name in amounts))
         for id_, amount in zip(known.tolist(), added.tolist(), strict=True):
             sums[int(id_)] += amount
     return dict(sorted(sums.items()))

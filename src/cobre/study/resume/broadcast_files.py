@@ -30,21 +30,21 @@ class LargeArrays:
         self._file = file
         self.shapes = shapes
 
-    def own(self, name: str, start: int, count: int) -> Floats | None:
+    def read_on_rank_0(self, name: str, start: int, count: int) -> Floats | None:
         """Some consecutive numbers on rank 0; None elsewhere."""
         return None if self._file is None else self._file.part(name, start, count)
 
     def part(self, name: str, start: int, count: int, *, for_all: bool) -> Floats | None:
         """Some consecutive numbers on rank 0 and, with `for_all`, on all ranks, which then must all ask; else None."""
-        found = self.own(name, start, count)
+        found = self.read_on_rank_0(name, start, count)
         if not for_all:
             return found
         table = np.empty(count) if found is None else found
         self._comm.broadcast(table, 0, label="piece of the checkpoint")
         return table
 
-    def tell(self, table: NDArray[Any]) -> None:
-        """Give all ranks what rank 0 has found."""
+    def broadcast(self, table: NDArray[Any]) -> None:
+        """Overwrite the table of every other rank by that of rank 0."""
         self._comm.broadcast(table.reshape(-1), 0, label="facts of the checkpoint")
 
     def close(self) -> None:

@@ -273,7 +273,7 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
 
 
 def _visited(visited: VisitedStates) -> StreamedArray:
-    """The visited states, place after place."""
+    """The visited states, one start of a stage after the other."""
     parts = [view for start in range(visited.num_stage_starts) for view in visited.views(start)]
     return StreamedArray((sum(part.size for part in parts),), np.dtype(np.float64), lambda: iter(parts))
 
@@ -306,9 +306,9 @@ def restore_cuts(pool: CutPool, checkpoint: Checkpoint, count: int) -> None:
         raise CheckpointError(f"{checkpoint.path} has cuts of shape {large.shapes[_COEFFICIENTS]}, expected {shape}")
     used, size = np.zeros((pool.num_stages, pool.dimension)), count * pool.dimension
     for stage in stages:
-        if (found := large.own(_COEFFICIENTS, stage * size, size)) is not None:
+        if (found := large.read_on_rank_0(_COEFFICIENTS, stage * size, size)) is not None:
             used[stage] = found.reshape(count, pool.dimension).any(axis=0)
-    large.tell(used)
+    large.broadcast(used)
     for stage in stages:
         pool.ensure_components(stage, used[stage : stage + 1])
     slots = pool.reserve_slots(0, count)

@@ -11,8 +11,8 @@ def case_of_policy(policy: Policy | Path) -> TrainedCase | None:
     """The case of the run whose output directory holds a stored policy; None where it is unknown."""
     if isinstance(policy, Policy):
         return None
-    places = (policy, *policy.absolute().parents[:2])
-    return next((found for place in places if (found := case_of_run(place)) is not None), None)
+    folders = (policy, *policy.absolute().parents[:2])
+    return next((found for folder in folders if (found := case_of_run(folder)) is not None), None)
 
 
 def is_of_other_problem(policy: Policy, study: PreparedStudy) -> bool:

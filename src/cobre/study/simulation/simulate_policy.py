@@ -30,10 +30,10 @@ from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import LpSolver
 from cobre.solver.statistics import SolveStatistics
 from cobre.stochastic.random.seeds import PATH_BASE, uniform_draws
-from cobre.study.results.case_facts import stages_and_entities
 from cobre.study.results.script_results import SimulationResult
+from cobre.study.results.study_description import stages_and_entities
 from cobre.study.simulation.sinks import ArrowSink, StreamingSink
-from cobre.study.simulation.stage_facts import TREE_PATHS, fact_tables, tree_paths
+from cobre.study.simulation.stage_tables import TREE_PATHS, stage_tables, tree_paths
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,7 @@ def simulate_policy(
     began = time.monotonic()
     sink = ArrowSink()
     outcome = _simulate(comm, memory, study, solver, policy, num_scenarios, sink, failure_folder)
-    tables = sink.tables() | _facts(study, num_scenarios) if comm.rank == 0 else {}
+    tables = sink.tables() | _stage_tables(study, num_scenarios) if comm.rank == 0 else {}
     facts = stages_and_entities(study.case) if comm.rank == 0 else {}
     return replace(_result(comm, outcome, tables, sink.digest, began, warnings), facts=facts)
 
@@ -93,7 +93,7 @@ class StreamedSimulation:
                 done=done,
             )
             if sink is not None:
-                sink.publish(outcome.costs, _facts(study, num_scenarios))
+                sink.publish(outcome.costs, _stage_tables(study, num_scenarios))
         return _result(comm, outcome, {}, "" if sink is None else sink.digest, began, ())
 
     @contextmanager
@@ -141,9 +141,9 @@ def _simulate(
     return outcome
 
 
-def _facts(study: PreparedStudy, num_scenarios: int) -> "dict[str, pa.Table]":
-    """What the tables of a run are completed with."""
-    found = fact_tables(study)
+def _stage_tables(study: PreparedStudy, num_scenarios: int) -> "dict[str, pa.Table]":
+    """The tables beside those of the simulation, that of the paths of a tree included."""
+    found = stage_tables(study)
     if study.problem.tree is None:
         return found
     return found | {TREE_PATHS: tree_paths(study, tree_scenarios(study, num_scenarios)[0])}

@@ -9,7 +9,7 @@ from example_study import EXAMPLE, overrides
 from cobre.comm import launch
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.launch import WorkerError
-from cobre.study.preparation.fingerprint import Fingerprint, WorldMismatchError, agree_on, case_digest
+from cobre.study.preparation.fingerprint import Fingerprint, RankMismatchError, agree_on, case_digest
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.ready_study import as_case
 
@@ -131,10 +131,10 @@ def test_mismatch_between_ranks_names_ranks_and_difference():
     prints = [as_tuple(OWN), as_tuple(OWN), as_tuple(replace(OWN, solver="HiGHS 1.16"))]
     with pytest.raises(WorkerError) as caught:
         launch.run(disagree, 3, args=(prints,))
-    assert isinstance(caught.value.inner, WorldMismatchError)
-    words = "rank 2 cannot work with rank 0 (LP solver: HiGHS 1.16 here, HiGHS 1.15 there"
+    assert isinstance(caught.value.inner, RankMismatchError)
+    words = "rank 2 differs from rank 0: LP solver: HiGHS 1.16 here, HiGHS 1.15 there"
     assert words in str(caught.value.inner)
-    assert str(caught.value).count("WorldMismatchError") >= 3, "every rank was told"
+    assert str(caught.value).count("RankMismatchError") >= 3, "every rank was told"
 
 
 def test_long_versions_are_compared_as_far_as_they_go():

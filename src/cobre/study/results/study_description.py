@@ -27,7 +27,7 @@ def stages_and_entities(case: Case) -> dict[str, Any]:
             for stage in case.horizon.stages
         ],
         "entities": {
-            "hydros": [_names(hydro) | _place_of(hydro) for hydro in system.hydros],
+            "hydros": [_names(hydro) | _connections_and_limits(hydro) for hydro in system.hydros],
             "thermals": _names_of(system.thermals),
             "buses": _names_of(system.buses),
             "lines": [
@@ -49,7 +49,7 @@ def _names(entity: Any) -> dict[str, Any]:
     return {name: plain(getattr(entity, name)) for name in _NAMED if hasattr(entity, name)}
 
 
-def _place_of(hydro: Hydro) -> dict[str, Any]:
+def _connections_and_limits(hydro: Hydro) -> dict[str, Any]:
     """A hydro plant's buses, diversion and storage limits."""
     return {
         "bus_ids": sorted({group.bus_id for group in hydro.unit_groups}),

@@ -29,7 +29,7 @@ ENTITY_STAGES = "entity_stages"
 INITIAL_LAGS = "initial_inflow_lags"
 LAG_STEPS = "inflow_lag_steps"  # only where seasons and stages differ
 TREE_PATHS = "tree_paths"  # only over a tree of nodes
-FACT_TABLES = (ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS)
+STAGE_TABLES = (ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS)
 DEACTIVATED, OPERATING = 0, 2
 HYDRO_NUMBERS = (
     "dead_storage_hm3",
@@ -42,8 +42,8 @@ HYDRO_NUMBERS = (
 )
 
 
-def fact_tables(study: PreparedStudy) -> "dict[str, pa.Table]":
-    """The tables of facts that readers of results need, by name."""
+def stage_tables(study: PreparedStudy) -> "dict[str, pa.Table]":
+    """Tables by stage and entity that complete those of a simulation, by name."""
     found = {ENTITY_STAGES: entity_stages(study), INITIAL_LAGS: initial_lags(study)}
     return found if study.noise.lag_steps is None else found | {LAG_STEPS: lag_steps(study)}
 
@@ -116,10 +116,10 @@ def _rows(case: Case, data: StageData, energy: EnergyProductivity) -> Iterator[M
     hours = float(data.hours.sum())
     reservoirs = _reservoirs(case, data, energy)
     for table, entities in _classes(case).items():
-        for place, entity in enumerate(entities):
+        for index, entity in enumerate(entities):
             state = OPERATING if is_in_service(entity, data.stage.id) else DEACTIVATED
             row = {"table": table, "entity_id": entity.id, "stage_id": data.stage.id, "operative_state_code": state}
-            numbers = {name: values[place] for name, values in reservoirs.items()} if table == "hydros" else {}
+            numbers = {name: values[index] for name, values in reservoirs.items()} if table == "hydros" else {}
             yield row | {"stage_hours": hours} | numbers
 
 
@@ -171,11 +171,11 @@ def _productivities(hydros: Sequence[Hydro], stage: Stage, find: Callable[[int, 
 
 def _down_the_cascade(hydros: Sequence[Hydro], own: Floats) -> Floats:
     """Sums over a plant and all that its water passes later, the plant itself first."""
-    place = {hydro.id: at for at, hydro in enumerate(hydros)}
+    index_of = {hydro.id: at for at, hydro in enumerate(hydros)}
     total = np.zeros(len(hydros))
     for at, hydro in enumerate(hydros):
         step: Hydro | None = hydro
         while step is not None:
-            total[at] += own[place[step.id]]
-            step = None if step.downstream_id is None else hydros[place[step.downstream_id]]
+            total[at] += own[index_of[step.id]]
+            step = None if step.downstream_id is None else hydros[index_of[step.downstream_id]]
     return total
