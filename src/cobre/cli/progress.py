@@ -6,7 +6,8 @@ import sys
 from typing import IO, TYPE_CHECKING, Protocol
 
 from cobre.cli.echo import echo
-from cobre.runs.formatting import money, percent, short_money
+from cobre.runs.formatting import short_money
+from cobre.wording import money, percent
 
 if TYPE_CHECKING:
     from cobre.core.verdict import PathCosts

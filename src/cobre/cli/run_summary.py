@@ -9,9 +9,9 @@ from typing import IO
 from cobre.cli.echo import echo, echo_label
 from cobre.core.bound_methods import BOUND_NAMES
 from cobre.core.verdict import ComputedBound, PathCosts, gap_scale
-from cobre.runs.formatting import money, percent, size
+from cobre.runs.formatting import size
 from cobre.runs.summary import RunSummary
-from cobre.wording import counted
+from cobre.wording import counted, money, percent
 
 
 def write_report(output: Path) -> Path | None:

@@ -11,18 +11,9 @@ from cobre.cli.progress import workers_in_words
 from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
 from cobre.core.verdict import ComputedBound
 from cobre.runs.events import Event
-from cobre.runs.formatting import (
-    NOT_A_BOUND,
-    PHASE_COLOURS,
-    bar,
-    duration,
-    money,
-    percent,
-    rate,
-    short_money,
-    sparkline,
-)
+from cobre.runs.formatting import NOT_A_BOUND, PHASE_COLOURS, bar, duration, rate, short_money, sparkline
 from cobre.runs.view import PHASES, RankTotal, RunView
+from cobre.wording import money, percent
 
 WIDE = 72
 FULL_WIDTH = 100

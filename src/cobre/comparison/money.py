@@ -13,6 +13,7 @@ from cobre.comparison.measures import CostMeasure, EntityMeasure, Frame, block_h
 from cobre.comparison.paired_means import PairedMeans
 from cobre.comparison.quantities import COST, QUANTITIES
 from cobre.runs.column_labels import COST_COMPONENTS
+from cobre.wording import money
 
 SAME_MEAN_TOLERANCE = 1e-9
 """Relative difference up to which two means count as equal."""
@@ -135,7 +136,7 @@ def _notes(a: ComparedRun, b: ComparedRun, cost: Compared, *, is_whole: bool) ->
     found = [float(means[-1, -1]) for means in (cost.means.a, cost.means.b)]
     return [
         f"the mean cost of {name} over the {cost.means.count} common scenarios is not that of all its scenarios "
-        f"({run.mean_cost:,.2f} $)"
+        f"({money(run.mean_cost)} $)"
         for run, name, mean in zip((a, b), "AB", found, strict=True)
         if is_whole
         and run.mean_cost is not None

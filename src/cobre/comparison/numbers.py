@@ -7,6 +7,7 @@ from cobre.comparison.paired_means import is_certain
 from cobre.comparison.result import StudyComparison
 from cobre.core.indicators import NEGLIGIBLE
 from cobre.runs.formatting import NOTHING, digits, scale_for
+from cobre.wording import singular
 
 Row = Mapping[str, Any]
 MAX_SHARE, MIN_SHARE = 10.0, 1e-4
@@ -117,5 +118,5 @@ def only_lines(comparison: StudyComparison) -> list[str]:
 
 
 def _kind(kind: str) -> str:
-    words = {"buses": "bus", "hydros": "hydro plant", "thermals": "thermal plant"}
-    return words.get(kind, kind.removesuffix("s").replace("_", " "))
+    words = {"hydros": "hydro plant", "thermals": "thermal plant"}
+    return words.get(kind, singular(kind).replace("_", " "))

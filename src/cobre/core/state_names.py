@@ -45,7 +45,17 @@ class StateName:
 
 def kind_of(name: str) -> str:
     """`inflow_lag` of `inflow_lag2:3`; unlike `StateName.parse` it takes any text, as a policy file may hold."""
-    return name.partition(":")[0].rstrip("0123456789")
+    return prefix_of(name).rstrip("0123456789")
+
+
+def prefix_of(name: str) -> str:
+    """Kind and distance: `inflow_lag2` of `inflow_lag2:3`; takes any text."""
+    return name.partition(":")[0]
+
+
+def owner_of(name: str) -> str:
+    """The id of the entity, as text: `3` of `inflow_lag2:3`; takes any text."""
+    return name.partition(":")[2]
 
 
 def entity_ids(names: Iterable[str], kind: str) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from cobre.io.output.results import table_file
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, StoredRows
 from cobre.runs.files import MANIFEST_FILE, SIMULATION, TRAINING
 from cobre.runs.stored import stored_study
+from cobre.wording import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +30,7 @@ class RunTables:
 
     def entity_names(self, column: str) -> dict[int, str]:
         """Names of entities by id, for an id column such as `hydro_id`."""
-        kind = {"bus_id": "buses"}.get(column, f"{column.removesuffix('_id')}s")
+        kind = plural(column.removesuffix("_id"))
         found = self.study.get("entities", {}).get(kind, ())
         return {int(entity["id"]): str(entity["name"]) for entity in found}
 

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from html import escape
 
 from cobre.runs.events import Event
-from cobre.runs.formatting import duration, money, percent
+from cobre.runs.formatting import duration
 from cobre.runs.view import RunView
+from cobre.wording import money, percent
 
 CURVE_WIDTH, CURVE_HEIGHT, MAX_POINTS = 220, 36, 110
 

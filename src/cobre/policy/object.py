@@ -1,6 +1,7 @@
 """A trained policy: the cuts of every stage, and what they say about the cost of a state."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,11 +11,12 @@ from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.core.case_html import facts_html
 from cobre.core.stage_data import COMMITMENT
-from cobre.core.state_names import STORAGE, StateOwners, kind_of
+from cobre.core.state_names import STORAGE, StateOwners, kind_of, prefix_of
 from cobre.core.state_names import state_names as names_of_states
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.prepared import PreparedStudy
+from cobre.wording import money
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,19 +77,18 @@ class Policy:
         cuts = sum(len(found.intercepts) for found in self.cuts)
         return (
             f"<Policy: {self.num_stages} stages, {self.dimension} states, {cuts:,} cuts after {self.iterations} "
-            f"iterations, lower bound {self.final_lower_bound:,.2f} $>"
+            f"iterations, lower bound {money(self.final_lower_bound)} $>"
         )
 
     def _repr_html_(self) -> str:
         cuts = [len(found.intercepts) for found in self.cuts]
-        kinds = dict.fromkeys(name.partition(":")[0] for name in self.state_names)
-        counts = {kind: sum(name.partition(":")[0] == kind for name in self.state_names) for kind in kinds}
+        counts = Counter(prefix_of(name) for name in self.state_names)
         facts = {
             "stages": f"{self.num_stages}",
             "state": f"{self.dimension} entries: {', '.join(f'{count} {kind}' for kind, count in counts.items())}",
             "cuts": f"{sum(cuts):,}, up to {max(cuts, default=0):,} in a stage",
             "iterations": f"{self.iterations:,}",
-            "lower bound": f"{self.final_lower_bound:,.2f} $",
+            "lower bound": f"{money(self.final_lower_bound)} $",
         }
         return facts_html("Cobre policy", facts)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cobre.core.state_names import owner_of
 from cobre.policy.object import Policy
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def policy_water_values(policy: Policy, state: Sequence[float]) -> "pa.Table":
 
     policy.checked_state(state)  # here, for a study of one stage asks no cut
     rows = [
-        (stage_id, int(name.partition(":")[2]), value)
+        (stage_id, int(owner_of(name)), value)
         for stage, stage_id in enumerate(policy.stage_ids[:-1])
         for name, value in policy.water_values(stage, state).items()
     ]

@@ -1,7 +1,7 @@
 """Compact encoding of numbers: four significant digits, deflated, in base64. The script of the page decodes it."""
 
 import zlib
-from base64 import b64decode, b64encode
+from base64 import b64encode
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,3 @@ def pack(values: NDArray[np.floating]) -> str:
     kept = rounded & ~np.uint32((1 << (_LOST - 8)) - 1)
     planes = np.stack([kept >> 16, kept >> 8, kept]).astype(np.uint8)
     return b64encode(zlib.compress(planes.tobytes(), 6)).decode("ascii")
-
-
-def unpack(text: str) -> NDArray[np.float32]:
-    """The numbers that `pack` encoded, as float32 with its rounding."""
-    planes = np.frombuffer(zlib.decompress(b64decode(text)), np.uint8).reshape(3, -1).astype(np.uint32)
-    bits: NDArray[np.uint32] = (planes[0] << 24) | (planes[1] << 16) | (planes[2] << 8)
-    return bits.view(np.float32)

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.wording import singular
+
 
 class StudyFacts:
     """The content of study.json; without the file, ids are shown instead of names and dates."""
@@ -78,7 +80,7 @@ class StudyFacts:
     def entity_name(self, kind: str, id: int) -> str:  # noqa: A002
         """The name of an entity; its kind and id where it has none."""
         named = self.entity(kind, id).get("name")
-        return str(named) if named else f"{_singular(kind)} {id}".replace("_", " ")
+        return str(named) if named else f"{singular(kind)} {id}".replace("_", " ")
 
     def stage_labels(self, stages: Iterable[int]) -> list[str]:
         """Labels of stages: months, days where stages are shorter, or ids without dates."""
@@ -88,10 +90,6 @@ class StudyFacts:
             return [f"stage {stage}" for stage in ids]
         months = [str(start)[:7] for start in starts]
         return months if len(set(months)) == len(months) else [str(start)[:10] for start in starts]
-
-
-def _singular(kind: str) -> str:
-    return "bus" if kind == "buses" else kind.removesuffix("s")
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Numbers and events as people read them: in columns of a terminal, or in the sentences of a report (`_in_words`)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from cobre.printable import printable
@@ -19,24 +19,12 @@ def printable_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
 
 
-def money(value: float | None, digits: int = 2) -> str:
-    """An amount in $ with thousands separators; `-` where it is None or infinite."""
-    return "-" if value is None else f"{value:,.{digits}f}"
-
-
 def short_money(value: float | None) -> str:
     """Six characters or so, with the unit."""
     if value is None:
         return "-"
     factor, unit = next((entry for entry in _UNITS if abs(value) >= entry[0]), (1.0, "$"))
     return f"{value / factor:,.2f} {unit}"
-
-
-def percent(share: float | None) -> str:
-    """A share of 1 in percent, with one decimal below 1,000 %; `-` for None."""
-    if share is None:
-        return "-"
-    return f"{100 * share:.1f} %" if abs(share) < 10 else f"{100 * share:,.0f} %"
 
 
 def duration(seconds: float | None) -> str:
@@ -138,8 +126,3 @@ def duration_in_words(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
-
-
-def joined(words: Sequence[str]) -> str:
-    """Words as a list in a sentence: `a, b and c`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

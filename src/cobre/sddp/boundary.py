@@ -15,7 +15,7 @@ from cobre._native import CUTS_PER_BLOCK
 from cobre.comm import SharedMemoryProvider
 from cobre.core.arrays import Floats
 from cobre.core.stage_data import COMMITMENT, ResolvedStudy
-from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, kind_of
+from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, kind_of, owner_of
 from cobre.errors import PolicyIncompatibleError
 from cobre.sddp.cuts.components import stored_components
 from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, CutPool, CutSet
@@ -199,9 +199,9 @@ def _require_cuts(policy: ExternalCuts) -> None:
 
 
 def _require_storages(policy: ExternalCuts, names: Sequence[str]) -> None:
-    missing = [_owner(name) for name in names if kind_of(name) == STORAGE and name not in policy.state_names]
+    missing = [owner_of(name) for name in names if kind_of(name) == STORAGE and name not in policy.state_names]
     if missing:
-        known = [_owner(name) for name in policy.state_names if kind_of(name) == STORAGE]
+        known = [owner_of(name) for name in policy.state_names if kind_of(name) == STORAGE]
         raise BoundaryMismatchError(
             f"the boundary policy gives no value to the water of hydros {', '.join(missing)}; "
             f"it covers hydros {', '.join(known) or 'none'}"
@@ -215,15 +215,11 @@ def _shares(policy: ExternalCuts, names: Sequence[str], days: Days) -> dict[tupl
     for position, name in enumerate(names):
         if name in days:
             for other, interval in policy.days.items():
-                if _owner(other) == _owner(name) and (share := _common_share(days[name], interval)):
+                if owner_of(other) == owner_of(name) and (share := _common_share(days[name], interval)):
                     shares[position, position_of[other]] = share
         elif name in position_of and kind_of(name) != COMMITMENT:
             shares[position, position_of[name]] = 1.0
     return shares
-
-
-def _owner(name: str) -> str:
-    return name.partition(":")[2]
 
 
 def _common_share(mine: tuple[date, date], other: tuple[date, date]) -> float:

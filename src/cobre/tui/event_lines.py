@@ -4,7 +4,8 @@ import time
 
 from cobre.printable import printable
 from cobre.runs.events import Event
-from cobre.runs.formatting import duration, money, percent, short_money
+from cobre.runs.formatting import duration, short_money
+from cobre.wording import money, percent
 
 
 def event_line(event: Event) -> str:

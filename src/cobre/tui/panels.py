@@ -6,9 +6,10 @@ from pathlib import Path
 
 from rich.text import Text
 
-from cobre.runs.formatting import PHASE_COLOURS, bar, duration, money, percent, rate, short_money, vertical_bar
+from cobre.runs.formatting import PHASE_COLOURS, bar, duration, rate, short_money, vertical_bar
 from cobre.runs.state import RunState
 from cobre.runs.view import PHASES, RankTotal, RunView
+from cobre.wording import money, percent
 
 COLOURS = {
     RunState.RUNNING: "green",

@@ -2,10 +2,12 @@
 
 import json
 import re
+import zlib
+from base64 import b64decode
 from html.parser import HTMLParser
 from pathlib import Path
 
-from cobre.report.packed import unpack
+import numpy as np
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -50,6 +52,12 @@ def data_of(text):
 def series(data, chart, name):
     found = data["charts"][chart]["series"]
     return next(entry["values"] for entry in found if entry["name"] == name)
+
+
+def unpack(text):
+    """The numbers that `pack` encoded, as float32 with its rounding."""
+    planes = np.frombuffer(zlib.decompress(b64decode(text)), np.uint8).reshape(3, -1).astype(np.uint32)
+    return ((planes[0] << 24) | (planes[1] << 16) | (planes[2] << 8)).view(np.float32)
 
 
 def explored(data, kind, name, quantity):

@@ -6,8 +6,9 @@ from importlib import resources
 
 import numpy as np
 import pytest
+from report_page import unpack
 
-from cobre.report.packed import pack, unpack
+from cobre.report.packed import pack
 from cobre.report.scenario_statistics import CELLS_AT_ONCE, PERCENTILES, percentiles
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cobre.runs.formatting import bar, duration, money, percent, rate, short_money, sparkline
+from cobre.runs.formatting import bar, duration, rate, short_money, sparkline
+from cobre.wording import money, percent
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.interfaces import StoppingRule
 from cobre.sddp.stop import StopKind
 from cobre.sddp.upper_bound import BoundPlan, UpperBound
+from cobre.wording import money
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +124,8 @@ class StopWhenSimulationAgrees(StoppingRule):
         where = "lies inside" if mean - half_width <= lower else f"is within {100 * self.relative_tolerance:g} % of it"
         most = max(0.0, 100 * (mean + half_width - lower) / unit)
         return (
-            f"a simulation of {self.replications} paths costs {mean:,.2f} ± {half_width:,.2f} $ at "
-            f"{100 * self.confidence:g} % confidence: the lower bound, {lower:,.2f} $, {where}; "
+            f"a simulation of {self.replications} paths costs {money(mean)} ± {money(half_width)} $ at "
+            f"{100 * self.confidence:g} % confidence: the lower bound, {money(lower)} $, {where}; "
             f"the policy costs at most {most:.3g} % more than the bound"
         )
 
@@ -149,7 +150,7 @@ class StopWhenGapCloses(StoppingRule):
         gap = max(0.0, history[-1].upper_bound - lower)
         percent = 100.0 * gap / gap_scale(lower)
         if self.tolerance is not None and gap <= self.tolerance:
-            return f"the exact upper bound is {gap:,.2f} $ above the lower bound, at most {self.tolerance:,.2f} $"
+            return f"the exact upper bound is {money(gap)} $ above the lower bound, at most {money(self.tolerance)} $"
         if self.relative_tolerance is not None and percent <= self.relative_tolerance:
             return (
                 f"the exact upper bound is {percent:.3g} % above the lower bound, at most {self.relative_tolerance:g} %"

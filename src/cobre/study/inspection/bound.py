@@ -16,7 +16,6 @@ from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.runs.events import EventListener, no_events
 from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
-from cobre.runs.formatting import money, percent
 from cobre.runs.trained_case import TrainedCase, case_of_run
 from cobre.sddp.upper_bound import BoundPlan, UpperBound
 from cobre.sddp.upper_bounds.find import find_upper_bound
@@ -28,6 +27,7 @@ from cobre.study.requests import CaseRequest
 from cobre.study.resume.policy_origin import case_of_policy, other_problem
 from cobre.study.resume.starting_point import share_policy
 from cobre.study.training.training_context import training_context
+from cobre.wording import money, percent
 
 _UNKNOWN_PROBLEM = (
     "the policy file does not record the case that it was trained on; the lower bound is valid only if it was this one"

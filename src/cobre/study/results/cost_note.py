@@ -10,6 +10,7 @@ from cobre.core.arrays import Floats
 from cobre.core.case import Case, System
 from cobre.core.indicators import NEGLIGIBLE, NOTABLE_PENALTY_SHARE
 from cobre.io.storage.arrow_columns import numbers_of
+from cobre.wording import percent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,8 +56,8 @@ def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
     words, table, entity, amounts = PENALTIES[largest]
     where = f" at {_worst(read(table, [entity, *amounts]), entity, amounts, case)}" if table else ""
     if total - shares[largest] < 0.0005:
-        return f"{100 * total:.1f} % of the simulated cost is {words}{where}"
-    return f"{100 * total:.1f} % of the simulated cost is penalties, {100 * shares[largest]:.1f} % {words}{where}"
+        return f"{percent(total)} of the simulated cost is {words}{where}"
+    return f"{percent(total)} of the simulated cost is penalties, {percent(shares[largest])} {words}{where}"
 
 
 def _shares(costs: "Iterable[pa.Table]") -> dict[str, float]:

@@ -13,6 +13,7 @@ from cobre.runs.summary import WorkerReport
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
 from cobre.solver.statistics import SolveStatistics
+from cobre.wording import money
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -157,8 +158,8 @@ class TrainingResult:
         costs = PathCosts(last.is_exact, self.is_risk_averse)
         kind = costs.label if costs.is_bound else NOT_A_BOUND
         return (
-            f"<TrainingResult: {self.iterations} iterations, lower bound {last.lower_bound:,.2f} $, "
-            f"{costs.name} {last.upper_bound:,.2f} ± {last.half_width:,.2f} $ ({kind}), {self.stop_reason}>"
+            f"<TrainingResult: {self.iterations} iterations, lower bound {money(last.lower_bound)} $, "
+            f"{costs.name} {money(last.upper_bound)} ± {money(last.half_width)} $ ({kind}), {self.stop_reason}>"
         )
 
 
@@ -270,6 +271,6 @@ class SimulationResult:
 
     def __repr__(self) -> str:
         return (
-            f"<SimulationResult: {len(self.scenario_costs)} scenarios, mean cost {self.mean_cost:,.2f} "
-            f"± {self.half_width:,.2f} $, tables {', '.join(self.tables)}>"
+            f"<SimulationResult: {len(self.scenario_costs)} scenarios, mean cost {money(self.mean_cost)} "
+            f"± {money(self.half_width)} $, tables {', '.join(self.tables)}>"
         )
