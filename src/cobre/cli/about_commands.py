@@ -8,6 +8,7 @@ import click
 
 from cobre.cli.echo import echo
 from cobre.cli.exit_codes import ExitCode
+from cobre.wording import counted
 
 if TYPE_CHECKING:
     from cobre.comm.doctor.findings import Finding
@@ -42,7 +43,7 @@ def _default_split() -> "Finding":
     """How `cobre run` splits its work on this machine by default."""
     from cobre.comm.doctor.findings import Finding
     from cobre.errors import CobreError
-    from cobre.study.placement import choose_placement, threads_per_worker
+    from cobre.study.placement import choose_placement
 
     try:
         placement = choose_placement()
@@ -52,8 +53,7 @@ def _default_split() -> "Finding":
         return Finding(
             "cobre run", f"is one of the ranks that somebody started ({placement.backend}): {placement.reason}"
         )
-    threads = threads_per_worker(placement, None)
-    each = f"{threads} thread{'s' * (threads > 1)}"
+    each = counted(placement.threads, "thread")
     many = f"{placement.size} workers with {each} each" if placement.size > 1 else f"one process with {each}"
     return Finding("cobre run", f"{many} ({placement.reason}); {EXCEPTIONS}; --workers and --threads choose otherwise")
 

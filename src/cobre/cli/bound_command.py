@@ -65,15 +65,15 @@ def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: boo
     """
     from cobre.runs.events import Event
     from cobre.study.inspection.bound import bound_in, bound_plan, bound_request
-    from cobre.study.placement import script_placement, threads_per_worker
+    from cobre.study.placement import WorldRequest, script_placement
 
     if policy is not None and moved_to is not None:
         raise click.UsageError("--case says where the case of a RUN is; with --policy give the case itself as CASE")
     events: list[Event] = []
     with report_errors():
-        placement = script_placement(options["backend"], options["workers"])
+        placement = script_placement(WorldRequest(options["backend"], options["workers"], options["threads"]))
         plan = bound_plan(*(options[name] for name in ("method", "paths", "confidence", "max_nodes")))
-        request = bound_request(folder, policy, plan, threads_per_worker(placement, options["threads"]), moved_to)
+        request = bound_request(folder, policy, plan, placement.threads, moved_to)
         found = bound_in(placement, request, events.append)
     if events:  # of several ranks the first one speaks
         echo_json(found.as_dict()) if as_json else echo(found)

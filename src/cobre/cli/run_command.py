@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
 from cobre.sddp.stop import StopKind
 from cobre.study.config_outline import ConfigOutline, with_config_document
-from cobre.study.placement import Placement, choose_placement, run_in, threads_per_worker
+from cobre.study.placement import Placement, WorldRequest, choose_placement, run_in
 from cobre.study.ranks.entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest, with_iterations
 
@@ -36,9 +36,7 @@ class RunOptions:
     """A request and how the command carries it out: with which workers, and what it prints."""
 
     request: RunRequest
-    workers: int | None
-    backend: str
-    threads: int | None
+    world: WorldRequest
     plain: bool = False
     quiet: bool = False
     no_report: bool = False
@@ -56,9 +54,9 @@ class RunOptions:
             checkpoint_every=options["checkpoint_every"],
             checkpoint_seconds=None if minutes is None else 60.0 * minutes,
         )
-        source = CaseRequest(case, with_iterations(None, options["iterations"]), threads=1)
+        source = CaseRequest(case, with_iterations(None, options["iterations"]))
         output = options["output"] or default_output(case)
-        return cls(RunRequest(source, output, training, options["overwrite"]), **_same_names(options))
+        return cls._of(RunRequest(source, output, training, options["overwrite"]), options)
 
     @classmethod
     def of_simulation(cls, case: Path, options: Mapping[str, Any]) -> Self:
@@ -67,8 +65,13 @@ class RunOptions:
         if options["scenarios"] is not None:
             overrides["simulation.selection"] = {"method": "sampled", "num_scenarios": options["scenarios"]}
         training = TrainingRequest(warm_start=options["policy"])
-        source = CaseRequest(case, overrides, threads=1)
-        return cls(RunRequest(source, options["output"], training, options["overwrite"]), **_same_names(options))
+        source = CaseRequest(case, overrides)
+        return cls._of(RunRequest(source, options["output"], training, options["overwrite"]), options)
+
+    @classmethod
+    def _of(cls, request: RunRequest, options: Mapping[str, Any]) -> Self:
+        world = WorldRequest(options["backend"], options["workers"], options["threads"])
+        return cls(request, world, *(options[name] for name in ("plain", "quiet", "no_report", "as_json")))
 
 
 def default_output(case: Path) -> Path:
@@ -81,11 +84,6 @@ def default_output(case: Path) -> Path:
         target = printable(os.fspath(output.readlink()), max_length=200)
         raise click.UsageError(f"{output} is a symbolic link to {target}: choose another directory with --output")
     return output
-
-
-def _same_names(options: Mapping[str, Any]) -> dict[str, Any]:
-    names = {item.name for item in fields(RunOptions)}
-    return {name: value for name, value in options.items() if name in names}
 
 
 def run_case(options: RunOptions) -> None:
@@ -110,9 +108,9 @@ def _ends_with_others() -> bool:
 
 def _run(options: RunOptions, progress: Progress) -> RunSummary:
     source = with_config_document(options.request.case)
-    placement = _placement(options, ConfigOutline.of(source))
-    source = replace(source, threads=threads_per_worker(placement, options.threads))
-    request = replace(options.request, case=source, split_reason="" if options.threads else placement.reason)
+    placement = _placement(options.world, ConfigOutline.of(source))
+    source = replace(source, threads=placement.threads)
+    request = replace(options.request, case=source, split_reason=placement.reason)
     if not placement.is_joined:
         progress.expect(str(source.case))
     function = _study_of_rank if placement.is_joined else run_study
@@ -124,16 +122,17 @@ def _study_of_rank(comm: Backend, request: RunRequest, emit: EventListener) -> R
         return run_study(comm, request, emit)
 
 
-def _placement(options: RunOptions, config: ConfigOutline) -> Placement:
+def _placement(world: WorldRequest, config: ConfigOutline) -> Placement:
     """As asked for; where the number of workers is ours to choose, none is started that would have nothing to do.
 
     Nodes of a tree are solved one by one: threads share its leaves only, workers the nodes of every stage.
     """
-    placement = choose_placement(options.backend, options.workers, threads_suffice=not config.is_tree)
+    placement = choose_placement(world, threads_suffice=not config.is_tree)
     most = config.max_useful_workers
-    if options.workers is None and placement.size is not None and most is not None and most < placement.size:
-        fewer = choose_placement(options.backend, most)
-        return replace(fewer, reason=f"no more workers than forward passes or scenarios ({most})")
+    if world.workers is None and placement.size is not None and most is not None and most < placement.size:
+        fewer = choose_placement(replace(world, workers=most))
+        reason = "" if world.threads else f"no more workers than forward passes or scenarios ({most})"
+        return replace(fewer, reason=reason)
     return placement
 
 

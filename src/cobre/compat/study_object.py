@@ -16,6 +16,7 @@ from cobre.policy.store import check_fit, load_policy
 from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
 from cobre.sddp.prepared import PreparedStudy
+from cobre.study.placement import WorldRequest
 from cobre.study.preparation.prepare import prepare
 from cobre.study.script_run import ScriptRun, simulate_stored, store_simulation
 from cobre.study.training.iteration_callback import IterationCallback
@@ -50,10 +51,8 @@ class Study:
         self._run = ScriptRun(
             Path(case_dir),
             Path(case_dir) / OUTPUT if output_dir is None else Path(output_dir),
-            threads,
             dict(config_overrides or {}),
-            num_workers,
-            backend,
+            WorldRequest(backend, num_workers, threads),
             overwrite,
         )
         self._case, self._problems = load_case_with_problems(case_dir, config_overrides)

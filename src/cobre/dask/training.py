@@ -79,7 +79,7 @@ def train(
     events: EventQueue = queue.SimpleQueue()
     with (
         _subscribed(client, events if progress_callback else None) as topic,
-        _started(client, assignments, (CaseRequest(loaded, None, 1), request), topic) as futures,
+        _started(client, assignments, (CaseRequest(loaded, None), request), topic) as futures,
     ):
         result = RunMonitor(client, assignments, futures, events).result(progress_listener(progress_callback))
     return replace(result, warnings=warnings)

@@ -13,13 +13,13 @@ from cobre.io.findings.grouped_findings import lines_of
 from cobre.io.findings.problems import CaseProblem, Layer, Problems
 from cobre.io.input_files.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.saving.checking import find_problems
-from cobre.limits import MAX_COUNT, MAX_THREADS
+from cobre.limits import MAX_COUNT
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.study.arguments import check_policy, count, training_request
-from cobre.study.placement import run_in, script_placement, threads_per_worker
+from cobre.study.placement import WorldRequest, run_in, script_placement
 from cobre.study.plausibility import check_plausibility
 from cobre.study.preparation.case_argument import case_and_overrides
 from cobre.study.preparation.ready_study import as_case
@@ -155,7 +155,8 @@ def train(
     >>> result.iterations, result.stop_reason
     (3, 'iteration limit of 3 reached')
     """
-    iterations, threads = count("iterations", iterations, MAX_COUNT), count("threads", threads, MAX_THREADS)
+    iterations = count("iterations", iterations, MAX_COUNT)
+    placement = script_placement(WorldRequest(backend, num_workers, threads))
     request = training_request(
         warm_start=warm_start,
         checkpoints=checkpoints,
@@ -163,9 +164,8 @@ def train(
         resume=resume,
         time_limit_s=time_limit_s,
     )
-    placement = script_placement(backend, num_workers)
     given, overrides = case_and_overrides(case, config_overrides, iterations)
-    source = CaseRequest(given, overrides, threads_per_worker(placement, threads))
+    source = CaseRequest(given, overrides, placement.threads)
     with _progress_listener(progress_callback) as emit:
         return _first(run_in(placement, train_rank, (source, request, placement.is_joined), emit))
 
@@ -195,12 +195,12 @@ def simulate(
     >>> {"buses", "costs", "hydros", "thermals"} <= set(result.tables)
     True
     """
-    scenarios, threads = count("scenarios", scenarios, MAX_COUNT), count("threads", threads, MAX_THREADS)
+    scenarios = count("scenarios", scenarios, MAX_COUNT)
     check_policy("policy", policy)
-    placement = script_placement(backend, num_workers)
+    placement = script_placement(WorldRequest(backend, num_workers, threads))
     stored = Path(policy) if isinstance(policy, str) else policy
     given, overrides = case_and_overrides(case, config_overrides)
-    source = CaseRequest(given, overrides, threads_per_worker(placement, threads))
+    source = CaseRequest(given, overrides, placement.threads)
     return _first(run_in(placement, simulate_rank, (source, stored, scenarios, placement.is_joined), no_events))
 
 

@@ -4,8 +4,8 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, TypeVar
 
 from cobre.comm import (
     Backend,
@@ -27,6 +27,7 @@ from cobre.comm.detection import (
 )
 from cobre.comm.factory import create_communicator, select_backend
 from cobre.comm.types import BackendKind
+from cobre.limits import MAX_THREADS
 from cobre.printable import printable
 from cobre.runs.events import Event, EventListener, encode, no_events
 from cobre.study.arguments import count
@@ -48,16 +49,43 @@ _PRELOAD = ("cobre.study.ranks.preload",)
 
 
 @dataclass(frozen=True, slots=True)
+class WorldRequest:
+    """How a study shall be split, as its user says it. workers, threads (of each worker): None leaves it to Cobre.
+
+    Raises TypeError or ValueError for a number that is none, or out of range.
+    """
+
+    backend: str = BackendKind.AUTO
+    workers: int | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "workers", count("num_workers", self.workers))
+        object.__setattr__(self, "threads", count("threads", self.threads, MAX_THREADS))
+
+
+ANY_WORLD = WorldRequest()
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
-    """The backend by name, and the number of workers to start.
+    """The backend by name, the number of workers to start, and the threads of each.
 
     size None: this process was started as a rank, and the backend knows the size. `Placement("shm", 4)` starts four.
-    reason: why this number, where the user did not say.
+    reason: why this split, where the user did not say.
     """
 
     backend: str
     size: int | None
+    threads: int = 1
     reason: str = field(default="", compare=False)
+
+    @classmethod
+    def of(cls, backend: str, size: int | None, threads: int | None, reason: str) -> Self:
+        """Threads as asked for, else an equal share of this machine's cores; one where others started the ranks."""
+        if threads is not None:
+            return cls(backend, size, threads)
+        return cls(backend, size, 1 if size is None else max(1, usable_cores() // size), reason)
 
     @property
     def is_joined(self) -> bool:
@@ -66,27 +94,25 @@ class Placement:
 
 
 def choose_placement(
-    backend: str = "auto",
-    num_workers: int | None = None,
+    request: WorldRequest = ANY_WORLD,
     environ: Mapping[str, str] = os.environ,
     *,
     threads_suffice: bool = True,
 ) -> Placement:
-    """Find out where to run, and refuse what cannot be, before anything is started: raises BackendError, and TypeError
-    or ValueError for a number of workers that is none.
+    """Find out where to run; raises BackendError for what cannot be, before anything is started.
 
-    In a world that a launcher or variables describe, this process is one of its ranks. Otherwise `num_workers` workers
-    are started; a single one is this process itself. Without a number it is this process with its threads, which are
-    as fast as workers and need not be started; a worker for each usable core where a backend for workers was named, or
-    where threads do not suffice.
+    In a world that a launcher or variables describe, this process is one of its ranks. Otherwise as many workers as
+    asked for are started; a single one is this process itself. Without a number it is this process with its threads,
+    which are as fast as workers and need not be started; a worker for each usable core where a backend for workers was
+    named, or where threads do not suffice.
     """
-    kind = _kind(backend)
+    kind, num_workers, threads = _kind(request.backend), request.workers, request.threads
     if kind is BackendKind.AUTO and environ.get(BACKEND_VARIABLE):
         kind = _kind(environ[BACKEND_VARIABLE])
-    num_workers = count("num_workers", num_workers)
     if (joined := _joined_backend(kind, environ)) is not None:
         select_backend(joined.value, environ)  # raises when its variables are set by half
-        return Placement(joined.value, None, ONE_CORE if usable_cores() == 1 else ONE_THREAD_PER_RANK)
+        reason = ONE_CORE if usable_cores() == 1 else ONE_THREAD_PER_RANK
+        return Placement.of(joined.value, None, threads, reason)
     if kind is BackendKind.MPI:
         raise BackendNotAvailableError("mpi", _how_to_start_mpi(num_workers or usable_cores(), environ))
     is_alone = kind is BackendKind.LOCAL or (kind is BackendKind.AUTO and threads_suffice)
@@ -95,14 +121,15 @@ def choose_placement(
     if kind is BackendKind.LOCAL and size > 1:
         raise InitializationFailedError("local", f"local is one process; for {size} workers use shm (or auto)")
     if size == 1 and kind in (BackendKind.AUTO, BackendKind.LOCAL):
-        return Placement("local", 1, reason)
-    return Placement("shm" if kind is BackendKind.AUTO else kind.value, size, reason)
+        return Placement.of("local", 1, threads, reason)
+    return Placement.of("shm" if kind is BackendKind.AUTO else kind.value, size, threads, reason)
 
 
-def script_placement(backend: str, num_workers: int | None) -> Placement:
+def script_placement(request: WorldRequest) -> Placement:
     """Where a script runs: as asked for; without a number of workers in one process, or as the rank that it is."""
-    placement = choose_placement(backend, num_workers)
-    return placement if placement.is_joined or num_workers is not None else choose_placement(backend, 1)
+    placement = choose_placement(request)
+    is_decided = placement.is_joined or request.workers is not None
+    return placement if is_decided else choose_placement(replace(request, workers=1))
 
 
 def _reason(kind: BackendKind, *, is_alone: bool) -> str:
@@ -118,14 +145,6 @@ def _how_to_start_mpi(ranks: int, environ: Mapping[str, str]) -> str:
     if slurm_tasks(environ) is not None:
         return f"srun started this process without MPI. Use {SRUN_WITH_MPI}"
     return f"MPI's own launcher starts the ranks: mpiexec -n {ranks} cobre run ..."
-
-
-def threads_per_worker(placement: Placement, threads: int | None) -> int:
-    """Threads of each worker: as asked for, else an equal share of this machine's cores.
-
-    One in a world that others started.
-    """
-    return threads or (1 if placement.size is None else max(1, usable_cores() // placement.size))
 
 
 def run_in(

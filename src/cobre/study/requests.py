@@ -21,14 +21,15 @@ DEFAULT_CHECKPOINT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class CaseRequest:
-    """A case, given or in a directory, and how many threads each rank uses for it.
+    """A case, given or in a directory.
 
+    threads: of each rank, as its placement says.
     config: config.json of a case directory, where it has been read already (`config_outline.with_config_document`).
     """
 
     case: "Case | Path"
     overrides: Overrides | None
-    threads: int
+    threads: int = 1
     config: "ConfigDocument | None" = None
 
 

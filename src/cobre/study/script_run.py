@@ -11,17 +11,15 @@ from cobre.comm.launch import WorkerError
 from cobre.errors import CobreError
 from cobre.io.output.results import write_results
 from cobre.io.storage.stored_json import read_stored_object, write_json
-from cobre.limits import MAX_THREADS
 from cobre.policy.object import Policy
 from cobre.runs.events import EventLog
 from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.study.api import simulate
-from cobre.study.arguments import count
 from cobre.study.config_outline import with_config_document
 from cobre.study.output.output_lock import output_lock
 from cobre.study.output.run_results import simulation_event, simulation_numbers
-from cobre.study.placement import run_in, script_placement, threads_per_worker
+from cobre.study.placement import WorldRequest, run_in, script_placement
 from cobre.study.ranks.entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.results.script_results import SimulationResult
@@ -30,24 +28,19 @@ from cobre.study.training.iteration_callback import IterationCallback, iteration
 
 @dataclass(frozen=True, slots=True)
 class ScriptRun:
-    """What to run, where its results go, and with how many threads and workers."""
+    """What to run, where its results go, and how it shall be split."""
 
     case: Path
     output: Path
-    threads: int | None
     overrides: Mapping[str, Any]
-    num_workers: int | None
-    backend: str
+    world: WorldRequest
     overwrite: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "threads", count("threads", self.threads, MAX_THREADS))
 
     def start(self, more_overrides: Mapping[str, Any], on_iteration: IterationCallback | None) -> RunSummary:
         """Run to the end; raises what a worker raised."""
-        placement = script_placement(self.backend, self.num_workers)
-        threads = threads_per_worker(placement, self.threads)
-        source = with_config_document(CaseRequest(self.case, {**self.overrides, **more_overrides}, threads))
+        placement = script_placement(self.world)
+        source = CaseRequest(self.case, {**self.overrides, **more_overrides}, placement.threads)
+        source = with_config_document(source)
         with raising_worker_errors(), iteration_replies(on_iteration) as (pipe, emit):
             request = RunRequest(source, self.output, TrainingRequest(reply_pipe=pipe), overwrite=self.overwrite)
             return run_in(placement, run_study, (request,), emit)[0]
@@ -59,9 +52,9 @@ def simulate_stored(run: ScriptRun, policy: Policy) -> SimulationResult:
         return simulate(
             run.case,
             policy,
-            num_workers=run.num_workers,
-            backend=run.backend,
-            threads=run.threads,
+            num_workers=run.world.workers,
+            backend=run.world.backend,
+            threads=run.world.threads,
             config_overrides=run.overrides,
         )
 

@@ -155,7 +155,7 @@ def test_simulate_uses_a_stored_policy(trained, tmp_path):
 def test_simulate_does_not_write_over_what_was_trained(trained):
     before = (trained / "summary.json").read_bytes()
     done = cobre("simulate", QUICK_CASE, "--policy", trained, "-o", trained, *ONE_PROCESS)
-    assert done.returncode == ExitCode.USAGE
+    assert done.returncode == ExitCode.OUTPUT
     assert "choose another --output" in done.stderr
     assert (trained / "summary.json").read_bytes() == before
 

@@ -21,7 +21,7 @@ def write(folder, content):
 
 
 def outline_of(case, overrides=None):
-    return ConfigOutline.of(CaseRequest(case, overrides, 1))
+    return ConfigOutline.of(CaseRequest(case, overrides))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_file_nested_without_end_says_nothing(tmp_path):
 def test_a_run_decides_by_the_config_that_was_read_at_its_start(tmp_path):
     """One text for placement, output directory and ranks: config.json is neither read nor parsed again."""
     case = shutil.copytree(EXAMPLE, tmp_path / "case", ignore=shutil.ignore_patterns("output"))
-    request = with_config_document(CaseRequest(case, with_iterations({"simulation.enabled": False}, 1), 1))
+    request = with_config_document(CaseRequest(case, with_iterations({"simulation.enabled": False}, 1)))
     (case / "config.json").write_text("no JSON")
     assert with_config_document(request).config is request.config
     with LocalCommunicator() as comm:

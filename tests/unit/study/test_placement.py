@@ -19,9 +19,9 @@ from cobre.study.placement import (
     WORKERS_FOR_A_TREE,
     WORKERS_OF_BACKEND,
     Placement,
+    WorldRequest,
     choose_placement,
     run_in,
-    threads_per_worker,
 )
 
 TCP = {"COBRE_TCP_COORDINATOR": "127.0.0.1", "COBRE_TCP_RANK": "1", "COBRE_TCP_SIZE": "2"}
@@ -55,13 +55,12 @@ SHM = {"COBRE_SHM_NAME": "cobre-x", "COBRE_SHM_RANK": "1", "COBRE_SHM_SIZE": "2"
     ],
 )
 def test_where_a_study_runs(backend, workers, environ, expected):
-    assert choose_placement(backend, workers, environ) == expected
+    found = choose_placement(WorldRequest(backend, workers), environ)
+    assert (found.backend, found.size) == (expected.backend, expected.size)
 
 
 def test_by_default_the_threads_of_this_process_share_the_work():
-    placement = choose_placement("auto", None, {})
-    assert placement == Placement("local", 1)
-    assert threads_per_worker(placement, None) == usable_cores()
+    assert choose_placement(environ={}) == Placement("local", 1, usable_cores())
 
 
 @pytest.mark.parametrize(
@@ -74,25 +73,26 @@ def test_by_default_the_threads_of_this_process_share_the_work():
     ],
 )
 def test_default_split_has_a_reason(backend, workers, environ, threads_suffice, reason):
-    placement = choose_placement(backend, workers, environ, threads_suffice=threads_suffice)
+    placement = choose_placement(WorldRequest(backend, workers), environ, threads_suffice=threads_suffice)
     assert placement.reason == (reason if usable_cores() > 1 else ONE_CORE)
 
 
 def test_a_split_that_was_asked_for_needs_no_reason():
-    assert choose_placement("auto", 2, {}).reason == ""
+    assert choose_placement(WorldRequest("auto", 2), {}).reason == ""
+    assert choose_placement(WorldRequest(threads=2), {}).reason == ""
 
 
 def test_where_threads_do_not_suffice_there_is_a_worker_for_each_core():
     cores = usable_cores()
-    assert choose_placement("auto", None, {}, threads_suffice=False) == (
-        Placement("shm", cores) if cores > 1 else Placement("local", 1)
-    )
-    assert choose_placement("local", None, {}, threads_suffice=False) == Placement("local", 1)
+    assert choose_placement(environ={}, threads_suffice=False) == Placement("shm" if cores > 1 else "local", cores, 1)
+    alone = choose_placement(WorldRequest("local"), {}, threads_suffice=False)
+    assert alone == Placement("local", 1, cores)
 
 
 @pytest.mark.parametrize("environ", [{}, {"COBRE_COMM_BACKEND": "shm"}])
 def test_a_backend_for_workers_means_workers(environ):
-    assert choose_placement("auto" if environ else "shm", None, environ) == Placement("shm", usable_cores())
+    found = choose_placement(WorldRequest("auto" if environ else "shm"), environ)
+    assert found == Placement("shm", usable_cores(), 1)
 
 
 @pytest.mark.parametrize(
@@ -114,21 +114,21 @@ def test_a_backend_for_workers_means_workers(environ):
 )
 def test_what_cannot_be_is_refused_here(backend, workers, environ, error, words):
     with pytest.raises(error, match=words) as caught:
-        choose_placement(backend, workers, environ)
+        choose_placement(WorldRequest(backend, workers), environ)
     assert isinstance(caught.value, BackendError)
 
 
 @pytest.mark.parametrize("workers", [0, -1, True, 1.5, "2"])
 def test_numbers_of_workers_are_checked_as_other_arguments(workers):
     with pytest.raises((TypeError, ValueError), match=f"^num_workers must be .* not {workers!r}$"):
-        choose_placement("auto", workers, {})
+        WorldRequest("auto", workers)
 
 
 def test_threads_are_as_asked_for_or_a_share_of_the_cores():
-    assert threads_per_worker(Placement("shm", 2), 5) == 5
-    assert threads_per_worker(Placement("local", 1), None) == usable_cores()
-    assert threads_per_worker(Placement("shm", 10_000), None) == 1
-    assert threads_per_worker(Placement("mpi", None), None) == 1
+    assert choose_placement(WorldRequest("shm", 2, 5), {}).threads == 5
+    assert choose_placement(WorldRequest("shm", 10_000), {}).threads == 1
+    assert choose_placement(environ=TCP).threads == 1
+    assert choose_placement(WorldRequest(threads=3), TCP).threads == 3
 
 
 def whole(comm, first, second, emit):

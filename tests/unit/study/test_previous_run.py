@@ -15,4 +15,4 @@ def test_a_given_policy_is_not_simulated_where_one_was_trained(tmp_path, overwri
     training = TrainingRequest(warm_start=tmp_path / "policy")
 
     with pytest.raises(OutputHoldsRunError, match="holds a training run"):
-        refuse_to_replace(RunRequest(CaseRequest(tmp_path, None, 1), output, training, overwrite))
+        refuse_to_replace(RunRequest(CaseRequest(tmp_path, None), output, training, overwrite))

@@ -11,7 +11,6 @@ from cobre.core.case import Case
 from cobre.errors import OutputError, PolicyIncompatibleError
 from cobre.io.policies.policy_file import find_policy_file
 from cobre.io.storage.stored_json import write_json
-from cobre.limits import MAX_THREADS
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.runs.events import EventListener, no_events
@@ -20,7 +19,7 @@ from cobre.runs.trained_case import TrainedCase, case_of_run
 from cobre.sddp.upper_bound import BoundPlan, UpperBound
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.study.arguments import check_policy, count
-from cobre.study.placement import Placement, run_in, script_placement, threads_per_worker
+from cobre.study.placement import Placement, WorldRequest, run_in, script_placement
 from cobre.study.preparation.case_argument import case_and_overrides
 from cobre.study.preparation.ready_study import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import CaseRequest
@@ -144,10 +143,9 @@ def bound(
     >>> found.lower_bound <= found.upper_bound, found.gap > 0.0  # $, and relative to the lower bound
     (True, True)
     """
-    placement = script_placement(backend, num_workers)
+    placement = script_placement(WorldRequest(backend, num_workers, threads))
     plan = bound_plan(method, paths, confidence, max_nodes)
-    each = threads_per_worker(placement, count("threads", threads, MAX_THREADS))
-    return bound_in(placement, bound_request(case, policy, plan, each), no_events)
+    return bound_in(placement, bound_request(case, policy, plan, placement.threads), no_events)
 
 
 def bound_plan(method: str, paths: int, confidence: float, max_nodes: int) -> BoundPlan:

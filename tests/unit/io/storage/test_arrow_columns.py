@@ -86,14 +86,14 @@ def test_a_study_loads_neither_pandas_nor_the_compute_functions(tmp_path, worker
     program = (
         "import sys\n"
         "from cobre.study.requests import CaseRequest, RunRequest, with_iterations\n"
-        "from cobre.study.placement import choose_placement, run_in\n"
+        "from cobre.study.placement import WorldRequest, choose_placement, run_in\n"
         "from pathlib import Path\n"
         "def run(comm, request, emit):\n"
         "    from cobre.study.run import run_study\n"
         "    run_study(comm, request, emit)\n"
         "    return sorted({'pandas', 'pyarrow.compute', 'pyarrow.dataset', 'matplotlib'} & set(sys.modules))\n"
         "case = CaseRequest(Path(sys.argv[1]), with_iterations(None, 2), 1)\n"
-        "placement = choose_placement('auto', int(sys.argv[3]))\n"
+        "placement = choose_placement(WorldRequest('auto', int(sys.argv[3])))\n"
         "print(run_in(placement, run, (RunRequest(case, Path(sys.argv[2])),), lambda event: None))\n"
     )
     command = [sys.executable, "-c", program, EXAMPLE, tmp_path / "output", str(workers)]
