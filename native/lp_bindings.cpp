@@ -224,7 +224,7 @@ void bind_engine(nb::module_& module) {
     nb::class_<Engine>(module, "LpEngine")
         .def(
             "__init__",
-            [](Engine* place, const std::string& library, Int threads, Int cores, double highs_feasibility,
+            [](Engine* self, const std::string& library, Int threads, Int cores, double highs_feasibility,
                double violation, Int max_added, Int attempts, Int max_dense_rows) {
                 Settings settings;
                 settings.tolerances.highs_feasibility = highs_feasibility;
@@ -232,7 +232,7 @@ void bind_engine(nb::module_& module) {
                 settings.max_added_per_round = max_added;
                 settings.max_dense_rows = max_dense_rows;
                 settings.retry_attempts = attempts;
-                new (place) Engine(library, threads, cores, settings);
+                new (self) Engine(library, threads, cores, settings);
             },
             "library"_a, "threads"_a, "cores"_a, "highs_feasibility_tolerance"_a, "violation_tolerance"_a,
             "max_added_per_round"_a, "retry_attempts"_a, "max_dense_rows"_a)

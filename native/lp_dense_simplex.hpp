@@ -29,7 +29,7 @@ private:
         Int index;  // of a row of the stage, or of a cut
         bool is_cut;
         bool at_upper;
-        Int copy = -1;  // of a cut: its place in `cut_coefficients_`
+        Int copy = -1;  // of a cut: its index in `cut_coefficients_`
     };
 
     struct Leaving {

@@ -8,7 +8,7 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kSmallestLuPivot = 1e-10;  // of singletons and of the factorised nucleus
+constexpr double kSmallestLuPivot = 1e-10;  // of column and row singletons
 
 }  // namespace
 

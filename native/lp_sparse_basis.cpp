@@ -73,8 +73,8 @@ void SparseDualSimplex::split_entries(WorkingRow& row) {
 // A column has become basic, or nonbasic: its entries move to the other side of `split`.
 void SparseDualSimplex::move_entries(Int column, bool is_basic) {
     if (stage_->singleton_row[column] >= 0) return;
-    for_each_in_column(column, [&](Int place, double) {
-        WorkingRow& row = rows_[place];
+    for_each_in_column(column, [&](Int index, double) {
+        WorkingRow& row = rows_[index];
         Int at = is_basic ? row.start : row.split;
         while (row_column_[at] != column) ++at;
         const Int to = is_basic ? --row.split : row.split++;

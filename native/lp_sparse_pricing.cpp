@@ -26,24 +26,24 @@ bool SparseDualSimplex::find_leaving(Leaving& leaving) {
 
 // Append a row to the working LP: its slack becomes basic, with the row's activity as its value.
 void SparseDualSimplex::add_row(const WorkingRow& row) {
-    const Int place = row_count();
+    const Int position = row_count();
     if (row.is_cut()) append_cut(row.index, basic);
     else append_row(row, basic);
-    set_row_bounds(place);
-    compute_dual_bounds(place);
-    set_basic(slack(place), place);
+    set_row_bounds(position);
+    compute_dual_bounds(position);
+    set_basic(slack(position), position);
     for (SparseVector* vector : {&inverse_row_, &pivot_column_, &flip_column_}) vector->resize(rows_.size());
     pivot_column_.clear();
     double activity = 0.0;
-    for_each_in_row(place, [&](Int column, double value) {
+    for_each_in_row(position, [&](Int column, double value) {
         activity += value * x_[column];
         if (status_[column] == basic) pivot_column_.set(slot_of_[column], value);
     });
-    x_[slack(place)] = activity;
-    factorisation_.append_row(place, pivot_column_);
+    x_[slack(position)] = activity;
+    factorisation_.append_row(position, pivot_column_);
     pivot_column_.clear();
     is_freshly_factorised_ = false;
-    update_infeasibility(place);
+    update_infeasibility(position);
 }
 
 // Of each family of deferred rows, add the most violated one.

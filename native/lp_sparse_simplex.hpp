@@ -40,7 +40,7 @@ private:
     // A row of the working LP.
     struct WorkingRow {
         Int index;                          // of a row of the stage, or of a cut
-        Int copy = -1;                      // of a cut: its place in `cut_coefficients_`
+        Int copy = -1;                      // of a cut: its index in `cut_coefficients_`
         Int start = 0, split = 0, end = 0;  // its entries: those that a pivot row needs first, up to `split`
         bool is_cut() const { return copy >= 0; }
     };

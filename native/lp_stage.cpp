@@ -81,7 +81,7 @@ void StageModel::transpose() {
     row_index.resize(value.size());
     column_value.resize(value.size());
     std::vector<Int> next(column_start.begin(), column_start.end() - 1);
-    const auto place = [&](bool are_deferred) {
+    const auto append = [&](bool are_deferred) {
         for (Int row = 0; row < rows; ++row) {
             if ((family[row] >= 0) != are_deferred) continue;
             for (Int at = row_start[row]; at < row_start[row + 1]; ++at) {
@@ -91,9 +91,9 @@ void StageModel::transpose() {
             }
         }
     };
-    place(false);
+    append(false);
     deferred_start = next;
-    place(true);
+    append(true);
 }
 
 // Lists of singletons by row, in the order of columns.

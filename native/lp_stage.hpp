@@ -39,7 +39,7 @@ struct StageModel {
     View<double> state_scale;
     View<double> autoregression;  // lags x hydros
     View<Int> lag_from;           // of every lag: the incoming one that it takes over (-1: none), or empty:
-    View<double> lag_share;       // and its share of this stage's inflow; empty: lags move on by one place
+    View<double> lag_share;       // and its share of this stage's inflow; empty: lags move on by one lag
     View<Int> passed_from;        // of every state passed on: the incoming state that it takes over; -1: 0
     bool truncates = false;       // negative inflows become zero
 

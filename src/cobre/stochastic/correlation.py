@@ -18,7 +18,7 @@ from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
 
 # Where the noise of (class, id) stands in the noise vector.
-Places = Mapping[tuple[str, int], int]
+NoisePositions = Mapping[tuple[str, int], int]
 
 CORRELATION_FILE = "scenarios/correlation.json"
 DEFAULT_PROFILE = "default"
@@ -66,12 +66,13 @@ class CorrelationProfiles:
 def correlation_profiles(
     correlation: Correlation | None,
     stage_ids: Sequence[int],
-    places: Places,
+    noise_positions: NoisePositions,
     known: Mapping[str, frozenset[int]],
     source: str = CORRELATION_FILE,
 ) -> CorrelationProfiles:
-    """The profiles of a case. `places`: where the noise of (class, id) stands; `known`: ids there are, by class.
+    """The profiles of a case.
 
+    noise_positions: of every (class, id) in a noise vector. known: ids there are, by class.
     Negative eigenvalues of a matrix (from the file `source`) count as zero, with a note for the user.
     """
     if correlation is None:
@@ -80,7 +81,7 @@ def correlation_profiles(
         _refuse_shared(name, correlation.profiles[name])
     notes: list[NoiseNote] = []
     profiles = {
-        name: tuple(_mixing(name, group, places, known, source, notes) for group in correlation.profiles[name])
+        name: tuple(_mixing(name, group, noise_positions, known, source, notes) for group in correlation.profiles[name])
         for name in sorted(correlation.profiles)
     }
     names = {stage_id: _profile_of(correlation, stage_id) for stage_id in stage_ids}
@@ -102,7 +103,7 @@ def _profile_of(correlation: Correlation, stage_id: int) -> str:
 def _mixing(
     profile: str,
     group: CorrelationGroup,
-    places: Places,
+    noise_positions: NoisePositions,
     known: Mapping[str, frozenset[int]],
     source: str,
     notes: list[NoiseNote],
@@ -110,8 +111,8 @@ def _mixing(
     """The mixing matrix of a group; entities without noise are left out."""
     where = f"profile {profile}, group {group.name}"
     _check_group(where, group, known)
-    members = [index for index, entity in enumerate(group.entities) if entity in places]
-    positions = np.array([places[group.entities[index]] for index in members], dtype=np.intp)
+    members = [index for index, entity in enumerate(group.entities) if entity in noise_positions]
+    positions = np.array([noise_positions[group.entities[index]] for index in members], dtype=np.intp)
     _check_matrix(group.matrix, where)
     root, least = symmetric_root(group.matrix[np.ix_(members, members)])
     if least < _NEGATIVE_EIGENVALUE:

@@ -63,13 +63,13 @@ def external_library(case: Case, entity_class: str) -> ExternalLibrary:
     _present(table["stage_id"], stage_ids, file, "stage_id")
     scenario_ids = np.unique(table["scenario_id"]).tolist()
     values = np.full((len(stage_ids), len(scenario_ids), len(entity_ids)), np.nan)
-    places = tuple(
+    indices = tuple(
         np.searchsorted(known, table[column])
         for known, column in ((stage_ids, "stage_id"), (scenario_ids, "scenario_id"))
     )
     position = {entity_id: index for index, entity_id in enumerate(entity_ids)}
     entities = np.array([position[entity_id] for entity_id in table[id_column].tolist()])
-    values[places[0], places[1], entities] = table[value_column]
+    values[indices[0], indices[1], entities] = table[value_column]
     counts = tuple(int(known.any(axis=1).sum()) for known in ~np.isnan(values))
     _check_complete(_Shape(file, id_column, stage_ids, scenario_ids, entity_ids), values, counts)
     if len(table[value_column]) != sum(counts) * len(entity_ids):

@@ -58,7 +58,7 @@ def independent(draw: FreshDraw, scenarios: Indices) -> Floats:
 
 
 def stratified(draw: FreshDraw, scenarios: Indices) -> Floats:
-    """All scenarios of an iteration are one Latin hypercube; each draws its own place inside its intervals."""
+    """All scenarios of an iteration are one Latin hypercube; each draws its own point inside its intervals."""
     common = Pcg64Sequence(_shared_seed(draw))
     inside = Pcg64Streams(forward_seeds(draw.seed, draw.iteration, scenarios, draw.group))
     values = np.empty((len(scenarios), draw.dimension))

@@ -45,7 +45,7 @@ class NoiseLayout:
         """The part of a class: inflow, load or ncs."""
         return {"inflow": self.inflow, "load": self.load, "ncs": self.ncs}[entity_class]
 
-    def places(self) -> dict[tuple[str, int], int]:
+    def positions(self) -> dict[tuple[str, int], int]:
         """The position of every (class, id) that has noise."""
         keys = [("inflow", i) for i in self.hydro_ids]
         keys += [("load", i) for i in self.bus_ids] + [("ncs", i) for i in self.ncs_ids]

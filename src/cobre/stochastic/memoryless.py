@@ -16,7 +16,7 @@ NCS_FILE = "scenarios/non_controllable_stats.parquet"
 
 @dataclass(frozen=True, slots=True)
 class MemorylessClass:
-    """Mean and deviation (stage, entity), and which entities have a place in the noise vector."""
+    """Mean and deviation (stage, entity), and which entities have an entry in the noise vector."""
 
     entity_ids: tuple[int, ...]
     mean: Floats

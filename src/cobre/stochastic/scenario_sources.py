@@ -53,7 +53,7 @@ def correlation(case: Case, layout: NoiseLayout, estimated: Correlation | None) 
     stage_ids = [stage.id for stage in case.horizon.stages]
     given = case.scenarios.correlation
     source = HISTORY_FILE if given is None else CORRELATION_FILE
-    return correlation_profiles(given or estimated, stage_ids, layout.places(), known, source)
+    return correlation_profiles(given or estimated, stage_ids, layout.positions(), known, source)
 
 
 def openings(data: SourceData, libraries: Mapping[str, ExternalLibrary]) -> tuple[Floats, ...]:

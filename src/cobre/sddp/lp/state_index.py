@@ -55,5 +55,5 @@ class StateIndex:
         return self._component(self.input_of(slot))
 
     def _component(self, index: int) -> int:
-        """From an input to an entry of the vector, where lagged inflows take the place of the inflows."""
+        """From an input to an entry of the vector, where lagged inflows stand instead of the inflows."""
         return index if index < self.num_decided else index + (self.num_lags - 1) * self.num_hydros

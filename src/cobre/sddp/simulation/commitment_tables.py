@@ -26,7 +26,7 @@ def read_anticipated_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def lane_rows(lp: StageLp, thermal_ids: Ints) -> StageRows:
-    """One for each decision that the thermals table has no place for: several at once, or for after the study."""
+    """One for each decision that the thermals table has no column for: several at once, or for after the study."""
     lanes = _lanes(lp)
     ids = [thermal_ids[lp.plan.layout.decided_of(COMMITMENT)[lane].entity] for lane in lanes]
     days = [int(lp.plan.data.commitment.delivery_date[lane].item().strftime("%Y%m%d")) for lane in lanes]

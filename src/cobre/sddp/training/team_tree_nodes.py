@@ -55,6 +55,6 @@ class TeamTreeNodes:
     def gathered(self, rows: Floats, purpose: str) -> Floats:
         """The rows of all nodes of the stage, once all members have solved what they took."""
         self.context.team.wait(purpose)
-        # A copy: who has all rows may begin the next job, whose results lie in the same place.
+        # A copy: who has all rows may begin the next job, whose results lie in the same memory.
         own = rows[self.context.team.own(self.split)].copy()
         return self.context.gather(self.split, own, purpose)

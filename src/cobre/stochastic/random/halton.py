@@ -40,7 +40,7 @@ def _scrambled_inverse(stream: Pcg64Sequence, numbers: Indices, base: int) -> Fl
         permutation = np.argsort(stream.next_u64(base), kind="stable")
         total = total + permutation[rest % base] * weight
         rest = rest // base
-    # Half of the last place keeps the points inside (0, 1).
+    # Half of the last digit keeps the points inside (0, 1).
     return np.clip(total + 0.5 * weight, 2.0**-_MANTISSA_BITS, 1.0 - 2.0**-_MANTISSA_BITS)
 
 

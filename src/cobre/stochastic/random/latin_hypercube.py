@@ -22,7 +22,7 @@ def latin_hypercube(seed: int, stage_id: int, count: int, dimension: int) -> Flo
 
 
 def shuffled(stream: Pcg64Sequence, count: int) -> Indices:
-    """A random order of 0..count, by exchanging each place, from the last, with one at or before it."""
+    """A random order of 0..count, by exchanging each entry, from the last, with one at or before it."""
     order = list(range(count))
     others = stream.choices(np.arange(count, 1, -1))
     for last, other in zip(range(count - 1, 0, -1), others, strict=True):
