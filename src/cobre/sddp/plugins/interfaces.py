@@ -82,8 +82,8 @@ class RiskMeasure(ABC):
     def weights_for(self, costs: Floats, probabilities: Floats) -> Floats:
         """The weight of each child of a node where a tree is enumerated and children have probabilities of their own.
 
-        costs: by child, scaled. probabilities: by child, above 0; they add up to 1. Returns one weight of 0 or more for
-        each child; they add up to 1. The mean: ``return probabilities``.
+        costs: by child, scaled. probabilities: by child, 0 or more; they add up to 1. Returns one weight of 0 or more
+        for each child; they add up to 1. The mean: ``return probabilities``.
 
         The default calls `weights` where all children are equally likely, and raises `ValidationError` elsewhere:
         weights of equally likely openings say nothing about others.
