@@ -80,7 +80,7 @@ def _exit_codes() -> Iterator[str]:
     yield "\n## Exit codes"
     yield '\nWith `--json` an error is the last line of standard output, too: `{"error": "...", "exit_code": 3}`.'
     yield "\n| code | kind | meaning |\n|---|---|---|"
-    comments = dict(re.findall(r"^    (\w+) = \d+ *(?:# (.*))?$", inspect.getsource(ExitCode), re.MULTILINE))
+    comments = dict(re.findall(r"^    (\w+) = [^#\n]+(?:# (.*))?$", inspect.getsource(ExitCode), re.MULTILINE))
     for code in ExitCode:
         meaning = comments[code.name] or PLAIN_MEANINGS[code]
         yield f"| {int(code)} | {code.name.lower().replace('_', ' ')} | {meaning[0].upper()}{meaning[1:]}. |"

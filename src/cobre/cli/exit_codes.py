@@ -17,8 +17,8 @@ class ExitCode(IntEnum):
     POLICY = 7  # a policy file is damaged or belongs to another study
     RESULTS = 8  # an output directory is missing, empty or only half there
     MISSING_EXTRA = 9  # the command needs a part of Cobre that is not installed
-    INTERRUPTED = 128 + signal.SIGINT  # 130: Ctrl-C; the policy so far was kept
-    TERMINATED = 128 + signal.SIGTERM  # 143: SIGTERM; likewise
+    INTERRUPTED = 128 + signal.SIGINT  # Ctrl-C; the policy so far was kept
+    TERMINATED = 128 + signal.SIGTERM  # SIGTERM; likewise
 
 
 DIFFERENT = 1
