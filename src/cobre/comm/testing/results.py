@@ -47,8 +47,8 @@ class Cell:
     def command(self) -> str:
         """The command that runs this cell alone."""
         kind = {"faults": " --faults", "mutants": " --mutants"}.get(self.group, "")
-        wait = f" --wait {self.variant}" if self.variant else ""
-        where = f"--backend {self.backend}{wait} --ranks {self.size}"
+        variant = f" --variant {self.variant}" if self.variant else ""
+        where = f"--backend {self.backend}{variant} --ranks {self.size}"
         only = "" if self.group == "world" else f" --case '{self.name}'"  # a world ends badly after any case
         return f"python -m cobre.comm.testing {where}{kind}{only}"
 
