@@ -15,7 +15,7 @@ REPEATS = 200
 
 
 def microseconds(comm, call):
-    """The cost of one call, as the slowest rank saw it."""
+    """Microseconds per call, on the slowest rank."""
     call()
     comm.barrier()
     begin = time.perf_counter()
@@ -28,7 +28,7 @@ def microseconds(comm, call):
 
 
 def tour(comm):
-    """Every rank runs this; rank 0's answer is printed."""
+    """Runs on every rank; the result of rank 0 is printed."""
     rank, size = comm.rank, comm.size
     rows = []
 

@@ -1,6 +1,6 @@
 """Write the example cases: `python examples/generate.py [FOLDER]` (beside this file when no folder is given).
 
-What each shows is in its README. The same files come out on every machine: a test compares them with those kept here.
+What each shows is in its README. The files are the same on every machine: a test compares them with those kept here.
 """
 
 import sys
@@ -54,7 +54,7 @@ def two_reservoirs() -> Example:
 
 
 def four_regions() -> Example:
-    """Four regions with lines, rivers that remember, and wind."""
+    """Four regions with lines, autocorrelated inflows, and wind."""
     regions = (
         Region(Bus("Highlands", 3200.0, 0.06, 1), (3, 2), 0.78, 1, 6, 0.48),
         Region(Bus("Coast", 4100.0, 0.08, 2), (1,), 0.25, 3, 7, 0.86),
@@ -98,7 +98,7 @@ EXAMPLES = {"two_reservoirs": two_reservoirs, "four_regions": four_regions, "lar
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write all of them."""
+    """Write all examples."""
     folder = Path(arguments[0]) if arguments else Path(__file__).resolve().parent
     for name, example in EXAMPLES.items():
         files = example().files()

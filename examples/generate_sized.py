@@ -23,7 +23,7 @@ EXPLANATIONS = {
     "forward_passes": "of an iteration",
     "iterations": "of training",
     "simulated": "scenarios of the simulation",
-    "seed": "which of all such cases",
+    "seed": "seed of the random numbers",
 }
 
 
@@ -43,7 +43,7 @@ def parse(arguments: Sequence[str] | None) -> tuple[Path, Size]:
 
 
 def refusal(size: Size) -> str:
-    """What is wrong with a size; empty: nothing."""
+    """The reason why a size is invalid; empty if it is valid."""
     least = {"lags": 0, "planes": 0, "stages": 2, "seed": 0}
     for field in fields(Size):
         if (value := getattr(size, field.name)) < (bound := least.get(field.name, 1)):

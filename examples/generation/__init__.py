@@ -1,1 +1,1 @@
-"""How the example cases are made: a system, a horizon and a few settings, written in the case format."""
+"""Generation of the example cases: a system, a horizon and a few settings, written in the case format."""

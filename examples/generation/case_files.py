@@ -9,7 +9,7 @@ from generation.scenario_files import mean_inflow, scenario_files
 from generation.system import System
 from generation.system_files import system_files
 
-# What is shed costs more than any plant burns; a missing minimum release less; water from nowhere more than all.
+# Shedding load costs more than any plant, a violated minimum release less, and inflow correction more than all.
 DEFICIT_COSTS = (1500.0, 4000.0)
 HYDRO_COSTS = {
     "spillage_cost": 0.1,
@@ -29,7 +29,7 @@ HYDRO_COSTS = {
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A system over a horizon, and how long to train."""
+    """A system, a horizon, and settings of training and simulation."""
 
     system: System
     horizon: Horizon
@@ -37,10 +37,10 @@ class Example:
     iterations: int
     simulated: int
     correlation: float = 0.0
-    wetness: float = 1.0  # of the months before the study, beside their means
+    wetness: float = 1.0  # inflow of the months before the study, relative to their means
 
     def files(self) -> Files:
-        """By path inside the case."""
+        """All files of the case, by path."""
         start_date = self.horizon.first_day(0).isoformat()
         return {
             "config.json": self._config(),

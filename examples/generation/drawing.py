@@ -1,4 +1,4 @@
-"""Systems drawn at random around what a planner would expect; the same seed gives the same system everywhere.
+"""Random systems with plausible numbers; the same seed gives the same system everywhere.
 
 Only `Random.random` is used, whose numbers Python promises to keep, and everything is rounded.
 """
@@ -10,17 +10,17 @@ from random import Random
 
 from generation.system import Bus, HydroPlant, Inflow, Line, System, ThermalPlant, WindFarm
 
-HM3_PER_M3S_MONTH = 2.63  # what a cubic metre per second fills in a month
-CHEAPEST, DEAREST = 25.0, 650.0  # $/MWh, the ends of the merit order
-TECHNOLOGIES = ("nuclear", "coal", "combined cycle", "gas turbine", "diesel")  # from cheap to dear
+HM3_PER_M3S_MONTH = 2.63  # volume of 1 m3/s over a month
+CHEAPEST, MOST_EXPENSIVE = 25.0, 650.0  # $/MWh, the ends of the merit order
+TECHNOLOGIES = ("nuclear", "coal", "combined cycle", "gas turbine", "diesel")  # by increasing cost
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A bus and what stands there. Shares are of its mean load."""
+    """A bus and its plants. Shares are relative to its mean load."""
 
     bus: Bus
-    cascades: tuple[int, ...]  # plants of each river, from the spring to the sea
+    cascades: tuple[int, ...]  # plants of each river, in the order of flow
     hydro_share: float
     wet_month: int
     thermals: int
@@ -30,7 +30,7 @@ class Region:
 
 
 def draw_system(seed: int, regions: Sequence[Region], links: Sequence[Line], memory: Sequence[float] = ()) -> System:
-    """All regions with their plants. `memory`: what rivers remember at most, lag by lag."""
+    """All regions with their plants. `memory`: the largest autoregressive coefficients, by lag."""
     random = Random(seed)
     hydros: list[HydroPlant] = []
     thermals: list[ThermalPlant] = []
@@ -48,7 +48,7 @@ def _between(random: Random, low: float, high: float, digits: int = 3) -> float:
 
 
 def _hydros(random: Random, number: int, region: Region, first: int, memory: Sequence[float]) -> Iterator[HydroPlant]:
-    """Rivers of random size, then all of them scaled so that the mean year serves the share of the load."""
+    """Rivers of random size, scaled so that mean inflows generate the region's share of its load."""
     rivers = [_river(random, number, region, river, length, memory) for river, length in enumerate(region.cascades)]
     energy_mw = sum(_mean_energy(river) for river in rivers)
     scale = region.hydro_share * region.bus.load_mw / energy_mw if rivers else 0.0
@@ -63,7 +63,7 @@ def _hydros(random: Random, number: int, region: Region, first: int, memory: Seq
 
 
 def _mean_energy(river: Sequence[HydroPlant]) -> float:
-    """MW from the mean inflows, each drop used by all plants below."""
+    """Mean generation, MW, if the mean inflow passes the turbines of all plants downstream."""
     total, flow = 0.0, 0.0
     for plant in river:
         flow += plant.inflow.mean_m3s
@@ -74,7 +74,7 @@ def _mean_energy(river: Sequence[HydroPlant]) -> float:
 def _river(
     random: Random, number: int, region: Region, river: int, length: int, memory: Sequence[float]
 ) -> list[HydroPlant]:
-    """Plants with inflows of about one; volumes and machines in months and multiples of the flow that passes."""
+    """Plants with inflows of about 1 m3/s; volumes in months, and turbines in multiples, of the mean flow."""
     return [
         _plant(random, number, region, f"{region.bus.name} {river + 1}.{place + 1}", place, memory)
         for place in range(length)
@@ -82,7 +82,7 @@ def _river(
 
 
 def _plant(random: Random, number: int, region: Region, name: str, place: int, memory: Sequence[float]) -> HydroPlant:
-    """Every other plant of a river, the first one included, has a large reservoir; the others pass water on."""
+    """Every other plant of a river, the first one included, has a large reservoir; the others are run-of-river."""
     months = _between(random, 2.5, 6.0) if place % 2 == 0 else _between(random, 0.1, 0.4)
     largest_lag = len(memory) - (1 if memory and random.random() < 0.5 else 0)
     inflow = Inflow(
@@ -107,7 +107,7 @@ def _plant(random: Random, number: int, region: Region, name: str, place: int, m
 
 
 def _sized(plant: HydroPlant, scale: float, flow_m3s: float, downstream: int | None) -> HydroPlant:
-    """From months and multiples to volumes and flows."""
+    """The plant with volumes in hm3 and flows in m3/s instead of months and multiples."""
     top = plant.max_storage_hm3 * flow_m3s * HM3_PER_M3S_MONTH
     bottom = plant.min_storage_hm3 * top
     return replace(
@@ -123,7 +123,7 @@ def _sized(plant: HydroPlant, scale: float, flow_m3s: float, downstream: int | N
 
 
 def _thermals(random: Random, number: int, region: Region) -> Iterator[ThermalPlant]:
-    """Plants along the merit order, each dearer than the one before; the cheapest quarter must always run a little."""
+    """Plants in merit order, by increasing cost; the cheapest quarter has a minimum generation."""
     sizes = [_between(random, 0.5, 1.5) for _ in range(region.thermals)]
     unit_mw = region.thermal_share * region.bus.load_mw / sum(sizes)
     for index, size in enumerate(sizes):
@@ -133,7 +133,7 @@ def _thermals(random: Random, number: int, region: Region) -> Iterator[ThermalPl
         yield ThermalPlant(
             name=f"{region.bus.name} {technology} {index + 1}",
             bus=number,
-            cost_per_mwh=round(CHEAPEST * (DEAREST / CHEAPEST) ** place, 2),
+            cost_per_mwh=round(CHEAPEST * (MOST_EXPENSIVE / CHEAPEST) ** place, 2),
             max_mw=max_mw,
             min_mw=round(0.3 * max_mw, 1) if place < 0.25 else 0.0,
         )

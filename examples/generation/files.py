@@ -1,4 +1,4 @@
-"""The files of a case, as they are in memory and on disk."""
+"""The files of a case, in memory and on disk."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ Files = Mapping[str, "dict[str, Any] | pa.Table"]  # by path inside the case
 
 
 def table(**columns: list[Any]) -> pa.Table:
-    """Ids are whole numbers of 32 bits, everything else is a double."""
+    """A table whose ids are int32 and other columns float64."""
     arrays = {
         name: pa.array(values, pa.int32() if name.endswith("_id") or name == "lag" else pa.float64())
         for name, values in columns.items()
@@ -21,7 +21,7 @@ def table(**columns: list[Any]) -> pa.Table:
 
 
 def write_case(folder: Path, files: Files) -> None:
-    """Write all files; those that were there are replaced, others (such as a README) stay."""
+    """Write all files; existing ones are replaced, others (such as a README) are kept."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def write_case(folder: Path, files: Files) -> None:
 
 
 def to_json(value: Any, depth: int = 0) -> str:
-    """JSON with one entity to a line: long enough to hold it together, short enough to read."""
+    """JSON with one entity per line."""
     if isinstance(value, dict) and depth < 2:
         lines = [f"{pad(depth + 1)}{json.dumps(key)}: {to_json(entry, depth + 1)}" for key, entry in value.items()]
         return "{\n" + ",\n".join(lines) + f"\n{pad(depth)}}}"
@@ -43,5 +43,5 @@ def to_json(value: Any, depth: int = 0) -> str:
 
 
 def pad(depth: int) -> str:
-    """Two spaces for each level."""
+    """Indentation: two spaces for each level."""
     return "  " * depth

@@ -10,7 +10,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of every month: its share of the hours, and the load and the wind in it beside the month's mean."""
+    """A part of every month: its share of the hours, and its load and wind relative to the month's means."""
 
     name: str
     share: float
@@ -33,7 +33,7 @@ class Horizon:
         return date(self.year + stage // 12, 1 + stage % 12, 1)
 
     def document(self, *, has_memory: bool) -> dict[str, Any]:
-        """The whole of stages.json."""
+        """The content of stages.json."""
         graph = {"type": "finite_horizon", "annual_discount_rate": self.annual_discount_rate}
         stages = [self._stage(number, has_memory=has_memory) for number in range(self.stages)]
         return {"policy_graph": graph, "stages": stages, "season_definitions": seasons()}

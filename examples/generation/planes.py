@@ -1,14 +1,14 @@
-"""Production planes: linear pieces of a power that falls behind the turbined flow and grows with the head."""
+"""Production planes: tangents of a concave production function, which increases with turbined flow and head."""
 
 from dataclasses import replace
 
 from generation.system import HydroPlant, ProductionPlane, System
 
 FLOW_EXPONENT = 0.85  # of the turbined flow: more water raises the tailrace and costs head
-HEAD_EXPONENT = 1.0 - FLOW_EXPONENT  # both add up to one, so that the power is concave and tangents never cut into it
+HEAD_EXPONENT = 1.0 - FLOW_EXPONENT  # both add up to one, so that the function is concave and lies below its tangents
 EMPTY_HEAD = 0.55  # of the head of a full reservoir
-SPILLAGE_SHARE = 0.02  # of the power of a cubic metre: what spilling one costs in tailrace level
-LOWEST_FLOW = 0.1  # of the turbines: where the first tangents touch
+SPILLAGE_SHARE = 0.02  # of the power of 1 m3/s: loss by the higher tailrace level if it is spilled
+LOWEST_FLOW = 0.1  # share of the maximum flow at which the first tangents touch
 DIGITS = 9
 
 
@@ -25,7 +25,7 @@ def _planes(plant: HydroPlant, count: int) -> tuple[ProductionPlane, ...]:
 
 
 def _tangent(plant: HydroPlant, flow_place: float, volume_place: float) -> ProductionPlane:
-    """Where the power is `productivity * flow^a * flow_at_full_load^(1 - a) * head^(1 - a)`."""
+    """The tangent at a point, where the power is `productivity * flow^a * flow_at_full_load^(1 - a) * head^(1 - a)`."""
     full_m3s, full_hm3 = plant.max_turbined_m3s, plant.max_storage_hm3
     flow = LOWEST_FLOW + (1.0 - LOWEST_FLOW) * flow_place
     volume = volume_place * full_hm3
@@ -40,7 +40,7 @@ def _tangent(plant: HydroPlant, flow_place: float, volume_place: float) -> Produ
 
 
 def _halton(index: int) -> float:
-    """The radical inverse in base two: evenly spread however many there are."""
+    """The radical inverse in base two: evenly distributed for any count."""
     value, weight = 0.0, 0.5
     while index:
         value += weight * (index & 1)

@@ -1,4 +1,4 @@
-"""The files of `scenarios/`: what is uncertain, and how it swings over the year."""
+"""The files of `scenarios/`: random inflows, loads and wind, and their seasonal variation."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise, product
@@ -60,7 +60,7 @@ def _inflow_stats(system: System, horizon: Horizon) -> Any:
 
 
 def mean_inflow(plant: HydroPlant, stage: int) -> float:
-    """Of a month."""
+    """The mean inflow of a month, m3/s."""
     return plant.inflow.mean_m3s * seasonal(plant.inflow.swing, plant.inflow.peak_month, stage)
 
 
@@ -102,7 +102,7 @@ def _factors(key: str, word: str, count: int, horizon: Horizon, factors: Sequenc
 
 
 def _correlation(count: int, value: float) -> dict[str, Any]:
-    """The nearer two plants are in the list, the more alike their rivers."""
+    """Correlations that decrease with the distance of two plants in the list."""
     powers = [1.0]
     powers += [round(value**distance, 6) for distance, _ in enumerate(pairwise(range(count)), start=1)]
     matrix = [[powers[abs(row - column)] for column in range(count)] for row in range(count)]

@@ -17,23 +17,27 @@ BLOCKS = {
 }
 REGIONS = ("Centre", "East", "North", "South", "West")
 SHARES = (0.42, 0.16, 0.16, 0.18, 0.08)  # of the hydro plants, and of the load
-# Of the load, by the inflows of a mean year: so little that some thermal plant always sets the price. Where water is
-# free, many dispatches cost the same, and two programs follow different ones.
+# Share of the load that mean inflows generate: small enough that a thermal plant always sets the price. With free
+# water many dispatches have the same cost, and two programs choose different ones.
 HYDRO_SHARES = (0.34, 0.28, 0.36, 0.3, 0.32)
 WET_MONTHS = (1, 2, 3, 8, 1)
 LOAD_PEAKS = (2, 1, 12, 7, 10)
 LINKS = ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (3, 4))
-LINE_SHARE = 0.05  # of the whole load, each way
+LINE_SHARE = 0.05  # of the total load, in each direction
 LOAD_MW_PER_HYDRO = 420.0
 THERMALS_PER_HYDRO = 0.85
 THERMAL_SHARE = 0.8  # of the load
 LONGEST_RIVER = 8
-STRONGEST_LAG, LAG_DECAY, MEMORY = 0.4, 0.55, 0.8  # lag 1; each next one; the most that all lags may add up to
+STRONGEST_LAG, LAG_DECAY, MEMORY = (
+    0.4,
+    0.55,
+    0.8,
+)  # coefficient of lag 1; ratio of consecutive lags; largest sum of all lags
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a case is, how long it trains, and which of all such cases it is."""
+    """The size of a case, its training, and its seed."""
 
     hydros: int = 160
     blocks: int = 3
@@ -67,13 +71,13 @@ def sized(size: Size) -> Example:
 
 
 def split(hydros: int) -> list[int]:
-    """Plants by region: the shares rounded down, what remains to the first."""
+    """Plants by region: shares rounded down, the rest in the first."""
     counts = [int(hydros * share) for share in SHARES]
     return [counts[0] + hydros - sum(counts), *counts[1:]]
 
 
 def memory(lags: int) -> Sequence[float]:
-    """Standardised coefficients that fall from lag to lag; they add up to less than one, so rivers stay stationary."""
+    """Standardised coefficients, decreasing with the lag; their sum is below one, so that inflows are stationary."""
     falling = [STRONGEST_LAG * LAG_DECAY**lag for lag in range(lags)]
     scale = min(1.0, MEMORY / sum(falling)) if falling else 1.0
     return [round(scale * value, 4) for value in falling]
@@ -92,7 +96,7 @@ def _region(random: Random, number: int, hydros: int, load_mw: float) -> Region:
 
 
 def _rivers(random: Random, hydros: int) -> Iterator[int]:
-    """Lengths of rivers that hold all plants of a region."""
+    """Numbers of plants of the rivers of a region."""
     while hydros > 0:
         length = min(hydros, 1 + int(LONGEST_RIVER * random.random()))
         yield length

@@ -1,11 +1,11 @@
-"""What an example's power system consists of, before it is spread over the files of a case."""
+"""The power system of an example, before it is written to the files of a case."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Bus:
-    """A region: its mean load, how much it swings over the year, and when the peak is."""
+    """A region: its mean load, MW, its seasonal variation, and the month of the peak."""
 
     name: str
     load_mw: float
@@ -26,7 +26,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class ThermalPlant:
-    """A plant that burns something."""
+    """A thermal plant."""
 
     name: str
     bus: int
@@ -37,7 +37,7 @@ class ThermalPlant:
 
 @dataclass(frozen=True, slots=True)
 class WindFarm:
-    """What blows: shares of the capacity by the year's swing."""
+    """A wind farm: mean availability, as a share of the capacity, with its seasonal variation."""
 
     name: str
     bus: int
@@ -50,7 +50,7 @@ class WindFarm:
 
 @dataclass(frozen=True, slots=True)
 class Inflow:
-    """A river's own water at a plant: the year's mean, its swing, its spread, and how long it remembers."""
+    """The incremental inflow of a plant: annual mean, seasonal variation, standard deviation and autocorrelation."""
 
     mean_m3s: float
     swing: float
@@ -73,7 +73,7 @@ class ProductionPlane:
 class HydroPlant:
     """A reservoir with turbines; `downstream` is the number of the plant below it.
 
-    planes: what bounds its power; empty: the power is the flow times the productivity.
+    planes: bounds of its power; empty: the power is the flow times the productivity.
     """
 
     name: str
@@ -90,13 +90,13 @@ class HydroPlant:
 
     @property
     def max_generation_mw(self) -> float:
-        """All turbines at full flow, and at full head where that matters."""
+        """Power, MW, at full flow and, with planes, at full head."""
         return round(self.max_turbined_m3s * self.productivity_mw_per_m3s, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Everything that stands somewhere; an entity's id is its place in its list."""
+    """All entities; the id of an entity is its index in its list."""
 
     buses: tuple[Bus, ...]
     hydros: tuple[HydroPlant, ...]

@@ -1,4 +1,4 @@
-"""The files of `system/`, and the first volumes."""
+"""The files of `system/`, and initial volumes."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from generation.files import Files, table
 from generation.system import Bus, HydroPlant, Line, System, ThermalPlant, WindFarm
 
 GAMMAS = ("gamma_0", "gamma_v", "gamma_q", "gamma_s")
-FIRST_DEFICIT_SHARE = 0.05  # of the load: what may be shed at the lower price
+FIRST_DEFICIT_SHARE = 0.05  # of the load: depth of the first deficit segment
 
 
 def system_files(system: System, start_date: str, deficit_costs: tuple[float, float]) -> Files:
@@ -30,7 +30,7 @@ def system_files(system: System, start_date: str, deficit_costs: tuple[float, fl
 
 
 def production_files(system: System) -> Files:
-    """Planes, and the productivity that plants with planes are counted with in stored energy; empty without planes."""
+    """Tables of planes, and of productivities for stored energy of plants with planes; empty without planes."""
     plants = [(index, plant) for index, plant in enumerate(system.hydros) if plant.planes]
     if not plants:
         return {}

@@ -59,12 +59,12 @@ class EntityMeasure:
 
     def _with_ends(self, key: str, quantity: ComparedQuantity, rows: Columns, row_index: "_RowIndex") -> Floats:
         values = self._by_stage(quantity, rows[quantity.number], row_index)
-        whole = np.full((self._shape[0] + 1, self._shape[1] + 1), np.nan)
-        whole[:-1, :-1] = values
+        extended = np.full((self._shape[0] + 1, self._shape[1] + 1), np.nan)
+        extended[:-1, :-1] = values
         if key not in NOT_OF_THE_SYSTEM:
-            whole[:-1, -1] = self._of_system(quantity, values, rows, row_index)
-        whole[-1] = over_stages(quantity.stages, whole[:-1], self._frame.stage_hours)
-        return whole
+            extended[:-1, -1] = self._of_system(quantity, values, rows, row_index)
+        extended[-1] = over_stages(quantity.stages, extended[:-1], self._frame.stage_hours)
+        return extended
 
     def _by_stage(self, quantity: ComparedQuantity, numbers: NDArray[np.float64], row_index: "_RowIndex") -> Floats:
         found = np.full(self._shape[0] * self._shape[1], np.nan)
@@ -105,14 +105,14 @@ class CostMeasure:
         """For one scenario: (stages and the horizon) x (cost components and the total)."""
         stage = positions(rows["stage_id"], self._frame.stages)
         is_there = stage >= 0
-        whole = np.zeros((len(self._frame.stages) + 1, len(self._components) + 1))
+        extended = np.zeros((len(self._frame.stages) + 1, len(self._components) + 1))
         for column, name in enumerate((*self._components, "immediate_cost")):
             if name not in rows:
                 continue
             numbers = rows[name] * rows["discount_factor"]
-            whole[:-1, column] = np.bincount(stage[is_there], numbers[is_there], len(self._frame.stages))
-        whole[-1] = whole[:-1].sum(axis=0)
-        return whole
+            extended[:-1, column] = np.bincount(stage[is_there], numbers[is_there], len(self._frame.stages))
+        extended[-1] = extended[:-1].sum(axis=0)
+        return extended
 
 
 class _RowIndex:

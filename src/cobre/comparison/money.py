@@ -56,8 +56,10 @@ def _stages(a: ComparedRun, b: ComparedRun) -> tuple[list[Match], list[str]]:
     stages = match_stages(a, b, *ids)
     if not stages:
         spans = [run.study.stage_labels(found) for run, found in zip((a, b), ids, strict=True)]
-        words = " and ".join(f"{run.name} has {span[0]} to {span[-1]}" for run, span in zip((a, b), spans, strict=True))
-        raise NotComparableError(f"the two studies have no common stages: {words}")
+        spans_text = " and ".join(
+            f"{run.name} has {span[0]} to {span[-1]}" for run, span in zip((a, b), spans, strict=True)
+        )
+        raise NotComparableError(f"the two studies have no common stages: {spans_text}")
     counts = [len(found) - len(stages) for found in ids]
     listed = [f"{count} stages are in {name} only" for count, name in zip(counts, "AB", strict=True) if count]
     note = [f"{' and '.join(listed)}: totals are over the {len(stages)} stages that both have"] if listed else []

@@ -118,5 +118,5 @@ def only_lines(comparison: StudyComparison) -> list[str]:
 
 
 def _kind(kind: str) -> str:
-    words = {"hydros": "hydro plant", "thermals": "thermal plant"}
-    return words.get(kind, singular(kind).replace("_", " "))
+    names = {"hydros": "hydro plant", "thermals": "thermal plant"}
+    return names.get(kind, singular(kind).replace("_", " "))

@@ -125,8 +125,8 @@ def _entities(comparison: StudyComparison) -> str:
 def aligned(cells: Sequence[Sequence[str]], left: int) -> str:
     """Lines of text in columns: the first `left` columns left-aligned, the others right; one cell is a title."""
     count = max(len(line) for line in cells)
-    whole = [line for line in cells if len(line) == count]
-    widths = [max(len(line[column]) for line in whole) for column in range(count)]
+    rows = [line for line in cells if len(line) == count]
+    widths = [max(len(line[column]) for line in rows) for column in range(count)]
 
     def shown(line: Sequence[str]) -> str:
         if len(line) < count:

@@ -28,7 +28,7 @@ class HydroNumbers:
     water_withdrawal_m3s: Floats  # also while the plant is out of service
     min_outflow_m3s: Floats  # N x K
     max_outflow_m3s: Floats  # infinite without a limit
-    min_turbined_m3s: Floats  # of the plant as a whole, beyond what its groups must keep
+    min_turbined_m3s: Floats  # of the plant, in addition to those of its unit groups
     max_turbined_m3s: Floats
     min_generation_mw: Floats  # likewise
     max_generation_mw: Floats

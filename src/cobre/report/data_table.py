@@ -12,7 +12,7 @@ Cell = str | float | int | None
 
 FORMATS: Mapping[str, Callable[[Any], str]] = {
     "text": str,
-    "whole": lambda value: f"{value:,}",
+    "integer": lambda value: f"{value:,}",
     "number": formatting.digits,
     "money": formatting.money_in_words,
     "percent": formatting.percent_in_words,

@@ -111,8 +111,8 @@ def average(grid: Floats, hours: Floats) -> Floats:
         return means
     is_there = ~np.isnan(grid)
     weights = np.where(is_there, hours[:, None, :], 0.0)
-    weighted, whole = np.sum(np.where(is_there, grid, 0.0) * weights, axis=3), weights.sum(axis=3)
-    averages: Floats = np.divide(weighted, whole, out=np.full(weighted.shape, np.nan), where=whole > 0)
+    weighted, total = np.sum(np.where(is_there, grid, 0.0) * weights, axis=3), weights.sum(axis=3)
+    averages: Floats = np.divide(weighted, total, out=np.full(weighted.shape, np.nan), where=total > 0)
     return averages
 
 

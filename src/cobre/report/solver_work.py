@@ -15,15 +15,15 @@ PHASES: Mapping[str, str] = {
 }
 COLUMNS = (
     TableColumn("phase"),
-    TableColumn("LPs", "whole"),
-    TableColumn("pivots", "whole"),
+    TableColumn("LPs", "integer"),
+    TableColumn("pivots", "integer"),
     TableColumn("pivots per LP", "number"),
     TableColumn("µs per pivot", "number"),
     TableColumn("active rows", "number"),
     TableColumn("nucleus", "number"),
-    TableColumn("refactorisations", "whole"),
-    TableColumn("retries", "whole"),
-    TableColumn("solved by HiGHS", "whole"),
+    TableColumn("refactorisations", "integer"),
+    TableColumn("retries", "integer"),
+    TableColumn("solved by HiGHS", "integer"),
 )
 NOTE = (
     "All ranks and threads together. Active rows are those at a bound in an optimal basis, cuts included; the nucleus "

@@ -89,7 +89,7 @@ class _Drawing:
             return
         (x1, y1), (x2, y2) = start, end
         there, back = (_power(line.get(name)) for name in ("direct_mw", "reverse_mw"))
-        words = (
+        title = (
             f"{line.get('name', '')}: {there} MW, in the other direction {back} MW"
             if there
             else str(line.get("name", ""))
@@ -99,7 +99,7 @@ class _Drawing:
         self._add(
             "lines",
             line["id"],
-            words,
+            title,
             f'<line x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}" {stroke}/>'
             + _text((0.62 * x1 + 0.38 * x2), (0.62 * y1 + 0.38 * y2) + 3, label, MUTED, is_over_lines=True),
         )
@@ -151,23 +151,23 @@ class _Drawing:
         colour = variable(self._colours[buses[0]]) if buses else MUTED
         stored = _range_hm3(hydro)
         radius = 4.0 + (min(5.0, 1.1 * math.log10(1.0 + stored)) if stored else 0.0)
-        words = [name, *(f"at {self._study.entity_name('buses', bus)}" for bus in buses)]
-        words.append(f"stores {digits(stored)} hm³" if stored else "run of river")
+        facts = [name, *(f"at {self._study.entity_name('buses', bus)}" for bus in buses)]
+        facts.append(f"stores {digits(stored)} hm³" if stored else "run of river")
         fill = colour if stored else PAPER
         self._add(
             "hydros",
             hydro["id"],
-            ", ".join(words),
+            ", ".join(facts),
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{fill}" stroke="{colour}" stroke-width="2"/>'
             + _text(x, y + (18.5 if parity else -11.5), _short(name), INK),
         )
 
-    def _add(self, kind: str, id_: int, words: str, shapes: str) -> None:
-        title = f"<title>{escape(words)}</title>"
+    def _add(self, kind: str, id_: int, title: str, shapes: str) -> None:
+        element = f"<title>{escape(title)}</title>"
         if self._with_links:  # not in the tab order: the search reaches all entities by keyboard
-            self._parts.append(f'<a href="#{kind}-{id_}" tabindex="-1">{title}{shapes}</a>')
+            self._parts.append(f'<a href="#{kind}-{id_}" tabindex="-1">{element}{shapes}</a>')
         else:
-            self._parts.append(f"<g>{title}{shapes}</g>")
+            self._parts.append(f"<g>{element}{shapes}</g>")
 
 
 def _on_ellipse(middle: tuple[float, float], across: float, down: float, share: float) -> tuple[float, float]:
@@ -192,11 +192,11 @@ def _river(start: tuple[float, float], end: tuple[float, float], *, is_diversion
     return f'<path d="{way}" fill="none" stroke="{variable(SKY)}" stroke-width="1.6"{dash}/>'
 
 
-def _text(x: float, y: float, words: str, fill: str, *, is_over_lines: bool = False) -> str:
+def _text(x: float, y: float, text: str, fill: str, *, is_over_lines: bool = False) -> str:
     """A text centred at x, outlined in the background colour so that it is readable over lines."""
     rim = f' paint-order="stroke" stroke="{PAPER}" stroke-width="{8 if is_over_lines else 2.5}"'
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{fill}"{rim}>{escape(words)}</text>' if words else ""
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{fill}"{rim}>{escape(text)}</text>' if text else ""
     )
 
 

@@ -12,7 +12,7 @@ from cobre.export.source import RunSource
 from cobre.runs.files import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, STOCHASTIC
 from cobre.sddp.prepared import PreparedStudy
 
-WHOLE = "iteration"  # not a phase of cobre-python, so that the sum is not mistaken for one
+TOTAL = "iteration"  # not a phase of cobre-python, so that the sum is not mistaken for one
 PLANE_SOURCES = {"computed": "computed_from_geometry", "precomputed": "precomputed_hyperplanes"}
 TIMES: Mapping[str, str] = {
     "forward_wall_ms": "forward_s",
@@ -83,8 +83,8 @@ def _unexplained(iterations: Sequence[Mapping[str, Any]]) -> list[float]:
     ends = [event.get("elapsed_s") or 0.0 for event in iterations]
     known = [sum(event.get(part) or 0.0 for part in TIMES.values()) for event in iterations]
     # The clock restarts when a run is resumed.
-    whole = [end - before if end > before else end for before, end in zip([0.0, *ends], ends, strict=False)]
-    return [max(0.0, total - part) for total, part in zip(whole, known, strict=True)]
+    lengths = [end - before if end > before else end for before, end in zip([0.0, *ends], ends, strict=False)]
+    return [max(0.0, total - part) for total, part in zip(lengths, known, strict=True)]
 
 
 def solver_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -107,8 +107,8 @@ def solver_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def phases_of(event: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     """The solver's work by phase; logs of older versions have only the total of an iteration."""
-    whole = {"solves": event["solves"], "pivots": event["simplex_iterations"], "seconds": event.get("solver_s") or 0.0}
-    return event.get("solver") or {WHOLE: whole}
+    total = {"solves": event["solves"], "pivots": event["simplex_iterations"], "seconds": event.get("solver_s") or 0.0}
+    return event.get("solver") or {TOTAL: total}
 
 
 def _milliseconds(seconds: float | None) -> int:

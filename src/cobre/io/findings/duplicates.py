@@ -11,7 +11,7 @@ def report_duplicates(file: str, word: str, keys: Sequence[Hashable], problems: 
     for key, count in Counter(keys).items():
         if count > 1:
             shown = ", ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)
-            words = (f"is used {count} times", "a different one for each")
+            message = (f"is used {count} times", "a different one for each")
             if field != "id":
-                words = (f"appears {count} times", "keep one of them")
-            problems.error(Layer.SCHEMA, file, f"{word} {shown}", field, *words)
+                message = (f"appears {count} times", "keep one of them")
+            problems.error(Layer.SCHEMA, file, f"{word} {shown}", field, *message)

@@ -118,16 +118,16 @@ class GrowingTables:
 
     def publish(self, others: ResultTables, facts: Mapping[str, Any]) -> None:
         """Write the results to `folder`: these tables, `others`, and a manifest. All segments must be closed."""
-        whole = self.segments[0].folder if len(self.segments) == 1 else self._merged()
+        complete = self.segments[0].folder if len(self.segments) == 1 else self._merged()
         for name, table in others.items():
-            write_table(whole, name, table)
-        remove_file(whole / RECORD)
-        flush_tree(whole)
-        publish(self._folder, whole, facts)
+            write_table(complete, name, table)
+        remove_file(complete / RECORD)
+        flush_tree(complete)
+        publish(self._folder, complete, facts)
         remove_tree(self._unfinished)
 
     def _merged(self) -> Path:
-        target = self._unfinished / "whole"
+        target = self._unfinished / "complete"
         remove_tree(target)
         for name in sorted({name for segment in self.segments for name in segment.names}):
             path = _path(target, name)

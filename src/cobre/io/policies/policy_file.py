@@ -1,6 +1,6 @@
 """Policy files, which round-trip byte for byte.
 
-    header     magic "COBREPOL", format version, number of stages, bytes of the whole file, bytes of the metadata
+    header     magic "COBREPOL", format version, number of stages, bytes of the file, bytes of the metadata
     metadata   JSON with sorted keys, UTF-8
     stage      number of cuts, dimension, then intercepts, coefficients (cut after cut), iterations,
                forward passes, active flags

@@ -21,12 +21,12 @@ def numbers_of(column: "pa.ChunkedArray") -> NDArray[Any]:
     is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if not is_plain:
         return np.asarray(column.to_numpy())
-    whole = column.combine_chunks()
+    combined = column.combine_chunks()
     if not column.null_count:
-        return np.from_dlpack(whole)
+        return np.from_dlpack(combined)
     dtype = np.dtype(kind.to_pandas_dtype())
-    values = np.frombuffer(whole.buffers()[1], dtype, len(whole), whole.offset * dtype.itemsize)
-    return np.where(null_rows(whole), np.nan, values)
+    values = np.frombuffer(combined.buffers()[1], dtype, len(combined), combined.offset * dtype.itemsize)
+    return np.where(null_rows(combined), np.nan, values)
 
 
 def column_of(

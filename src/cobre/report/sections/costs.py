@@ -54,9 +54,9 @@ def _spread(by_scenario: Floats) -> DataTable:
 
 def _components(simulated: Simulated) -> DataTable:
     means = simulated.component_costs()
-    whole = sum(means.values())
+    total = sum(means.values())
     ordered = sorted(means.items(), key=lambda entry: -abs(entry[1]))
-    rows = [(title, mean, mean / whole if whole else None) for title, mean in ordered]
+    rows = [(title, mean, mean / total if total else None) for title, mean in ordered]
     columns = (TableColumn("component"), TableColumn("mean", "money"), TableColumn("share", "percent"))
     note = "Totals over all stages, averaged over scenarios. Components below 0.01 $ are left out."
     return DataTable("cost-components", "Cost components", columns, rows, note)

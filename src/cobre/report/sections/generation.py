@@ -24,8 +24,8 @@ SOURCES: Mapping[str, tuple[str, str]] = {
     "deficit": ("not served", VERMILLION),
 }
 INTRO = "Power is averaged over the hours of a stage."
-MIX_WORDS = "Generation by source. The dashed line is the load; the part that is not covered is not served."
-FAN_WORDS = "Sum over all plants. Half of the scenarios lie in the dark band, 90 % in both bands."
+MIX_EXPLANATION = "Generation by source. The dashed line is the load; the part that is not covered is not served."
+FAN_EXPLANATION = "Sum over all plants. Half of the scenarios lie in the dark band, 90 % in both bands."
 
 
 def generation(run: RunFolder) -> Section | None:
@@ -53,13 +53,13 @@ def _mix(simulated: Simulated) -> Chart:
     load = simulated.cube("load")
     line = StackLayer("load", INK, load.total().mean(axis=0))
     chart = stages_chart(layers, line, load.labels, "mix", "Generation by source, mean over scenarios", "MW")
-    return chart.explained(MIX_WORDS)
+    return chart.explained(MIX_EXPLANATION)
 
 
 def _fan(simulated: Simulated, name: str, colour: str) -> Chart:
     cube = simulated.cube(name)
     fan = Fan.over_scenarios(cube.total(), cube.labels)
-    return fan_chart(fan, name.replace("_", "-"), QUANTITIES[name].title, "MW", colour).explained(FAN_WORDS)
+    return fan_chart(fan, name.replace("_", "-"), QUANTITIES[name].title, "MW", colour).explained(FAN_EXPLANATION)
 
 
 def _thermals(simulated: Simulated, study: StudyFacts) -> DataTable:

@@ -82,11 +82,11 @@ def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
             f"after {bounds.iteration[-1]} iteration{'' if bounds.iteration[-1] == 1 else 's'}",
         ),
         (bounds.upper_name.capitalize(), money_in_words(bounds.upper[-1]), spread),
-        ("Gap", *_gap_words(run)),
+        ("Gap", *_gap_tile(run)),
     ]
 
 
-def _gap_words(run: RunFolder) -> tuple[str, str]:
+def _gap_tile(run: RunFolder) -> tuple[str, str]:
     """The gap, and a remark with its error and the kind of verdict."""
     bounds = run.bounds
     if bounds.gap is None:

@@ -24,8 +24,8 @@ PHASES: Mapping[str, tuple[str, str]] = {
     "exchange_s": ("exchange between ranks", PURPLE),
 }
 OTHER = "everything else"
-PHASE_WORDS = "Time of each iteration by phase. Iterations take longer as cuts accumulate."
-RANK_WORDS = "Ranks wait for the slowest one, so an even load wastes the least time."
+PHASE_EXPLANATION = "Time of each iteration by phase. Iterations take longer as cuts accumulate."
+RANK_EXPLANATION = "Ranks wait for the slowest one, so an even load wastes the least time."
 
 
 def timing(run: RunFolder) -> Section | None:
@@ -70,13 +70,15 @@ def _seconds(event: Event, name: str) -> float:
 
 def _phase_chart(layers: Sequence[StackLayer], iterations: Sequence[Event]) -> Chart:
     numbers = np.array([event["iteration"] for event in iterations], np.float64)
-    return numbers_chart(layers, numbers, "iteration", "phases", "Phases of each iteration", "s").explained(PHASE_WORDS)
+    return numbers_chart(layers, numbers, "iteration", "phases", "Phases of each iteration", "s").explained(
+        PHASE_EXPLANATION
+    )
 
 
 def _phase_table(layers: Sequence[StackLayer], iterations: Sequence[Event]) -> DataTable:
-    whole = sum(float(layer.values.sum()) for layer in layers)
+    total = sum(float(layer.values.sum()) for layer in layers)
     rows = [
-        (layer.name, float(layer.values.sum()), float(layer.values.sum()) / whole if whole else None)
+        (layer.name, float(layer.values.sum()), float(layer.values.sum()) / total if total else None)
         for layer in layers
     ]
     solver = sum(_seconds(event, "solver_s") for event in iterations)
@@ -89,7 +91,7 @@ def _phase_table(layers: Sequence[StackLayer], iterations: Sequence[Event]) -> D
 def _rank_chart(loads: RankLoads) -> Chart:
     layers = [StackLayer("busy", SKY, loads.busy_s), StackLayer("waiting for others", ORANGE, loads.waiting_s)]
     ranks = np.arange(len(loads), dtype=float)
-    return numbers_chart(layers, ranks, "rank", "ranks", "Load of each rank", "s").explained(RANK_WORDS)
+    return numbers_chart(layers, ranks, "rank", "ranks", "Load of each rank", "s").explained(RANK_EXPLANATION)
 
 
 def _rank_table(loads: RankLoads) -> DataTable:
@@ -107,12 +109,12 @@ def _rank_table(loads: RankLoads) -> DataTable:
         for rank in range(len(loads))
     ]
     columns = [
-        TableColumn("rank", "whole"),
+        TableColumn("rank", "integer"),
         TableColumn("host"),
         TableColumn("busy", "seconds"),
         TableColumn("waiting", "seconds"),
         TableColumn("waiting, share", "percent"),
-        TableColumn("times slowest", "whole"),
+        TableColumn("times slowest", "integer"),
         *([TableColumn("remark")] if late else []),
     ]
     note = (

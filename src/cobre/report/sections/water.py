@@ -8,8 +8,8 @@ from cobre.report.section import Section
 from cobre.report.simulated import Fan
 
 INTRO = "At the end of each stage, over the simulated scenarios. Single plants are under Plants, buses and lines."
-STORAGE_WORDS = "Half of the scenarios lie in the dark band, 90 % in both bands."
-INFLOW_WORDS = "Natural inflow, summed over all plants."
+STORAGE_EXPLANATION = "Half of the scenarios lie in the dark band, 90 % in both bands."
+INFLOW_EXPLANATION = "Natural inflow, summed over all plants."
 
 
 def water(run: RunFolder) -> Section | None:
@@ -18,11 +18,11 @@ def water(run: RunFolder) -> Section | None:
     if simulated is None or not simulated.has("storage"):
         return None
     cube = simulated.cube("storage")
-    whole = Fan.over_scenarios(cube.total(), cube.labels)
+    storage = Fan.over_scenarios(cube.total(), cube.labels)
     inflow = simulated.cube("inflow")
     arriving = Fan.over_scenarios(inflow.total(), inflow.labels)
     parts: list[Chart] = [
-        fan_chart(whole, "storage", "Stored water, all reservoirs", "hm³").explained(STORAGE_WORDS),
-        fan_chart(arriving, "inflow", "Natural inflow, all plants", "m³/s", SKY).explained(INFLOW_WORDS),
+        fan_chart(storage, "storage", "Stored water, all reservoirs", "hm³").explained(STORAGE_EXPLANATION),
+        fan_chart(arriving, "inflow", "Natural inflow, all plants", "m³/s", SKY).explained(INFLOW_EXPLANATION),
     ]
     return Section("water", "Water", parts, INTRO)
