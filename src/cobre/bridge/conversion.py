@@ -51,7 +51,7 @@ class DeckRequest:
     is_forced: bool = False
 
     def arguments(self, target: Path, *options: str) -> list[str | Path]:
-        """Arguments of cobre-bridge; a deck whose name begins with a dash is not taken for an option."""
+        """Arguments of cobre-bridge; a deck whose name begins with a dash is not taken as an option."""
         given = [*options, *([] if self.has_boundary_policy else ["--no-fcf"])]
         return ["convert", self.model, *given, "--", self.deck, target]
 

@@ -22,7 +22,7 @@ VERSION = "0.18.0"
 OLDEST_PYTHON = (3, 12)
 READY_FILE = "ready"  # written last: an environment without it is incomplete
 _NAMES = ("python3.12", "python3.13", "python3.14", "python3")
-# Variables that would put other packages, such as this one, in front of those of the environment.
+# Variables that would make other packages, such as this one, importable before those of the environment.
 _MISLEADING = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
 _OTHERWISE = f"name an environment that has {PACKAGE} with --bridge"
 _PROBE = """

@@ -5,6 +5,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]  # ids and indices that native code reads
-Indices = NDArray[np.int64]  # indices into NumPy arrays; -1 often stands for none
+Indices = NDArray[np.int64]  # indices into NumPy arrays; -1 usually means none
 Flags = NDArray[np.bool_]
 ByteFlags = NDArray[np.uint8]  # 0 or 1, one byte each: flags that native code reads

@@ -54,7 +54,7 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioTables:
-    """What `scenarios/` holds; None: no such file. Factors are keyed by (entity id, stage id), one number per block."""
+    """The tables of `scenarios/`; None: no such file. Factors by (entity id, stage id), one number per block."""
 
     inflow_seasonal_stats: Table | None = None
     inflow_ar_coefficients: Table | None = None
@@ -73,7 +73,7 @@ class ScenarioTables:
 
 @dataclass(frozen=True, slots=True)
 class OverrideTables:
-    """What `constraints/` holds, apart from generic constraints; None: no such file."""
+    """The tables of `constraints/` except generic constraints; None: no such file."""
 
     thermal_bounds: Table | None = None
     hydro_bounds: Table | None = None

@@ -121,7 +121,7 @@ class SolverConfig:
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """The section `training`. is_enumerated: all paths of a tree take part, and `forward_passes` is ignored."""
+    """The section `training`. is_enumerated: all paths of a tree are used, and `forward_passes` is ignored."""
 
     forward_passes: int
     stopping_rules: tuple[StoppingRuleConfig, ...]

@@ -11,7 +11,7 @@ ParameterKind = Literal["constant", "per_stage", "seasonal", "per_stage_block", 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A named number. `values`: by stage, season or (stage, block) as its kind says, under None when constant."""
+    """A named number. `values`: keyed by stage, season or (stage, block), by its kind; a constant has the key None."""
 
     id: int
     name: str

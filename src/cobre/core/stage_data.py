@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.temporal import Stage
 
-COMMITMENT, IN_TRANSIT = "commitment", "in_transit"  # what is known ahead
+COMMITMENT, IN_TRANSIT = "commitment", "in_transit"  # kinds of state slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class ThermalNumbers:
 class CommitmentNumbers:
     """Thermal power that is decided ahead; C commitments that some stage decides (`StateLayout.decided_of`)."""
 
-    is_committed: Flags  # J: what the plant gives in this stage was decided before
+    is_committed: Flags  # J: its generation in this stage was decided earlier
     is_decided: Flags  # C: by this stage
     is_carried: Flags  # C: decided earlier, and still to be delivered when the stage ends
     min_mw: Floats  # C: at delivery

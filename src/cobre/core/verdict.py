@@ -229,7 +229,7 @@ def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> Convergenc
     if not is_flat:
         return _open(history, rise, is_flat, f"it lies {where} the 95 % band of the sampled cost ({band})")
     reason = f"the lower bound lies {where} the 95 % band of the sampled cost ({band}) and {_rising(history, rise)}"
-    return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged within what the sample can tell: {reason}", rise)
+    return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged within the sampling error: {reason}", rise)
 
 
 def _is_above_every_sample(history: BoundHistory) -> bool:

@@ -105,7 +105,7 @@ def _read_documents(folder: Path, config: ConfigDocument, problems: Problems) ->
 def _decode(
     folder: Path, documents: Mapping[str, Document | None], overrides: Overrides | None, problems: Problems
 ) -> Case:
-    """The case, with stand-ins for what cannot be decoded."""
+    """The case, with placeholders for files that cannot be decoded."""
     config = read_config(documents[CONFIG_FILE], overrides, problems)
     horizon = read_stages(documents[STAGES_FILE], problems)
     initial_conditions = read_initial_conditions(documents["initial_conditions.json"], problems)

@@ -1,4 +1,4 @@
-"""The table that a notebook shows while a run goes on, as HTML."""
+"""HTML of the progress table in a notebook."""
 
 from collections.abc import Sequence
 from html import escape

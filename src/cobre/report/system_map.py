@@ -171,7 +171,7 @@ class _Drawing:
 
 
 def _on_ellipse(middle: tuple[float, float], across: float, down: float, share: float) -> tuple[float, float]:
-    """A point on an ellipse; `share` 0 to 1 goes round clockwise from the left."""
+    """A point on an ellipse; `share` 0 to 1 is one turn, clockwise from the left."""
     angle = math.pi * (1.0 + 2.0 * share)
     return middle[0] + across * math.cos(angle), middle[1] + down * math.sin(angle)
 

@@ -42,7 +42,7 @@ def _put(merged: dict[str, Any], dotted: object, value: object, problems: Proble
             node[key] = {}
         node = node[key]
         if not isinstance(node, dict):
-            message = f"the override `{dotted}` leads through `{key}`, which is not an object"
+            message = f"the override `{dotted}` contains `{key}`, which is not an object"
             problems.error(Layer.SCHEMA, CONFIG_FILE, "overrides", dotted, message, "a key such as training.tree_seed")
             return
     node[last] = _merged(node.get(last), value)

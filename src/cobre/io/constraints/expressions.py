@@ -42,7 +42,7 @@ def parse_constraint(text: str, references: Mapping[str, LinearForm]) -> ParsedC
     parser.finish()
     left = add(left, negate(LinearForm(right.terms)))
     if not left.terms:
-        raise ExpressionError(1, "there is no variable in it", "write at least one, such as hydro_storage(0)")
+        raise ExpressionError(1, "the expression has no variable", "write at least one, such as hydro_storage(0)")
     return ParsedConstraint(left, relation, right.constants)
 
 
@@ -127,7 +127,7 @@ class _Parser:
     def _factor(self) -> LinearForm:
         self._depth += 1
         if self._depth > MAX_PARENTHESES:
-            raise ExpressionError(self._token.position, "it is nested too deeply", "use fewer parentheses")
+            raise ExpressionError(self._token.position, "the expression is nested too deeply", "use fewer parentheses")
         try:
             return self._signed() or self._group() or self._atom()
         finally:
@@ -164,7 +164,7 @@ class _Parser:
             remedy = "declare it in generic_parameters.json or under `expressions`" + _suggestion(
                 name, self._references
             )
-            raise ExpressionError(token.position, f"nothing is called @{name}", remedy)
+            raise ExpressionError(token.position, f"@{name} is not defined", remedy)
         return self._references[name]
 
     def _variable(self, token: Token) -> LinearForm:

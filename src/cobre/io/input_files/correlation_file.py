@@ -16,7 +16,7 @@ FILE = "scenarios/correlation.json"
 
 @dataclass(frozen=True, slots=True)
 class EntityRecord:
-    """An entity whose noise takes part in a correlation group."""
+    """A member of a correlation group."""
 
     type: Literal["inflow", "load", "ncs"]
     id: int

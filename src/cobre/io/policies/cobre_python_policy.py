@@ -68,7 +68,7 @@ def read_cobre_python_policy(manifest: Path) -> PolicyData:
         names = [_state_names(manifest, pool, stage) for stage, pool in enumerate(pools)]
         return PolicyData(metadata, tuple(map(_like_the_first, cuts, names, [metadata.state_names] * count)))
     except FlatTableError as error:
-        raise PolicyFileError(manifest, f"or a file beside it is damaged: {error}") from error
+        raise PolicyFileError(manifest, f"or one of its cut files is damaged: {error}") from error
 
 
 def _root(file: Path) -> FlatTable:
@@ -132,7 +132,7 @@ def _bound(table: FlatTable, field: int) -> float | None:
 def _state_names(manifest: Path, pool: FlatTable, stage: int) -> tuple[str, ...]:
     entities = pool.tables(_Pool.ENTITIES)
     if len(entities) != pool.integer(_Pool.DIMENSION, "<u4"):
-        raise PolicyFileError(manifest, "does not say what its states are: train the policy again")
+        raise PolicyFileError(manifest, "does not describe its states: train the policy again")
     found = [_Entity.of(entity) for entity in entities]
     ring = 1 + max((number for kind, _, number in found if kind == STATE_KINDS.index(COMMITMENT)), default=0)
     return tuple(_state_name(manifest, stage, ring, *entity) for entity in found)

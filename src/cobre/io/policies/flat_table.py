@@ -75,12 +75,12 @@ class FlatTable:
 def _numbers(content: bytes, kind: str, begin: int, count: int) -> NDArray[Any]:
     dtype = np.dtype(kind)
     if not 0 <= begin <= len(content) - count * dtype.itemsize:
-        raise FlatTableError("an offset leads outside of the file")
+        raise FlatTableError("an offset points outside the file")
     found: NDArray[Any] = np.frombuffer(content, dtype, count, begin)
     return found
 
 
 def _unpack(form: struct.Struct, content: bytes, at: int) -> int:
     if not 0 <= at <= len(content) - form.size:
-        raise FlatTableError("an offset leads outside of the file")
+        raise FlatTableError("an offset points outside the file")
     return int(form.unpack_from(content, at)[0])

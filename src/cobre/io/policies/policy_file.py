@@ -222,7 +222,7 @@ def _check_header(path: Path, content: bytes | memoryview) -> tuple[int, int]:
     if len(content) < total:
         raise PolicyFileError(path, f"is truncated: it has {len(content)} of {total} bytes")
     if len(content) > total:
-        raise PolicyFileError(path, f"is damaged: it has {len(content)} bytes, and its header says {total}")
+        raise PolicyFileError(path, f"is damaged: it has {len(content)} bytes, but its header has {total}")
     return int(stages), int(metadata_bytes)
 
 
@@ -266,7 +266,7 @@ class _Reader:
     def take(self, count: int) -> memoryview:
         end = self._position + count
         if end > len(self._buffer):
-            raise PolicyFileError(self._path, "is damaged: a stage says that it is longer than the file")
+            raise PolicyFileError(self._path, "is damaged: a stage is longer than the file")
         piece = self._buffer[self._position : end]
         self._position = end
         return piece

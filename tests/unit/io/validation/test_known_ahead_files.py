@@ -80,9 +80,9 @@ ERRORS = {
     "orders backwards": (lambda: with_orders(*ORDERS, (SECOND, FIRST, 2.0)), "not after start_date"),
     "more than the plant has": (
         lambda: with_orders((FIRST, THIRD, 41.0)),
-        "is 41, and in stage 0 the plant gives 0 to 40 MW",
+        "is 41, but the limits in stage 0 are 0 to 40 MW",
     ),
-    "orders before entry": (lambda: ahead(orders=[(FIRST, THIRD, 5.0)], entry_stage_id=2), "the plant gives 0 to 0 MW"),
+    "orders before entry": (lambda: ahead(orders=[(FIRST, THIRD, 5.0)], entry_stage_id=2), "are 0 to 0 MW"),
     "orders of an ordinary plant": (
         lambda: ahead(initial={"past_anticipated_commitments": commitments(0, ORDERS)}),
         "there is no anticipated thermal 0",
@@ -103,7 +103,7 @@ ERRORS = {
     ),
     "later stages that do not follow": (
         lambda: after_study([{"start_date": "2024-06-02", "duration_hours": 720.0}], [bound()]),
-        "is 2024-06-02, but what comes before ends on 2024-06-01",
+        "is 2024-06-02, but the stage before it ends on 2024-06-01",
     ),
     "later stages without hours": (
         lambda: after_study([{"start_date": "2024-06-01", "duration_hours": 0.0}], [bound()]),

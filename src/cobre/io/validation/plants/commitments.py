@@ -37,7 +37,7 @@ def stages_after_the_study(case: Case, findings: Findings) -> None:
     ends = [case.horizon.stages[-1].end_date, *(stage.end_date for stage in after.stages)]
     for number, (stage, end) in enumerate(zip(after.stages, ends, strict=False)):
         if stage.start_date != end:
-            message = f"is {stage.start_date}, but what comes before ends on {end}"
+            message = f"is {stage.start_date}, but the stage before it ends on {end}"
             findings.error(file, f"stage {number}", "start_date", message, f"{end}")
     for row in after.thermal_bounds:
         entity = f"thermal {row.thermal_id}, stage {row.post_study_stage_index}"
@@ -143,8 +143,8 @@ def _check_order(case: Case, plant: Thermal, row: PastCommitment, stage: Stage, 
     if least <= row.value_mw <= most:
         return
     entity = f"{named('thermal', plant)}, window from {row.start_date}"
-    message = f"is {row.value_mw:g}, and in stage {stage.id} the plant gives {least:g} to {most:g} MW"
-    findings.error(initial_conditions.FILE, entity, f"{FIELD}.value_mw", message, "what it can deliver")
+    message = f"is {row.value_mw:g}, but the limits in stage {stage.id} are {least:g} to {most:g} MW"
+    findings.error(initial_conditions.FILE, entity, f"{FIELD}.value_mw", message, "a value within these limits")
 
 
 def _limits(case: Case, plant: Thermal, stage: Stage) -> tuple[float, float]:
