@@ -30,7 +30,7 @@ class Bounds:
     def gap(self) -> float | None:
         """Relative to the lower bound: of the computed bound, else of the last iteration.
 
-        None under a risk measure without a computed bound.
+        None before the first iteration, and under a risk measure without a computed bound.
         """
         return self._history.gap
 
