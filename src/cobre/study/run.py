@@ -28,7 +28,7 @@ from cobre.study.requests import RunRequest, TrainingRequest
 from cobre.study.results.cost_note import cost_note
 from cobre.study.results.script_results import SimulationResult
 from cobre.study.resume.starting_point import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
-from cobre.study.simulation.simulate_policy import StreamedSimulation
+from cobre.study.simulation.simulate_policy import SimulatedPolicy, StreamedSimulation
 from cobre.study.training.train_study import TrainedStudy, train_study
 
 
@@ -113,15 +113,11 @@ def _trained_event(trained: TrainedStudy) -> Event:
     return new_event(
         "training_finished",
         iterations=len(trained.history),
-        stop_reason=trained.stop.reason,
-        stop_kind=trained.stop.kind,
         lower_bound=last.lower_bound,
         upper_bound=last.upper_bound,
         half_width=last.half_width,
         gap=last.gap,
-        bound=trained.bound,
-        digest=trained.digest,
-        training_seconds=trained.training_s,
+        **trained.end,
         workers=[report.as_dict() for report in trained.workers],
         solver=as_dict(added(record.solver for record in trained.history)),
     )
@@ -136,7 +132,6 @@ def _simulate(
 ) -> SimulationResult:
     emit(new_event("phase", name="simulation"))
     config = ready.study.case.config.simulation
-    count = config.num_scenarios
     trained = source if isinstance(source, TrainedStudy) else None
     streamed = StreamedSimulation(
         request.output / SIMULATION,
@@ -145,7 +140,7 @@ def _simulate(
         resume=trained is not None and request.training.may_resume,
         failure_folder=request.output / FAILURES,
     )
-    result = streamed.run(comm, ready.study, ready.solver, _cuts(source), count)
+    result = streamed.run(comm, SimulatedPolicy(ready.study, ready.solver, _cuts(source), config.num_scenarios))
     emit(simulation_event(result))
     return result
 

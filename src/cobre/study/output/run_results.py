@@ -48,17 +48,13 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
         verdict=None if judged is None else judged.sentence,
         verdict_kind=None if judged is None else judged.kind,
         gap=last.gap,
-        bound=trained.bound,
         iterations=last.iteration,
-        stop_reason=trained.stop.reason,
-        stop_kind=trained.stop.kind,
         is_interrupted=trained.stop.kind.is_interruption,
-        digest=trained.digest,
-        training_seconds=trained.training_s,
         output=output,
         workers=trained.workers,
         traffic_bytes=traffic,
         traffic_least_bytes=least_traffic(traffic),
+        **trained.end,
     )
 
 

@@ -5,30 +5,27 @@ from pathlib import Path
 from cobre.comm import Backend
 from cobre.policy.object import Policy
 from cobre.runs.events import EventListener
-from cobre.study.preparation.ready_study import ReadyStudy, prepare_on_ranks
+from cobre.study.preparation.ready_study import prepare_on_ranks
 from cobre.study.requests import CaseRequest, TrainingRequest
 from cobre.study.results.script_results import SimulationResult, TrainingResult
 from cobre.study.resume.starting_point import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
-from cobre.study.simulation.simulate_policy import simulate_policy
+from cobre.study.simulation.simulate_policy import SimulatedPolicy, simulate_policy
 from cobre.study.training.stop_request import StopRequest
 from cobre.study.training.train_study import TrainedStudy, train_study
 
 
-def training_result(trained: TrainedStudy, ready: ReadyStudy) -> TrainingResult:
+def training_result(trained: TrainedStudy) -> TrainingResult:
     """What `cobre.train` returns, from a trained study; copies the cuts."""
+    ready = trained.ready
     return TrainingResult(
         policy=Policy.of(trained.study, trained.context.pool, trained.history),
         history=trained.history,
-        stop_reason=trained.stop.reason,
-        stop_kind=trained.stop.kind,
-        digest=trained.digest,
-        training_seconds=trained.training_s,
         warnings=ready.warnings,
         workers=trained.workers,
         shared_bytes=ready.shared_bytes + trained.context.pool.nbytes,
         saved_bytes=ready.saved_bytes + trained.context.pool.saved_bytes,
         is_risk_averse=ready.study.case.is_risk_averse,
-        bound=trained.bound,
+        **trained.end,
     )
 
 
@@ -43,7 +40,7 @@ def train_rank(
     """Train; rank 0 gives the result, or all ranks do."""
     ready = prepare_on_ranks(comm, case, emit)
     trained = train_study(comm, ready, request, emit, stop)
-    result = training_result(trained, ready) if everywhere or comm.rank == 0 else None
+    result = training_result(trained) if everywhere or comm.rank == 0 else None
     trained.context.pool.close()
     return result
 
@@ -61,5 +58,5 @@ def simulate_rank(
     shared = share_policy(comm, policy)
     count = scenarios or ready.study.case.config.simulation.num_scenarios
     warnings = (*ready.warnings, *warn_of_other_problem(ready, shared, policy, emit, POLICY_OF_ANOTHER_PROBLEM))
-    result = simulate_policy(comm, comm, ready.study, ready.solver, shared, count, warnings)
+    result = simulate_policy(comm, SimulatedPolicy(ready.study, ready.solver, shared, count), warnings)
     return result if everywhere or comm.rank == 0 else None

@@ -39,21 +39,35 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def simulate_policy(
-    comm: Communicator,
-    memory: SharedMemoryProvider,
-    study: PreparedStudy,
-    solver: LpSolver,
-    policy: Policy,
-    num_scenarios: int,
-    warnings: tuple[str, ...],
-    failure_folder: Path | None = None,
-) -> SimulationResult:
+@dataclass(frozen=True, slots=True)
+class SimulatedPolicy:
+    """What is simulated: a policy, or the cuts of a pool, in so many scenarios of a study; and the solver for it."""
+
+    study: PreparedStudy
+    solver: LpSolver
+    policy: Policy | CutPool
+    num_scenarios: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Destination:
+    """Where results go: rows to the sink, LPs that cannot be solved and unfinished chunks to folders.
+
+    done: costs of the first scenarios, which the sink has got already.
+    """
+
+    sink: Sink
+    failure_folder: Path | None = None
+    spool_folder: Path | None = None
+    done: Floats | None = None
+
+
+def simulate_policy(comm: Backend, simulated: SimulatedPolicy, warnings: tuple[str, ...]) -> SimulationResult:
     """Follow a policy; ranks other than 0 get the costs and no tables."""
     began = time.monotonic()
-    sink = ArrowSink()
-    outcome = _simulate(comm, memory, study, solver, policy, num_scenarios, sink, failure_folder)
-    tables = sink.tables() | _stage_tables(study, num_scenarios) if comm.rank == 0 else {}
+    sink, study = ArrowSink(), simulated.study
+    outcome = _simulate(comm, simulated, _Destination(sink))
+    tables = sink.tables() | _stage_tables(study, simulated.num_scenarios) if comm.rank == 0 else {}
     facts = stages_and_entities(study.case) if comm.rank == 0 else {}
     return replace(_result(comm, outcome, tables, sink.digest, began, warnings), facts=facts)
 
@@ -71,29 +85,17 @@ class StreamedSimulation:
     resume: bool
     failure_folder: Path
 
-    def run(
-        self, comm: Backend, study: PreparedStudy, solver: LpSolver, policy: Policy | CutPool, num_scenarios: int
-    ) -> SimulationResult:
+    def run(self, comm: Backend, simulated: SimulatedPolicy) -> SimulationResult:
         """Follow a policy, or the cuts of a pool; rank 0 writes. The result has no tables in memory."""
         began = time.monotonic()
         with as_write_error(self.folder), ExitStack() as stack:
             sink = stack.enter_context(self._sink()) if comm.rank == 0 else None
             comm.check_failures()
             done = _shared_costs(comm, np.zeros(0) if sink is None else sink.done)
-            outcome = _simulate(
-                comm,
-                comm,
-                study,
-                solver,
-                policy,
-                num_scenarios,
-                sink or ArrowSink(),
-                self.failure_folder,
-                spool_folder=self.folder / UNFINISHED,
-                done=done,
-            )
+            target = _Destination(sink or ArrowSink(), self.failure_folder, self.folder / UNFINISHED, done)
+            outcome = _simulate(comm, simulated, target)
             if sink is not None:
-                sink.publish(outcome.costs, _stage_tables(study, num_scenarios))
+                sink.publish(outcome.costs, _stage_tables(simulated.study, simulated.num_scenarios))
         return _result(comm, outcome, {}, "" if sink is None else sink.digest, began, ())
 
     @contextmanager
@@ -117,25 +119,14 @@ def entity_ids(system: System) -> EntityIds:
     )
 
 
-def _simulate(
-    comm: Communicator,
-    memory: SharedMemoryProvider,
-    study: PreparedStudy,
-    solver: LpSolver,
-    policy: Policy | CutPool,
-    num_scenarios: int,
-    sink: Sink,
-    failure_folder: Path | None,
-    *,
-    spool_folder: Path | None = None,
-    done: Floats | None = None,
-) -> SimulationOutcome:
-    pool = policy if isinstance(policy, CutPool) else _pool_of(memory, policy, study)
-    paths, num_scenarios = tree_scenarios(study, num_scenarios)
+def _simulate(comm: Backend, simulated: SimulatedPolicy, target: _Destination) -> SimulationOutcome:
+    study, policy = simulated.study, simulated.policy
+    pool = policy if isinstance(policy, CutPool) else _pool_of(comm, policy, study)
+    paths, num_scenarios = tree_scenarios(study, simulated.num_scenarios)
     sampler = study.noise.simulation_sampler
-    simulator = PolicySimulator(study.problem, solver, pool, sampler, failure_folder, paths)
-    output = SimulationOutput(sink, entity_ids(study.case.system), spool_folder, done=done)
-    outcome = simulate(comm, simulator, num_scenarios, output, memory)
+    simulator = PolicySimulator(study.problem, simulated.solver, pool, sampler, target.failure_folder, paths)
+    output = SimulationOutput(target.sink, entity_ids(study.case.system), target.spool_folder, done=target.done)
+    outcome = simulate(comm, simulator, num_scenarios, output, comm)
     if pool is not policy:
         pool.close()
     return outcome

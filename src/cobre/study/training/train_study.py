@@ -40,8 +40,7 @@ from cobre.study.training.training_context import training_context
 class TrainedStudy:
     """A trained policy in the pool of its training context, with the history of the run."""
 
-    study: PreparedStudy
-    solver: LpSolver
+    ready: ReadyStudy
     context: TrainingContext
     history: tuple[IterationRecord, ...]
     stop: Stop
@@ -50,9 +49,30 @@ class TrainedStudy:
     workers: tuple[WorkerReport, ...] = field(default=())
 
     @property
+    def study(self) -> PreparedStudy:
+        """The study that was trained."""
+        return self.ready.study
+
+    @property
+    def solver(self) -> LpSolver:
+        """The solver that trained it."""
+        return self.ready.solver
+
+    @property
     def bound(self) -> dict[str, Any] | None:
         """What a stopping rule found for the policy after the last iteration; None where none asked."""
         return None if (found := self.context.upper_bound) is None else found.as_dict()
+
+    @property
+    def end(self) -> dict[str, Any]:
+        """How training ended, by the names that events, summary.json and results of scripts share."""
+        return {
+            "stop_reason": self.stop.reason,
+            "stop_kind": self.stop.kind,
+            "bound": self.bound,
+            "digest": self.digest,
+            "training_seconds": self.training_s,
+        }
 
 
 def train_study(
@@ -117,8 +137,7 @@ def _trained(
     ready: ReadyStudy, context: TrainingContext, outcome: TrainingOutcome, resumed_at: int, wall_s: float
 ) -> TrainedStudy:
     return TrainedStudy(
-        study=ready.study,
-        solver=ready.solver,
+        ready=ready,
         context=context,
         history=outcome.history,
         stop=outcome.stop,
