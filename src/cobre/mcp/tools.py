@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from cobre.core.bound_methods import DEFAULT_PATHS, BoundMethodName
-from cobre.limits import MAX_COUNT, MAX_THREADS
+from cobre.mcp.argument_types import CaseChange, CasePath, Count, JobPath, Numbers, Texts, Threads
 from cobre.mcp.bounds import compute_bound
 from cobre.mcp.case_paths import check_case_paths
 from cobre.mcp.discovery import find_cases_and_runs
@@ -19,22 +19,6 @@ from cobre.runs.trained_case import case_of_run
 MAX_ROWS = 1000
 MAX_WAIT_S = 60.0
 MAX_BOUND_S = 3600.0
-
-CasePath = Annotated[str, Field(description="Folder of a case, absolute or relative to the server's first folder.")]
-JobPath = Annotated[str, Field(description="The `job` that start_study returned, or the output folder of any run.")]
-Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
-Threads = Annotated[int, Field(ge=1, le=MAX_THREADS)]
-Texts = list[str] | str | None  # a text is a list of one
-Numbers = list[int] | int | None
-
-
-class CaseChange(BaseModel):
-    """A change of a JSON file of a case, as JSON Patch (RFC 6902) has it."""
-
-    file: Annotated[str, Field(description="For example system/thermals.json.")]
-    op: Literal["add", "replace", "remove"]
-    path: Annotated[str, Field(description="For example /thermals/0/cost_per_mwh; /thermals/- appends to a list.")]
-    value: Any = None
 
 
 class Tools:

@@ -28,7 +28,8 @@ from cobre.sddp.training.loop import TrainingOutcome, train
 from cobre.solver.batches import LpSolver
 from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.requests import DEFAULT_TRAINING, TrainingRequest
-from cobre.study.resume.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, restore
+from cobre.study.resume.checkpoint_writer import CheckpointPlan, CheckpointWriter
+from cobre.study.resume.checkpoints import Checkpoint, restore
 from cobre.study.resume.starting_point import starting_point
 from cobre.study.training.digest import training_digest
 from cobre.study.training.iteration_callback import ReplyPipe

@@ -20,10 +20,9 @@ from cobre.study.preparation.fingerprint import Fingerprint, case_digest
 from cobre.study.preparation.prepare import make_solver, prepare
 from cobre.study.preparation.ready_study import ReadyStudy, as_case
 from cobre.study.requests import TrainingRequest
+from cobre.study.resume.checkpoint_writer import CheckpointPlan, CheckpointWriter
 from cobre.study.resume.checkpoints import (
     CheckpointError,
-    CheckpointPlan,
-    CheckpointWriter,
     check_same_run,
     list_checkpoints,
     newest_checkpoint,
