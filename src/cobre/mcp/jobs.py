@@ -20,6 +20,7 @@ from cobre.mcp.errors import JobError
 from cobre.mcp.owner import signal_owner
 from cobre.runs.files import LOG_FILE, OUTPUT, is_run_folder
 from cobre.study.output.previous_run import refuse_to_simulate_over_training
+from cobre.study.placement import ANY_WORLD, WorldRequest
 
 MAX_STUDIES = 4
 WORKERS_PER_CORE = 4
@@ -34,9 +35,7 @@ class StudyRequest:
     case: Path
     output: Path
     iterations: int | None = None
-    workers: int | None = None
-    threads: int | None = None
-    backend: str = "auto"
+    world: WorldRequest = ANY_WORLD
     resume: bool = False
     warm_start: Path | None = None
     time_limit_s: float | None = None
@@ -50,9 +49,9 @@ class StudyRequest:
         options = {
             "--output": self.output,
             "--iterations": self.iterations,
-            "--workers": self.workers,
-            "--threads": self.threads,
-            "--backend": self.backend,
+            "--workers": self.world.workers,
+            "--threads": self.world.threads,
+            "--backend": self.world.backend,
             "--warm-start": self.warm_start,
             "--time-limit": self.time_limit_s,
             "--policy": self.policy,
@@ -135,7 +134,7 @@ class Jobs:
             named = ", ".join(map(str, running))
             raise JobError(f"{len(running)} studies are running already ({named}): wait for one, or stop one")
         most = WORKERS_PER_CORE * usable_cores()
-        if max(request.workers or 1, request.threads or 1) > most:
+        if max(request.world.workers or 1, request.world.threads or 1) > most:
             raise JobError(f"this machine has {usable_cores()} usable cores: ask for at most {most} workers or threads")
         _check_output(request)
 

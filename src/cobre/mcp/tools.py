@@ -15,6 +15,7 @@ from cobre.mcp.roots import Roots
 from cobre.mcp.status import study_result, study_status
 from cobre.runs.files import OUTPUT
 from cobre.runs.trained_case import case_of_run
+from cobre.study.placement import WorldRequest
 
 MAX_ROWS = 1000
 MAX_WAIT_S = 60.0
@@ -83,9 +84,7 @@ class Tools:
             case=folder,
             output=target,
             iterations=iterations,
-            workers=workers,
-            threads=threads,
-            backend=backend,
+            world=WorldRequest(backend, workers, threads),
             resume=resume,
             warm_start=None if warm_start is None else self._policy(warm_start),
             time_limit_s=time_limit_s,
@@ -218,7 +217,7 @@ class Tools:
         request = StudyRequest(
             case=folder,
             output=target,
-            workers=workers,
+            world=WorldRequest(workers=workers),
             report=report,
             overwrite=overwrite,
             policy=stored,

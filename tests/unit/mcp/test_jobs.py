@@ -10,6 +10,7 @@ from cobre.mcp.jobs import Jobs, StudyRequest
 from cobre.mcp.tools import Tools
 from cobre.study.output.output_lock import output_lock
 from cobre.study.output.previous_run import OutputHoldsRunError
+from cobre.study.placement import WorldRequest
 
 
 @pytest.fixture
@@ -20,7 +21,9 @@ def case(tmp_path):
 
 
 def test_the_command_says_what_was_asked_for(case, tmp_path):
-    request = StudyRequest(case, tmp_path / "out", iterations=7, workers=2, resume=True, time_limit_s=1.5)
+    request = StudyRequest(
+        case, tmp_path / "out", iterations=7, world=WorldRequest(workers=2), resume=True, time_limit_s=1.5
+    )
 
     command = request.command()
 
@@ -91,7 +94,7 @@ def test_numbers_have_the_limits_of_the_command_line():
 @pytest.mark.parametrize("name", ["workers", "threads"])
 def test_refuses_more_than_the_machine_can_bear(case, tmp_path, name):
     with pytest.raises(JobError, match="at most"):
-        Jobs().start(StudyRequest(case, tmp_path / "out", **{name: 4 * usable_cores() + 1}))
+        Jobs().start(StudyRequest(case, tmp_path / "out", world=WorldRequest(**{name: 4 * usable_cores() + 1})))
 
 
 def test_nothing_to_stop(tmp_path):
