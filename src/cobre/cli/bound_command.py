@@ -1,7 +1,7 @@
 """`cobre bound`: is the policy as good as the lower bound says, under the risk measure of the study?"""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -9,7 +9,7 @@ from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.run_path import CASE, RunPath
 from cobre.cli.study_commands import world_options
-from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod
+from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod, BoundMethodName
 
 
 @click.command()
@@ -18,8 +18,8 @@ from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFA
 @click.option("--case", "moved_to", type=CASE, help="Where the case of RUN is now, if it has moved.")
 @click.option(
     "--method",
-    type=click.Choice(list(BoundMethod)),
-    default=BoundMethod.AUTO,
+    type=click.Choice(get_args(BoundMethodName)),
+    default=BoundMethod.AUTO.value,
     show_default=True,
     help="Method; see above.",
 )

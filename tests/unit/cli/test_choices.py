@@ -14,6 +14,7 @@ from cobre.mcp.tools import Tools
 
 def choices(command, option):
     [found] = [parameter for parameter in main.commands[command].params if parameter.name == option]
+    assert all(type(choice) is str for choice in found.type.choices), "of an enumeration the names would be offered"
     return set(found.type.choices)
 
 
