@@ -12,13 +12,13 @@ INSIDE = {
     "cobre._native.JoinFailure",
     "cobre._native.LpFailure",
     "cobre._native.CollectiveFailure",
-    "cobre.comm.backends.tcp.channel.LinkLostError",
-    "cobre.comm.backends.tcp.failures.WorldFailedError",
-    "cobre.comm.backends.tcp.fields.ProtocolError",
+    "cobre.comm.backends.tcp.transport.channel.LinkLostError",
+    "cobre.comm.backends.tcp.liveness.failures.WorldFailedError",
+    "cobre.comm.backends.tcp.wire.fields.ProtocolError",
     "cobre.comm.backends.tcp.rendezvous.handshake.RefusedError",
     "cobre.comm.backends.tcp.rendezvous.handshake.UnprovenRefusalError",
     "cobre.comm.backends.tcp.rendezvous.connector.HandshakeFailedError",
-    "cobre.comm.backends.tcp.handshake_messages.VersionError",
+    "cobre.comm.backends.tcp.wire.handshake_messages.VersionError",
     "cobre.comm.launch.fork_server.ForkServerGoneError",
 }
 

@@ -10,9 +10,10 @@ import sys
 import atheris
 
 with atheris.instrument_imports():
-    from cobre.comm.backends.tcp.calls import HEAD_BYTES, Call
-    from cobre.comm.backends.tcp.fields import ProtocolError
-    from cobre.comm.backends.tcp.protocol import (
+    from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake, RefusedError, WorkerHandshake
+    from cobre.comm.backends.tcp.wire.calls import HEAD_BYTES, Call
+    from cobre.comm.backends.tcp.wire.fields import ProtocolError
+    from cobre.comm.backends.tcp.wire.protocol import (
         CONTROL_LIMITS,
         PART_HEAD,
         Challenge,
@@ -23,7 +24,6 @@ with atheris.instrument_imports():
         Link,
         parse_part_head,
     )
-    from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake, RefusedError, WorkerHandshake
 
 SECRET = b"the secret of the fuzzed run"
 REFUSALS = (ProtocolError, RefusedError)

@@ -53,7 +53,7 @@ from processes import finish, start_python
 from tcp_worlds import DEADLINE_S, results, tcp_world
 
 from cobre.comm import BackendError, MismatchedCallError, ShmConfig, create_communicator, launch
-from cobre.comm.backends.tcp import waiting
+from cobre.comm.backends.tcp.transport import waiting
 from cobre.comm.testing.case import all_cases
 from cobre.comm.testing.faults.table import all_plans
 

@@ -9,16 +9,16 @@ from cobre._native import CallGuard, CollectiveFailure, JoinFailure, ShmRegion, 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.backends.shm.communicator import ShmCommunicator, weak_callback
 from cobre.comm.backends.shm.region import RegionOwner
-from cobre.comm.backends.tcp.channel import LinkLostError
+from cobre.comm.backends.tcp.collectives.hierarchical import HierarchicalCollectives
+from cobre.comm.backends.tcp.collectives.node_discovery import find_nodes, join_memory
+from cobre.comm.backends.tcp.collectives.node_group import NodeGroup, awaited_ranks, failure_record_of, wake_node
+from cobre.comm.backends.tcp.collectives.star import StarCollectives
 from cobre.comm.backends.tcp.connect import connect
-from cobre.comm.backends.tcp.control_messages import FailureRecord
-from cobre.comm.backends.tcp.failures import WorldFailedError, error_of
-from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.hierarchical import HierarchicalCollectives
-from cobre.comm.backends.tcp.node_discovery import find_nodes, join_memory
-from cobre.comm.backends.tcp.node_group import NodeGroup, awaited_ranks, failure_record_of, wake_node
-from cobre.comm.backends.tcp.star import StarCollectives
-from cobre.comm.backends.tcp.transport import Transport
+from cobre.comm.backends.tcp.liveness.failures import WorldFailedError, error_of
+from cobre.comm.backends.tcp.transport.base import Transport
+from cobre.comm.backends.tcp.transport.channel import LinkLostError
+from cobre.comm.backends.tcp.wire.control_messages import FailureRecord
+from cobre.comm.backends.tcp.wire.fields import ProtocolError
 from cobre.comm.config import TcpConfig
 from cobre.comm.errors import CollectiveFailedError, InitializationFailedError, Peer
 from cobre.comm.shared_memory import SharedRegion

@@ -1,21 +1,21 @@
 """From a configuration to a connected transport: rendezvous, socket options, channels, liveness monitor."""
 
-from cobre.comm.backends.tcp.channel import make_channel
-from cobre.comm.backends.tcp.control import ControlLink
-from cobre.comm.backends.tcp.coordinator import CoordinatorTransport
-from cobre.comm.backends.tcp.coordinator_monitor import CoordinatorMonitor
-from cobre.comm.backends.tcp.handshake_messages import Link
-from cobre.comm.backends.tcp.progress import Progress
+from cobre.comm.backends.tcp.liveness.control import ControlLink
+from cobre.comm.backends.tcp.liveness.coordinator_monitor import CoordinatorMonitor
+from cobre.comm.backends.tcp.liveness.progress import Progress
+from cobre.comm.backends.tcp.liveness.worker_monitor import WorkerMonitor
 from cobre.comm.backends.tcp.rendezvous.acceptor import Acceptor
 from cobre.comm.backends.tcp.rendezvous.connector import Connector
 from cobre.comm.backends.tcp.rendezvous.secret import load_secret
 from cobre.comm.backends.tcp.rendezvous.tls import client_context, server_context
-from cobre.comm.backends.tcp.socket_options import prepare_control, prepare_data
-from cobre.comm.backends.tcp.spin_wait import spin_wait_for
-from cobre.comm.backends.tcp.transport import Transport
-from cobre.comm.backends.tcp.waiting import OnWait, WaitPolicy
-from cobre.comm.backends.tcp.worker import WorkerTransport
-from cobre.comm.backends.tcp.worker_monitor import WorkerMonitor
+from cobre.comm.backends.tcp.transport.base import Transport
+from cobre.comm.backends.tcp.transport.channel import make_channel
+from cobre.comm.backends.tcp.transport.coordinator import CoordinatorTransport
+from cobre.comm.backends.tcp.transport.socket_options import prepare_control, prepare_data
+from cobre.comm.backends.tcp.transport.spin_wait import spin_wait_for
+from cobre.comm.backends.tcp.transport.waiting import OnWait, WaitPolicy
+from cobre.comm.backends.tcp.transport.worker import WorkerTransport
+from cobre.comm.backends.tcp.wire.handshake_messages import Link
 from cobre.comm.config import TcpConfig
 from cobre.comm.errors import Peer
 

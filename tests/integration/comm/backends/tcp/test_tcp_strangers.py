@@ -19,9 +19,9 @@ from tcp_worlds import (
     wait_until_listening,
 )
 
-from cobre.comm.backends.tcp.handshake_messages import Link
 from cobre.comm.backends.tcp.rendezvous import acceptor, connector, pending_connection
 from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, WorkerHandshake
+from cobre.comm.backends.tcp.wire.handshake_messages import Link
 
 
 def test_idle_connections_and_garbage_do_not_stall_the_rendezvous(monkeypatch):

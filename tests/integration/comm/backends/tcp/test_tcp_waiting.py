@@ -6,11 +6,11 @@ from processes import wait_until
 from tcp_worlds import SECRET, failure, results, tcp_world, wait_until_listening
 
 from cobre.comm import AllocationFailedError, CollectiveFailedError, InitializationFailedError, PeerTimeoutError
-from cobre.comm.backends.tcp import waiting
-from cobre.comm.backends.tcp.control_messages import FailureKind, FailureRecord
-from cobre.comm.backends.tcp.handshake_messages import Link
-from cobre.comm.backends.tcp.protocol import Tag, frame
 from cobre.comm.backends.tcp.rendezvous.handshake import WorkerHandshake
+from cobre.comm.backends.tcp.transport import waiting
+from cobre.comm.backends.tcp.wire.control_messages import FailureKind, FailureRecord
+from cobre.comm.backends.tcp.wire.handshake_messages import Link
+from cobre.comm.backends.tcp.wire.protocol import Tag, frame
 
 
 def test_a_worker_says_for_whom_it_waits(monkeypatch, caplog):

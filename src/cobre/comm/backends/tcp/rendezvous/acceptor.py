@@ -12,12 +12,12 @@ import ssl
 import time
 from dataclasses import dataclass, field
 
-from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.handshake_messages import Hello, Link
-from cobre.comm.backends.tcp.protocol import Tag, frame
 from cobre.comm.backends.tcp.rendezvous import listener as listening
 from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, name_of
 from cobre.comm.backends.tcp.rendezvous.pending_connection import PendingConnection
+from cobre.comm.backends.tcp.wire.fields import ProtocolError
+from cobre.comm.backends.tcp.wire.handshake_messages import Hello, Link
+from cobre.comm.backends.tcp.wire.protocol import Tag, frame
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer

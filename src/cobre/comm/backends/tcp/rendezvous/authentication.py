@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import secrets
 
-from cobre.comm.backends.tcp.handshake_messages import NONCE_BYTES
+from cobre.comm.backends.tcp.wire.handshake_messages import NONCE_BYTES
 
 WORKER = b"cobre tcp worker"
 COORDINATOR = b"cobre tcp coordinator"

@@ -6,8 +6,6 @@ import ssl
 import time
 from dataclasses import dataclass
 
-from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.handshake_messages import INSTANCE_BYTES, Link
 from cobre.comm.backends.tcp.rendezvous.address import SocketAddress, is_loopback, parse_address, resolve, unresolved
 from cobre.comm.backends.tcp.rendezvous.handshake import (
     HANDSHAKE_S,
@@ -17,6 +15,8 @@ from cobre.comm.backends.tcp.rendezvous.handshake import (
 )
 from cobre.comm.backends.tcp.rendezvous.listener import close_all, require_secret
 from cobre.comm.backends.tcp.rendezvous.tls import TLS_ALERT, TLS_HANDSHAKE
+from cobre.comm.backends.tcp.wire.fields import ProtocolError
+from cobre.comm.backends.tcp.wire.handshake_messages import INSTANCE_BYTES, Link
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer

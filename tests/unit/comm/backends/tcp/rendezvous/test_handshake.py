@@ -7,9 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.handshake_messages import Hello, Link
-from cobre.comm.backends.tcp.protocol import PREFIX_BYTES, Tag, frame
 from cobre.comm.backends.tcp.rendezvous import handshake
 from cobre.comm.backends.tcp.rendezvous.handshake import (
     CoordinatorHandshake,
@@ -18,6 +15,9 @@ from cobre.comm.backends.tcp.rendezvous.handshake import (
     WorkerHandshake,
     parse_refusal,
 )
+from cobre.comm.backends.tcp.wire.fields import ProtocolError
+from cobre.comm.backends.tcp.wire.handshake_messages import Hello, Link
+from cobre.comm.backends.tcp.wire.protocol import PREFIX_BYTES, Tag, frame
 
 SECRET = b"the secret of this run"
 INSTANCE = bytes(range(16))

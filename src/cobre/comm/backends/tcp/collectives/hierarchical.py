@@ -1,0 +1,281 @@
+"""Hierarchical collectives: shared memory inside a node, TCP between the leaders of nodes.
+
+Every call has the same three phases. The ranks of a node meet at a barrier in shared memory, which compares their
+calls; their leader, the lowest rank, exchanges with the leaders of other nodes; then it distributes the result inside
+its node. No caller's buffer is written before all nodes agree on the call. Between two nodes every byte is sent once,
+however many ranks want it. A reduction is folded in rank order by the coordinator: folding inside a node first would
+change the order, and with it the bits.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from cobre._native import CallGuard, ShmRegion
+from cobre.comm.backends.shm.communicator import ShmCommunicator
+from cobre.comm.backends.shm.region import RegionOwner, ShmSharedRegion
+from cobre.comm.backends.tcp.collectives.node_discovery import Nodes
+from cobre.comm.backends.tcp.collectives.node_group import NodeGroup
+from cobre.comm.backends.tcp.collectives.star import no_memory, part_views
+from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
+from cobre.comm.backends.tcp.wire.calls import NO_DTYPE, call_header, describe_dtype, hash_counts
+from cobre.comm.buffers import as_bytes, as_octets, view_of
+from cobre.comm.config import ShmConfig
+from cobre.comm.types import Array, Dtype, Operation, ReduceOp
+from cobre.comm.validation import packed_displacements
+
+Header: TypeAlias = Callable[..., bytes]
+"""Packs the signature that leaders compare, given the size of the payload in the same frame (`inline_bytes`)."""
+
+REDUCTION_BYTES = 1 << 20  # of one node's operands in flight at once
+
+
+class HierarchicalCollectives:
+    """One rank's side of the collectives if ranks of a node share memory.
+
+    Inside a node every rank takes part in each step, leader or not: a step that only some of them make would leave the
+    rest waiting at a barrier in shared memory.
+    """
+
+    def __init__(
+        self, transport: Transport, node: NodeGroup, nodes: Nodes, guard: CallGuard, rank: int, size: int
+    ) -> None:
+        self._transport = transport
+        self._node = node
+        self._shared = node.shm
+        self._guard = guard
+        self._rank = rank
+        self._size = size
+        self._is_single_node = len(nodes.groups) == 1
+        self._max_ranks_per_node = max(map(len, nodes.groups))
+        self._remote_ranks = [other for other in range(size) if other not in node.ranks]
+        self._no_sizes = (0,) * size
+
+    # The collectives.
+
+    def allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int] | None) -> None:
+        """Gather every rank's data on every rank."""
+        elements = tuple(counts)
+        starts = packed_displacements(elements) if displs is None else displs
+        total, hashed = sum(elements), hash_counts(elements)
+        with self._call(Operation.ALLGATHERV, recv, elements[self._rank], total, 0, hashed) as sequence:
+            header = _header(
+                sequence, Operation.ALLGATHERV, recv.dtype, total, count=elements[self._rank], counts_hash=hashed
+            )
+            if self._is_single_node:
+                self._shared.allgatherv(send, recv, elements, starts)
+            elif total * recv.itemsize <= SMALL_BYTES:
+                self._gather_small(sequence, header, send, part_views(recv, elements, starts))
+            else:
+                self._gather_large(sequence, header, send, recv, elements, starts)
+
+    def _gather_small(self, sequence: int, header: Header, send: Array, targets: Sequence[memoryview]) -> None:
+        sizes = [len(target) for target in targets]
+        own = self._gather_node(as_octets(send), [sizes[rank] for rank in self._node.ranks])
+        self._node_arrived()
+        rest = np.empty(sum(sizes) - own.size, np.uint8)
+        if self._node.is_leader:
+            parts = self._transport.gather(sequence, header(inline_bytes=own.size), view_of(own), sizes)
+            view_of(rest)[:] = b"".join([parts[rank] for rank in self._remote_ranks])
+        self._shared.broadcast(rest, 0)
+        _scatter(own, [targets[rank] for rank in self._node.ranks])
+        _scatter(rest, [targets[rank] for rank in self._remote_ranks])
+
+    def _gather_large(
+        self, sequence: int, header: Header, send: Array, recv: Array, elements: Sequence[int], starts: Sequence[int]
+    ) -> None:
+        # A large payload is received straight into the callers' buffers, so the calls are compared in a round of their
+        # own first; a small one travels with the comparison.
+        self._agree(sequence, header)
+        here, remote = self._node.ranks, self._remote_ranks
+        self._shared.allgatherv(send, recv, [elements[rank] for rank in here], [starts[rank] for rank in here])
+        if self._node.is_leader:
+            targets = part_views(recv, elements, starts)
+            self._transport.gather_stream(
+                sequence, header(inline_bytes=0), [targets[rank] for rank in here], targets, DeferredCopy()
+            )
+        self._shared.broadcast_parts(recv, [elements[rank] for rank in remote], [starts[rank] for rank in remote], 0)
+
+    def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Reduce by the left fold in rank order, in pieces of bounded size."""
+        with self._call(Operation.ALLREDUCE, send, send.size, send.size, op, 0) as sequence:
+            if self._is_single_node:
+                self._shared.allreduce(send, recv, op)
+                return
+            header = _header(sequence, Operation.ALLREDUCE, send.dtype, send.size, reduction=op)
+            operand, result = send.reshape(-1), recv.reshape(-1)
+            # The same number of pieces on all nodes, whatever their number of ranks: every piece is an exchange that
+            # all leaders take part in. At least one, because even an empty reduction compares the calls.
+            step = max(1, REDUCTION_BYTES // self._max_ranks_per_node // send.itemsize)
+            for start in range(0, max(1, operand.size), step):
+                piece = slice(start, start + step)
+                result[piece] = self._reduce_piece(sequence, header, operand[piece], op)
+
+    def _reduce_piece(self, sequence: int, header: Header, operand: Array, op: ReduceOp) -> Array:
+        operands = self._gather_node(operand, [operand.size] * len(self._node.ranks))
+        self._node_arrived()
+        result = np.empty_like(operand)
+        if self._node.is_leader:
+            self._transport.reduce(sequence, header(inline_bytes=operands.nbytes), operands, result, op)
+        self._shared.broadcast(result, 0)
+        return result
+
+    def broadcast(self, buffer: Array, root: int) -> None:
+        """Copy the root's data to every rank."""
+        with self._call(Operation.BROADCAST, buffer, buffer.size, buffer.size, root, 0) as sequence:
+            header = _header(sequence, Operation.BROADCAST, buffer.dtype, buffer.size, root=root)
+            if self._is_single_node:
+                self._shared.broadcast(buffer, root)
+            elif buffer.nbytes <= SMALL_BYTES:
+                self._broadcast_small(sequence, header, as_bytes(buffer), root)
+            else:
+                self._broadcast_large(sequence, header, buffer, root)
+
+    def _broadcast_small(self, sequence: int, header: Header, buffer: memoryview, root: int) -> None:
+        data = np.frombuffer(bytearray(buffer), np.uint8)  # a copy: the caller's buffer is written only after GO
+        self._bring_to_leader(data, root)
+        self._node_arrived()
+        if self._node.is_leader:
+            inline_bytes = data.size if root in self._node.ranks else 0
+            self._transport.broadcast(sequence, header(inline_bytes=inline_bytes), view_of(data), root)
+        self._shared.broadcast(data, 0)
+        if self._rank != root:
+            buffer[:] = view_of(data)
+
+    def _broadcast_large(self, sequence: int, header: Header, buffer: Array, root: int) -> None:
+        self._agree(sequence, header)
+        self._bring_to_leader(buffer, root)
+        if self._node.is_leader:
+            self._transport.broadcast_stream(sequence, header(inline_bytes=0), as_bytes(buffer), root)
+        if root in self._node.ranks:
+            self._shared.barrier()
+        else:
+            self._shared.broadcast(buffer, 0)
+
+    def _bring_to_leader(self, buffer: Array, root: int) -> None:
+        """On the root's node, copy its data to all ranks, the leader among them; on other nodes, a barrier."""
+        if root in self._node.ranks:
+            self._shared.broadcast(buffer, self._node.ranks.index(root))
+        else:
+            self._shared.barrier()
+
+    def barrier(self) -> None:
+        """Wait for all ranks: inside the node, between leaders, and inside the node again."""
+        with self._call(Operation.BARRIER) as sequence:
+            self._shared.barrier()
+            if not self._is_single_node:
+                self._node_arrived()
+                if self._node.is_leader:
+                    header = call_header(sequence, Operation.BARRIER)
+                    self._transport.gather(sequence, header, NOTHING, self._no_sizes)
+                self._shared.barrier()
+
+    # Regions, and the ranks of this node.
+
+    def create_region(self, owner: RegionOwner, count: int, dtype: Dtype) -> ShmSharedRegion:
+        """Allocate once on every node, then exchange which nodes could."""
+        nbytes, region = count * dtype.itemsize, None
+        with self._call(Operation.CREATE_SHARED_REGION, np.empty(0, dtype), nbytes, nbytes) as sequence:
+            # Not raised yet: a node that left the call here would leave the others waiting for it.
+            with suppress(OSError):  # on every rank of this node alike
+                region = self._shared.create_region(nbytes, dtype)
+            failed = self._failed_ranks(
+                sequence, Operation.CREATE_SHARED_REGION, dtype, nbytes, has_failed=region is None
+            )
+        if region is None or failed:
+            raise no_memory(nbytes, failed)
+        return ShmSharedRegion(owner, region, count, dtype)
+
+    def split_local(self) -> ShmCommunicator:
+        """A shared-memory communicator of this node's ranks."""
+        config = ShmConfig(f"cobre-node-{self._rank}", self._node.local_rank, len(self._node.ranks))
+        local = None
+        with self._call(Operation.SPLIT_LOCAL) as sequence:
+            with suppress(OSError):  # as above
+                local = ShmCommunicator(config, self._shared)
+            failed = self._failed_ranks(sequence, Operation.SPLIT_LOCAL, None, 0, has_failed=local is None)
+        if local is None or failed:
+            raise no_memory(self._shared.window_bytes, failed)
+        return local
+
+    def fence(self, region: ShmRegion) -> None:
+        """Wait for all ranks of this node; other nodes take no part."""
+        with self._call(Operation.FENCE, detail=region.id):
+            self._shared.fence(region)
+
+    def _failed_ranks(
+        self, sequence: int, operation: Operation, dtype: Dtype | None, total: int, *, has_failed: bool
+    ) -> list[int]:
+        """The ranks of all nodes that have failed to allocate; the same list everywhere. A collective."""
+        flags = np.full(self._size, has_failed, np.uint8)
+        if not self._is_single_node:
+            self._node_arrived()
+            if self._node.is_leader:
+                own = bytes(flags[: len(self._node.ranks)])
+                header = _header(sequence, operation, dtype, total)(inline_bytes=len(own))
+                view_of(flags)[:] = b"".join(
+                    self._transport.gather(sequence, header, memoryview(own), (1,) * self._size)
+                )
+            self._shared.broadcast(flags, 0)
+        return [int(rank) for rank in np.flatnonzero(flags)]
+
+    # What the calls are made of.
+
+    @contextmanager
+    def _call(
+        self,
+        operation: Operation,
+        like: Array | None = None,
+        count: int = 0,
+        total: int = 0,
+        detail: int = 0,
+        counts_hash: int = 0,
+    ) -> Iterator[int]:
+        sequence, progress = self._guard.sequence, self._transport.progress
+        # Before the call starts: the monitor's thread must not find a started call whose connections nobody watches.
+        progress.waits_inside_node = not self._is_single_node
+        try:
+            self._transport.begin(sequence, operation)
+            # The steps below are collectives of their own in shared memory; errors are to name the caller's.
+            self._shared.describe_call(like, count, total, detail, counts_hash)
+            self._shared.enforce_operation_timeout(True)
+            yield sequence
+        finally:
+            progress.waits_inside_node = False
+        self._transport.end(sequence)
+
+    def _node_arrived(self) -> None:
+        """All ranks of this node have arrived: from here on they wait for their leader, and it for other nodes."""
+        # The hard limit is suspended inside the node: only the coordinator sees which node is late, and its record,
+        # which names the ranks, must come first.
+        self._transport.progress.waits_inside_node = False
+        self._shared.enforce_operation_timeout(False)
+
+    def _agree(self, sequence: int, header: Header) -> None:
+        """Make sure that all ranks make the same call, before a large payload is received into anybody's buffer."""
+        self._shared.barrier()
+        self._node_arrived()
+        if self._node.is_leader:
+            self._transport.gather(sequence, header(inline_bytes=0), NOTHING, self._no_sizes)
+
+    def _gather_node(self, own: Array, counts: Sequence[int]) -> Array:
+        """The data of this node's ranks, concatenated."""
+        gathered = np.empty(sum(counts), own.dtype)
+        self._shared.allgatherv(own, gathered, counts, packed_displacements(counts))
+        return gathered
+
+
+def _header(sequence: int, operation: Operation, dtype: Dtype | None, total: int, **more: int) -> Header:
+    described = NO_DTYPE if dtype is None else describe_dtype(dtype)
+    return partial(call_header, sequence, operation, dtype=described, total=total, **more)
+
+
+def _scatter(octets: Array, targets: Sequence[memoryview]) -> None:
+    """Copy concatenated bytes to their targets."""
+    view, at = view_of(octets), 0
+    for target in targets:
+        target[:] = view[at : at + len(target)]
+        at += len(target)

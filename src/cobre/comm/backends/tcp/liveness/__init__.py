@@ -1,0 +1,1 @@
+"""Control connections: heartbeats, failure detection, and how a failure reaches all ranks."""

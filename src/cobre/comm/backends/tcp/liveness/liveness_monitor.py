@@ -1,0 +1,278 @@
+"""Failure detection and reporting: the control connections of a rank, and the thread that serves them.
+
+Every rank sends a heartbeat over its control connection at least once a second, from a dedicated thread. A rank that is
+computing therefore stays visible as long as the GIL is released now and then, as NumPy and solver calls do. Native code
+that holds the GIL for longer than the timeout is indistinguishable from a stopped process.
+
+The coordinator decides. The first failure that it learns of becomes the failure record of the world, sent to every
+worker at once, whether or not anybody is in a collective. A record names the first call that it affects. Earlier calls
+may still complete from data that is in flight, so a rank that leaves or dies after its last call disturbs nobody.
+
+`coordinator_monitor` and `worker_monitor` are the two ends.
+"""
+
+import contextlib
+import os
+import select
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+from cobre.comm.backends.tcp.liveness.control import ControlLink
+from cobre.comm.backends.tcp.liveness.failures import WorldFailedError, is_unreachable
+from cobre.comm.backends.tcp.liveness.progress import Progress
+from cobre.comm.backends.tcp.wire.calls import title_of
+from cobre.comm.backends.tcp.wire.control_messages import (
+    FailureKind,
+    FailureRecord,
+    Heartbeat,
+    pack_goodbye,
+    parse_goodbye,
+)
+from cobre.comm.backends.tcp.wire.fields import ProtocolError
+from cobre.comm.backends.tcp.wire.protocol import Tag
+from cobre.comm.errors import Peer
+
+MAX_INTERVAL_S = 1.0
+RECHECK_S = 0.25  # how soon a known departure is looked at again, while nobody is in a call
+# How long the end of a data connection waits for the control connection to say why. The two are separate streams: the
+# kernel closes both when a process dies, but nothing orders what they deliver here.
+EXPLANATION_S = 0.5
+
+
+def _ignore(_failure: FailureRecord) -> None:
+    """The default `on_failure`: there is nobody else to wake."""
+
+
+def earlier_of(recorded: FailureRecord | None, found: FailureRecord) -> FailureRecord:
+    """The failure that the present call raises: a record that affects only later calls does not explain it."""
+    return found if recorded is None or recorded.sequence > found.sequence else recorded
+
+
+class LivenessMonitor(ABC):
+    """The control connections of one rank, by the rank at the other end, and the thread that reads them.
+
+    Two threads use it. The monitor's own thread sends heartbeats, reads frames and looks for ranks that have died or
+    fallen silent. The caller's thread, inside a collective, asks (`check`, `silent`, `diagnose_disconnect`) and may
+    read frames itself.
+
+    timeout_s: a rank that sends nothing for this long counts as silent.
+    """
+
+    def __init__(self, links: Mapping[int, ControlLink], progress: Progress, timeout_s: float) -> None:
+        now = time.monotonic()
+        self.links = links
+        self.progress = progress
+        self.timeout_s = timeout_s
+        # Four heartbeats within the timeout: losing one or two to a busy scheduler must not look like silence.
+        self.interval_s = min(timeout_s / 4, MAX_INTERVAL_S)
+        # Written once, under the lock, and never replaced: readers need no lock.
+        self.failure: FailureRecord | None = None
+        self.on_failure: Callable[[FailureRecord], None] = _ignore
+        self.departed: dict[int, FailureKind] = {}
+        self._last_completed: dict[int, int] = {}  # by rank that said goodbye: its last call
+        self.heartbeats: dict[int, Heartbeat] = {}
+        self._last_heard = dict.fromkeys(links, now)
+        self._lock = threading.Lock()  # guards the choice of the record; never held across a call that can block
+        # Frames are read by this thread or by the caller's (`read_pending_frames`). Held from the read to the end of
+        # the handling: otherwise one thread could act on a goodbye before the other has acted on the abort before it.
+        self._reading = threading.Lock()
+        self._last_polled = now
+        # Two pipes rather than a condition variable: both threads sleep in poll(), which only descriptors can end.
+        self.wake_fd, self._waker = os.pipe()
+        self._stop_fd, self._stopper = os.pipe()
+        self._thread = threading.Thread(target=self._run, name="cobre-tcp-monitor", daemon=True)
+        self._thread.start()
+
+    # For the caller's thread.
+
+    def check(self, sequence: int) -> bool:
+        """Raise `WorldFailedError` if a failure affects this call; True if there is one for later calls only."""
+        failure = self.failure
+        if failure is None:
+            return False
+        if failure.sequence <= sequence:
+            raise WorldFailedError(failure)
+        return True
+
+    def silent(self, ranks: Collection[int]) -> list[int]:
+        """Those of the ranks from which nothing has arrived for `timeout_s` seconds."""
+        # Measured to the last poll of the links, not to now: this process may itself have been stopped in between, and
+        # heartbeats that arrived meanwhile have not been read yet.
+        limit = self._last_polled - self.timeout_s
+        return [rank for rank in ranks if self._last_heard[rank] < limit]
+
+    def diagnose_disconnect(self, rank: int, cause: OSError | None, sequence: int) -> FailureRecord:
+        """Why the data connection of a rank ended; raises `WorldFailedError` if a failure was recorded first.
+
+        Sleeps for up to EXPLANATION_S: a closed socket alone does not tell a crash from an orderly `close`.
+        """
+        deadline = time.monotonic() + EXPLANATION_S
+        while rank not in self.departed and time.monotonic() < deadline:
+            self.check(sequence)
+            time.sleep(0.002)
+        self.check(sequence)
+        kind = self.departed.get(rank, FailureKind.SILENT if is_unreachable(cause) else FailureKind.DIED)
+        return FailureRecord(kind, sequence, (self.describe(rank, kind),))
+
+    def describe(self, rank: int, kind: FailureKind) -> Peer:
+        """A rank that has failed in this way, for a failure record."""
+        return replace(self.links[rank].peer, status=self._status(rank, kind))
+
+    def name(self, rank: int) -> str:
+        """A rank that is waited for, as progress lines name it: host, pid and the last call that it reported."""
+        peer, last = self.links[rank].peer, self._last_call(rank)
+        return f"rank {rank} (host {peer.host}, pid {peer.pid}{last and f', last call {last}'})"
+
+    def close(self) -> None:
+        """Say goodbye and end the thread; waits for no other rank."""
+        # In this order: the goodbye needs open links; the thread must end before its links are closed, or it would read
+        # a descriptor that may be somebody else's by then; it polls the pipes until it ends, so they go last.
+        for link in self.links.values():
+            link.send(Tag.GOODBYE, pack_goodbye(max(0, self.progress.completed)))
+        with contextlib.suppress(OSError):
+            os.write(self._stopper, b"x")
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout=2)
+        for link in self.links.values():
+            link.close()
+        self._close_pipes()
+
+    def drop(self) -> None:
+        """Close this process's copies of the sockets, and nothing more: in a forked child.
+
+        No goodbye: it would be the parent's. The thread was not copied by the fork.
+        """
+        for link in self.links.values():
+            link.drop()
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        for descriptor in (self.wake_fd, self._waker, self._stop_fd, self._stopper):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+    def _status(self, rank: int, kind: FailureKind) -> str:
+        silence_s = time.monotonic() - self._last_heard[rank]
+        last = self._last_call(rank)
+        statuses = {
+            FailureKind.DIED: "died",
+            FailureKind.LEFT: "closed or broke its communicator",
+            FailureKind.SILENT: f"has sent no heartbeat for {silence_s:.1f} s (stopped, or unreachable)",
+            FailureKind.OVERDUE: "is alive but has not arrived",
+        }
+        return statuses.get(kind, "") + (last and f"; its last call was {last}")
+
+    def _last_call(self, rank: int) -> str:
+        """The last call that the rank has reported, with its label; empty when there is none."""
+        beat = self.heartbeats.get(rank)
+        if beat is None or not beat.sequence:
+            return ""
+        label = f" {beat.label!r}" if beat.label else ""
+        return f"#{beat.sequence} {title_of(beat.operation)}{label}"
+
+    def set_failure(self, failure: FailureRecord) -> FailureRecord:
+        """Make this the failure of the world unless there is one already, and wake the caller's thread.
+
+        Returns the one that counts.
+        """
+        with self._lock:
+            if self.failure is None:
+                self.failure = failure
+                with contextlib.suppress(OSError):
+                    # Never read, so the descriptor stays readable: whoever polls from now on is woken at once, and no
+                    # wake-up can get lost between a check and the poll that follows it.
+                    os.write(self._waker, b"x")
+        # Outside the lock: the callback wakes the ranks of this node, which may ask for the failure in turn.
+        self.on_failure(self.failure)
+        return self.failure
+
+    # The thread.
+
+    def _run(self) -> None:
+        poller = select.poll()
+        poller.register(self._stop_fd, select.POLLIN)
+        ranks = {link.fd: rank for rank, link in self.links.items()}
+        for descriptor in ranks:
+            poller.register(descriptor, select.POLLIN)
+        next_beat, previous = 0.0, time.monotonic()
+        while True:
+            ready = [descriptor for descriptor, _ in poller.poll(self._pause_s(next_beat) * 1000)]
+            if self._stop_fd in ready:
+                return
+            now = time.monotonic()
+            # Before anything is read or decided: a process that was stopped (SIGSTOP, a suspended laptop) finds its own
+            # clock far ahead, and would otherwise report every healthy rank as silent.
+            self._discount_own_delay(now - previous - self.interval_s)
+            for descriptor in ready:
+                if not self._read(ranks[descriptor], now):
+                    # A connection at its end stays readable: left in the poll set it would turn this into a busy loop.
+                    poller.unregister(descriptor)
+            self._last_polled = now  # after reading: what has arrived by now counts as heard
+            if now >= next_beat:
+                self._send_heartbeats()
+                next_beat = now + self.interval_s
+            # Last: a goodbye or an abort that has just been read explains a departure better than its end of file.
+            self._detect_failure()
+            previous = now
+
+    def _pause_s(self, next_beat: float) -> float:
+        pause = max(0.0, next_beat - time.monotonic())
+        # A rank that has departed is a failure only once somebody needs it, and nothing arrives to say so.
+        return min(pause, RECHECK_S) if self.departed and self.failure is None else pause
+
+    def _discount_own_delay(self, delay_s: float) -> None:
+        """If this thread itself was held up, silence of the others in the meantime proves nothing."""
+        if delay_s > self.interval_s:
+            for rank in self._last_heard:
+                self._last_heard[rank] += delay_s
+
+    def _read(self, rank: int, now: float) -> bool:
+        """Handle the frames that have arrived from a rank; False when there will be no more."""
+        try:
+            with self._reading:
+                frames = self.links[rank].receive()
+                for tag, payload in frames or ():
+                    self._handle(rank, tag, payload)
+        except ProtocolError:
+            frames = None  # a peer that sends garbage on an authenticated connection is as good as dead
+        except OSError as error:
+            # Not a failure yet: the rank may have made all its calls, and its last data may still be in flight.
+            self.departed.setdefault(rank, FailureKind.SILENT if is_unreachable(error) else FailureKind.DIED)
+            return False
+        if frames is None:
+            self.departed.setdefault(rank, FailureKind.DIED)  # keeps LEFT where a goodbye came before the end
+            return False
+        self._last_heard[rank] = now
+        return True
+
+    def _handle(self, rank: int, tag: Tag, payload: bytes) -> None:
+        if tag is Tag.HEARTBEAT:
+            self.heartbeats[rank] = Heartbeat.parse(payload)
+        elif tag is Tag.GOODBYE:
+            self._last_completed[rank] = parse_goodbye(payload)
+            self.departed.setdefault(rank, FailureKind.LEFT)
+        else:
+            self._handle_failure(rank, tag, FailureRecord.parse(payload))
+
+    def _send_heartbeats(self) -> None:
+        payload = self.progress.heartbeat().pack()
+        for rank, link in self.links.items():
+            if rank not in self.departed:
+                link.send(Tag.HEARTBEAT, payload)
+
+    @abstractmethod
+    def abort(self, text: str, me: Peer) -> FailureRecord:
+        """Tell all other ranks that this one gives up; returns the failure that they will raise."""
+
+    @abstractmethod
+    def report_failure(self, failure: FailureRecord) -> FailureRecord:
+        """Tell all other ranks of a failure that this one has found; returns the one that they will raise."""
+
+    @abstractmethod
+    def _handle_failure(self, rank: int, tag: Tag, failure: FailureRecord) -> None: ...
+
+    @abstractmethod
+    def _detect_failure(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Data connections: how calls and payloads travel between workers and the coordinator."""

@@ -1,0 +1,150 @@
+"""What the coordinator's and the workers' ends of the transport have in common.
+
+Ranks that share a node's memory are represented by one leader: its payload is the concatenation of theirs, and the
+others take no part in what happens here. Without shared memory every rank is its own leader.
+
+A small payload is sent in the same frame as the call, and its result in the same frame as the reply: one round trip.
+Large payloads are streams of frames, in both directions at once.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from cobre.comm.backends.tcp.liveness.liveness_monitor import LivenessMonitor
+from cobre.comm.backends.tcp.liveness.progress import Progress
+from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
+from cobre.comm.backends.tcp.transport.streams import Writer
+from cobre.comm.backends.tcp.transport.waiting import OVERDUE_GRACE_S, WRITE, Waiter, WaitPolicy
+from cobre.comm.backends.tcp.wire.control_messages import FailureRecord
+from cobre.comm.errors import Peer
+from cobre.comm.types import Array, ReduceOp
+
+SMALL_BYTES = 32 * 1024  # of all ranks together; up to here one round trip beats two streams
+COPY_BYTES = 1 << 20
+NOTHING = memoryview(b"")
+
+
+class DeferredCopy:
+    """Copies a rank's own part of a large gather, piece by piece, while the sockets have nothing to do."""
+
+    def __init__(self, source: memoryview = NOTHING, target: memoryview = NOTHING) -> None:
+        self._source = source
+        self._target = target
+        self._at = 0
+
+    def advance(self) -> bool:
+        """Copy one piece; False if nothing was left to copy."""
+        start, end = self._at, min(self._at + COPY_BYTES, len(self._source))
+        if start == end:
+            return False
+        self._target[start:end] = self._source[start:end]
+        self._at = end
+        return True
+
+    def finish(self) -> None:
+        """Copy the rest, at the end of the call."""
+        while self.advance():
+            pass
+
+
+class Transport(ABC):
+    """This rank's connections, and how payloads move over them. Arguments have been checked; sizes are in bytes.
+
+    There are two subclasses, one for each end of the star. sequence: the number of the call. header: its packed
+    signature, which the coordinator compares before anything is delivered.
+    """
+
+    def __init__(self, monitor: LivenessMonitor, progress: Progress, wait_policy: WaitPolicy) -> None:
+        self.monitor = monitor
+        self.progress = progress
+        self._wait_policy = wait_policy
+
+    def use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:
+        """From now on only the first rank of each node, its leader, uses its data connection, for all ranks there."""
+        if self._wait_policy.limit_s is not None:
+            # The ranks of a node know exactly which of them are late: give them time to say so first.
+            self._wait_policy = replace(self._wait_policy, limit_s=self._wait_policy.limit_s + OVERDUE_GRACE_S)
+        self._use_leaders(nodes)
+
+    def begin(self, sequence: int, operation: int) -> None:
+        """Start a call; raises `WorldFailedError` if a failure already affects it."""
+        progress = self.progress
+        # The operation before the number: a heartbeat in between must not report the new call under the old name.
+        progress.operation = operation
+        progress.started = sequence
+        if self.monitor.failure is not None:
+            self.monitor.check(sequence)
+
+    def end(self, sequence: int) -> None:
+        """Note that the call is complete on this rank."""
+        self.progress.completed = sequence
+
+    def diagnose_disconnect(self, error: LinkLostError) -> FailureRecord:
+        """Why a data connection ended; the coordinator also declares it to the others."""
+        return self.monitor.diagnose_disconnect(error.peer.rank, error.cause, self.progress.started)
+
+    def abort(self, text: str, me: Peer) -> FailureRecord:
+        """Tell all other ranks that this one gives up; returns the failure that they will raise."""
+        return self.monitor.abort(text, me)
+
+    def close(self) -> None:
+        """Say goodbye and close everything."""
+        # The control connections first: a peer that sees the data connection end looks for the reason there.
+        self.monitor.close()
+        self._close_channels()
+
+    def drop(self) -> None:
+        """Close this process's copies of the sockets, in a forked child: it must not say goodbye for its parent."""
+        self.monitor.drop()
+        self._close_channels()
+
+    @abstractmethod
+    def gather(self, sequence: int, header: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+        """Small payloads: every rank's bytes, by rank; the views are valid until the next call.
+
+        own: the bytes of this node's ranks, concatenated. sizes: number of bytes of every rank, by rank.
+        """
+
+    @abstractmethod
+    def reduce(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Small payloads: the left fold in rank order. send: the operands of this node's ranks, concatenated."""
+
+    @abstractmethod
+    def broadcast(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
+        """Small payloads: copy the root's `buffer` into every rank's."""
+
+    @abstractmethod
+    def gather_stream(
+        self, sequence: int, header: bytes, own: Sequence[memoryview], targets: Sequence[memoryview], copy: DeferredCopy
+    ) -> None:
+        """Large payloads: receive every rank's bytes into their targets. own: the parts of this node's ranks."""
+
+    @abstractmethod
+    def reduce_stream(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Large payloads: the left fold in rank order, chunk by chunk; only without shared memory."""
+
+    @abstractmethod
+    def broadcast_stream(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
+        """Large payloads: copy the root's `buffer` into every rank's, relayed while it arrives."""
+
+    def _send_message(self, channel: Channel, message: bytes, sequence: int, missing: Collection[int]) -> None:
+        """Send a small message; wait for `missing` only if the socket buffer does not take all of it at once."""
+        sent = channel.send_small(message)
+        if sent == len(message):
+            return
+        # The peer is slow to read, or the message is larger than the socket buffers.
+        writer, waiter = Writer(channel), self._waiter(sequence)
+        writer.push(message[sent:])
+        while not writer.is_idle:
+            if not writer.flush():
+                waiter.sleep({channel.fd: WRITE}, missing)
+
+    @abstractmethod
+    def _waiter(self, sequence: int) -> Waiter: ...
+
+    @abstractmethod
+    def _use_leaders(self, nodes: Sequence[Sequence[int]]) -> None: ...
+
+    @abstractmethod
+    def _close_channels(self) -> None: ...

@@ -1,0 +1,238 @@
+"""The coordinator's end of the collectives: rank 0 receives all calls, compares them, and only then delivers data."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cobre._native import fold
+from cobre.comm.backends.tcp.liveness.coordinator_monitor import CoordinatorMonitor
+from cobre.comm.backends.tcp.liveness.failures import WorldFailedError
+from cobre.comm.backends.tcp.transport.base import NOTHING, DeferredCopy, Transport
+from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
+from cobre.comm.backends.tcp.transport.inbox import Inbox
+from cobre.comm.backends.tcp.transport.reduction import ReductionWindow
+from cobre.comm.backends.tcp.transport.relay import Relay
+from cobre.comm.backends.tcp.transport.streams import DataReader, PartsReader
+from cobre.comm.backends.tcp.transport.waiting import READ, CoordinatorWaiter, WaitPolicy
+from cobre.comm.backends.tcp.wire.calls import HEADER_BYTES, CallHeader
+from cobre.comm.backends.tcp.wire.control_messages import FailureKind, FailureRecord
+from cobre.comm.backends.tcp.wire.protocol import go_header
+from cobre.comm.buffers import as_bytes
+from cobre.comm.errors import Peer
+from cobre.comm.types import Array, ReduceOp
+
+
+class CoordinatorTransport(Transport):
+    """Rank 0's transport: a data connection to every worker.
+
+    Leaders: the workers whose data connections are in use, one per node; without shared memory, all of them.
+    """
+
+    monitor: CoordinatorMonitor
+
+    def __init__(
+        self,
+        channels: Mapping[int, Channel],
+        me: Peer,
+        monitor: CoordinatorMonitor,
+        wait_policy: WaitPolicy,
+    ) -> None:
+        super().__init__(monitor, monitor.progress, wait_policy)
+        self._channels = channels
+        self._me = me
+        self._size = len(channels) + 1
+        self._inboxes = {rank: Inbox(channel) for rank, channel in sorted(channels.items())}
+        self._ranks_by_leader: Mapping[int, Sequence[int]] = {rank: (rank,) for rank in range(self._size)}
+        self._window = ReductionWindow(self._size)
+        # Changed by the caller's thread, read by the monitor's for heartbeats. Hence the tuple below, which is built in
+        # one step under the GIL: iterating over a set that changes meanwhile raises.
+        self._missing: set[int] = set()
+        self.progress.missing = lambda: tuple(self._missing)
+
+    def diagnose_disconnect(self, error: LinkLostError) -> FailureRecord:
+        """Why a data connection ended; also declares it to all workers."""
+        return self.monitor.broadcast_failure(super().diagnose_disconnect(error))
+
+    def gather(self, sequence: int, header: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+        """Collect all workers' bytes and send each of them those of the others."""
+        # Everything has arrived and all calls agree before the first reply leaves (clause 2).
+        self._collect(sequence, header, sizes)
+        parts = self._by_rank(own, sizes)
+        for leader in self._inboxes:
+            ranks = self._ranks_by_leader[leader]
+            others = b"".join([part for rank, part in enumerate(parts) if rank not in ranks])
+            self._reply(sequence, leader, go_header(sequence, len(others)) + others)
+        return parts
+
+    def reduce(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Collect the operands, fold them in rank order, and send the result to all workers."""
+        sizes = (recv.nbytes,) * self._size
+        self._collect(sequence, header, sizes)
+        result = recv.reshape(-1)
+        if result.size:
+            fold([np.frombuffer(part, recv.dtype) for part in self._by_rank(as_bytes(send), sizes)], result, op)
+        self._reply_all(sequence, go_header(sequence, recv.nbytes) + as_bytes(recv))
+
+    def broadcast(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
+        """Collect the root's bytes and send them to the others."""
+        sizes = [len(buffer) if rank == root else 0 for rank in range(self._size)]
+        self._collect(sequence, header, sizes)
+        source = self._leader_of(root)
+        if source:  # else the root is on this node, and its bytes are in the buffer
+            buffer[:] = self._inboxes[source].payload
+        message = go_header(sequence, len(buffer)) + buffer
+        for leader in self._inboxes:
+            # The root's own node gets an empty GO: it has the data, but may not return before all calls agree.
+            self._reply(sequence, leader, go_header(sequence, 0) if leader == source else message)
+
+    def gather_stream(
+        self, sequence: int, header: bytes, own: Sequence[memoryview], targets: Sequence[memoryview], copy: DeferredCopy
+    ) -> None:
+        """Receive every part into its place in the receive buffer, and relay it from there."""
+        self._collect(sequence, header, (0,) * self._size)
+        parts = list(targets)
+        for rank, part in zip(self._ranks_by_leader[0], own, strict=True):
+            parts[rank] = part
+        self._relay(sequence, parts, copy)
+
+    def broadcast_stream(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
+        """Receive the root's bytes, and relay them while they arrive."""
+        self._collect(sequence, header, (0,) * self._size)
+        self._relay(sequence, [buffer if rank == root else NOTHING for rank in range(self._size)], DeferredCopy())
+
+    def reduce_stream(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Receive operands, fold and send results concurrently, chunk by chunk through a bounded window."""
+        self._collect(sequence, header, (0,) * self._size)
+        if not self._channels:
+            fold([send.reshape(-1)], recv.reshape(-1), op)
+            return
+        window = self._window
+        window.start(send.reshape(-1), recv.reshape(-1), op)
+        result = [as_bytes(recv)]
+        readers = {rank: DataReader(channel, send.nbytes) for rank, channel in self._channels.items()}
+        relay = self._make_relay(sequence, dict.fromkeys(self._channels, result))
+        # Operands arrive, chunks are folded and results leave in one loop; sleep only when none of the three could
+        # proceed. Receiving everything first would need memory for all operands, and leave one direction idle.
+        while readers or relay.is_writing:
+            moved = 0
+            for rank, reader in list(readers.items()):
+                moved += window.read(rank, reader)
+                if not reader.remaining:
+                    del readers[rank]
+            moved += window.fold_complete()
+            moved += relay.write((window.folded_bytes,))
+            if not moved and (readers or relay.is_writing):
+                # A worker that is ahead by a whole window is not polled: its unread bytes would end every sleep at once
+                # while we wait for the worker that is behind.
+                waiting = {rank: reader for rank, reader in readers.items() if window.has_room(rank)}
+                relay.sleep(waiting, (window.folded_bytes,))
+
+    def _collect(self, sequence: int, header: bytes, payload_sizes: Sequence[int]) -> None:
+        """Receive every worker's call, with its small payload; raise if one differs from ours.
+
+        payload_sizes: by rank, in bytes.
+        """
+        for leader, inbox in self._inboxes.items():
+            inbox.expect(sum([payload_sizes[rank] for rank in self._ranks_by_leader[leader]]))
+        self._missing = set(self._inboxes)
+        if not self._receive_calls_in_turn(header):
+            waiter = self._waiter(sequence)
+            while not self._receive_calls(header):
+                waiter.sleep({self._channels[rank].fd: READ for rank in self._missing}, self._missing)
+        # All calls have arrived, but a rank may have aborted since it sent its own; then nobody may get data.
+        self.monitor.read_pending_frames(sequence)
+
+    def _receive_calls_in_turn(self, header: bytes) -> bool:
+        """The common case: all arrive within RECEIVE_TIMEOUT_S, at one system call per worker. False: not all did."""
+        for rank, inbox in self._inboxes.items():
+            if not inbox.await_call():
+                return False
+            self._check_call(rank, header, inbox)
+        return True
+
+    def _receive_calls(self, header: bytes) -> bool:
+        """Read from every worker that is still missing; True when none is. A call that differs fails at once."""
+        for rank in tuple(self._missing):
+            inbox = self._inboxes[rank]
+            inbox.advance()
+            self._check_call(rank, header, inbox)
+        return not self._missing
+
+    def _check_call(self, rank: int, header: bytes, inbox: Inbox) -> None:
+        if not inbox.agrees(header):
+            self._fail_mismatch(rank, header, inbox)
+        if inbox.received == inbox.wanted:
+            self._missing.discard(rank)
+
+    def _fail_mismatch(self, rank: int, header: bytes, inbox: Inbox) -> None:
+        ours, theirs = CallHeader.parse(header), CallHeader.parse(inbox.view[:HEADER_BYTES])
+        number = f"#{ours.sequence}" if ours.sequence == theirs.sequence else f"#{ours.sequence} and #{theirs.sequence}"
+        text = f"rank 0: {ours} vs rank {rank}: {theirs} at call {number}"
+        # The two ranks may be at different calls; nothing can complete from the earlier one on.
+        first = min(ours.sequence, theirs.sequence)
+        failure = FailureRecord(FailureKind.MISMATCH, first, (self._me, inbox.channel.peer), text)
+        raise WorldFailedError(self.monitor.broadcast_failure(failure))
+
+    def _reply_all(self, sequence: int, message: bytes) -> None:
+        for rank in self._inboxes:
+            self._reply(sequence, rank, message)
+
+    def _reply(self, sequence: int, rank: int, message: bytes) -> None:
+        self._send_message(self._channels[rank], message, sequence, (rank,))
+
+    def _relay(self, sequence: int, parts: Sequence[memoryview], copy: DeferredCopy) -> None:
+        """Receive all parts and send each of them to all other nodes."""
+        # By rank, how many bytes of its part have arrived: advanced by the readers, followed by the writers.
+        here = self._ranks_by_leader[0]
+        available = [len(part) if rank in here else 0 for rank, part in enumerate(parts)]
+        readers = {
+            leader: PartsReader(inbox.channel, {rank: parts[rank] for rank in self._ranks_by_leader[leader]}, available)
+            for leader, inbox in self._inboxes.items()
+            if any(parts[rank] for rank in self._ranks_by_leader[leader])
+        }
+        parts_for = {leader: self._parts_for_node(parts, leader) for leader in self._inboxes}
+        self._make_relay(sequence, parts_for).run(readers, available, copy)
+
+    def _make_relay(self, sequence: int, parts_for: Mapping[int, Sequence[memoryview | None]]) -> Relay:
+        waiter = self._waiter(sequence)
+
+        def sleep(interests: Mapping[int, int], missing: set[int]) -> None:
+            self._missing = missing
+            waiter.sleep(interests, missing)
+
+        return Relay(self._channels, sequence, parts_for, sleep)
+
+    def _by_rank(self, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+        """Split our own payload and the small ones that have arrived into the parts of single ranks."""
+        parts = [NOTHING] * self._size
+        payloads = {0: own} | {leader: inbox.payload for leader, inbox in self._inboxes.items()}
+        for leader, payload in payloads.items():
+            at = 0
+            for rank in self._ranks_by_leader[leader]:
+                parts[rank] = payload[at : at + sizes[rank]]
+                at += sizes[rank]
+        return parts
+
+    def _parts_for_node(self, parts: Sequence[memoryview], leader: int) -> list[memoryview | None]:
+        """Every rank's part, by rank; None for ranks of the leader's own node, which has them already."""
+        ranks = self._ranks_by_leader[leader]
+        return [None if rank in ranks else part for rank, part in enumerate(parts)]
+
+    def _leader_of(self, rank: int) -> int:
+        return next(leader for leader, ranks in self._ranks_by_leader.items() if rank in ranks)
+
+    def _use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:
+        # The channels of ranks that are not leaders stay open but unused: their leader sends for them.
+        self._ranks_by_leader = {ranks[0]: tuple(ranks) for ranks in nodes}
+        self._inboxes = {leader: self._inboxes[leader] for leader in self._ranks_by_leader if leader}
+        # Before `missing`, which the monitor's thread calls for its next heartbeat: until now the monitor knows no
+        # group of rank 0, and looking it up would end that thread by a KeyError.
+        self.monitor.ranks_by_leader = self._ranks_by_leader
+        self.progress.missing = lambda: self.monitor.late(self._ranks_by_leader, self.progress.started)
+
+    def _waiter(self, sequence: int) -> CoordinatorWaiter:
+        return CoordinatorWaiter(self.monitor, sequence, self._wait_policy)
+
+    def _close_channels(self) -> None:
+        for channel in self._channels.values():
+            channel.close()

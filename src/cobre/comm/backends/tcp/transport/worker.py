@@ -1,0 +1,144 @@
+"""A worker's end of the collectives: everything goes to the coordinator and comes back from it."""
+
+from collections.abc import Sequence
+
+from cobre.comm.backends.tcp.liveness.worker_monitor import WorkerMonitor
+from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
+from cobre.comm.backends.tcp.transport.channel import Channel
+from cobre.comm.backends.tcp.transport.streams import PartReader, Writer
+from cobre.comm.backends.tcp.transport.waiting import READ, WRITE, WaitPolicy, WorkerWaiter
+from cobre.comm.backends.tcp.wire.fields import ProtocolError
+from cobre.comm.backends.tcp.wire.protocol import GO_HEADER, go_header
+from cobre.comm.buffers import as_bytes
+from cobre.comm.types import Array, ReduceOp
+
+COORDINATOR = (0,)
+
+
+class WorkerTransport(Transport):
+    """The transport of a rank other than 0: one data connection, to the coordinator."""
+
+    monitor: WorkerMonitor
+
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        channel: Channel,
+        monitor: WorkerMonitor,
+        wait_policy: WaitPolicy,
+    ) -> None:
+        super().__init__(monitor, monitor.progress, wait_policy)
+        self._own: tuple[int, ...] = (rank,)  # the ranks whose payloads this one sends
+        self._size = size
+        self._channel = channel
+        self._reply_buffer = memoryview(bytearray(GO_HEADER.size + SMALL_BYTES))
+
+    def gather(self, sequence: int, header: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+        """Send our bytes and receive those of all others."""
+        reply = self._request(sequence, header, own, sum(sizes) - len(own))
+        parts, at, own_at = [], 0, 0
+        for rank, nbytes in enumerate(sizes):
+            if rank in self._own:
+                parts.append(own[own_at : own_at + nbytes])
+                own_at += nbytes
+                continue
+            parts.append(reply[at : at + nbytes])
+            at += nbytes
+        return parts
+
+    def reduce(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Send our operands and receive the result."""
+        as_bytes(recv)[:] = self._request(sequence, header, as_bytes(send), recv.nbytes)
+
+    def broadcast(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
+        """Send the root's bytes, or receive them."""
+        if root in self._own:
+            # The root waits for GO too: until then another rank may turn out to have made a different call.
+            self._request(sequence, header, buffer, 0)
+        else:
+            buffer[:] = self._request(sequence, header, NOTHING, len(buffer))
+
+    def gather_stream(
+        self, sequence: int, header: bytes, own: Sequence[memoryview], targets: Sequence[memoryview], copy: DeferredCopy
+    ) -> None:
+        """Send our parts while those of others arrive."""
+        others = [None if rank in self._own else target for rank, target in enumerate(targets)]
+        self._stream(sequence, header, own, others, copy)
+
+    def reduce_stream(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Send our operand while the first results arrive."""
+        self._stream(sequence, header, (as_bytes(send),), [as_bytes(recv)], DeferredCopy())
+
+    def broadcast_stream(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
+        """Send the root's bytes, or receive them."""
+        is_root = root in self._own
+        targets = [buffer if rank == root and not is_root else None for rank in range(self._size)]
+        self._stream(sequence, header, (buffer,) if is_root else (), targets, DeferredCopy())
+
+    def _request(self, sequence: int, header: bytes, payload: memoryview, reply_bytes: int) -> memoryview:
+        """One round trip: send the call with its payload and return the reply, which is valid until the next request.
+
+        Raises `ProtocolError` if the coordinator replies to another call.
+        """
+        self._send(sequence, header, payload)
+        if len(self._reply_buffer) < GO_HEADER.size + reply_bytes:
+            self._reply_buffer = memoryview(bytearray(GO_HEADER.size + reply_bytes))
+        # Exactly as long as the reply: the next frame on this connection belongs to the next call.
+        reply = self._reply_buffer[: GO_HEADER.size + reply_bytes]
+        received = self._receive_some(sequence, reply)
+        while received < len(reply):
+            received += self._receive_some(sequence, reply[received:])
+        if reply[: GO_HEADER.size] != go_header(sequence, reply_bytes):
+            raise ProtocolError("the coordinator replied to another call")
+        return reply[GO_HEADER.size :]
+
+    def _send(self, sequence: int, header: bytes, payload: memoryview) -> None:
+        # Joined, at the cost of a copy of at most SMALL_BYTES: one segment and one system call instead of two.
+        message = header + payload if payload else header
+        self._send_message(self._channel, message, sequence, COORDINATOR)
+
+    def _receive_some(self, sequence: int, view: memoryview) -> int:
+        channel = self._channel
+        if received := channel.await_bytes(view):
+            return received
+        # Only a wait that takes longer needs a waiter, which checks failure records, silence and limits between reads.
+        waiter = self._waiter(sequence)
+        while not (received := channel.await_bytes(view)):
+            waiter.check(COORDINATOR)
+        return received
+
+    def _stream(
+        self,
+        sequence: int,
+        header: bytes,
+        own: Sequence[memoryview],
+        targets: Sequence[memoryview | None],
+        copy: DeferredCopy,
+    ) -> None:
+        """Send and receive concurrently until both are done; nothing is written to `targets` before GO.
+
+        Concurrently: the first results of a reduction come back while operands are still being sent, and a coordinator
+        whose send buffer is full relays no further.
+        """
+        channel, waiter = self._channel, self._waiter(sequence)
+        writer, reader = Writer(channel), PartReader(channel, sequence, targets)
+        writer.push(header)
+        for part in own:
+            writer.push_data(part)
+        while not (writer.is_idle and reader.is_done):
+            # Our own part is copied only after GO: until then the caller's buffer must stay untouched (clause 2).
+            if writer.flush() + reader.advance() or (reader.has_go and copy.advance()):
+                continue
+            interest = (0 if writer.is_idle else WRITE) | (0 if reader.is_done else READ)
+            waiter.sleep({channel.fd: interest}, COORDINATOR)
+        copy.finish()
+
+    def _waiter(self, sequence: int) -> WorkerWaiter:
+        return WorkerWaiter(self.monitor, sequence, self._wait_policy)
+
+    def _use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:
+        self._own = next(tuple(ranks) for ranks in nodes if self._own[0] in ranks)
+
+    def _close_channels(self) -> None:
+        self._channel.close()
