@@ -62,7 +62,8 @@ def has_ipv6():
 def test_a_wrong_secret_is_reported_on_both_sides_and_the_coordinator_goes_on(caplog):
     with tcp_world(2) as world:
         coordinator = world.start(0)
-        error = failure(world.start(1, secret="not the secret at all"))
+        # Much shorter than the coordinator's own limit, which must not pass before the right secret comes.
+        error = failure(world.start(1, secret="not the secret at all", connect_timeout_s=10.0))
         assert isinstance(error, InitializationFailedError)
         assert "the secret of rank 1" in str(error) and "not the secret" not in str(error)
         wait_for_log(caplog, "the secret of rank 1")
