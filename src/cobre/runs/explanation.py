@@ -12,7 +12,8 @@ from cobre.runs.files import FAILURES as FOLDER
 from cobre.runs.files import STUDY_FILE
 from cobre.runs.lp_names import Dictionary, Meaning
 from cobre.runs.trained_case import changed_case
-from cobre.solver.conflict import INFEASIBLE, OPTIMAL, UNBOUNDED, Conflict, Limit, UnreadableLpError, find_conflict
+from cobre.solver.conflict import Conflict, Limit, UnreadableLpError, find_conflict
+from cobre.solver.statuses import INFEASIBLE, OPTIMAL, UNBOUNDED
 
 MAX_PLANTS = 12
 

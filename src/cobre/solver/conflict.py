@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from cobre.errors import CobreError
+from cobre.solver.statuses import INFEASIBLE, OPTIMAL, UNBOUNDED
 
-OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
 _ZERO = 1e-9
 
 

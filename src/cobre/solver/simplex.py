@@ -28,14 +28,7 @@ from cobre.solver.batches import (
     Step,
 )
 from cobre.solver.program import MAX_DENSE_ROWS, StageProgram
-
-STATUS_WORDS = {
-    7: "cuts keep being violated",
-    8: "infeasible",
-    9: "unbounded or infeasible",
-    10: "unbounded",
-    14: "iteration limit reached",
-}
+from cobre.solver.statuses import STATUS_WORDS
 
 
 @dataclass(frozen=True, slots=True)

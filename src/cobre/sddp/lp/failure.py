@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
 from cobre.core.units import HM3_PER_M3S_HOUR
@@ -13,8 +14,10 @@ from cobre.errors import SolverError
 from cobre.io.storage.atomic import check_writable, write_file
 from cobre.io.storage.stored_json import write_json
 from cobre.sddp.lp.build import StageLp
+from cobre.sddp.lp.plan import StagePlan
 from cobre.solver.batches import Chains, LpSolver, Realisations, SolveFailedError
 from cobre.solver.program import Names
+from cobre.solver.statuses import INFEASIBLE, UNBOUNDED
 
 BASIS_STATUS = ("at lower", "basic", "at upper", "at zero")
 
@@ -104,22 +107,24 @@ class FailedSolve:
         """A message for a planner: stage, where, what is infeasible or unbounded, and what to look at."""
         stage = self.lp.plan.data.stage
         head = f"stage {stage.id} ({stage.start_date} to {stage.end_date}), {self.where}: the LP is {self.status}."
-        reasons = list(self._dry_reservoirs(names)) if "infeasible" in self.status else []
+        reasons = list(self._dry_reservoirs(names)) if INFEASIBLE in self.status else []
         if reasons:
             return " ".join([head, "Too little water:", "; ".join(reasons) + "."])
-        if "unbounded" in self.status:
+        if self.status == UNBOUNDED:
             return f"{head} A decision earns money without limit: look for negative costs and prices without a limit."
         return f"{head} {_GENERAL_ADVICE}"
 
     def _dry_reservoirs(self, names: EntityNames) -> Iterator[str]:
-        """Plants that cannot keep their minimum volume whatever is decided."""
+        """Plants that cannot keep their minimum volume whatever is decided: no other plant's water reaches them.
+
+        Withdrawals do not count, because they may be cut at a penalty.
+        """
         plan = self.lp.plan
-        hydro, hours = plan.data.hydro, plan.total_hours
-        gain = HM3_PER_M3S_HOUR * hours * (self.inflow_m3s - hydro.water_withdrawal_m3s)
+        hydro = plan.data.hydro
+        gain = HM3_PER_M3S_HOUR * plan.total_hours * self.inflow_m3s
         most = self.state[: plan.num_hydros] + gain
-        for h in np.flatnonzero(
-            plan.has_hard_minimum & ~plan.has_inflow_slack & (most < hydro.min_storage_hm3)
-        ).tolist():
+        is_bound = plan.has_hard_minimum & ~plan.has_inflow_slack & ~_receives_water(plan)
+        for h in np.flatnonzero(is_bound & (most < hydro.min_storage_hm3)).tolist():
             yield (
                 f"{names.hydros[h]} starts with {self.state[h]:.6g} hm3, receives {gain[h]:.6g} hm3 and must keep "
                 f"{hydro.min_storage_hm3[h]:.6g} hm3 (inflow {self.inflow_m3s[h]:.6g} m3/s; the inflow method "
@@ -149,6 +154,16 @@ class FailedSolve:
         }
         write_json(folder / f"{name}.json", content)
         return path
+
+
+def _receives_water(plan: StagePlan) -> NDArray[np.bool_]:
+    """By plant: whether releases, diversions or pumps of other plants can bring water to its reservoir."""
+    topology = plan.topology
+    targets = (topology.downstream, topology.diversion_target, topology.pumping_destination)
+    reached = np.concatenate([plan.receiver_of(target) for target in targets])
+    found = np.zeros(plan.num_hydros, np.bool_)
+    found[reached[reached >= 0]] = True
+    return found
 
 
 _GENERAL_ADVICE = (

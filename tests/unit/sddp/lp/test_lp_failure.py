@@ -7,11 +7,11 @@ import pytest
 from contexts import context_of, iterated
 from small_cases import SmallCase, hydro, thermal
 
-from cobre.sddp.lp.failure import StageFailedError
+from cobre.sddp.lp.failure import EntityNames, FailedSolve, StageFailedError, StartingBasis
 from cobre.sddp.phases import Phase
 from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.loop import iterate
-from cobre.solver.batches import Chains, Outputs, Realisations
+from cobre.solver.batches import Bases, Chains, Outputs, Realisations
 
 
 def context_with(tmp_path, method):
@@ -96,3 +96,33 @@ def test_saved_inflow_is_the_truncated_one_of_the_lp(tmp_path):
     with pytest.raises(StageFailedError, match=r"receives 0 hm3 .*inflow 0 m3/s") as raised:
         context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, negative, Outputs()))
     assert json.loads(raised.value.saved.with_suffix(".json").read_text())["inflow_m3s"] == [0.0]
+
+
+def test_plant_below_another_is_not_blamed_for_too_little_water(tmp_path):
+    """Water from above may or may not have sufficed: that takes a closer look."""
+    case = SmallCase(
+        hydros=[hydro(0, downstream=1, storage=(0.0, 100.0)), hydro(1, storage=(50.0, 100.0))],
+        thermals=[thermal(0, 10.0, 90.0)],
+        stages=2,
+        openings=2,
+        load={0: 60.0},
+        inflow={0: (0.0, 0.0), 1: (0.0, 0.0)},
+        storage={0: 60.0, 1: 60.0},
+        method="none",
+    )
+    context = context_of(case.write(tmp_path))
+    chains = Chains.single(np.zeros((1, 2)), np.zeros(1, np.int32), Bases.none(context.problem.stages[1].program))
+    with pytest.raises(StageFailedError, match=r"infeasible.*Check the limits"):
+        noise = context.problem.openings[1].realisations
+        context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, noise, Outputs()))
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [("unbounded", "earns money without limit"), ("unbounded or infeasible", "Check the limits")],
+)
+def test_advice_follows_what_is_certain(context, status, words):
+    stage, zeros = context.problem.stages[1], np.zeros(1)
+    basis = StartingBasis(None, (), 0)
+    failed = FailedSolve(stage, "here", status, np.array([60.0]), zeros, zeros, zeros, basis)
+    assert words in failed.explain(EntityNames(("H0",)))

@@ -1,0 +1,11 @@
+"""What solvers say of an LP, in words; the numbers are those of HiGHS and of the native simplex."""
+
+OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
+
+STATUS_WORDS = {
+    7: "cuts keep being violated",
+    8: INFEASIBLE,
+    9: f"{UNBOUNDED} or {INFEASIBLE}",
+    10: UNBOUNDED,
+    14: "iteration limit reached",
+}
