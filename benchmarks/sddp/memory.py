@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from cobre.comm import Backend, launch  # noqa: E402
 from cobre.io.case import load_case  # noqa: E402
-from cobre.sddp.sharing import share  # noqa: E402
+from cobre.sddp.ranks.sharing import share  # noqa: E402
 from cobre.study.preparation.prepare import make_solver, prepare  # noqa: E402
 from cobre.study.preparation.ready_study import ReadyStudy  # noqa: E402
 from cobre.study.requests import with_iterations  # noqa: E402

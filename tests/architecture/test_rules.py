@@ -12,7 +12,7 @@ import cobre.comm
 SOURCE = Path(cobre.__file__).parent
 NO_PICKLE_BUT = {
     "comm/launch/payload.py",  # handing a function to one's own child over an inherited file
-    "sddp/sharing.py",  # what a rank of the same job built, through memory that only this user's ranks have
+    "sddp/ranks/sharing.py",  # what a rank of the same job built, through memory that only this user's ranks have
 }
 
 

@@ -3,10 +3,10 @@
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
 from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.loop import iterate
 from cobre.sddp.training.team import Team
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases
 from cobre.study.preparation.prepare import make_solver, prepare
 

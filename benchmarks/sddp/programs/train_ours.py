@@ -21,7 +21,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.arrays import Floats
 from cobre.io.case import load_case
 from cobre.runs.events import Event
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.solver.batches import (
     Batch,
     Chains,

@@ -140,8 +140,8 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.runs.content import IncompleteRunError
     from cobre.runs.event_follower import NothingToFollowError
     from cobre.runs.explanation import NothingToExplainError
-    from cobre.sddp.boundary import BoundaryMismatchError
     from cobre.sddp.lp.failure import StageFailedError
+    from cobre.sddp.problem.boundary import BoundaryMismatchError
     from cobre.sddp.upper_bounds.find import BoundError
     from cobre.stochastic.errors import NoiseModelError
     from cobre.study.inspection.bound import CaseChangedError, NothingToBoundError

@@ -22,7 +22,7 @@ from cobre.printable import printable
 from cobre.runs.events import EventListener
 from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
-from cobre.sddp.stop import StopKind
+from cobre.sddp.records.stop import StopKind
 from cobre.study.config_outline import ConfigOutline, with_config_document
 from cobre.study.placement import Placement, WorldRequest, choose_placement, run_in
 from cobre.study.ranks.entry import run_study

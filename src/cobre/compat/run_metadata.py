@@ -10,7 +10,7 @@ from cobre.runs.events import Event
 from cobre.runs.files import CONVERGENCE, SIMULATION, TRAINING
 from cobre.runs.stored import iteration_limit, logged_run, stored_study
 from cobre.runs.view import RunView
-from cobre.sddp.stop import StopKind
+from cobre.sddp.records.stop import StopKind
 
 if TYPE_CHECKING:
     import pyarrow as pa

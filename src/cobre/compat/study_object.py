@@ -15,7 +15,7 @@ from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, load_policy
 from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.study.placement import WorldRequest
 from cobre.study.preparation.prepare import prepare
 from cobre.study.script_run import ScriptRun, simulate_stored, store_simulation

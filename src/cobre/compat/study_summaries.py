@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from cobre.core.case import Case, ScenarioTables
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
 
 NOT_APPLICABLE = "n/a"
 

@@ -13,7 +13,7 @@ from cobre.io.file_names import CONFIG_FILE
 from cobre.runs.stored import logged_run, stored_study
 from cobre.runs.trained_case import case_of_run
 from cobre.runs.view import RunView
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.study.preparation.prepare import prepare
 
 _CLASSES = ("hydros", "thermals", "buses", "lines")

@@ -13,7 +13,8 @@ from cobre.core.stage_data import COMMITMENT, ResolvedStudy
 from cobre.core.state_names import INFLOW_LAG, StateName, kind_of, state_names
 from cobre.io.policies.policy_file import PolicyMetadata, find_policy_file, read_policy
 from cobre.policy.object import state_owners
-from cobre.sddp.boundary import (
+from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.problem.boundary import (
     BoundaryCuts,
     BoundaryMismatchError,
     ExternalCuts,
@@ -21,8 +22,7 @@ from cobre.sddp.boundary import (
     lags_read,
     with_boundary,
 )
-from cobre.sddp.cuts.pool import CutSet
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
 from cobre.solver.batches import CutRows
 from cobre.stochastic.model import NoiseModel
 from cobre.stochastic.par.memory import inflow_memory

@@ -14,8 +14,8 @@ from cobre.core.stage_data import COMMITMENT
 from cobre.core.state_names import STORAGE, StateOwners, kind_of, prefix_of
 from cobre.core.state_names import state_names as names_of_states
 from cobre.sddp.cuts.pool import CutPool, CutSet
-from cobre.sddp.events import IterationRecord
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.sddp.records.iteration_record import IterationRecord
 from cobre.wording import money
 
 

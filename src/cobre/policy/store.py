@@ -22,8 +22,8 @@ from cobre.io.policies.policy_file import (
 from cobre.io.storage.atomic import check_writable
 from cobre.policy.object import Policy, pool_stage_ids, state_names
 from cobre.sddp.cuts.pool import CutPool, CutSet
-from cobre.sddp.events import IterationRecord
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.sddp.records.iteration_record import IterationRecord
 
 
 class PolicyMismatchError(PolicyIncompatibleError):

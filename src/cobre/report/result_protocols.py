@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cobre.core.verdict import ConvergenceVerdict
-from cobre.sddp.events import IterationRecord
+from cobre.sddp.records.iteration_record import IterationRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from cobre.core.verdict import BoundHistory, ComputedBound
 from cobre.io.storage.arrow_columns import column_of, table_of
-from cobre.sddp.events import IterationRecord
-from cobre.sddp.phases import Phase
+from cobre.sddp.records.iteration_record import IterationRecord
+from cobre.sddp.records.phases import Phase
 from cobre.solver.statistics import SolveStatistics
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from cobre.io.storage.confined import open_own, remove_file
 from cobre.io.storage.event_file import Event, events_in, whole_lines
 from cobre.io.storage.untrusted_file import MAX_BYTES, open_untrusted, read_untrusted
 from cobre.runs.files import EVENT_FILE
-from cobre.sddp.events import IterationRecord
-from cobre.sddp.phases import as_dict
+from cobre.sddp.records.iteration_record import IterationRecord
+from cobre.sddp.records.phases import as_dict
 
 __all__ = [
     "Event",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cobre.core.verdict import VerdictKind
-from cobre.sddp.stop import StopKind
+from cobre.sddp.records.stop import StopKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class RunSummary:
     is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing, and so is the gap.
     bound: what the stopping rule `upper_bound` found for the policy, as in bound.json.
     verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.
-    solver: what all ranks' solvers did, by phase (see `cobre.sddp.phases`).
+    solver: what all ranks' solvers did, by phase (see `cobre.sddp.records.phases`).
     """
 
     lower_bound: float | None

@@ -14,7 +14,7 @@ from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
 from cobre.runs.events import Event, number_of
 from cobre.runs.formatting import printable_event
 from cobre.runs.state import RunState, end_state, state_of
-from cobre.sddp.stop import StopKind
+from cobre.sddp.records.stop import StopKind
 
 PHASES = ("forward", "backward", "bound", "exchange")
 RECENT = 10

@@ -12,7 +12,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.plugins.interfaces import Sampler
-from cobre.sddp.problem import Problem, realise
+from cobre.sddp.problem.problem import Problem, realise
 from cobre.solver.batches import Realisations
 
 # By stage: the realisations that scenarios are drawn from, and for each scenario the index of the one that it got.

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.lp.failure import FailedSolve
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
 from cobre.solver.batches import Batch, Chains, LpSolver, Outputs, Realisations, SharedBatch, SolveFailedError
 
 # From the number of the chain that failed: where that is in words, and the name of the files that are left.

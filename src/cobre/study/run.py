@@ -19,7 +19,7 @@ from cobre.runs.events import Event, EventListener, new_event
 from cobre.runs.files import CHECKPOINTS, FAILURES, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.sddp.cuts.pool import CutPool
-from cobre.sddp.phases import added, as_dict
+from cobre.sddp.records.phases import added, as_dict
 from cobre.study.config_outline import with_config_document
 from cobre.study.output.run_output import begin_output, is_resumed, open_output, write_training
 from cobre.study.output.run_results import simulation_event, summarize_run

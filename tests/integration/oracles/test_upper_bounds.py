@@ -72,7 +72,7 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
     """By path, a tuple of openings: what each stage costs in $."""
     from cobre.comm.backends.local import LocalCommunicator
     from cobre.policy.store import fill_pool
-    from cobre.sddp.boundary import BoundaryCutPool
+    from cobre.sddp.problem.boundary import BoundaryCutPool
     from cobre.solver.batches import Bases, Chains, Outputs
     from cobre.study.preparation.prepare import make_solver, prepare
 

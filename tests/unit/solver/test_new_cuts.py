@@ -6,7 +6,7 @@ from small_programs import cut_rows, no_bases, no_cuts, program, random_cuts, ra
 
 from cobre.sddp.cuts.averages import average_cuts
 from cobre.sddp.plugins.risk import CvarMix, Expectation
-from cobre.sddp.problem import StageOpenings
+from cobre.sddp.problem.problem import StageOpenings
 from cobre.solver.batches import NewCuts, Outputs, SharedBatch
 from cobre.solver.simplex import SimplexSolver
 

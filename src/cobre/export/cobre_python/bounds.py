@@ -8,7 +8,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.core.case import System
 from cobre.core.stage_data import StageData
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
 
 ENTITIES = {
     "hydro": 0,

@@ -12,7 +12,7 @@ from cobre.export.cobre_python.columns import COLUMNS, DICTIONARY_NAMES, columns
 from cobre.export.cobre_python.writing import write_json, write_table
 from cobre.export.spreadsheet_text import spreadsheet_text
 from cobre.runs.column_labels import unit_of_column
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
 
 BOUNDS = (
     *("storage_min", "storage_max", "turbined_min", "turbined_max", "outflow_min", "outflow_max"),

@@ -12,7 +12,7 @@ from cobre.export.cobre_python.training import copy_exports, write_training
 from cobre.export.source import RunSource
 from cobre.io.policies.policy_file import read_policy
 from cobre.runs.files import POLICY, POLICY_FILE
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
 
 CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
 

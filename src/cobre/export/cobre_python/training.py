@@ -10,7 +10,7 @@ from cobre.export.cobre_python.dictionaries import write_dictionaries
 from cobre.export.cobre_python.writing import copy_inside, write_json, write_table
 from cobre.export.source import RunSource
 from cobre.runs.files import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, STOCHASTIC
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
 
 TOTAL = "iteration"  # not a phase of cobre-python, so that the sum is not mistaken for one
 PLANE_SOURCES = {"computed": "computed_from_geometry", "precomputed": "precomputed_hyperplanes"}

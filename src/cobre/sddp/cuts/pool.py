@@ -17,7 +17,7 @@ from cobre._native import CUTS_PER_BLOCK, cut_values, write_cuts
 from cobre.comm import SharedMemoryProvider, SharedRegion
 from cobre.core.arrays import Flags, Floats, Ints
 from cobre.errors import InternalError
-from cobre.sddp.cuts.visibility import count_sharing_memory
+from cobre.sddp.ranks.visibility import count_sharing_memory
 from cobre.solver.batches import CutRows, NewCuts
 
 Number = TypeVar("Number", bound=np.generic)

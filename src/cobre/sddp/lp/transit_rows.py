@@ -18,14 +18,14 @@ def add_transit_rows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: 
     lp.add_input_terms(rows, plan.state_index.previous_inputs(slots), 1.0)
     for arc, (hydro, target) in enumerate(zip(numbers.hydro.tolist(), numbers.target.tolist(), strict=True)):
         for flow in (columns.turbined[plan.pair_hydro == hydro], columns.spilled[[hydro]]):
-            _released(lp, plan, _balance_of(plan, balance, target), flow, numbers.arrival_share[arc])
+            _released(lp, plan, _balances_by_period(plan, balance, target), flow, numbers.arrival_share[arc])
             _released(lp, plan, rows, flow, numbers.carried_share[arc])
     for target in np.unique(numbers.target).tolist():
         first = plan.state_index.input_of(StateSlot(IN_TRANSIT, target, 1))
-        lp.add_input_terms(_balance_of(plan, balance, target), first, numbers.carried_arrival[target])
+        lp.add_input_terms(_balances_by_period(plan, balance, target), first, numbers.carried_arrival[target])
 
 
-def _balance_of(plan: StagePlan, balance: Indices, target: int) -> Indices:
+def _balances_by_period(plan: StagePlan, balance: Indices, target: int) -> Indices:
     """Balance rows of the reservoir that receives what arrives at a plant: its own, or the next one downstream."""
     receiver = int(plan.receiver[target])
     return balance[receiver] if receiver >= 0 else np.full(balance.shape[1], ABSENT)

@@ -53,7 +53,7 @@ def _balances(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
     return rows
 
 
-def _balance_of(balance: Indices, hydro: Indices, plan: StagePlan) -> Indices:
+def _balances_by_block(balance: Indices, hydro: Indices, plan: StagePlan) -> Indices:
     """Balance rows by block of some plants; ABSENT for plant -1."""
     rows = np.where((hydro >= 0)[:, None], balance[np.maximum(hydro, 0)], ABSENT)
     return rows if plan.is_chronological else np.repeat(rows, plan.num_blocks, axis=1)
@@ -72,10 +72,10 @@ def _flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -
         (columns.spilled, everyone, below),
         (columns.diverted, everyone, aside),
     ):
-        lp.add_entries(_balance_of(balance, source, plan), flow, tau)
-        lp.add_entries(_balance_of(balance, target, plan), flow, -tau)
-    lp.add_entries(_balance_of(balance, topology.pumping_source, plan), columns.pumped, tau)
-    lp.add_entries(_balance_of(balance, topology.pumping_destination, plan), columns.pumped, -tau)
+        lp.add_entries(_balances_by_block(balance, source, plan), flow, tau)
+        lp.add_entries(_balances_by_block(balance, target, plan), flow, -tau)
+    lp.add_entries(_balances_by_block(balance, topology.pumping_source, plan), columns.pumped, tau)
+    lp.add_entries(_balances_by_block(balance, topology.pumping_destination, plan), columns.pumped, -tau)
 
 
 def _stage_flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:

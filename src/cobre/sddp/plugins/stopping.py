@@ -17,10 +17,10 @@ from cobre.core.config import (
     UpperBoundGap,
 )
 from cobre.core.verdict import gap_scale
-from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.interfaces import StoppingRule
-from cobre.sddp.stop import StopKind
-from cobre.sddp.upper_bound import BoundPlan, UpperBound
+from cobre.sddp.records.iteration_record import IterationRecord
+from cobre.sddp.records.stop import StopKind
+from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
 from cobre.wording import money
 
 

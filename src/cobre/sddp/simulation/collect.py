@@ -6,8 +6,8 @@ import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider, SharedRegion
 from cobre.core.arrays import Floats
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.exchange import gather_rows
-from cobre.sddp.work_split import WorkSplit
 
 
 class Collector:

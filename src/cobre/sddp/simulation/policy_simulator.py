@@ -8,16 +8,16 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.cuts.pool import CutPool
-from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION, Sampler
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
+from cobre.sddp.records.phases import Phase
 from cobre.sddp.simulation.tree_paths import JoinedBatch, chosen_paths
 from cobre.sddp.stage_simulation import StageResult, sampled, simulate_stages
 from cobre.sddp.stage_solve import StageSolve, solve_stage
 from cobre.sddp.training.context import SolveCounter
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.team_tables import taken_from
-from cobre.sddp.tree import ScenarioTree
+from cobre.sddp.tree.scenario_tree import ScenarioTree
 from cobre.solver.batches import Bases, Batch, Chains, LpSolver, Outputs, Realisations
 
 

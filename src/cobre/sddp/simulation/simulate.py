@@ -10,7 +10,8 @@ import numpy as np
 from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.core.arrays import Floats
 from cobre.io.storage.free_memory import trim_heap
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.simulation.extract import StageExtractor
 from cobre.sddp.simulation.outcome import StageOutcome
 from cobre.sddp.simulation.policy_simulator import PolicySimulator
@@ -29,7 +30,6 @@ from cobre.sddp.simulation.tables import EntityIds
 from cobre.sddp.simulation.wave import Wave, Waves
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.team import Team
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Outputs
 
 

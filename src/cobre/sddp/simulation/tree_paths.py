@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
-from cobre.sddp.tree import ScenarioTree
+from cobre.sddp.tree.scenario_tree import ScenarioTree
 from cobre.solver.batches import Batch, SharedBatch
 from cobre.solver.program import StageProgram
 

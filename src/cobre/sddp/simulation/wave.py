@@ -9,12 +9,12 @@ from typing import BinaryIO, Protocol
 from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.core.arrays import Floats
 from cobre.io.storage.atomic import on_failure
-from cobre.sddp.cuts.visibility import count_sharing_memory
+from cobre.sddp.ranks.visibility import count_sharing_memory
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.simulation.collect import Collector
 from cobre.sddp.simulation.common_folder import CommonFolder, find_common_folder
 from cobre.sddp.simulation.extract import StageExtractor
 from cobre.sddp.simulation.spool import JoinedNumbers, Spool, StoredNumbers
-from cobre.sddp.work_split import WorkSplit
 
 Extractors = tuple[StageExtractor, ...]
 

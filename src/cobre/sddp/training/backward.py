@@ -8,7 +8,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.sddp.cuts.averages import average_cuts
 from cobre.sddp.cuts.pool import stray_coefficients
-from cobre.sddp.phases import Phase
+from cobre.sddp.records.phases import Phase
 from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
@@ -20,7 +20,7 @@ GRADIENTS = Outputs(gradient=True)
 
 
 @dataclass(frozen=True, slots=True)
-class StageOfBackwardPass:
+class BackwardStage:
     """What is solved at a stage, and what becomes of it. slots: of the stage before, for the cuts."""
 
     stage: int
@@ -29,26 +29,24 @@ class StageOfBackwardPass:
     slots: range
 
 
-def plan_backward(
-    context: TrainingContext, paths: Paths, slots: range, stages: Sequence[int]
-) -> list[StageOfBackwardPass]:
+def plan_backward(context: TrainingContext, paths: Paths, slots: range, stages: Sequence[int]) -> list[BackwardStage]:
     """Prepare the solves of some stages; the paths may still be on their way, only where they lie is read here.
 
     All stages at once: between two of them caches are full of LPs, and the same lines take four times as long.
     """
     openings = context.problem.openings
     return [
-        StageOfBackwardPass(
+        BackwardStage(
             stage,
             openings[stage].chains(paths.states[stage], paths.bases[stage], paths.positions[stage]),
-            _kept(context, stage, slots),
+            _outputs(context, stage, slots),
             slots,
         )
         for stage in stages
     ]
 
 
-def add_cuts(context: TrainingContext, iteration: int, plan: StageOfBackwardPass, paths: Paths, clock: Clock) -> None:
+def add_cuts(context: TrainingContext, iteration: int, plan: BackwardStage, paths: Paths, clock: Clock) -> None:
     """Solve a stage at all trial points, and give the stage before a cut for each of them.
 
     Where one memory is seen by all ranks the solver makes the cuts, and ranks wait for each other once. Elsewhere, and
@@ -69,7 +67,7 @@ def add_cuts(context: TrainingContext, iteration: int, plan: StageOfBackwardPass
     context.traffic.add("cuts", len(slots) * pool.cut_bytes(stage))
 
 
-def solve_openings(context: TrainingContext, iteration: int, plan: StageOfBackwardPass) -> Batch:
+def solve_openings(context: TrainingContext, iteration: int, plan: BackwardStage) -> Batch:
     """The team's trial points with all openings of a stage; complete when the team has waited."""
     stage, chains = plan.stage, plan.chains
     shared = context.team.solves(len(chains.realisation_index), context.problem.dimension)
@@ -92,7 +90,7 @@ def make_cuts(context: TrainingContext, stage: int, paths: Paths, solved: Batch)
     return average_cuts(costs, weights, solved.gradient[own.start * count : own.stop * count], states)
 
 
-def _kept(context: TrainingContext, stage: int, slots: range) -> Outputs:
+def _outputs(context: TrainingContext, stage: int, slots: range) -> Outputs:
     """Gradients, and cuts where the solver can make them itself."""
     problem, pool = context.problem, context.pool
     if not (context.solver.makes_cuts and pool.is_shared_by_all_ranks):

@@ -10,9 +10,11 @@ import numpy as np
 from cobre.comm import Communicator
 from cobre.core.arrays import Floats, Indices
 from cobre.sddp.cuts.pool import CutPool
-from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
+from cobre.sddp.ranks.work_split import WorkSplit
+from cobre.sddp.records.phases import Phase
+from cobre.sddp.records.upper_bound import UpperBound
 from cobre.sddp.stage_simulation import sampled
 from cobre.sddp.stage_solve import StageSolve, solve_stage
 from cobre.sddp.training.exchange import gather_rows
@@ -21,8 +23,6 @@ from cobre.sddp.training.selection import SelectionStates
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.traffic import Traffic
 from cobre.sddp.training.visited import VisitedStates
-from cobre.sddp.upper_bound import UpperBound
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import (
     Bases,
     Batch,

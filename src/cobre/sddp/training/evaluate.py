@@ -6,16 +6,16 @@ from contextlib import closing
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
-from cobre.sddp.events import IterationRecord
-from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import EVALUATION_BIT, Sampler, StoppingRule
+from cobre.sddp.ranks.work_split import WorkSplit
+from cobre.sddp.records.iteration_record import IterationRecord
+from cobre.sddp.records.phases import Phase
+from cobre.sddp.records.upper_bound import UpperBound
 from cobre.sddp.stage_simulation import discounted_costs, sampled, simulate_stages
 from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.team import Team
-from cobre.sddp.upper_bound import UpperBound
 from cobre.sddp.upper_bounds.find import find_upper_bound
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Batch, Chains, Outputs, Realisations
 
 
@@ -30,7 +30,7 @@ def simulated_costs(
 def upper_bounds(
     context: TrainingContext, rules: Sequence[StoppingRule], history: Sequence[IterationRecord]
 ) -> list[UpperBound | None]:
-    """For each rule the upper bound that it wants to see now; the last one stays in the context."""
+    """For each rule the upper bound that it wants to see now; the first of them stays in the context."""
     plans = [rule.needs_bound(history) for rule in rules]
     iteration = history[-1].iteration
     found = [None if plan is None else find_upper_bound(context, plan, iteration) for plan in plans]

@@ -5,8 +5,8 @@ import numpy as np
 from cobre.comm import Communicator
 from cobre.core.arrays import Floats
 from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.team import Team
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cobre.core.arrays import Floats, Ints
-from cobre.sddp.phases import Phase
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
+from cobre.sddp.records.phases import Phase
 from cobre.sddp.stage_simulation import discounted_costs, simulate_stages
 from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import TrainingContext

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from cobre.sddp.events import IterationRecord
-from cobre.sddp.stop import Stop, StopKind
+from cobre.sddp.records.iteration_record import IterationRecord
+from cobre.sddp.records.stop import Stop, StopKind
 from cobre.sddp.training.context import TrainingContext
 
 

@@ -8,16 +8,16 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.confidence import mean_and_std
-from cobre.sddp import phases
-from cobre.sddp.events import IterationRecord, PhaseTimes, RankLoad
 from cobre.sddp.plugins.interfaces import StoppingRule
-from cobre.sddp.stop import Stop
+from cobre.sddp.ranks.work_split import WorkSplit
+from cobre.sddp.records import phases
+from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes, RankLoad
+from cobre.sddp.records.stop import Stop
+from cobre.sddp.records.upper_bound import UpperBound
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.evaluate import simulated_costs, upper_bounds
 from cobre.sddp.training.hooks import Interruption
 from cobre.sddp.training.iteration_result import IterationResult
-from cobre.sddp.upper_bound import UpperBound
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.statistics import SolveStatistics
 
 # Columns of the exchanged table, one row for each rank; what the solver did and the pieces of work follow.

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
-from cobre.sddp.stop import Stop
+from cobre.sddp.records.iteration_record import IterationRecord
+from cobre.sddp.records.stop import Stop
 from cobre.sddp.training.backward import add_cuts, plan_backward
-from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.exchange import share_bases
@@ -15,6 +14,7 @@ from cobre.sddp.training.forward import path_costs, run_forward
 from cobre.sddp.training.hooks import TrainingHooks
 from cobre.sddp.training.iteration_end import finish_iteration, iteration_record, stop_at_resume
 from cobre.sddp.training.iteration_result import IterationResult
+from cobre.sddp.training.lower_bound import lower_bound
 from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.training.tree_iteration import iterate_tree
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from cobre.comm import Communicator
 from cobre.core.arrays import Flags, Floats, Indices, Ints
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.team import Team
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Chains
 
 OPENINGS_PER_CHAIN = 5  # fixed, so that the bits do not depend on how many ranks or threads share the work

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from cobre.comm import Communicator
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import CutSelection
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.visited import VisitedStates
-from cobre.sddp.work_split import WorkSplit
 
 
 class SelectionStates:

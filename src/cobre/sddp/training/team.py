@@ -10,8 +10,9 @@ import numpy as np
 
 from cobre.comm import Communicator, ReduceOp, SharedMemoryProvider, SharedRegion
 from cobre.core.arrays import Indices
-from cobre.sddp.cuts.visibility import ranks_sharing_memory
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
+from cobre.sddp.ranks.visibility import ranks_sharing_memory
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.team_tables import (
     SolutionLayout,
     SolutionTables,
@@ -20,8 +21,7 @@ from cobre.sddp.training.team_tables import (
     TreeNodeLayout,
     TreeNodeTables,
 )
-from cobre.sddp.tree import ScenarioTree
-from cobre.sddp.work_split import WorkSplit
+from cobre.sddp.tree.scenario_tree import ScenarioTree
 from cobre.solver.batches import Outputs, SharedBatch, SharedPathBatch
 from cobre.solver.program import StageProgram
 

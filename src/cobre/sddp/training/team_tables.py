@@ -11,8 +11,8 @@ from numpy.typing import DTypeLike, NDArray
 from cobre._native import take_unit
 from cobre.comm import SharedRegion
 from cobre.core.arrays import Floats, Indices
-from cobre.sddp.alignment import ALIGNMENT, aligned
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
+from cobre.sddp.ranks.alignment import ALIGNMENT, aligned
 from cobre.solver.batches import Bases, Outputs, SharedBatch, SharedPathBatch
 from cobre.solver.program import StageProgram
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases
 
 LEAVES_PER_UNIT = 8  # of a team: a call of the solver for each leaf would cost more than its LP

@@ -11,17 +11,17 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Indices
 from cobre.sddp.cuts.averages import average_cuts
-from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import CutSelection
+from cobre.sddp.ranks.work_split import WorkSplit
+from cobre.sddp.records.phases import Phase
 from cobre.sddp.stage_solve import StageSolve
-from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.iteration_result import IterationResult
+from cobre.sddp.training.lower_bound import lower_bound
 from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.training.team_tree_nodes import TeamTreeNodes
-from cobre.sddp.tree import ScenarioTree
-from cobre.sddp.work_split import WorkSplit
+from cobre.sddp.tree.scenario_tree import ScenarioTree
 from cobre.solver.batches import Bases, Batch, Chains, Outputs
 
 

@@ -16,8 +16,8 @@ from cobre.comm import Communicator, SharedRegion
 from cobre.core.arrays import ByteFlags, Floats, Indices
 from cobre.core.config import iterations_in_window
 from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.exchange import gather_rows
-from cobre.sddp.work_split import WorkSplit
 
 MAX_GATHERED_BYTES = 16 << 20  # in one message, where ranks do not see each other's memory
 MAX_CHUNK_BYTES = 256 << 20  # unless one iteration has more

@@ -4,11 +4,11 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.sddp.plugins.risk import weighted
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.tree_iteration import policy_value as value_on_nodes
 from cobre.sddp.upper_bounds.openings import risk_into, solve_all_openings
-from cobre.sddp.work_split import WorkSplit
 
 
 def tree_size(problem: Problem) -> int:

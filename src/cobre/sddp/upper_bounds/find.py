@@ -5,10 +5,10 @@ import numpy as np
 from cobre.core.bound_methods import BoundMethod
 from cobre.core.confidence import mean_with_half_width
 from cobre.errors import CobreError
-from cobre.sddp.problem import Problem
-from cobre.sddp.training.bounds import lower_bound
+from cobre.sddp.problem.problem import Problem
+from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.upper_bound import BoundPlan, UpperBound
+from cobre.sddp.training.lower_bound import lower_bound
 from cobre.sddp.upper_bounds.enumeration import policy_cost, tree_size
 from cobre.sddp.upper_bounds.inner import inner_bound, is_convex
 from cobre.sddp.upper_bounds.sampled import sample_paths

@@ -10,15 +10,15 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats
 from cobre.sddp.cuts.components import stored_components
-from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.risk import weighted
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
+from cobre.sddp.ranks.work_split import WorkSplit
+from cobre.sddp.records.phases import Phase
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.upper_bounds.inner_program import NO_CUTS, InnerFuture, Slopes, inner_program, with_lags
 from cobre.sddp.upper_bounds.openings import chains_over_openings, risk_into
 from cobre.sddp.upper_bounds.slopes import slopes_before, slopes_of_boundary
 from cobre.sddp.upper_bounds.vertices import boxes, corners
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Outputs, SolveFailedError
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.arrays import Floats, Ints
-from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import RiskMeasure
-from cobre.sddp.problem import Problem, StageOpenings
+from cobre.sddp.problem.problem import Problem, StageOpenings
+from cobre.sddp.records.phases import Phase
 from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases, Batch, Chains, Outputs

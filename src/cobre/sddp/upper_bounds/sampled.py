@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
 from cobre.sddp.plugins.risk import weighted
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.upper_bounds.openings import risk_into, solve_all_openings
-from cobre.sddp.work_split import WorkSplit
 from cobre.stochastic.random.seeds import BOUND_BASE, uniform_draws
 
 STAGE_BITS = 16  # the rest of a seed tells samples of different iterations apart

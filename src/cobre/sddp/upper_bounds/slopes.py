@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from cobre.core.arrays import Floats
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
 from cobre.sddp.upper_bounds.inner_program import NO_CUTS, InnerFuture, Slopes, inner_program, with_lags
 from cobre.solver.batches import Bases, Chains, CutRows, LpSolver, Outputs, Realisations, SolveFailedError
 from cobre.solver.program import StageProgram

@@ -7,7 +7,7 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats
 from cobre.sddp.cuts.components import stored_components
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
 from cobre.solver.program import StageProgram
 
 MAX_CORNERS = 256

@@ -16,14 +16,14 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.case import Case
 from cobre.core.config import Config
 from cobre.sddp.cuts.pool import slots_in_memory
-from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.cut_selection import cut_selection
+from cobre.sddp.records.phases import Phase
 from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.backward import add_cuts, plan_backward
-from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import SolveCounter, TrainingContext
 from cobre.sddp.training.forward import Paths
+from cobre.sddp.training.lower_bound import lower_bound
 from cobre.sddp.training.lower_bound_plan import OPENINGS_PER_CHAIN
 from cobre.sddp.training.visited import iterations_in_memory
 from cobre.solver.batches import Bases, Chains, Outputs

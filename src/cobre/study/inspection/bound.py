@@ -16,7 +16,7 @@ from cobre.policy.store import fill_pool
 from cobre.runs.events import EventListener, no_events
 from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
 from cobre.runs.trained_case import TrainedCase, case_of_run
-from cobre.sddp.upper_bound import BoundPlan, UpperBound
+from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.study.arguments import check_policy, count
 from cobre.study.placement import Placement, WorldRequest, run_in, script_placement

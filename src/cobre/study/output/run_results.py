@@ -8,8 +8,8 @@ from cobre.policy.object import Policy
 from cobre.runs.convergence import bound_history
 from cobre.runs.events import Event, new_event
 from cobre.runs.summary import RunSummary
-from cobre.sddp.phases import Phase, PhaseStatistics, added, as_dict
-from cobre.sddp.stop import StopKind
+from cobre.sddp.records.phases import Phase, PhaseStatistics, added, as_dict
+from cobre.sddp.records.stop import StopKind
 from cobre.sddp.training.traffic import least_traffic, total_traffic
 from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.results.script_results import SimulationResult

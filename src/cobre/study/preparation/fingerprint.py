@@ -9,8 +9,8 @@ import numpy as np
 from cobre import __version__
 from cobre.comm import Communicator
 from cobre.errors import CobreError
-from cobre.sddp.prepared import PreparedStudy
-from cobre.sddp.problem_digest import feed
+from cobre.sddp.problem.digest import feed
+from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.solver.batches import LpSolver
 from cobre.study.preparation.prepare import max_dense_rows
 

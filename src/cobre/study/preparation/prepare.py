@@ -12,10 +12,10 @@ from cobre.io.findings.problems import CaseProblem, Layer
 from cobre.policy.boundary import apply_boundary_policy, load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
-from cobre.sddp.prepared import PreparedStudy
-from cobre.sddp.problem import build_problem
+from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.sddp.problem.problem import build_problem
 from cobre.sddp.resolved.resolve import resolve
-from cobre.sddp.tree_build import with_tree
+from cobre.sddp.tree.build import with_tree
 from cobre.solver.batches import LpSolver
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 from cobre.stochastic.model import build_noise_model

@@ -10,8 +10,8 @@ from cobre.io.case import load_case_with_problems
 from cobre.io.config.document import ConfigDocument
 from cobre.io.findings.grouped_findings import lines_of
 from cobre.runs.events import EventListener, new_event
-from cobre.sddp.prepared import PreparedStudy
-from cobre.sddp.sharing import share
+from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.sddp.ranks.sharing import share
 from cobre.solver.batches import LpSolver
 from cobre.study.preparation.fingerprint import Fingerprint, agree_on
 from cobre.study.preparation.prepare import make_solver, prepare

@@ -10,8 +10,8 @@ from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, ver
 from cobre.policy.object import Policy
 from cobre.runs.formatting import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport
-from cobre.sddp.events import IterationRecord
-from cobre.sddp.stop import StopKind
+from cobre.sddp.records.iteration_record import IterationRecord
+from cobre.sddp.records.stop import StopKind
 from cobre.solver.statistics import SolveStatistics
 from cobre.wording import money
 

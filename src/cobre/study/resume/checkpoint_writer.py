@@ -11,7 +11,7 @@ from cobre.core.config import Config
 from cobre.io.storage.array_file import Arrays, write_arrays
 from cobre.io.storage.atomic import check_writable, remove_leftovers
 from cobre.io.storage.confined import remove_file
-from cobre.sddp.events import IterationRecord
+from cobre.sddp.records.iteration_record import IterationRecord
 from cobre.sddp.training.context import TrainingContext
 from cobre.study.preparation.fingerprint import Fingerprint
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_SECONDS, TrainingRequest

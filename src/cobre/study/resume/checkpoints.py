@@ -20,9 +20,9 @@ from cobre.io.storage.array_file import (
     array_bytes,
     parse_arrays,
 )
-from cobre.sddp import phases
 from cobre.sddp.cuts.pool import CutPool, CutSet
-from cobre.sddp.events import IterationRecord, PhaseTimes
+from cobre.sddp.records import phases
+from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.visited import StoredStates, VisitedStates, entry_flags
 from cobre.solver.batches import Bases

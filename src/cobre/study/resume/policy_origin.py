@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cobre.policy.object import Policy
 from cobre.runs.trained_case import TrainedCase, case_of_run
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
 
 
 def case_of_policy(policy: Policy | Path) -> TrainedCase | None:

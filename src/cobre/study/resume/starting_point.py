@@ -14,8 +14,8 @@ from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, decode_policy
 from cobre.runs.events import EventListener, new_event
 from cobre.runs.trained_case import case_of_run, changes_since
-from cobre.sddp.cuts.visibility import count_sharing_memory
-from cobre.sddp.sharing import share
+from cobre.sddp.ranks.sharing import share
+from cobre.sddp.ranks.visibility import count_sharing_memory
 from cobre.study.preparation.fingerprint import Fingerprint, case_digest
 from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.requests import TrainingRequest

@@ -17,16 +17,16 @@ from cobre.io.storage.atomic import as_write_error, on_failure
 from cobre.io.storage.confined import make_folder
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
-from cobre.sddp.boundary import BoundaryCutPool
 from cobre.sddp.cuts.pool import CutPool
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.boundary import BoundaryCutPool
+from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.simulation.policy_simulator import PolicySimulator
 from cobre.sddp.simulation.simulate import SimulationOutput, simulate
 from cobre.sddp.simulation.spool import Sink
 from cobre.sddp.simulation.summary import SimulationOutcome
 from cobre.sddp.simulation.tables import EntityIds
 from cobre.sddp.training.exchange import gather_rows
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import LpSolver
 from cobre.solver.statistics import SolveStatistics
 from cobre.stochastic.random.seeds import PATH_BASE, uniform_draws

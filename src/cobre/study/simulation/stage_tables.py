@@ -19,7 +19,7 @@ from cobre.core.temporal import Stage
 from cobre.io.storage.arrow_columns import column_of, table_of
 from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity, NoProductivityError
 from cobre.sddp.hydro_models.geometry import geometry_by_hydro
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Sequence
 
 from cobre.sddp.cuts.pool import CutPool
-from cobre.sddp.events import IterationRecord
+from cobre.sddp.records.iteration_record import IterationRecord
 
 
 def training_digest(history: Sequence[IterationRecord], pool: CutPool) -> str:

@@ -17,11 +17,11 @@ from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events
 from cobre.runs.summary import WorkerReport
-from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.plugins.stopping import stopping_rules
-from cobre.sddp.prepared import PreparedStudy
-from cobre.sddp.stop import Stop
+from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.sddp.records.iteration_record import IterationRecord
+from cobre.sddp.records.stop import Stop
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.hooks import Interruption, TrainingHooks, no_checkpoint
 from cobre.sddp.training.loop import TrainingOutcome, train

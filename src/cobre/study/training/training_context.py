@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from cobre.comm import Backend
-from cobre.sddp.boundary import BoundaryCutPool
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.boundary import BoundaryCutPool
+from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.team import Team
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, LpSolver
 
 

@@ -5,11 +5,11 @@ import pytest
 
 from cobre.core.bound_methods import BoundMethod
 from cobre.core.config import BoundStalling, IterationLimit, SimulationBased, TimeLimit, TrainingConfig, UpperBoundGap
-from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.sddp.plugins.stopping import stopping_rules
-from cobre.sddp.stop import StopKind
+from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes
+from cobre.sddp.records.stop import StopKind
+from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
 from cobre.sddp.training.hooks import Interruption
-from cobre.sddp.upper_bound import BoundPlan, UpperBound
 
 NO_TIME = PhaseTimes(0.0, 0.0, 0.0, 0.0, 0.0)
 

@@ -8,7 +8,8 @@ from contexts import context_of
 from small_cases import SmallCase, hydro, thermal
 
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.sddp.alignment import ALIGNMENT
+from cobre.sddp.ranks.alignment import ALIGNMENT
+from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.team_tables import (
     ArrayLayout,
@@ -17,7 +18,6 @@ from cobre.sddp.training.team_tables import (
     TeamLayout,
     TeamTables,
 )
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Outputs
 
 PATHS = 5

@@ -14,7 +14,7 @@ from cobre.io.storage.atomic import WriteError
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy, save_pool
 from cobre.sddp.cuts.pool import CutPool, CutSet
-from cobre.sddp.events import IterationRecord, PhaseTimes
+from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingContext
 from cobre.study.preparation.fingerprint import Fingerprint, case_digest
 from cobre.study.preparation.prepare import make_solver, prepare

@@ -17,7 +17,7 @@ from cobre.io.output.results import write_results
 from cobre.io.storage.arrow_columns import column_of, table_of
 from cobre.policy.object import state_names
 from cobre.runs.files import HYDRO_MODELS, STATES, STOCHASTIC
-from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.sddp.training.visited import VisitedStates
 from cobre.study.output.exports.hydro import fpha_tables
 from cobre.study.output.exports.stochastic import write_stochastic

@@ -18,7 +18,8 @@ from cobre.io.case import load_case
 from cobre.io.findings.problems import InvalidCaseError
 from cobre.io.policies.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
 from cobre.policy.boundary import apply_boundary_policy, load_boundary_policy, with_lags_of_boundary
-from cobre.sddp.boundary import (
+from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, CutSet
+from cobre.sddp.problem.boundary import (
     BoundaryCutPool,
     BoundaryMismatchError,
     ExternalCuts,
@@ -26,8 +27,7 @@ from cobre.sddp.boundary import (
     lags_read,
     with_boundary,
 )
-from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, CutSet
-from cobre.sddp.problem import build_problem
+from cobre.sddp.problem.problem import build_problem
 from cobre.sddp.resolved.resolve import resolve
 from cobre.study.preparation.prepare import prepare
 

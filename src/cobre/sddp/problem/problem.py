@@ -12,7 +12,7 @@ from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions, StagePlan
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import risk_measure
-from cobre.sddp.tree import ScenarioTree
+from cobre.sddp.tree.scenario_tree import ScenarioTree
 from cobre.solver.batches import Bases, Chains, Realisations
 from cobre.solver.program import MAX_DENSE_ROWS
 from cobre.stochastic.model import NoiseModel
@@ -100,7 +100,7 @@ class Problem:
         return tuple(stage for stage in range(self.num_stages) for _ in self.tree.nodes(stage))
 
     @property
-    def last_pools(self) -> int:
+    def num_last_pools(self) -> int:
         """How many value functions belong to the last stage."""
         return 1 if self.tree is None else len(self.tree.leaves)
 

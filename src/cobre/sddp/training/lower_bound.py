@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.risk import weighted
+from cobre.sddp.records.phases import Phase
 from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Outputs

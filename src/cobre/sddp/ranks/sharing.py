@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from cobre.comm import Backend, ReduceOp, SharedRegion
 from cobre.core.arrays import Indices
-from cobre.sddp.alignment import aligned
-from cobre.sddp.cuts.visibility import count_sharing_memory
+from cobre.sddp.ranks.alignment import aligned
+from cobre.sddp.ranks.visibility import count_sharing_memory
 
 T = TypeVar("T")
 Bytes = NDArray[np.uint8]

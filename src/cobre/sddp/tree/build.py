@@ -8,8 +8,8 @@ import numpy as np
 from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.core.temporal import Node, PolicyGraph, Transition
-from cobre.sddp.problem import Problem, StageOpenings, realise
-from cobre.sddp.tree import NO_PARENT, ScenarioTree
+from cobre.sddp.problem.problem import Problem, StageOpenings, realise
+from cobre.sddp.tree.scenario_tree import NO_PARENT, ScenarioTree
 from cobre.solver.batches import Realisations
 from cobre.stochastic.external import external_library
 from cobre.stochastic.layout import CLASSES

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from cobre.core.confidence import half_width_95
 from cobre.core.verdict import relative_gap
-from cobre.sddp.phases import PhaseStatistics
+from cobre.sddp.records.phases import PhaseStatistics
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cobre.core.case import Case
-from cobre.sddp.problem import Problem
-from cobre.sddp.problem_digest import problem_digest
+from cobre.sddp.problem.digest import problem_digest
+from cobre.sddp.problem.problem import Problem
 from cobre.solver.batches import CutRows
 from cobre.stochastic.model import NoiseModel
 

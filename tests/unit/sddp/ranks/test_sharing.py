@@ -10,16 +10,16 @@ from cobre.comm import Backend
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.launch import run
 from cobre.io.case import load_case
-from cobre.sddp.cuts.visibility import count_sharing_memory
-from cobre.sddp.prepared import PreparedStudy
-from cobre.sddp.problem import Problem
-from cobre.sddp.sharing import share
+from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.sddp.problem.problem import Problem
+from cobre.sddp.ranks.sharing import share
+from cobre.sddp.ranks.visibility import count_sharing_memory
 from cobre.study.preparation.prepare import make_solver, prepare
 from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.requests import with_iterations
 from cobre.study.training.train_study import train_study
 
-CASE = Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs"
+CASE = Path(__file__).resolve().parents[4] / "examples" / "two_reservoirs"
 
 
 def two_reservoirs() -> PreparedStudy:

@@ -20,7 +20,7 @@ from cobre.errors import PolicyIncompatibleError
 from cobre.sddp.cuts.components import stored_components
 from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, CutPool, CutSet
 from cobre.sddp.lp.build import StageLp, build_stage_lp
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
 from cobre.solver.batches import CutRows
 
 ANY_VOLUME_HM3 = 1e6  # more than any river carries in a stage
@@ -82,7 +82,7 @@ class BoundaryCutPool(CutPool):
         components = [by_stage[stage] for stage in problem.pool_stages]
         super().__init__(memory, problem.num_pools, problem.dimension, components)
         self._boundary = boundary
-        self._last = problem.last_pools
+        self._last = problem.num_last_pools
 
     @property
     def boundary(self) -> CutRows | None:

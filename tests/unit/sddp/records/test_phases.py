@@ -3,7 +3,7 @@
 from contexts import context_of, iterated
 from small_cases import SmallCase, hydro, thermal
 
-from cobre.sddp.phases import WIDTH, Phase, added, as_dict, from_numbers, to_numbers
+from cobre.sddp.records.phases import WIDTH, Phase, added, as_dict, from_numbers, to_numbers
 from cobre.solver.statistics import SolveStatistics
 
 SOME = SolveStatistics(

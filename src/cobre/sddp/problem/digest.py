@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cobre.core.config import CAME_LATER
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem.problem import Problem
 from cobre.solver.batches import CutRows
 
 
