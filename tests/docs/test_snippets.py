@@ -16,7 +16,7 @@ from cobre.cli.main import main
 pytestmark = pytest.mark.long
 
 WITH_SNIPPETS = [page for page in pages() if has_snippets(page)]
-# Its commands need a NEWAVE deck, cobre-bridge and the network; tests/integration/test_convert*.py run them.
+# Its commands need a NEWAVE deck, cobre-bridge and the network; tests/integration/bridge/test_convert*.py run them.
 NEEDS_A_DECK = ("go-from-a-deck-to-a-report.md",)
 SHELL_ONLY = (
     "make",

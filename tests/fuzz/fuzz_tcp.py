@@ -11,19 +11,11 @@ import atheris
 
 with atheris.instrument_imports():
     from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake, RefusedError, WorkerHandshake
-    from cobre.comm.backends.tcp.wire.calls import HEAD_BYTES, Call
+    from cobre.comm.backends.tcp.wire.calls import HEADER_BYTES, CallHeader
+    from cobre.comm.backends.tcp.wire.control_messages import FailureRecord, Heartbeat
     from cobre.comm.backends.tcp.wire.fields import ProtocolError
-    from cobre.comm.backends.tcp.wire.protocol import (
-        CONTROL_LIMITS,
-        PART_HEAD,
-        Challenge,
-        FailureRecord,
-        FrameParser,
-        Heartbeat,
-        Hello,
-        Link,
-        parse_part_head,
-    )
+    from cobre.comm.backends.tcp.wire.handshake_messages import Challenge, Hello, Link
+    from cobre.comm.backends.tcp.wire.protocol import CONTROL_LIMITS, PART_HEADER, FrameParser, parse_part_header
 
 SECRET = b"the secret of the fuzzed run"
 REFUSALS = (ProtocolError, RefusedError)
@@ -62,18 +54,18 @@ def fuzz_worker(data):
     assert not handshake.is_welcome
 
 
-def fuzz_heads(data):
+def fuzz_headers(data):
     sizes = [1000, 0, 5]
     try:
-        source, offset, nbytes = parse_part_head(data[: PART_HEAD.size].ljust(PART_HEAD.size, b"\0"), sizes)
+        source, offset, nbytes = parse_part_header(data[: PART_HEADER.size].ljust(PART_HEADER.size, b"\0"), sizes)
         assert offset + nbytes <= sizes[source]
     except ProtocolError:
         pass
     with contextlib.suppress(ProtocolError):
-        str(Call.parse(data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")))
+        str(CallHeader.parse(data[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")))
 
 
-TARGETS = (fuzz_messages, fuzz_frames, fuzz_coordinator, fuzz_worker, fuzz_heads)
+TARGETS = (fuzz_messages, fuzz_frames, fuzz_coordinator, fuzz_worker, fuzz_headers)
 
 
 def test_one_input(data):

@@ -10,6 +10,7 @@ import click
 from cobre.cli.echo import echo
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.run_path import CASE
+from cobre.limits import MAX_COUNT
 from cobre.runs.formatting import rough_duration, size
 from cobre.wording import counted
 
@@ -44,8 +45,12 @@ class WholeNumbers(click.ParamType[tuple[int, ...]]):
     type=click.IntRange(min=1),
     help="Number of stages to time in the backward pass, evenly spread. Default: all.",
 )
-@click.option("--paths", type=click.IntRange(min=1), default=2, show_default=True, help="Number of paths to time.")
-@click.option("--rounds", type=click.IntRange(min=2), default=3, show_default=True, help="Number of short iterations.")
+@click.option(
+    "--paths", type=click.IntRange(1, MAX_COUNT), default=2, show_default=True, help="Number of paths to time."
+)
+@click.option(
+    "--rounds", type=click.IntRange(2, MAX_COUNT), default=3, show_default=True, help="Number of short iterations."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def bench(
     case: Path, cores: tuple[int, ...] | None, stages: int | None, paths: int, rounds: int, as_json: bool

@@ -7,9 +7,11 @@ import click
 
 from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
+from cobre.cli.finite_range import FiniteRange
 from cobre.cli.run_path import CASE, RunPath
 from cobre.cli.study_commands import world_options
 from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod, BoundMethodName
+from cobre.limits import MAX_COUNT
 
 
 @click.command()
@@ -24,11 +26,15 @@ from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFA
     help="Method; see above.",
 )
 @click.option(
-    "--paths", type=click.IntRange(min=2), default=DEFAULT_PATHS, show_default=True, help="Number of sampled paths."
+    "--paths",
+    type=click.IntRange(2, MAX_COUNT),
+    default=DEFAULT_PATHS,
+    show_default=True,
+    help="Number of sampled paths.",
 )
 @click.option(
     "--confidence",
-    type=click.FloatRange(min=0.0, max=1.0, min_open=True, max_open=True),
+    type=FiniteRange(min=0.0, max=1.0, min_open=True, max_open=True),
     default=DEFAULT_CONFIDENCE,
     show_default=True,
     help="Confidence level of a sampled estimate.",

@@ -60,7 +60,7 @@ def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
         yield from _bounds(summary)
         if summary.simulated_scenarios is not None:
             yield (
-                f"simulated {summary.simulated_scenarios} scenarios: mean {money(summary.simulated_mean_cost)} $, "
+                f"simulated {counted(summary.simulated_scenarios, 'scenario')}: mean {money(summary.simulated_mean_cost)} $, "
                 f"standard deviation {money(summary.simulated_std_cost)} $"
             )
 

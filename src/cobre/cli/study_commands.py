@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from cobre.cli.finite_range import FiniteRange
 from cobre.cli.run_path import CASE, OutputPath, RunPath
 from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_SECONDS
@@ -75,17 +76,17 @@ def _display_options(command: Command) -> Command:
 @click.option("--warm-start", type=click.Path(exists=True, path_type=Path), help="Start with the cuts of this policy.")
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0.0),
+    type=FiniteRange(min=0.0),
     help="Stop after the iteration in which this many seconds have passed.",
 )
 @click.option(
     "--checkpoint-every",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, MAX_COUNT),
     help=f"Iterations between checkpoints. Default: {DEFAULT_CHECKPOINT_INTERVAL}; 0: only after the last iteration.",
 )
 @click.option(
     "--checkpoint-minutes",
-    type=click.FloatRange(min=0.0, min_open=True),
+    type=FiniteRange(min=0.0, min_open=True),
     help=f"Longest time between checkpoints, in minutes. Default: {DEFAULT_CHECKPOINT_SECONDS / 60:g}.",
 )
 @_display_options

@@ -144,7 +144,7 @@ def test_a_rank_with_another_case_is_refused_at_the_start(tmp_path):
     ends = [end_of(process) for process in [world.start(rank, case) for rank, case in enumerate(cases)]]
     for code, _, err in ends:
         assert code == 6
-        assert "rank 1 cannot work with rank 0 (content of the case:" in err
+        assert "rank 1 differs from rank 0: content of the case:" in err
         assert "Traceback" not in err
     assert not events_of(tmp_path / "output-0", "iteration")
 

@@ -1,0 +1,30 @@
+"""Numbers that no study can mean are refused before anything starts."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cobre.cli.main import main
+
+CASE = str(Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs")
+HUGE = "99999999999999999999"
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "value"),
+    [
+        ("run", "--time-limit", "nan"),
+        ("run", "--time-limit", "inf"),
+        ("run", "--checkpoint-minutes", "nan"),
+        ("run", "--checkpoint-every", HUGE),
+        ("bound", "--confidence", "nan"),
+        ("bound", "--paths", HUGE),
+        ("bench", "--paths", HUGE),
+        ("bench", "--rounds", HUGE),
+    ],
+)
+def test_value_is_refused_with_the_name_of_its_option(command, option, value):
+    found = CliRunner().invoke(main, [command, CASE, option, value])
+    assert found.exit_code == 2
+    assert f"Invalid value for '{option}'" in found.output
