@@ -59,8 +59,9 @@ def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
     if with_bounds:
         yield from _bounds(summary)
         if summary.simulated_scenarios is not None:
+            scenarios = counted(summary.simulated_scenarios, "scenario")
             yield (
-                f"simulated {counted(summary.simulated_scenarios, 'scenario')}: mean {money(summary.simulated_mean_cost)} $, "
+                f"simulated {scenarios}: mean {money(summary.simulated_mean_cost)} $, "
                 f"standard deviation {money(summary.simulated_std_cost)} $"
             )
 
