@@ -9,13 +9,12 @@ import sys
 
 import atheris
 
-with atheris.instrument_imports():
-    from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake, RefusedError, WorkerHandshake
-    from cobre.comm.backends.tcp.wire.calls import HEADER_BYTES, CallHeader
-    from cobre.comm.backends.tcp.wire.control_messages import FailureRecord, Heartbeat
-    from cobre.comm.backends.tcp.wire.fields import ProtocolError
-    from cobre.comm.backends.tcp.wire.handshake_messages import Challenge, Hello, Link
-    from cobre.comm.backends.tcp.wire.protocol import CONTROL_LIMITS, PART_HEADER, FrameParser, parse_part_header
+from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake, RefusedError, WorkerHandshake
+from cobre.comm.backends.tcp.wire.calls import HEADER_BYTES, CallHeader
+from cobre.comm.backends.tcp.wire.control_messages import FailureRecord, Heartbeat
+from cobre.comm.backends.tcp.wire.fields import ProtocolError
+from cobre.comm.backends.tcp.wire.handshake_messages import Challenge, Hello, Link
+from cobre.comm.backends.tcp.wire.protocol import CONTROL_LIMITS, PART_HEADER, FrameParser, parse_part_header
 
 SECRET = b"the secret of the fuzzed run"
 REFUSALS = (ProtocolError, RefusedError)
@@ -75,5 +74,7 @@ def test_one_input(data):
 
 
 if __name__ == "__main__":
+    # Not instrument_imports(): it does not reach the modules of an editable install, and mutation would be blind.
+    atheris.instrument_all()
     atheris.Setup(sys.argv, test_one_input)
     atheris.Fuzz()
