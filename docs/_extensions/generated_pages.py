@@ -1,6 +1,8 @@
-"""Writes the reference pages from the code, each time the site is built: they cannot be out of date."""
+"""Makes the reference pages from the code, each time the site is built: they cannot be out of date.
 
-from pathlib import Path
+In the repository each of them is a short page that says where its content comes from, so that links to it lead
+somewhere there as well. The site shows the made page in its place; the file stays as it is.
+"""
 
 from case_page import case_page
 from command_page import command_page
@@ -9,23 +11,26 @@ from environment_page import environment_page
 from sphinx.application import Sphinx
 
 PAGES = {
-    "case-directory.md": case_page,
-    "command-line.md": command_page,
-    "configuration.md": config_page,
-    "environment.md": environment_page,
+    "reference/case-directory": case_page,
+    "reference/command-line": command_page,
+    "reference/configuration": config_page,
+    "reference/environment": environment_page,
 }
 
 
-def write_pages(app: Sphinx) -> None:
-    """Only what has changed, so that the rest need not be built again."""
-    for name, make in PAGES.items():
-        file = Path(app.srcdir) / "reference" / name
-        text = make()
-        if not file.exists() or file.read_text(encoding="utf-8") != text:
-            file.write_text(text, encoding="utf-8")
+def replace_text(_app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the made page in place of what the file says."""
+    if docname in PAGES:
+        source[0] = PAGES[docname]()
+
+
+def made_pages(*_: object) -> list[str]:
+    """Always read again: the code may have changed while the files have not."""
+    return list(PAGES)
 
 
 def setup(app: Sphinx) -> dict[str, object]:
-    """As soon as there is a builder."""
-    app.connect("builder-inited", write_pages)
+    """Before any page is parsed."""
+    app.connect("env-get-outdated", made_pages)
+    app.connect("source-read", replace_text)
     return {"parallel_read_safe": True}

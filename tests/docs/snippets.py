@@ -6,9 +6,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-GENERATED = {
-    DOCS / "reference" / f"{name}.md" for name in ("case-directory", "command-line", "configuration", "environment")
-}
 _BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -23,8 +20,8 @@ class Block:
 
 
 def pages():
-    """All that people write; pages that are made from the code have no snippets."""
-    return [ROOT / "README.md", *sorted(set(DOCS.rglob("*.md")) - GENERATED)]
+    """All that people write."""
+    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
 def blocks(page):

@@ -5,24 +5,39 @@ import subprocess
 import sys
 
 import pytest
+from generated_pages import PAGES
 from snippets import DOCS
 
 DEADLINE_S = 280
 pytestmark = pytest.mark.timeout(DEADLINE_S + 20)
 
 
+def sources():
+    return {page: page.read_text() for page in DOCS.rglob("*.md")}
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
+    before = sources()
     command = [sys.executable, "-m", "sphinx", "-q", "-n", "-W", "--keep-going", DOCS, folder]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=DEADLINE_S)
     assert done.returncode == 0, done.stderr
+    assert sources() == before, "a build must leave the pages of the repository as they are"
     return folder
 
 
 def test_every_page_is_there(site):
     for page in DOCS.rglob("*.md"):
         assert (site / page.relative_to(DOCS)).with_suffix(".html").exists(), page
+
+
+@pytest.mark.parametrize("docname", PAGES)
+def test_pages_that_are_made_from_the_code_replace_their_files(site, docname):
+    shown, written = (site / f"{docname}.html").read_text(), (DOCS / f"{docname}.md").read_text()
+    assert "make docs" in written
+    assert '<code class="docutils literal notranslate"><span class="pre">make</span>' not in shown
+    assert "<table" in shown
 
 
 def test_nothing_is_fetched_from_elsewhere(site):
