@@ -140,6 +140,12 @@ class Communicator(Endpoint):
         """Return once every rank has made this call.
 
         It does not order writes to shared regions: that is what `SharedRegion.fence` is for.
+
+        Raises no error of arguments, for it has none; `InvalidCommunicatorError` and `CollectiveFailedError` as every
+        call does: `PeerLostError` if a rank died or left before it came here, `PeerTimeoutError` if one is silent,
+        `MismatchedCallError` if one made another call.
+
+            comm.barrier(label="files written")
         """
         try:
             done = self._guard.barrier(self._barrier, label)

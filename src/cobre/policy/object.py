@@ -105,7 +105,8 @@ class Policy:
     def cost_to_go(self, stage: int, state: Sequence[float]) -> float:
         """Lower bound, in $, on the expected cost of all stages after `stage` (from 0), from a state at its end.
 
-        state: a number for each of `state_names`. 0 for a stage without cuts, such as the last one.
+        state: a number for each of `state_names`. 0 for a stage without cuts, such as the last one. Raises IndexError
+        if there is no such stage, ValueError if the state has not one finite number for each name.
         """
         values = self._cut_values(stage, state)
         return float(values.max()) * self.cost_scale if len(values) else 0.0
@@ -113,18 +114,25 @@ class Policy:
     def evaluate(self, stage: int, state: Sequence[float]) -> float:
         """The highest cut at a state, in the unit of the stored cuts: $ divided by the case's cost_scale_factor.
 
-        A stage without cuts, such as the last one, gives minus infinity: nothing is known there. See `cost_to_go`.
+        A stage without cuts, such as the last one, gives minus infinity: nothing is known there. See `cost_to_go`,
+        also for the errors.
         """
         values = self._cut_values(stage, state)
         return float(values.max()) if len(values) else -math.inf
 
     def cut_matrix(self, stage: int) -> tuple[Floats, Floats]:
-        """Intercepts (one for each cut) and coefficients (cuts x state) of a stage, in the unit of the stored cuts."""
+        """Intercepts (one for each cut) and coefficients (cuts x state) of a stage, in the unit of the stored cuts.
+
+        Copies, which may be changed. Raises IndexError if there is no such stage (from 0).
+        """
         self._check_stage(stage)
         return self.cuts[stage].intercepts.copy(), self.cuts[stage].coefficients.copy()
 
     def water_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
-        """$ per hm3 of each reservoir at the end of a stage: the slope of the cut that is highest there."""
+        """$ per hm3 of each reservoir at the end of a stage: the slope of the cut that is highest there.
+
+        By names such as `storage:3`; 0 for a stage without cuts. Raises IndexError and ValueError as `cost_to_go`.
+        """
         return self._marginal_values(stage, state, STORAGE)
 
     def _marginal_values(self, stage: int, state: Sequence[float], kind: str) -> dict[str, float]:
@@ -136,7 +144,14 @@ class Policy:
         return {name: -slope * self.cost_scale for name, slope in named if kind_of(name) == kind}
 
     def commitment_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
-        """What one more MW of each commitment saves, $: like water values, by names such as `commitment2:5`."""
+        """What one more MW of each commitment saves, in $: a MW on the mean over all hours of the stage of delivery.
+
+        By names such as `commitment2:5`: thermal plant 5, delivered two stages later. Empty for a study without
+        anticipated plants; 0 for a stage without cuts. Raises IndexError and ValueError as `cost_to_go`.
+
+            saved = policy.commitment_values(0, state)["commitment1:5"]    # $ per MW, as 36000.0
+            saved / 720.0    # $ per MWh, where the stage of delivery has 720 hours: 50.0
+        """
         return self._marginal_values(stage, state, COMMITMENT)
 
     def _cut_values(self, stage: int, state: Sequence[float]) -> Floats:

@@ -111,7 +111,22 @@ class Sampler(Protocol):
     A draw depends on (iteration, scenario, stage) alone: scenario 7 has the same numbers whether it is asked for alone
     or among others, on any rank. Stages are indices from 0, not ids. Iterations of training count from 1; simulations
     ask for `SIMULATION_ITERATION`, and evaluations during training set `EVALUATION_BIT` in the number of the iteration,
-    so that they draw noise of their own.
+    so that they draw noise of their own. One that repeats two openings, scenario by scenario:
+
+    >>> import numpy as np
+    >>> class EvenAndOdd:
+    ...     is_in_sample = True
+    ...
+    ...     def sample(self, iteration, scenarios, stage):
+    ...         raise NotImplementedError("all scenarios draw openings")
+    ...
+    ...     def opening_indices(self, iteration, scenarios, stage):
+    ...         return np.asarray(scenarios) % 2
+    ...
+    ...     def for_scenarios(self, total):
+    ...         return self
+    >>> EvenAndOdd().opening_indices(1, range(5), 0)
+    array([0, 1, 0, 1, 0])
     """
 
     def sample(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Floats:
@@ -228,6 +243,7 @@ class CutSelection(ABC):
         """1 for each cut that is to be active, 0 for the others.
 
         cuts: all that the stage ever got, the oldest first. states: visited states x components that cuts depend on,
-        by iteration, equally many in each. created: by cut, the iteration in which it was made; 0: loaded from
-        elsewhere. active: by cut, whether it is now.
+        by iteration, equally many in each; in the units of states, hm3 for storages and water in transit, m3/s for
+        lagged inflows, MW for commitments, not scaled. created: by cut, the iteration in which it was made; 0: loaded
+        from elsewhere. active: by cut, whether it is now.
         """
