@@ -15,6 +15,10 @@ INTRODUCTION = """\
 Settings of a case. Unknown fields are refused, with their place. Options of `cobre run` take precedence over
 this file. Fields are written as paths: `training.stopping_rules[].limit` is the field `limit` of each entry of the
 list `stopping_rules` in the object `training`. Where a field chooses between objects, each choice has its own heading.
+
+`config_overrides` takes the same paths: `{"training.cut_selection.selection.check_frequency": 10}`. `cobre.changed`
+does not: it takes names of fields of a case, `config.training.cut_selection.check_frequency`
+([both compared](../how-to/change-a-case-in-python.md)).
 """
 
 
