@@ -26,6 +26,7 @@ from cobre.study.preparation.ready_study import as_case
 from cobre.study.ranks.train_and_simulate import simulate_rank, train_rank
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides
 from cobre.study.results.script_results import ProgressEvent, SimulationResult, TrainingResult
+from cobre.study.worker_errors import raising_worker_errors
 from cobre.wording import counted
 
 Result = TypeVar("Result")
@@ -135,8 +136,7 @@ def train(
 ) -> TrainingResult:
     """Train a policy by SDDP. Bounds and cuts are the same to the last bit for all workers, backends and threads.
 
-    case: the directory of a case, or a case in memory (`cobre.load_case`). It is checked before anything starts;
-    InvalidCaseError lists what is wrong.
+    case: the directory of a case, or a case in memory (`cobre.load_case`). It is checked before training starts.
     num_workers: processes that share the work; None: this process alone, with its threads. In a process that mpiexec
     or `COBRE_TCP_*` variables make a rank, it is one of the ranks, and every rank gets the result.
     backend: how workers communicate: auto (shm; tcp when `COBRE_TCP_COORDINATOR` is set), local, shm, tcp or mpi.
@@ -150,6 +150,12 @@ def train(
     time_limit_s: stop after the first iteration that ends after this many seconds.
 
     Ctrl-C ends the run after the iteration, with the result so far; a second Ctrl-C ends it at once.
+
+    Raises InvalidCaseError, which lists what is wrong with the case; StageFailedError for an LP without a solution;
+    CheckpointError where `resume` finds no checkpoint of this problem; PolicyIncompatibleError for a `warm_start` of
+    another system; BackendError for a backend that cannot be used; TypeError or ValueError for a wrong argument. They
+    are the same with workers, with a `cobre.comm.launch.WorkerError` as their cause. A worker that dies, or loses
+    contact with the others, is a WorkerError.
 
     >>> result = cobre.train("examples/two_reservoirs", iterations=3)
     >>> result.iterations, result.stop_reason
@@ -166,7 +172,7 @@ def train(
     )
     given, overrides = case_and_overrides(case, config_overrides, iterations)
     source = CaseRequest(given, overrides, placement.threads)
-    with _progress_listener(progress_callback) as emit:
+    with raising_worker_errors(), _progress_listener(progress_callback) as emit:
         return _first(run_in(placement, train_rank, (source, request, placement.is_joined), emit))
 
 
@@ -182,11 +188,13 @@ def simulate(
 ) -> SimulationResult:
     """Simulate a policy in many scenarios; rows come in Arrow tables, one for each kind of entity.
 
-    policy: one from `train`, or the path of a policy file, its folder or the output directory of a run. Raises
-    PolicyIncompatibleError for a policy of another system. One that was trained on other data of the same system is
-    simulated, with a warning.
+    policy: one from `train`, or the path of a policy file, its folder or the output directory of a run. One that was
+    trained on other data of the same system is simulated, with a warning.
     scenarios: how many; None: as the case says.
     num_workers, backend, threads, config_overrides: as in `train`; the rows are the same for all of them.
+
+    Raises PolicyIncompatibleError for a policy of another system, PolicyFileError for a file that is no policy, and
+    InvalidCaseError, StageFailedError, BackendError and WorkerError as `train` does.
 
     >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
     >>> result = cobre.simulate("examples/two_reservoirs", policy, scenarios=100)
@@ -201,7 +209,8 @@ def simulate(
     stored = Path(policy) if isinstance(policy, str) else policy
     given, overrides = case_and_overrides(case, config_overrides)
     source = CaseRequest(given, overrides, placement.threads)
-    return _first(run_in(placement, simulate_rank, (source, stored, scenarios, placement.is_joined), no_events))
+    with raising_worker_errors():
+        return _first(run_in(placement, simulate_rank, (source, stored, scenarios, placement.is_joined), no_events))
 
 
 def _first(values: Sequence[Result | None]) -> Result:

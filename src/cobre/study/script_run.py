@@ -1,14 +1,10 @@
 """Runs with an output directory, as scripts start them: in this process, or in workers that it starts."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cobre.comm import BackendError, CommError
-from cobre.comm.launch import WorkerError
-from cobre.errors import CobreError
 from cobre.io.output.results import write_results
 from cobre.io.storage.stored_json import read_stored_object, write_json
 from cobre.policy.object import Policy
@@ -24,6 +20,7 @@ from cobre.study.ranks.entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.results.script_results import SimulationResult
 from cobre.study.training.iteration_callback import IterationCallback, iteration_replies
+from cobre.study.worker_errors import raising_worker_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +45,14 @@ class ScriptRun:
 
 def simulate_stored(run: ScriptRun, policy: Policy) -> SimulationResult:
     """Simulate a policy, without writing anything."""
-    with raising_worker_errors():
-        return simulate(
-            run.case,
-            policy,
-            num_workers=run.world.workers,
-            backend=run.world.backend,
-            threads=run.world.threads,
-            config_overrides=run.overrides,
-        )
+    return simulate(
+        run.case,
+        policy,
+        num_workers=run.world.workers,
+        backend=run.world.backend,
+        threads=run.world.threads,
+        config_overrides=run.overrides,
+    )
 
 
 def store_simulation(output: Path, result: SimulationResult) -> None:
@@ -78,15 +74,3 @@ def _log(output: Path, result: SimulationResult) -> None:
 def _add_to_summary(path: Path, result: SimulationResult) -> None:
     summary = read_stored_object(path) | simulation_numbers(result)
     write_json(path, summary)
-
-
-@contextmanager
-def raising_worker_errors() -> Iterator[None]:
-    """Re-raise the worker's CobreError in place of WorkerError; errors of communication stay WorkerErrors."""
-    try:
-        yield
-    except WorkerError as error:
-        is_communication = isinstance(error.inner, CommError | BackendError)  # WorkerError says which rank failed
-        if isinstance(error.inner, CobreError) and not is_communication:
-            raise error.inner from error
-        raise

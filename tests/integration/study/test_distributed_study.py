@@ -102,23 +102,28 @@ def test_exception_of_the_callback_ends_the_run(case, workers):
 
 def test_the_error_of_a_worker_says_who_and_what(tmp_path):
     """Whoever of the two took the path that cannot go on."""
-    with pytest.raises(WorkerError, match=r"Run stopped: rank \d .*trial point [23]:") as caught:
+    with pytest.raises(StageFailedError, match=r"trial point [23]:") as caught:
         cobre.train(write_demanding_case(tmp_path), num_workers=2)
-    assert caught.value.exit_code == 1
-    assert str(caught.value).startswith(f"Run stopped: rank {caught.value.rank} ")
-    assert isinstance(caught.value.inner, StageFailedError)
-    assert caught.value.__cause__ is caught.value.inner
-    assert caught.value.inner.stage_id == 0
+    assert caught.value.stage_id == 0
+    cause = caught.value.__cause__
+    assert isinstance(cause, WorkerError)
+    assert (cause.exit_code, cause.inner) == (1, caught.value)
+    assert str(cause).startswith(f"Run stopped: rank {cause.rank} ")
 
 
-def test_an_invalid_case_is_the_inner_error(tmp_path):
+@pytest.mark.parametrize("workers", [None, 2])
+def test_an_invalid_case_is_the_same_error_with_workers(tmp_path, workers, alone):
     case = small_copy(QUICK_CASE, tmp_path)
     (case / "stages.json").unlink()
-    with pytest.raises(WorkerError) as caught:
-        cobre.train(case, num_workers=2)
-    assert isinstance(caught.value.inner, InvalidCaseError)
-    with pytest.raises(InvalidCaseError):
-        cobre.train(case)
+    runs = (
+        lambda: cobre.train(case, num_workers=workers),
+        lambda: cobre.simulate(case, alone.policy, num_workers=workers),
+        lambda: cobre.bound(case, alone.policy, num_workers=workers),
+    )
+    for run in runs:
+        with pytest.raises(InvalidCaseError, match=r"stages\.json") as caught:
+            run()
+        assert isinstance(caught.value.__cause__, WorkerError) == (workers is not None)
 
 
 def test_a_killed_worker_has_no_inner_error(case):

@@ -26,6 +26,7 @@ from cobre.study.requests import CaseRequest
 from cobre.study.resume.policy_origin import case_of_policy, other_problem
 from cobre.study.resume.starting_point import share_policy
 from cobre.study.training.training_context import training_context
+from cobre.study.worker_errors import raising_worker_errors
 from cobre.wording import money, percent
 
 _UNKNOWN_PROBLEM = (
@@ -136,7 +137,8 @@ def bound(
     paths: sampled paths; for `inner`, the paths whose states become its vertices. confidence: of the interval.
     max_nodes: the largest tree that is enumerated. num_workers, backend, threads: as in `train`.
 
-    Raises NothingToBoundError where case or policy is missing, and CaseChangedError for a policy of another problem.
+    Raises NothingToBoundError where case or policy is missing, CaseChangedError for a policy of another problem,
+    ValueError for a wrong argument, and InvalidCaseError, StageFailedError, BackendError and WorkerError as `train`.
 
     >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
     >>> found = cobre.bound("examples/two_reservoirs", policy, method="sampled", paths=50)
@@ -145,7 +147,9 @@ def bound(
     """
     placement = script_placement(WorldRequest(backend, num_workers, threads))
     plan = bound_plan(method, paths, confidence, max_nodes)
-    return bound_in(placement, bound_request(case, policy, plan, placement.threads), no_events)
+    request = bound_request(case, policy, plan, placement.threads)
+    with raising_worker_errors():
+        return bound_in(placement, request, no_events)
 
 
 def bound_plan(method: str, paths: int, confidence: float, max_nodes: int) -> BoundPlan:
