@@ -110,8 +110,9 @@ def run(case: Path, **options: Any) -> None:
     """
     from cobre.cli.run_command import RunOptions, run_case
 
-    if options["resume"] and options["overwrite"]:
-        raise click.UsageError("--resume and --overwrite exclude each other")
+    for name in ("resume", "auto_resume"):
+        if options[name] and options["overwrite"]:
+            raise click.UsageError(f"--{name.replace('_', '-')} and --overwrite exclude each other")
     run_case(RunOptions.of(case, options))
 
 

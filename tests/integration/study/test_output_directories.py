@@ -70,8 +70,9 @@ def test_earlier_run_is_replaced_only_with_overwrite(case, tmp_path):
     for word in (found, "--resume", "--overwrite", "another --output"):
         assert word in done.stderr
     assert {name: (out / name).read_bytes() for name in files(out)} == before
-    done = cobre("run", case, "-o", out, "--resume", "--overwrite", *FAST)
-    assert done.returncode == 2 and "--resume and --overwrite exclude each other" in done.stderr
+    for option in ("--resume", "--auto-resume"):
+        done = cobre("run", case, "-o", out, option, "--overwrite", *FAST)
+        assert done.returncode == 2 and f"{option} and --overwrite exclude each other" in done.stderr
     with pytest.raises(package.errors.OutputError, match="overwrite=True"):
         package.run.run(
             case, out, config_overrides={"training.stopping_rules": [{"type": "iteration_limit", "limit": 1}]}
