@@ -218,7 +218,7 @@ def _advice(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
     if conflict.status == UNBOUNDED:
         yield "look for negative costs, or contract prices, without an upper limit on the quantity"
     if any(value < 0 for value in saved.facts.get("inflow_m3s", ())) and "water_balance" in kinds:
-        yield ("an inflow is negative: set `modeling.inflow_non_negativity` to `penalty` or `truncation`")
+        yield "an inflow is negative: set `modeling.inflow_non_negativity.method` to `penalty` or `truncation`"
     if "water_balance" in kinds and "storage" in involved:
         yield "storage limits are hard: check `reservoir` of the plant, and its initial storage"
     if any(kind.startswith("generic") for kind in kinds):

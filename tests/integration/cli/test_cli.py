@@ -210,7 +210,7 @@ def test_explain_names_constraints_of_the_hydro_system(failed):
     assert "volume at the end of Upper (hydro 0): at least 150 hm3" in text
     assert "not below zero at Upper (hydro 0): turbined flow, spilled flow" in text
     assert "Lower" not in text
-    assert "inflow_non_negativity" in text
+    assert "set `modeling.inflow_non_negativity.method` to `penalty`" in text
 
 
 def test_explain_gives_the_missing_amount(failed):
