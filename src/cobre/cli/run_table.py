@@ -79,7 +79,7 @@ def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
     line = sparkline(view.series("lower_bound"), width - NAME_WIDTH - 28)
     yield _row("lower bound", f"{money(last['lower_bound']):>20} $", Text(line, style="cyan"))
     yield _row(view.path_costs.name, f"{money(last['upper_bound']):>20} $", _spread(view, last["half_width"]))
-    effort = f"{last['cuts']:,} cuts, {rate(view.solves_per_s, 'LPs')}"
+    effort = f"{last['cuts']:,} cuts per stage, {rate(view.solves_per_s, 'LPs')}"
     if (found := view.computed_bound) is not None:
         yield _row(_found_name(found), f"{money(found.value):>20} $", Text(BOUND_NAMES[found.method], style="dim"))
     if view.gap is not None:

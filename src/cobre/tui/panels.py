@@ -67,7 +67,7 @@ def figures(view: RunView, state: RunState, width: int) -> Text:
         ("± 95 %", "exact" if view.is_exact else f"{money(last['half_width'], 0)} $"),
         *(() if (found := view.computed_bound) is None else (("bound", _dollars(found.value, room)),)),
         ("gap", _fitting(room, "none under a risk measure", "none") if view.gap is None else percent(view.gap)),
-        ("cuts", f"{last['cuts']:,}"),
+        ("cuts", _fitting(room, f"{last['cuts']:,} per stage", f"{last['cuts']:,}")),
         ("pace", _fitting(room, f"{pace}, {rate(view.solves_per_s, 'LPs')}", pace)),
         *_later(view, room),
     )

@@ -33,7 +33,7 @@ def test_everything_is_there():
         "1,900,000.00 $",
         "2,100,000.00 $   ± 9.00 k$",
         "5.0 %",
-        "40 cuts, 100 LPs/s",
+        "40 cuts per stage, 100 LPs/s",
         "forward 20 %   backward 60 %",
         "rank 0",
         "90 % busy",

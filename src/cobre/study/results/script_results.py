@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class ProgressEvent:
     """An iteration, as a `progress_callback` gets it: once per worker, in the order of the iterations.
 
-    lower_bound, upper_bound, half_width: $. gap: relative to the lower bound. cuts: in the pool, all stages.
-    elapsed_s: since training began. busy_s, waiting_s: of this worker in this iteration.
+    lower_bound, upper_bound, half_width: $. gap: relative to the lower bound. cuts: of each stage,
+    inactive ones included. elapsed_s: since training began. busy_s, waiting_s: of this worker in this iteration.
     """
 
     worker: int
