@@ -65,7 +65,8 @@ def _cut_selection(record: CutSelectionRecord) -> Iterator[Finding]:
 
 def _simulation(record: SimulationRecord) -> Iterator[Finding]:
     if record.io_channel_capacity != SimulationRecord().io_channel_capacity:
-        yield "simulation.io_channel_capacity", "results are written at the end"
+        message = "results are written while scenarios are simulated, without a queue whose capacity could be set"
+        yield "simulation.io_channel_capacity", message
     if record.scenario_source is not None and record.scenario_source.openings is not None:
         yield "simulation.scenario_source.openings", "simulations use the openings of training"
 
