@@ -11,6 +11,12 @@ from cobre.cli.run_path import CASE, OutputPath, RunPath
 from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_SECONDS
 
+# Also in the docstring of `cobre.train`.
+AUTO_BACKEND = (
+    "auto: as COBRE_COMM_BACKEND says; otherwise as mpiexec, srun or the COBRE_TCP_* or COBRE_SHM_* variables that "
+    "started this process say; otherwise shm, or local for one process."
+)
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -28,7 +34,7 @@ def world_options(command: Command) -> Command:
                 "--backend",
                 type=click.Choice(["auto", "local", "shm", "tcp", "mpi"]),
                 default="auto",
-                help="How workers communicate. auto: as mpiexec or the COBRE_TCP_* variables say, otherwise shm.",
+                help=f"How workers communicate. {AUTO_BACKEND}",
             ),
             click.option(
                 "--threads",

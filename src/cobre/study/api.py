@@ -139,7 +139,9 @@ def train(
     case: the directory of a case, or a case in memory (`cobre.load_case`). It is checked before training starts.
     num_workers: processes that share the work; None: this process alone, with its threads. In a process that mpiexec
     or `COBRE_TCP_*` variables make a rank, it is one of the ranks, and every rank gets the result.
-    backend: how workers communicate: auto (shm; tcp when `COBRE_TCP_COORDINATOR` is set), local, shm, tcp or mpi.
+    backend: how workers communicate: local, shm, tcp, mpi or auto. auto: as COBRE_COMM_BACKEND says; otherwise as
+    mpiexec, srun or the COBRE_TCP_* or COBRE_SHM_* variables that started this process say; otherwise shm, or local for
+    one process.
     threads: of the LP solver in each worker; None: an equal share of the cores.
     iterations: their number, in place of the case's own stopping rules.
     config_overrides: settings by dotted name, such as `{"training.tree_seed": 7}`; for directories only.

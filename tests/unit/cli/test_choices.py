@@ -4,8 +4,10 @@ import subprocess
 import sys
 from typing import get_args, get_type_hints
 
+import cobre
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.main import main
+from cobre.cli.study_commands import AUTO_BACKEND
 from cobre.comm import BackendKind
 from cobre.comm.exit_report import INTERRUPTED, TERMINATED
 from cobre.core.bound_methods import BoundMethod, BoundMethodName
@@ -35,3 +37,7 @@ def test_signals_have_the_exit_codes_of_ranks():
 def test_the_command_line_is_read_without_numpy():
     program = "import sys, cobre.cli.main; assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_scripts_and_commands_say_the_same_about_the_backend_auto():
+    assert AUTO_BACKEND in " ".join(cobre.train.__doc__.split())
