@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from cobre.io.findings.field_names import known_fields
+from cobre.io.findings.field_names import enclosing_fields, known_fields
 from cobre.io.findings.problems import Layer, Problems
 from cobre.io.findings.renamed_fields import replacement_of
 
@@ -164,8 +164,15 @@ def _advice_on_unknown(file: str, path: tuple[str | int, ...], name: str, record
     replacement = replacement_of(file, path)
     if replacement:
         return replacement
-    near = get_close_matches(name, known_fields(record), n=1, cutoff=0.75)
-    return f"did you mean `{near[0]}`?" if near else "remove it"
+    *keys, _ = (part for part in path if isinstance(part, str))
+    near = _nearest(name, enclosing_fields(record, tuple(keys))) or _nearest(name, known_fields(record))
+    if near == name:
+        return "it belongs to another object of this file: move or remove it"
+    return f"did you mean `{near}`?" if near else "remove it"
+
+
+def _nearest(name: str, known: tuple[str, ...]) -> str | None:
+    return next(iter(get_close_matches(name, known, n=1, cutoff=0.75)), None)
 
 
 def _formatted(value: Any) -> str:

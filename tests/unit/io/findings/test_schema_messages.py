@@ -18,9 +18,15 @@ class Plant(BaseModel):
     note: str = ""
 
 
+class Limits(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    max_mwh: float = 0.0
+
+
 class PlantsFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     thermals: list[Plant]
+    limits: Limits | None = None
 
 
 def messages(content, file="system/thermals.json", **options):
@@ -68,6 +74,25 @@ def test_locations_name_the_entity_and_the_field(content, path, entity, field):
 )
 def test_violations_say_what_was_found_and_what_is_expected(fields, field, message, remedy):
     assert messages(plant(**fields)) == [("thermal 3 (NORTH)", field, message, remedy)]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "remedy"),
+    [
+        (plant(max_mhw=1.0), "max_mhw", "did you mean `max_mw`?"),
+        (plant() | {"limits": {"max_mws": 1.0}}, "limits.max_mws", "did you mean `max_mwh`?"),
+        (plant(max_mwh=1.0), "max_mwh", "did you mean `max_mw`?"),
+        (plant() | {"limits": {"fuell": 1.0}}, "limits.fuell", "did you mean `fuel`?"),
+        (
+            plant() | {"limits": {"fuel": "gas"}},
+            "limits.fuel",
+            "it belongs to another object of this file: move or remove it",
+        ),
+    ],
+)
+def test_corrections_are_fields_of_the_same_object_first(content, name, remedy):
+    [(_, field, _, found)] = messages(content)
+    assert (field, found) == (name, remedy)
 
 
 def test_a_missing_field_is_asked_for_by_its_unit():
