@@ -1,6 +1,6 @@
 """The settings of a run, as config.json gives them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -143,6 +143,13 @@ class TrainingConfig:
 def iteration_limit(limits: Iterable[int], stopping_mode: str) -> int | None:
     """The lowest limit if any rule stops training (mode `any`), the highest if all must agree; None without limits."""
     return (min if stopping_mode == "any" else max)(limits, default=None)
+
+
+NEVER_READ: Mapping[str, tuple[str, ...]] = {
+    "cut_selection": ("max_added_per_round", "violation_tolerance", "row_activity_tolerance"),
+    "solver": ("retry_time_budget_seconds",),
+}
+"""Settings that the format has and nothing here reads, by subsection of `training`: given ones have no effect."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """Warnings of settings in config.json that are part of the format but have no effect here."""
 
 from collections.abc import Iterator
+from dataclasses import fields
 
+from cobre.core.config import NEVER_READ
 from cobre.io.config.method_records import CutSelectionRecord, DynamicRecord
 from cobre.io.config.records import (
     ByNode,
@@ -14,7 +16,7 @@ from cobre.io.config.solver_profiles import TrainingSolverRecord, warn_of_profil
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import Layer, Problems
 
-SOLVER_RULES = ("max_added_per_round", "violation_tolerance")
+DYNAMIC_RULES = tuple(item.name for item in fields(DynamicRecord) if item.name in NEVER_READ["cut_selection"])
 OF_A_WINDOW = ("seed_window", "start_iteration")  # effective only with candidate_recency
 
 Finding = tuple[str, str]
@@ -55,7 +57,7 @@ def _cut_selection(record: CutSelectionRecord) -> Iterator[Finding]:
         return
     default = DynamicRecord("dynamic")
     message = "cuts are added to an LP when they are violated, by fixed rules; the optimum is that of all cuts"
-    for name in SOLVER_RULES:
+    for name in DYNAMIC_RULES:
         if getattr(chosen, name) != getattr(default, name):
             yield f"{section}.selection.{name}", message
     for name in OF_A_WINDOW if chosen.candidate_recency is None else ():

@@ -8,6 +8,7 @@ import numpy as np
 
 from cobre import __version__
 from cobre.comm import Communicator
+from cobre.core.config import NEVER_READ
 from cobre.errors import CobreError
 from cobre.sddp.problem.digest import feed
 from cobre.sddp.problem.prepared import PreparedStudy
@@ -18,11 +19,6 @@ _PROBED_SCENARIOS = 4
 # Of the section `training`: when to stop, whether to train at all, and what the problem's tree says already. Every
 # other field, and so a new one, takes part in the digest.
 _WITHOUT_EFFECT_ON_BITS = {"stopping_rules", "stopping_mode", "enabled", "is_enumerated"}
-# Settings that the format has and nothing here reads, by subsection: their defaults take part, whatever is given.
-_NEVER_READ = {
-    "cut_selection": ("max_added_per_round", "violation_tolerance", "row_activity_tolerance"),
-    "solver": ("retry_time_budget_seconds",),
-}
 _WORDS = {
     "cobre": "version of cobre",
     "solver": "LP solver",
@@ -95,7 +91,7 @@ def case_digest(study: PreparedStudy, *, counts_unread: bool = False) -> str:
 
 def _as_read(name: str, section: Any) -> Any:
     """A part of the section `training`, with defaults in place of what nothing reads."""
-    unread = _NEVER_READ.get(name)
+    unread = NEVER_READ.get(name)
     return section if unread is None else replace(section, **{key: getattr(type(section)(), key) for key in unread})
 
 

@@ -1,11 +1,12 @@
 """config.json: defaults, every setting, overrides, and what has no effect."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from cobre.core.config import (
+    NEVER_READ,
     BoundStalling,
     CutSelectionConfig,
     IterationLimit,
@@ -16,6 +17,7 @@ from cobre.core.config import (
     TimeLimit,
 )
 from cobre.io.config.file import read_config
+from cobre.io.config.method_records import DynamicRecord
 from cobre.io.decoding.json_documents import Document
 from cobre.io.findings.problems import Problems
 
@@ -28,8 +30,8 @@ def read(content, overrides=None):
     return read_config(Document("config.json", content, json.dumps(content)), overrides, problems), problems
 
 
-def with_training(**fields):
-    return {"training": LEAST["training"] | fields}
+def with_training(**settings):
+    return {"training": LEAST["training"] | settings}
 
 
 def sound(content, overrides=None):
@@ -213,6 +215,16 @@ def test_rules_of_the_solver_s_own_cut_loop_are_fixed(name, value):
     selection = {"method": "dynamic", name: value}
     place = f"training.cut_selection.selection.{name}"
     assert warned(with_training(cut_selection={"selection": selection})) == [place]
+
+
+@pytest.mark.parametrize(
+    ("section", "name"), [(section, name) for section in NEVER_READ for name in NEVER_READ[section]]
+)
+def test_every_setting_of_training_that_nothing_reads_is_named(section, name):
+    is_rule = name in {item.name for item in fields(DynamicRecord)}
+    given = {"selection": {"method": "dynamic", name: 7}} if is_rule else {name: 7}
+    place = f"training.{section}.selection.{name}" if is_rule else f"training.{section}.{name}"
+    assert warned(with_training(**{section: given})) == [place]
 
 
 def test_a_start_iteration_matters_to_a_window():
