@@ -40,9 +40,6 @@ from cobre.io.decoding.json_files import decode
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import Layer, Problems
 
-DEFAULT_TREE_SEED = 42
-DEFAULT_COST_SCALE = 1e6
-
 
 def read_config(document: Document | None, overrides: Mapping[str, object] | None, problems: Problems) -> Config | None:
     """The configuration, with overrides merged in before it is checked; None after errors, added to `problems`."""
@@ -98,11 +95,12 @@ def _training(record: TrainingRecord, problems: Problems) -> TrainingConfig:
         "forward_passes": 1 if isinstance(record.selection, Enumerated) else record.selection.forward_passes,
         "is_enumerated": isinstance(record.selection, Enumerated),
         "stopping_rules": _stopping_rules(record.stopping_rules, problems),
-        "tree_seed": DEFAULT_TREE_SEED if record.tree_seed is None else abs(record.tree_seed),
         "cut_selection": _cut_selection(record.cut_selection),
         "scenario_source": _scenario_source(record.scenario_source, "training", problems) or ScenarioSource(),
         "solver": solver_config(record.solver, problems),
     }
+    if record.tree_seed is not None:
+        special["tree_seed"] = abs(record.tree_seed)
     return TrainingConfig(**shared_fields(record, TrainingConfig) | special)
 
 
@@ -166,11 +164,8 @@ def _simulation(record: SimulationRecord, problems: Problems) -> SimulationConfi
 
 
 def _modeling(record: ModelingRecord) -> ModelingConfig:
-    special: dict[str, Any] = {
-        "inflow_non_negativity": record.inflow_non_negativity.method,
-        "cost_scale_factor": record.cost_scale_factor or DEFAULT_COST_SCALE,
-    }
-    return ModelingConfig(**shared_fields(record, ModelingConfig) | special)
+    method = record.inflow_non_negativity.method
+    return ModelingConfig(**shared_fields(record, ModelingConfig), inflow_non_negativity=method)
 
 
 def _policy(record: PolicyRecord) -> PolicyConfig:

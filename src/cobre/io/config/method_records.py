@@ -5,8 +5,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_PATHS, BoundMethodName
+from cobre.core.bound_methods import BoundMethodName
+from cobre.core.config import CutSelectionConfig, SimulationBased, UpperBoundGap
 from cobre.io.config.field_types import Count, NonNegative, NonNegativeCount, Positive
+
+# Defaults are those of the configuration of the program; required fields have any value here.
+_CUTS = CutSelectionConfig()
+_SIMULATION = SimulationBased(replications=2, period=1)
+_GAP = UpperBoundGap(gap_percent=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +73,8 @@ class SimulationBasedRecord:
     type: Literal["simulation"]
     replications: Annotated[int, Field(ge=2)]
     period: Count
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    relative_tolerance: NonNegative = 0.0
+    confidence: Annotated[float, Field(gt=0, lt=1)] = _SIMULATION.confidence
+    relative_tolerance: NonNegative = _SIMULATION.relative_tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +90,10 @@ class UpperBoundGapRecord:
 
     type: Literal["upper_bound"]
     gap_percent: NonNegative
-    period: Count = 10
-    method: BoundMethodName = "auto"
-    paths: Annotated[int, Field(ge=2)] = DEFAULT_PATHS
-    confidence: Annotated[float, Field(gt=0, lt=1)] = DEFAULT_CONFIDENCE
+    period: Count = _GAP.period
+    method: BoundMethodName = _GAP.method
+    paths: Annotated[int, Field(ge=2)] = _GAP.paths
+    confidence: Annotated[float, Field(gt=0, lt=1)] = _GAP.confidence
 
 
 StoppingRuleRecord = Annotated[
@@ -110,8 +116,8 @@ class Level1Record:
     """
 
     method: Literal["level1", "lml1"]
-    check_frequency: Count = 5
-    tie_tolerance: NonNegative = 1e-10
+    check_frequency: Count = _CUTS.check_frequency
+    tie_tolerance: NonNegative = _CUTS.tie_tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ class DominationRecord:
 
     method: Literal["domination"]
     domination_tolerance: NonNegative
-    check_frequency: Count = 5
+    check_frequency: Count = _CUTS.check_frequency
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +144,10 @@ class DynamicRecord:
     """
 
     method: Literal["dynamic"]
-    seed_window: NonNegativeCount = 5
-    start_iteration: Count = 2
-    max_added_per_round: Count = 10
-    violation_tolerance: NonNegative = 1e-10
+    seed_window: NonNegativeCount = _CUTS.seed_window
+    start_iteration: Count = _CUTS.start_iteration
+    max_added_per_round: Count = _CUTS.max_added_per_round
+    violation_tolerance: NonNegative = _CUTS.violation_tolerance
     candidate_recency: Count | None = None
 
 

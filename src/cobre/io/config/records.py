@@ -5,7 +5,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cobre.core.config import BoundaryPolicy, ExportsConfig, NonNegativityMethod, Scheme
+from cobre.core.config import (
+    BoundaryPolicy,
+    EstimationConfig,
+    ExportsConfig,
+    ModelingConfig,
+    NonNegativityMethod,
+    Scheme,
+)
 from cobre.io.config.field_types import Count, NonNegativeCount, Positive
 from cobre.io.config.method_records import CutSelectionRecord, StoppingRuleRecord
 from cobre.io.config.solver_profiles import SolverProfileRecord, TrainingSolverRecord
@@ -13,6 +20,8 @@ from cobre.io.decoding.json_files import JsonFile
 
 DEFAULT_SOLVER = TrainingSolverRecord()
 ALL_CUTS = CutSelectionRecord()
+_ESTIMATION = EstimationConfig()
+_MODELING = ModelingConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +188,7 @@ class NonNegativityRecord:
     method: a negative inflow stays, is corrected at a penalty, becomes 0, or both.
     """
 
-    method: NonNegativityMethod = "penalty"
+    method: NonNegativityMethod = _MODELING.inflow_non_negativity
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +213,9 @@ class EstimationRecord:
     max_coefficient_magnitude: a season with a larger coefficient gets no lags; null: any size.
     """
 
-    max_order: NonNegativeCount = 6
-    order_selection: Literal["pacf", "pacf_annual"] = "pacf"
-    min_observations_per_season: NonNegativeCount = 30
+    max_order: NonNegativeCount = _ESTIMATION.max_order
+    order_selection: Literal["pacf", "pacf_annual"] = _ESTIMATION.order_selection
+    min_observations_per_season: NonNegativeCount = _ESTIMATION.min_observations_per_season
     max_coefficient_magnitude: Positive | None = None
 
 

@@ -1,6 +1,7 @@
 """Fields that a record of config.json and the configuration of the program share, by name.
 
-So a plain field is declared twice: in its record in `records.py` and in its class in `cobre.core.config`.
+So a plain field is declared twice: in its record in `records.py` and in its class in `cobre.core.config`, which has its
+default.
 """
 
 from dataclasses import fields, is_dataclass

@@ -10,6 +10,7 @@ from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import Layer, Problems
 
 Tolerance = Annotated[float, Field(gt=0)]
+_SOLVER = SolverConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ class TrainingSolverRecord:
     forward, backward: one setting is used for both phases.
     """
 
-    retry_max_attempts: Annotated[int, Field(ge=0)] = 5
-    retry_time_budget_seconds: Annotated[float, Field(ge=0)] = 30.0
+    retry_max_attempts: Annotated[int, Field(ge=0)] = _SOLVER.retry_max_attempts
+    retry_time_budget_seconds: Annotated[float, Field(ge=0)] = _SOLVER.retry_time_budget_seconds
     forward: SolverProfileRecord | None = None
     backward: SolverProfileRecord | None = None
 
