@@ -13,8 +13,6 @@ from cobre.wording import counted
 if TYPE_CHECKING:
     from cobre.comm.doctor.findings import Finding
 
-EXCEPTIONS = "a case with a scenario tree gets a worker for each core, but no more than it has work for"
-
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
@@ -43,7 +41,7 @@ def _default_split() -> "Finding":
     """How `cobre run` splits its work on this machine by default."""
     from cobre.comm.doctor.findings import Finding
     from cobre.errors import CobreError
-    from cobre.study.placement import choose_placement
+    from cobre.study.placement import WORKER_PER_CORE, choose_placement
 
     try:
         placement = choose_placement()
@@ -55,7 +53,8 @@ def _default_split() -> "Finding":
         )
     each = counted(placement.threads, "thread")
     many = f"{placement.size} workers with {each} each" if placement.size > 1 else f"one process with {each}"
-    return Finding("cobre run", f"{many} ({placement.reason}); {EXCEPTIONS}; --workers and --threads choose otherwise")
+    trees = f"a case with a scenario tree gets {WORKER_PER_CORE}"
+    return Finding("cobre run", f"{many} ({placement.reason}); {trees}; --workers and --threads choose otherwise")
 
 
 @click.command()

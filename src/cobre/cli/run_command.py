@@ -24,7 +24,7 @@ from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
 from cobre.sddp.records.stop import StopKind
 from cobre.study.config_outline import ConfigOutline, with_config_document
-from cobre.study.placement import Placement, WorldRequest, choose_placement, run_in
+from cobre.study.placement import WorldRequest, command_placement, run_in
 from cobre.study.ranks.entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest, with_iterations
 
@@ -108,7 +108,7 @@ def _ends_with_others() -> bool:
 
 def _run(options: RunOptions, progress: Progress) -> RunSummary:
     source = with_config_document(options.request.case)
-    placement = _placement(options.world, ConfigOutline.of(source))
+    placement = command_placement(options.world, ConfigOutline.of(source))
     source = replace(source, threads=placement.threads)
     request = replace(options.request, case=source, split_reason=placement.reason)
     if not placement.is_joined:
@@ -120,20 +120,6 @@ def _run(options: RunOptions, progress: Progress) -> RunSummary:
 def _study_of_rank(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:
     with mark_errors_of_rank(comm):
         return run_study(comm, request, emit)
-
-
-def _placement(world: WorldRequest, config: ConfigOutline) -> Placement:
-    """As asked for; where the number of workers is ours to choose, none is started that would have nothing to do.
-
-    Nodes of a tree are solved one by one: threads share its leaves only, workers the nodes of every stage.
-    """
-    placement = choose_placement(world, threads_suffice=not config.is_tree)
-    most = config.max_useful_workers
-    if world.workers is None and placement.size is not None and most is not None and most < placement.size:
-        fewer = choose_placement(replace(world, workers=most))
-        reason = "" if world.threads else f"no more workers than forward passes or scenarios ({most})"
-        return replace(fewer, reason=reason)
-    return placement
 
 
 def _sum_up(options: RunOptions, summary: RunSummary, progress: Progress) -> None:

@@ -28,7 +28,7 @@ def world_options(command: Command) -> Command:
                 "--workers",
                 type=click.IntRange(min=1),
                 help="Number of processes. By default one, with a thread per usable core; for scenario trees, and "
-                "with --backend shm or tcp, one per usable core, but at most one per path.",
+                "with --backend shm or tcp, one per usable core, but at most one per forward pass or scenario.",
             ),
             click.option(
                 "--backend",

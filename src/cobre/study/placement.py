@@ -31,14 +31,16 @@ from cobre.limits import MAX_THREADS
 from cobre.printable import printable
 from cobre.runs.events import Event, EventListener, encode, no_events
 from cobre.study.arguments import count
+from cobre.study.config_outline import ConfigOutline
 
 Value = TypeVar("Value")
 RankFunction = Callable[..., Value]
 """Called with a communicator, the arguments, and `emit`."""
 
 THREADS_ARE_BEST = "one thread per core: as fast as several processes, with less memory and a faster start"
-WORKERS_FOR_A_TREE = "a worker for each core: threads would share the leaves of a tree only"
-WORKERS_OF_BACKEND = "a worker for each core, because a backend for workers was chosen"
+WORKER_PER_CORE = "a worker for each core"
+WORKERS_FOR_A_TREE = f"{WORKER_PER_CORE}: threads would share the leaves of a tree only"
+WORKERS_OF_BACKEND = f"{WORKER_PER_CORE}, because a backend for workers was chosen"
 ONE_THREAD_PER_RANK = (
     "one thread per rank, because a launcher started the ranks; where each has several cores, use --threads"
 )
@@ -123,6 +125,25 @@ def choose_placement(
     if size == 1 and kind in (BackendKind.AUTO, BackendKind.LOCAL):
         return Placement.of("local", 1, threads, reason)
     return Placement.of("shm" if kind is BackendKind.AUTO else kind.value, size, threads, reason)
+
+
+def command_placement(
+    request: WorldRequest, config: ConfigOutline, environ: Mapping[str, str] = os.environ
+) -> Placement:
+    """Where `cobre run` runs: as asked for; where the number of workers is ours to choose, none that would only wait.
+
+    Nodes of a tree are solved one by one: threads share its leaves only, workers the nodes of every stage.
+    """
+    placement = choose_placement(request, environ, threads_suffice=not config.is_tree)
+    most = config.max_useful_workers
+    if request.workers is None and placement.size is not None and most is not None and most < placement.size:
+        fewer = choose_placement(replace(request, workers=most), environ)
+        return replace(fewer, reason="" if request.threads else _no_more_than(most))
+    return placement
+
+
+def _no_more_than(workers: int) -> str:
+    return f"no more workers than forward passes or scenarios ({workers})"
 
 
 def script_placement(request: WorldRequest) -> Placement:

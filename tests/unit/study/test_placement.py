@@ -12,6 +12,7 @@ from cobre.comm import (
 )
 from cobre.comm.cores import usable_cores
 from cobre.runs.events import new_event
+from cobre.study.config_outline import ConfigOutline
 from cobre.study.placement import (
     ONE_CORE,
     ONE_THREAD_PER_RANK,
@@ -21,6 +22,7 @@ from cobre.study.placement import (
     Placement,
     WorldRequest,
     choose_placement,
+    command_placement,
     run_in,
 )
 
@@ -87,6 +89,26 @@ def test_where_threads_do_not_suffice_there_is_a_worker_for_each_core():
     assert choose_placement(environ={}, threads_suffice=False) == Placement("shm" if cores > 1 else "local", cores, 1)
     alone = choose_placement(WorldRequest("local"), {}, threads_suffice=False)
     assert alone == Placement("local", 1, cores)
+
+
+def outline(**selection):
+    return ConfigOutline({"training": {"selection": selection}})
+
+
+def test_a_tree_gets_a_worker_for_each_core():
+    found = command_placement(WorldRequest(), outline(method="enumerated"), {})
+    assert found == choose_placement(environ={}, threads_suffice=False)
+
+
+def test_no_worker_is_started_that_would_only_wait(monkeypatch):
+    monkeypatch.setattr("cobre.study.placement.usable_cores", lambda: 4)
+    passes = outline(method="sampled", forward_passes=2)
+    found = command_placement(WorldRequest("shm"), passes, {})
+    assert (found, found.reason) == (Placement("shm", 2, 2), "no more workers than forward passes or scenarios (2)")
+    assert command_placement(WorldRequest("shm", threads=1), passes, {}).reason == ""
+    assert command_placement(WorldRequest("shm", 3), passes, {}).size == 3, "as asked for"
+    assert command_placement(WorldRequest("shm"), outline(), {}).size == 4
+    assert command_placement(WorldRequest(), passes, TCP) == Placement("tcp", None)
 
 
 @pytest.mark.parametrize("environ", [{}, {"COBRE_COMM_BACKEND": "shm"}])
