@@ -68,6 +68,12 @@ def is_reference_name(name: str) -> bool:
     return _REFERENCE_NAME.fullmatch(name) is not None
 
 
+def report_reference_name(file: str, entity: str, name: str, problems: Problems) -> None:
+    """Add the error of a name that cannot be used after `@`."""
+    message, remedy = f"`{name}` cannot be used after `@`", "letters, digits and underscores, not starting with a digit"
+    problems.error(Layer.SCHEMA, file, entity, "name", message, remedy)
+
+
 def read_parameters(folder: Path, problems: Problems) -> dict[str, Parameter]:
     """All parameters by name; empty without the file."""
     return decode_parameters(read_document(folder, FILE, problems), problems)
@@ -91,11 +97,7 @@ def decode_parameters(document: Document | None, problems: Problems) -> dict[str
 def _refuse_names(records: tuple[_Parameter, ...], problems: Problems) -> None:
     for record in records:
         if not is_reference_name(record.name):
-            message, remedy = (
-                f"`{record.name}` cannot be used after `@`",
-                "letters, digits and underscores, not starting with a digit",
-            )
-            problems.error(Layer.SCHEMA, FILE, _entity(record), "name", message, remedy)
+            report_reference_name(FILE, _entity(record), record.name, problems)
 
 
 def _refuse_duplicates(records: tuple[_Parameter, ...], problems: Problems) -> None:

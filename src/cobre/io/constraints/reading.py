@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from cobre.core.generic_constraints import Coefficient, GenericConstraint, GenericConstraints, Parameter, Term
 from cobre.io.constraints.expressions import parse_constraint, parse_expression, references_in
 from cobre.io.constraints.linear_form import LinearForm, parameter
-from cobre.io.constraints.parameters import is_reference_name, read_parameters
+from cobre.io.constraints.parameters import is_reference_name, read_parameters, report_reference_name
 from cobre.io.constraints.tokens import ExpressionError
 from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.decoding.json_files import JsonFile, decode
@@ -98,9 +98,7 @@ def _references(
     waiting: dict[str, _NamedExpression] = {}
     for expression in expressions:
         if not is_reference_name(expression.name):
-            message = f"`{expression.name}` cannot be used after `@`"
-            remedy = "letters, digits and underscores, not starting with a digit"
-            problems.error(Layer.SCHEMA, FILE, _named(expression), "name", message, remedy)
+            report_reference_name(FILE, _named(expression), expression.name, problems)
         elif expression.name in found or expression.name in waiting:
             message, remedy = "another expression or a parameter has this name", "names used with `@` must be unique"
             problems.error(Layer.SCHEMA, FILE, _named(expression), "name", message, remedy)
