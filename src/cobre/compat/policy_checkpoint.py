@@ -40,11 +40,11 @@ def write_policy_checkpoint(
             warnings.warn(f"{name} are not kept: they are not used", stacklevel=2)
     if not stage_cuts:
         raise ValidationError("stage_cuts is empty: a policy has at least one stage")
-    stages = [_Stage.of(place, given, inflow_lag_depth or 0) for place, given in enumerate(stage_cuts)]
+    stages = [_Stage.of(index, given, inflow_lag_depth or 0) for index, given in enumerate(stage_cuts)]
     names = stages[0].state_names
     for stage in stages:
         if stage.state_names != names:
-            raise ValidationError(f"{stage.place}: its entity_manifest differs from that of the first stage")
+            raise ValidationError(f"{stage.where}: its entity_manifest differs from that of the first stage")
     scale = _cost_scale(stage_cuts, metadata)
     data = PolicyData(_metadata(stages, metadata, scale), tuple(stage.cuts(scale) for stage in stages))
     check_writable(Path(path))
@@ -53,54 +53,54 @@ def write_policy_checkpoint(
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """The dictionary of a stage; `place` is what messages call it."""
+    """The dictionary of a stage; `where` is what messages call it."""
 
-    place: str
+    where: str
     given: Plain
     state_names: tuple[str, ...]
     lag_depth: int
 
     @classmethod
     def of(cls, position: int, given: Plain, lag_depth: int) -> "_Stage":
-        place = f"stage_cuts[{position}]"
-        manifest = _item(given, "entity_manifest", place)
-        names = tuple(_state_name(entity, f"{place}.entity_manifest[{at}]") for at, entity in enumerate(manifest))
-        dimension = _item(given, "state_dimension", place)
+        where = f"stage_cuts[{position}]"
+        manifest = _item(given, "entity_manifest", where)
+        names = tuple(_state_name(entity, f"{where}.entity_manifest[{at}]") for at, entity in enumerate(manifest))
+        dimension = _item(given, "state_dimension", where)
         if len(names) != dimension:
-            raise ValidationError(f"{place}: entity_manifest has {len(names)} entries for state_dimension={dimension}")
+            raise ValidationError(f"{where}: entity_manifest has {len(names)} entries for state_dimension={dimension}")
         if lag_depth and any(kind_of(name) != STORAGE for name in names):
-            raise ValidationError(f"{place}: with inflow_lag_depth, entity_manifest may contain only storages")
+            raise ValidationError(f"{where}: with inflow_lag_depth, entity_manifest may contain only storages")
         plants = entity_ids(names, STORAGE)
         lags = (str(StateName(INFLOW_LAG, id_, lag)) for lag in range(1, lag_depth + 1) for id_ in plants)
-        return cls(place, given, (*names, *lags), lag_depth)
+        return cls(where, given, (*names, *lags), lag_depth)
 
     def cuts(self, scale: float) -> StageCuts:
         """The cuts in the order of their slots; intercepts and coefficients in $ are divided by `scale`."""
-        given = sorted(_item(self.given, "cuts", self.place), key=lambda cut: int(cut.get("slot_index", 0)))
-        places = [f"{self.place}, cut {cut.get('cut_id', at)}" for at, cut in enumerate(given)]
-        pairs = list(zip(given, places, strict=True))
-        rows = [self._coefficients(cut, place) for cut, place in pairs]
+        given = sorted(_item(self.given, "cuts", self.where), key=lambda cut: int(cut.get("slot_index", 0)))
+        labels = [f"{self.where}, cut {cut.get('cut_id', at)}" for at, cut in enumerate(given)]
+        pairs = list(zip(given, labels, strict=True))
+        rows = [self._coefficients(cut, label) for cut, label in pairs]
         return StageCuts(
-            intercepts=np.array([_item(cut, "intercept", place) for cut, place in pairs], np.float64) / scale,
+            intercepts=np.array([_item(cut, "intercept", label) for cut, label in pairs], np.float64) / scale,
             coefficients=np.array(rows, np.float64).reshape(len(given), len(self.state_names)) / scale,
-            iteration=np.array([_item(cut, "iteration", place) for cut, place in pairs], np.int32),
-            forward_pass=np.array([_item(cut, "forward_pass_index", place) for cut, place in pairs], np.int32),
+            iteration=np.array([_item(cut, "iteration", label) for cut, label in pairs], np.int32),
+            forward_pass=np.array([_item(cut, "forward_pass_index", label) for cut, label in pairs], np.int32),
             is_active=np.array([bool(cut.get("is_active", True)) for cut in given], np.uint8),
         )
 
-    def _coefficients(self, cut: Plain, place: str) -> list[float]:
-        values, width = list(_item(cut, "coefficients", place)), int(self.given["state_dimension"])
+    def _coefficients(self, cut: Plain, where: str) -> list[float]:
+        values, width = list(_item(cut, "coefficients", where)), int(self.given["state_dimension"])
         if len(values) != width:
-            raise ValidationError(f"{place}: coefficients has {len(values)} entries, expected state_dimension={width}")
-        return values + self._of_lags(cut.get("inflow_lag_coefficients") or {}, place)
+            raise ValidationError(f"{where}: coefficients has {len(values)} entries, expected state_dimension={width}")
+        return values + self._of_lags(cut.get("inflow_lag_coefficients") or {}, where)
 
-    def _of_lags(self, given: Mapping[int, Sequence[float]], place: str) -> list[float]:
+    def _of_lags(self, given: Mapping[int, Sequence[float]], where: str) -> list[float]:
         """Coefficients of inflow lags in the order of the state; 0 where none is given."""
         plants = entity_ids(self.state_names, STORAGE)
         for plant, values in given.items():
             if plant not in plants or len(values) > self.lag_depth:
                 depth = f"inflow_lag_depth={self.lag_depth}"
-                message = f"{place}: inflow_lag_coefficients of hydro {plant} do not fit into a state of {depth}"
+                message = f"{where}: inflow_lag_coefficients of hydro {plant} do not fit into a state of {depth}"
                 raise ValidationError(message)
         padded = {plant: [*given.get(plant, ()), *[0.0] * self.lag_depth] for plant in plants}
         return [float(padded[plant][lag]) for lag in range(self.lag_depth) for plant in plants]
@@ -110,15 +110,15 @@ class _Stage:
         return _day(self.given.get("priced_state_date", NO_DATE))
 
 
-def _state_name(entity: Plain, place: str) -> str:
-    kind, id_ = _item(entity, "entity_type", place), _item(entity, "entity_id", place)
+def _state_name(entity: Plain, where: str) -> str:
+    kind, id_ = _item(entity, "entity_type", where), _item(entity, "entity_id", where)
     storage, lag = STATE_KINDS.index(STORAGE), STATE_KINDS.index(INFLOW_LAG)
     if kind == storage:
         return str(StateName(STORAGE, id_))
     if kind == lag:
-        return str(StateName(INFLOW_LAG, id_, _item(entity, "subindex", place)))
+        return str(StateName(INFLOW_LAG, id_, _item(entity, "subindex", where)))
     known = f"storage ({storage}) and lagged inflows ({lag})"
-    raise ValidationError(f"{place}: entity_type is {kind}; a state here has {known}")
+    raise ValidationError(f"{where}: entity_type is {kind}; a state here has {known}")
 
 
 def _metadata(stages: Sequence[_Stage], metadata: Plain, scale: float) -> PolicyMetadata:
@@ -132,7 +132,7 @@ def _metadata(stages: Sequence[_Stage], metadata: Plain, scale: float) -> Policy
             raise ValidationError(f"metadata.{name} has {len(days)} dates for {len(stages)} stages")
     return PolicyMetadata(
         state_names=names,
-        stage_ids=tuple(int(_item(stage.given, "stage_id", stage.place)) for stage in stages),
+        stage_ids=tuple(int(_item(stage.given, "stage_id", stage.where)) for stage in stages),
         stage_start_dates=starts,
         stage_end_dates=ends,
         entity_ids={"hydros": entity_ids(names, STORAGE)},
@@ -163,7 +163,7 @@ def _day(number: int) -> str:
         raise ValidationError(f"priced_state_date: {error}") from error
 
 
-def _item(given: Plain, name: str, place: str) -> Any:
+def _item(given: Plain, name: str, where: str) -> Any:
     if name not in given:
-        raise ValidationError(f"{place} has no `{name}`")
+        raise ValidationError(f"{where} has no `{name}`")
     return given[name]

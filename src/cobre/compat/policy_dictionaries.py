@@ -44,7 +44,7 @@ def _metadata(data: PolicyData, file: Path) -> dict[str, Any]:
         "stage_end_dates": list(metadata.stage_end_dates),
         "graph_manifest": {
             "n_pools": len(ids),
-            "nodes": [{"id": id_, "stage_id": id_, "pool_id": place} for place, id_ in enumerate(ids)],
+            "nodes": [{"id": id_, "stage_id": id_, "pool_id": index} for index, id_ in enumerate(ids)],
             "edges": [
                 {"source_id": source, "target_id": target, "probability": 1.0} for source, target in pairwise(ids)
             ],
@@ -98,19 +98,19 @@ def _stage_cuts(data: PolicyData) -> list[dict[str, Any]]:
     metadata, passes = data.metadata, _forward_passes(data)
     return [
         {
-            "stage_id": metadata.stage_ids[place],
-            "graph_stage_id": metadata.stage_ids[place],
-            "node_id": metadata.stage_ids[place],
+            "stage_id": metadata.stage_ids[index],
+            "graph_stage_id": metadata.stage_ids[index],
+            "node_id": metadata.stage_ids[index],
             "state_dimension": cuts.coefficients.shape[1],
             "capacity": len(cuts.intercepts),
             "warm_start_count": from_elsewhere(cuts),
             "populated_count": len(cuts.intercepts),
             "cost_scale_factor": metadata.cost_scale,
-            "priced_state_date": number_of_day(metadata.stage_end_dates[place]),
-            "entity_manifest": entity_manifest(metadata, place),
+            "priced_state_date": number_of_day(metadata.stage_end_dates[index]),
+            "entity_manifest": entity_manifest(metadata, index),
             "cuts": _cuts(cuts, metadata.cost_scale, passes),
         }
-        for place, cuts in enumerate(data.stages)
+        for index, cuts in enumerate(data.stages)
     ]
 
 

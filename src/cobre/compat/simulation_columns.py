@@ -103,18 +103,18 @@ class StageFacts:
 
 def _matching(facts: "pa.Table", entity: NDArray[np.int32], stage: NDArray[np.int32]) -> NDArray[np.int64]:
     """The row of the facts for each pair."""
-    entities, places = np.unique(facts["entity_id"].to_numpy(), return_inverse=True)
+    entities, rows = np.unique(facts["entity_id"].to_numpy(), return_inverse=True)
     stages, times = np.unique(facts["stage_id"].to_numpy(), return_inverse=True)
     grid = np.zeros((len(entities), len(stages)), np.int64)
-    grid[places, times] = np.arange(facts.num_rows)
+    grid[rows, times] = np.arange(facts.num_rows)
     found: NDArray[np.int64] = grid[np.searchsorted(entities, entity), np.searchsorted(stages, stage)]
     return found
 
 
 def known_table(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
     """A table of a simulation, or some rows of it, with all columns that are known."""
-    place = table.schema.names.index("stage_id") + 1
-    table = table.add_column(place, "node_id", facts.node_ids(table))
+    index = table.schema.names.index("stage_id") + 1
+    table = table.add_column(index, "node_id", facts.node_ids(table))
     if COMMITTED in table.column_names:
         table = _with_decisions_ahead(table)
     for column, value in CONSTANT_COLUMNS.get(name, {}).items():
@@ -134,9 +134,9 @@ def _with_decisions_ahead(table: "pa.Table") -> "pa.Table":
     from pyarrow import compute
 
     for name in AHEAD:
-        place = table.column_names.index(name)
+        index = table.column_names.index(name)
         values = table[name].to_numpy()
-        table = table.set_column(place, name, _nullable(values))
+        table = table.set_column(index, name, _nullable(values))
     return table.append_column("is_anticipated", compute.is_valid(table[COMMITTED]))
 
 
@@ -167,16 +167,16 @@ def _with_diversion_in_spillage(table: "pa.Table") -> "pa.Table":
 
     if "diversion_cost" not in table.column_names:
         return table
-    place = table.schema.names.index("spillage_cost")
-    return table.set_column(place, "spillage_cost", compute.add(table["spillage_cost"], table["diversion_cost"]))
+    index = table.schema.names.index("spillage_cost")
+    return table.set_column(index, "spillage_cost", compute.add(table["spillage_cost"], table["diversion_cost"]))
 
 
 def _with_slopes(table: "pa.Table") -> "pa.Table":
     """Scripts know the water value as the slope of the cost, which falls with more water; files have its worth."""
     from pyarrow import compute
 
-    place = table.schema.names.index("water_value_per_hm3")
-    return table.set_column(place, "water_value_per_hm3", compute.negate(table["water_value_per_hm3"]))
+    index = table.schema.names.index("water_value_per_hm3")
+    return table.set_column(index, "water_value_per_hm3", compute.negate(table["water_value_per_hm3"]))
 
 
 def _order(name: str, columns: list[str]) -> list[str]:

@@ -39,9 +39,9 @@ def find_cases_and_runs(roots: Roots) -> CasesAndRuns:
 
 def _folders(roots: Roots) -> Iterator[tuple[Path, set[str]]]:
     for root in roots.folders:
-        for place, folders, files in os.walk(root):
-            depth = len(Path(place).relative_to(root).parts)
+        for directory, folders, files in os.walk(root):
+            depth = len(Path(directory).relative_to(root).parts)
             folders[:] = sorted(name for name in folders if not name.startswith(".")) if depth < MAX_DEPTH else []
-            if is_run_folder(Path(place)):
+            if is_run_folder(Path(directory)):
                 folders.clear()  # what is inside belongs to the run
-            yield Path(place), set(files)
+            yield Path(directory), set(files)

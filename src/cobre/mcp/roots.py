@@ -65,8 +65,8 @@ class Roots:
 
 def links_in(folder: Path) -> Iterator[Path]:
     """All symbolic links below a folder."""
-    for place, folders, files in os.walk(folder):
-        yield from (Path(place, name) for name in (*folders, *files) if Path(place, name).is_symlink())
+    for directory, folders, files in os.walk(folder):
+        yield from (Path(directory, name) for name in (*folders, *files) if Path(directory, name).is_symlink())
 
 
 def _named(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:

@@ -132,13 +132,13 @@ def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
 
 def aligned(policy: Policy, expected: tuple[str, ...]) -> Policy:
     """The policy with its states in the order of a study; what the study has not is left out where no cut needs it."""
-    place = {name: at for at, name in enumerate(policy.state_names)}
-    if policy.state_names == expected or not set(expected) <= set(place):
+    position_of = {name: at for at, name in enumerate(policy.state_names)}
+    if policy.state_names == expected or not set(expected) <= set(position_of):
         return policy
-    extra = [at for name, at in place.items() if name not in expected]
+    extra = [at for name, at in position_of.items() if name not in expected]
     if any(cuts.coefficients[:, extra].any() for cuts in policy.cuts):
         return policy
-    order = [place[name] for name in expected]
+    order = [position_of[name] for name in expected]
     cuts = tuple(CutSet(cuts.intercepts, np.ascontiguousarray(cuts.coefficients[:, order])) for cuts in policy.cuts)
     return replace(policy, state_names=expected, cuts=cuts)
 

@@ -53,6 +53,6 @@ def simulated_water_values(hydros: "pa.Table") -> "pa.Table":
             "stage_id": pa.array(stage[starts], pa.int32()),
             "hydro_id": pa.array(hydro[starts], pa.int32()),
             "mean_per_hm3": pa.array([float(group.mean()) for group in groups], pa.float64()),
-            **{f"p{p}_per_hm3": pa.array(percentiles[:, place]) for place, p in enumerate(PERCENTILES)},
+            **{f"p{p}_per_hm3": pa.array(percentiles[:, column]) for column, p in enumerate(PERCENTILES)},
         }
     )

@@ -1,4 +1,4 @@
-"""Two runs, compared to the last bit: identical, or the first place where they differ.
+"""Two runs, compared to the last bit: identical, or the first difference.
 
 First means first in time: the paths of an iteration, then its cuts from the last stage to the first, then its lower
 bound, then the next iteration; what is only known at the end, and the simulation, comes after all iterations.
@@ -35,22 +35,22 @@ Candidate = tuple[tuple[int, ...], "Difference"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A place in two runs, and what each has there; None: nothing."""
+    """A location in two runs, and what each has there; None: nothing."""
 
     part: str
-    place: Mapping[str, Any]
+    location: Mapping[str, Any]
     first: Any
     second: Any
 
     def __str__(self) -> str:
-        where = ", ".join(str(value) if name == "entry" else f"{name} {value}" for name, value in self.place.items())
+        where = ", ".join(str(value) if name == "entry" else f"{name} {value}" for name, value in self.location.items())
         return f"{self.part}: {where}: {_shown(self.first)} and {_shown(self.second)}"
 
     def as_dict(self) -> dict[str, Any]:
         """As `cobre compare --json` prints it."""
         return {
             "part": self.part,
-            "place": dict(self.place),
+            "place": dict(self.location),
             "first": _json_value(self.first),
             "second": _json_value(self.second),
         }
@@ -107,8 +107,8 @@ def _candidates(a: RunContent, b: RunContent) -> Iterator[Candidate]:
     yield (_AT_THE_END, 9), Difference("files", {"digest of": "all results"}, a.digest, b.digest)
 
 
-def _presence(part: str, place: Mapping[str, Any], first: object, second: object) -> Difference:
-    return Difference(part, place, *(None if one is None else "there" for one in (first, second)))
+def _presence(part: str, location: Mapping[str, Any], first: object, second: object) -> Difference:
+    return Difference(part, location, *(None if one is None else "there" for one in (first, second)))
 
 
 def _problem(a: PolicyData, b: PolicyData) -> Iterator[Candidate]:
@@ -147,10 +147,10 @@ def _cuts(a: PolicyData, b: PolicyData) -> Iterator[Candidate]:
             yield from _numbers(mine, its, count, stage, stage_id, a.metadata.state_names)
         yield from _flags(mine, its, count, stage, stage_id)
         if len(mine.intercepts) != len(its.intercepts):
-            place = {"stage": stage_id, "entry": "number of cuts"}
+            location = {"stage": stage_id, "entry": "number of cuts"}
             yield (
                 (_AT_THE_END, 1, stage),
-                Difference("cuts", place, len(mine.intercepts), len(its.intercepts)),
+                Difference("cuts", location, len(mine.intercepts), len(its.intercepts)),
             )
 
 
@@ -165,14 +165,14 @@ def _numbers(
     first = min(range(len(slots)), key=lambda at: (a.iteration[slots[at]], slots[at], components[at]))
     slot, component = int(slots[first]), int(components[first])
     iteration = int(a.iteration[slot])
-    place = {
+    location = {
         "iteration": iteration,
         "stage": stage_id,
         "cut": slot,
         "forward pass": int(a.forward_pass[slot]),
         "component": ("intercept", *names)[component],
     }
-    difference = Difference("cuts", place, float(mine[slot, component]), float(its[slot, component]))
+    difference = Difference("cuts", location, float(mine[slot, component]), float(its[slot, component]))
     yield (iteration, _BACKWARD, -stage, slot, component), difference
 
 
@@ -186,8 +186,8 @@ def _flags(a: StageCuts, b: StageCuts, count: int, stage: int, stage_id: int) ->
         mine, its = getattr(a, name)[:count], getattr(b, name)[:count]
         if len(slots := np.nonzero(mine != its)[0]):
             slot = int(slots[0])
-            place = {"iteration": int(a.iteration[slot]), "stage": stage_id, "cut": slot, "entry": name}
-            yield (_AT_THE_END, 2, stage, order), Difference("cuts", place, int(mine[slot]), int(its[slot]))
+            location = {"iteration": int(a.iteration[slot]), "stage": stage_id, "cut": slot, "entry": name}
+            yield (_AT_THE_END, 2, stage, order), Difference("cuts", location, int(mine[slot]), int(its[slot]))
 
 
 def _bounds(a: "pa.Table", b: "pa.Table") -> Iterator[Candidate]:
@@ -198,8 +198,8 @@ def _bounds(a: "pa.Table", b: "pa.Table") -> Iterator[Candidate]:
         if column in b.column_names and (found := _first_row(mine, its, column)):
             row, first, second = found
             phase = _FORWARD if column in _OF_FORWARD_PASS else _BOUND
-            place = {"iteration": iterations[row], "column": column}
-            yield (iterations[row], phase, order), Difference("bounds", place, first, second)
+            location = {"iteration": iterations[row], "column": column}
+            yield (iterations[row], phase, order), Difference("bounds", location, first, second)
     yield from _shape("bounds", {}, mine, its, (_AT_THE_END, 0))
 
 
@@ -214,19 +214,19 @@ def _simulation(a: Mapping[str, RowSource], b: Mapping[str, RowSource]) -> Itera
         for order, column in enumerate(a[name].schema.names):
             if column in b[name].schema.names and (found := _first_row(a[name], b[name], column)):
                 row, first, second = found
-                place = {"table": name, "row": row, **_keys(a[name], row), "column": column}
-                yield (_AT_THE_END, 4, number, row, order), Difference("simulation", place, first, second)
+                location = {"table": name, "row": row, **_keys(a[name], row), "column": column}
+                yield (_AT_THE_END, 4, number, row, order), Difference("simulation", location, first, second)
         yield from _shape("simulation", {"table": name}, a[name], b[name], (_AT_THE_END, 5, number))
 
 
 def _shape(
-    part: str, place: Mapping[str, Any], a: RowSource, b: RowSource, time: tuple[int, ...]
+    part: str, location: Mapping[str, Any], a: RowSource, b: RowSource, time: tuple[int, ...]
 ) -> Iterator[Candidate]:
     if a.schema.names != b.schema.names:
-        yield time, Difference(part, {**place, "entry": "columns"}, a.schema.names, b.schema.names)
+        yield time, Difference(part, {**location, "entry": "columns"}, a.schema.names, b.schema.names)
     if a.rows != b.rows:
-        unit = "rows" if place else "iterations"
-        yield time, Difference(part, {**place, "entry": f"number of {unit}"}, a.rows, b.rows)
+        unit = "rows" if location else "iterations"
+        yield time, Difference(part, {**location, "entry": f"number of {unit}"}, a.rows, b.rows)
 
 
 def _first_row(a: RowSource, b: RowSource, column: str) -> tuple[int, Any, Any] | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_NAME = re.compile(r"(?P<kind>[^\[\]]+)(\[(?P<place>[\d,]+)\])?$")
+_NAME = re.compile(r"(?P<kind>[^\[\]]+)(\[(?P<indices>[\d,]+)\])?$")
 _PLANE = re.compile(r"plane_(\d+)$")
 _GENERIC = re.compile(r"generic_\d+_(.*)$")
 HYDRO, PAIR = "hydros", "pairs"
@@ -121,9 +121,9 @@ class Dictionary:
         kind = kinds.get(found["kind"]) if found else None
         if found is None or kind is None:
             return Meaning(name, name, "", "", None)
-        place = [int(part) for part in found["place"].split(",")] if found["place"] else []
-        entity = self._entity(kind.entities, place[0]) if kind.entities and place else ""
-        block = place[-1] if kind.has_block and len(place) > 1 else None
+        indices = [int(part) for part in found["indices"].split(",")] if found["indices"] else []
+        entity = self._entity(kind.entities, indices[0]) if kind.entities and indices else ""
+        block = indices[-1] if kind.has_block and len(indices) > 1 else None
         return Meaning(found["kind"], kind.words, kind.unit, entity, block)
 
     def _entity(self, kind: str, index: int) -> str:
@@ -142,4 +142,4 @@ class Dictionary:
 
 def _last_index(name: str) -> int | None:
     found = _NAME.match(name)
-    return int(found["place"].split(",")[-1]) if found and found["place"] else None
+    return int(found["indices"].split(",")[-1]) if found and found["indices"] else None

@@ -102,7 +102,7 @@ def test_a_cut_in_its_last_bit(original, other):
     change_cut(other, stage=4, cut=6, component=1)
     found = compare_runs(original, other).difference
     assert found.part == "cuts"
-    assert found.place == {"iteration": 2, "stage": 4, "cut": 6, "forward pass": 2, "component": "storage:1"}
+    assert found.location == {"iteration": 2, "stage": 4, "cut": 6, "forward pass": 2, "component": "storage:1"}
     assert found.second == up(found.first)
     assert found.first.hex() in str(found) and found.second.hex() in str(found)
     assert repr(found.first) in str(found)
@@ -110,8 +110,8 @@ def test_a_cut_in_its_last_bit(original, other):
 
 def test_an_intercept(original, other):
     change_cut(other, stage=0, cut=0, component=None)
-    place = compare_runs(original, other).difference.place
-    assert (place["iteration"], place["component"]) == (1, "intercept")
+    location = compare_runs(original, other).difference.location
+    assert (location["iteration"], location["component"]) == (1, "intercept")
 
 
 def test_the_first_in_time_is_named(original, other):
@@ -120,15 +120,15 @@ def test_the_first_in_time_is_named(original, other):
     change_cut(other, stage=3, cut=5, component=0)  # iteration 2
     change_cut(other, stage=7, cut=7, component=0)  # iteration 2, made before
     change_value(other, "training", "convergence", 1, "lower_bound")
-    place = compare_runs(original, other).difference.place
-    assert (place["iteration"], place["stage"], place["cut"]) == (2, 7, 7)
+    location = compare_runs(original, other).difference.location
+    assert (location["iteration"], location["stage"], location["cut"]) == (2, 7, 7)
 
 
 @pytest.mark.parametrize("column", ["upper_bound", "lower_bound"])
 def test_bounds(original, other, column):
     change_value(other, "training", "convergence", 1, column)
     found = compare_runs(original, other).difference
-    assert (found.part, found.place) == ("bounds", {"iteration": 2, "column": column})
+    assert (found.part, found.location) == ("bounds", {"iteration": 2, "column": column})
     assert found.second == up(found.first)
 
 
@@ -140,13 +140,13 @@ def test_times_are_not_compared(original, other):
 def test_work_of_the_solver_is_compared(original, other):
     change_value(other, "training", "convergence", 1, "backward_pivots", lambda pivots: pivots + 1)
     found = compare_runs(original, other).difference
-    assert found.place == {"iteration": 2, "column": "backward_pivots"}
+    assert found.location == {"iteration": 2, "column": "backward_pivots"}
 
 
 def test_the_paths_of_an_iteration_come_before_its_cuts(original, other):
     change_cut(other, stage=3, cut=5, component=0)
     change_value(other, "training", "convergence", 1, "upper_bound")
-    assert compare_runs(original, other).difference.place == {"iteration": 2, "column": "upper_bound"}
+    assert compare_runs(original, other).difference.location == {"iteration": 2, "column": "upper_bound"}
 
 
 def test_active_flag_of_a_cut(original, other):
@@ -159,7 +159,7 @@ def test_active_flag_of_a_cut(original, other):
 
     change_policy(other, changed)
     found = compare_runs(original, other).difference
-    assert found.place == {"iteration": 1, "stage": 1, "cut": 3, "entry": "is_active"}
+    assert found.location == {"iteration": 1, "stage": 1, "cut": 3, "entry": "is_active"}
     assert (found.first, found.second) == (1, 0)
 
 
@@ -169,9 +169,9 @@ def test_a_simulated_number(original, other):
     found = compare_runs(original, other).difference
     assert found.part == "simulation"
     expected = {"table": "hydros", "row": 5, "column": "storage_final_hm3"}
-    assert {key: found.place[key] for key in expected} == expected
-    assert found.place["scenario_id"] == table.column("scenario_id")[5].as_py()
-    assert found.place["hydro_id"] == table.column("hydro_id")[5].as_py()
+    assert {key: found.location[key] for key in expected} == expected
+    assert found.location["scenario_id"] == table.column("scenario_id")[5].as_py()
+    assert found.location["hydro_id"] == table.column("hydro_id")[5].as_py()
 
 
 def test_zero_is_not_minus_zero(original, other):
@@ -180,7 +180,7 @@ def test_zero_is_not_minus_zero(original, other):
     row = int(np.nonzero(values == 0.0)[0][0])
     change_value(other, "simulation", "hydros", row, "spillage_m3s", lambda value: -value)
     found = compare_runs(original, other).difference
-    assert found.place["row"] == row
+    assert found.location["row"] == row
     assert {found.first.hex(), found.second.hex()} == {"0x0.0p+0", "-0x0.0p+0"}
 
 
@@ -199,14 +199,14 @@ def test_a_missing_table(original, other):
     del tables["buses"]
     write_results(other / "simulation", tables, read_manifest(other / "simulation")["run"])
     found = compare_runs(original, other).difference
-    assert (found.place, found.first, found.second) == ({"table": "buses"}, "there", None)
+    assert (found.location, found.first, found.second) == ({"table": "buses"}, "there", None)
     assert "there and nothing" in str(found)
 
 
 def test_fewer_rows(original, other):
     change_table(other, "simulation", "costs", lambda table: table[:-2])
     found = compare_runs(original, other).difference
-    assert found.place == {"table": "costs", "entry": "number of rows"}
+    assert found.location == {"table": "costs", "entry": "number of rows"}
     assert found.first == found.second + 2
 
 
@@ -220,14 +220,14 @@ def test_fewer_iterations_are_the_difference_when_all_others_agree(original, tmp
 def test_metadata(original, other):
     change_policy(other, lambda policy: replace(policy, metadata=replace(policy.metadata, seeds={"tree_seed": 7})))
     found = compare_runs(original, other).difference
-    assert (found.part, found.place, found.first, found.second) == ("policy", {"metadata": "seeds.tree_seed"}, 42, 7)
+    assert (found.part, found.location, found.first, found.second) == ("policy", {"metadata": "seeds.tree_seed"}, 42, 7)
 
 
 def test_different_states_are_named_first(original, other):
     change_cut(other, stage=4, cut=6, component=1)
     renamed = ("storage:0", "storage:9")
     change_policy(other, lambda policy: replace(policy, metadata=replace(policy.metadata, state_names=renamed)))
-    assert compare_runs(original, other).difference.place == {"metadata": "state_names"}
+    assert compare_runs(original, other).difference.location == {"metadata": "state_names"}
 
 
 def test_a_directory_that_is_no_run(original, tmp_path):
@@ -351,5 +351,5 @@ def test_row_groups_are_no_difference_and_hide_none(original, other):
     values[17] = np.nextafter(values[17], np.inf)
     store(table.set_column(at, "storage_final_hm3", pa.array(values)))
     found = compare_runs(original, other).difference
-    assert (found.place["row"], found.place["column"]) == (17, "storage_final_hm3")
-    assert found.place["scenario_id"] == table.column("scenario_id")[17].as_py()
+    assert (found.location["row"], found.location["column"]) == (17, "storage_final_hm3")
+    assert found.location["scenario_id"] == table.column("scenario_id")[17].as_py()

@@ -66,7 +66,7 @@ def _thermal_costs(expected: Expected) -> Floats:
 
 def range_of_prices(case: Case, expected: Expected, findings: Findings) -> None:
     """Costs that differ by many orders of magnitude: the small ones drown in the tolerance of the large ones."""
-    prices = [(value, place) for value, place in _prices(case, expected) if value > 0]
+    prices = [(value, location) for value, location in _prices(case, expected) if value > 0]
     if not prices:
         return
     (least, cheap), (most, dear) = min(prices), max(prices)
