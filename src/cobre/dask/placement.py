@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from cobre import __version__
 from cobre.comm import TcpConfig
 from cobre.errors import CobreError
-from cobre.study.arguments import count
+from cobre.study.arguments import checked_count
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -96,7 +96,7 @@ def check_client(client: object) -> None:
 
 def choose_workers(addresses: Sequence[str], num_workers: int | None) -> list[str]:
     """All workers, or the first `num_workers`; TypeError or ValueError for a number that is none."""
-    number = count("num_workers", num_workers)
+    number = checked_count("num_workers", num_workers)
     if not addresses:
         raise PlacementError("the cluster has no workers yet: client.wait_for_workers(n) waits for them")
     if number is not None and number > len(addresses):

@@ -17,7 +17,7 @@ from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy
 from cobre.study.api import ProgressCallback, progress_listener
-from cobre.study.arguments import count, seconds, training_request
+from cobre.study.arguments import checked_count, checked_seconds, training_request
 from cobre.study.preparation.case_argument import case_and_overrides
 from cobre.study.preparation.ready_study import as_case
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides, TrainingRequest
@@ -59,11 +59,12 @@ def train(
     A worker that is lost ends the run at once with a WorkerError. Ctrl-C and the time limit end it after the iteration,
     and the result is what there is by then.
     """
-    iterations, threads = count("iterations", iterations, MAX_COUNT), count("threads", threads, MAX_THREADS)
-    port = count("port", port, MAX_TCP_PORT)
+    iterations = checked_count("iterations", iterations, MAX_COUNT)
+    threads = checked_count("threads", threads, MAX_THREADS)
+    port = checked_count("port", port, MAX_TCP_PORT)
     if connect_timeout_s is None:
         raise TypeError("connect_timeout_s must be a number of seconds, not None")
-    connect_timeout_s = seconds("connect_timeout_s", connect_timeout_s)
+    connect_timeout_s = checked_seconds("connect_timeout_s", connect_timeout_s)
     request = training_request(
         warm_start=warm_start,
         checkpoints=checkpoints,

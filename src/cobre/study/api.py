@@ -18,7 +18,7 @@ from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
-from cobre.study.arguments import check_policy, count, training_request
+from cobre.study.arguments import check_policy, checked_count, training_request
 from cobre.study.placement import WorldRequest, run_in, script_placement
 from cobre.study.plausibility import check_plausibility
 from cobre.study.preparation.case_argument import case_and_overrides
@@ -163,7 +163,7 @@ def train(
     >>> result.iterations, result.stop_reason
     (3, 'iteration limit of 3 reached')
     """
-    iterations = count("iterations", iterations, MAX_COUNT)
+    iterations = checked_count("iterations", iterations, MAX_COUNT)
     placement = script_placement(WorldRequest(backend, num_workers, threads))
     request = training_request(
         warm_start=warm_start,
@@ -205,7 +205,7 @@ def simulate(
     >>> {"buses", "costs", "hydros", "thermals"} <= set(result.tables)
     True
     """
-    scenarios = count("scenarios", scenarios, MAX_COUNT)
+    scenarios = checked_count("scenarios", scenarios, MAX_COUNT)
     check_policy("policy", policy)
     placement = script_placement(WorldRequest(backend, num_workers, threads))
     stored = Path(policy) if isinstance(policy, str) else policy

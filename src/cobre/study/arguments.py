@@ -24,10 +24,10 @@ def as_python_int(value: object) -> object:
 
 
 @overload
-def count(name: str, value: int, maximum: int | None = None) -> int: ...
+def checked_count(name: str, value: int, maximum: int | None = None) -> int: ...
 @overload
-def count(name: str, value: int | None, maximum: int | None = None) -> int | None: ...
-def count(name: str, value: int | None, maximum: int | None = None) -> int | None:
+def checked_count(name: str, value: int | None, maximum: int | None = None) -> int | None: ...
+def checked_count(name: str, value: int | None, maximum: int | None = None) -> int | None:
     """A whole number from 1 on, or None where the caller allows it."""
     if value is None:
         return None
@@ -40,10 +40,10 @@ def count(name: str, value: int | None, maximum: int | None = None) -> int | Non
 
 
 @overload
-def seconds(name: str, value: float) -> float: ...
+def checked_seconds(name: str, value: float) -> float: ...
 @overload
-def seconds(name: str, value: float | None) -> float | None: ...
-def seconds(name: str, value: float | None) -> float | None:
+def checked_seconds(name: str, value: float | None) -> float | None: ...
+def checked_seconds(name: str, value: float | None) -> float | None:
     """Seconds, or None where the caller allows it."""
     if value is None:
         return None
@@ -76,7 +76,7 @@ def training_request(
     """How to train, from the arguments of `cobre.train` and `cobre.dask.train`."""
     if checkpoint_every is None:
         raise TypeError("checkpoint_every must be a whole number, not None; without `checkpoints` none are kept")
-    every = count("checkpoint_every", checkpoint_every)
+    every = checked_count("checkpoint_every", checkpoint_every)
     if warm_start is not None:
         check_policy("warm_start", warm_start)
     if resume and checkpoints is None:
@@ -87,5 +87,5 @@ def training_request(
         checkpoint_seconds=math.inf,  # by the number of iterations alone
         resume=resume,
         warm_start=Path(warm_start) if isinstance(warm_start, str) else warm_start,
-        time_limit_s=seconds("time_limit_s", time_limit_s),
+        time_limit_s=checked_seconds("time_limit_s", time_limit_s),
     )

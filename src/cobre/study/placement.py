@@ -30,7 +30,7 @@ from cobre.comm.types import BackendKind
 from cobre.limits import MAX_THREADS
 from cobre.printable import printable
 from cobre.runs.events import Event, EventListener, encode, no_events
-from cobre.study.arguments import count
+from cobre.study.arguments import checked_count
 from cobre.study.config_outline import ConfigOutline
 
 Value = TypeVar("Value")
@@ -62,8 +62,8 @@ class WorldRequest:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "workers", count("num_workers", self.workers))
-        object.__setattr__(self, "threads", count("threads", self.threads, MAX_THREADS))
+        object.__setattr__(self, "workers", checked_count("num_workers", self.workers))
+        object.__setattr__(self, "threads", checked_count("threads", self.threads, MAX_THREADS))
 
 
 ANY_WORLD = WorldRequest()

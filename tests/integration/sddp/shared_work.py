@@ -19,7 +19,7 @@ from cobre.sddp.training.team_tables import TreeNodeTables
 from cobre.study.preparation.prepare import make_solver, prepare
 from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.requests import with_iterations
-from cobre.study.simulation.simulate_policy import entity_ids
+from cobre.study.simulation.simulate_policy import ids_of_system
 from cobre.study.simulation.sinks import ArrowSink
 from cobre.study.training.train_study import train_study
 
@@ -78,7 +78,7 @@ def simulate(comm, case, before, threads=1):
     solver = Watched(make_solver(study, threads), before)
     sink = ArrowSink()
     simulator = PolicySimulator(study.problem, solver, trained.context.pool, study.noise.simulation_sampler)
-    output = SimulationOutput(sink, entity_ids(study.case.system))
+    output = SimulationOutput(sink, ids_of_system(study.case.system))
     outcome = simulate_scenarios(comm, simulator, SCENARIOS, output, comm)
     return outcome.costs.tobytes(), sink.digest, solver.jobs, solver.solves
 

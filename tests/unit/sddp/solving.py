@@ -8,7 +8,7 @@ from cobre.sddp.simulation.policy_simulator import PolicySimulator
 from cobre.sddp.simulation.simulate import SimulationOutput, simulate
 from cobre.study.preparation.prepare import make_solver, prepare
 from cobre.study.preparation.ready_study import ReadyStudy
-from cobre.study.simulation.simulate_policy import entity_ids
+from cobre.study.simulation.simulate_policy import ids_of_system
 from cobre.study.training.train_study import train_study
 
 
@@ -65,7 +65,7 @@ def simulate_into(sink, trained, scenarios, comm=None, memory=None, pool=None, f
     pool = trained.context.pool if pool is None else pool
     sampler = study.noise.simulation_sampler
     simulator = PolicySimulator(study.problem, trained.solver, pool, sampler, failure_folder)
-    output = SimulationOutput(sink, entity_ids(study.case.system), **others)
+    output = SimulationOutput(sink, ids_of_system(study.case.system), **others)
     return simulate(comm or LocalCommunicator(), simulator, scenarios, output, memory)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cobre
-from cobre.study.arguments import count, seconds
+from cobre.study.arguments import checked_count, checked_seconds
 from cobre.study.placement import WorldRequest, script_placement
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
@@ -58,10 +58,10 @@ def test_numbers_of_numpy_are_numbers():
 
 
 def test_what_is_made_of_them_is_python_s_own():
-    assert [type(count("n", number)) for number in (np.int64(3), np.array(3), 3)] == [int] * 3
-    assert [type(seconds("s", number)) for number in (np.float32(3), np.int64(3), 3)] == [float] * 3
+    assert [type(checked_count("n", number)) for number in (np.int64(3), np.array(3), 3)] == [int] * 3
+    assert [type(checked_seconds("s", number)) for number in (np.float32(3), np.int64(3), 3)] == [float] * 3
     assert type(script_placement(WorldRequest("auto", np.int64(2))).size) is int
-    assert (count("n", None), seconds("s", None)) == (None, None)
+    assert (checked_count("n", None), checked_seconds("s", None)) == (None, None)
 
 
 @pytest.fixture(scope="module")

@@ -18,12 +18,12 @@ from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
 from cobre.runs.trained_case import TrainedCase, case_of_run
 from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
 from cobre.sddp.upper_bounds.find import find_upper_bound
-from cobre.study.arguments import check_policy, count
+from cobre.study.arguments import check_policy, checked_count
 from cobre.study.placement import Placement, WorldRequest, run_in, script_placement
 from cobre.study.preparation.case_argument import case_and_overrides
 from cobre.study.preparation.ready_study import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import CaseRequest
-from cobre.study.resume.policy_origin import case_of_policy, other_problem
+from cobre.study.resume.policy_origin import case_of_policy, difference_in_words
 from cobre.study.resume.starting_point import share_policy
 from cobre.study.training.training_context import training_context
 from cobre.study.worker_errors import raising_worker_errors
@@ -39,7 +39,7 @@ class NothingToBoundError(OutputError):
 
 
 class CaseChangedError(PolicyIncompatibleError):
-    """A policy and a case that describe different problems."""
+    """A policy that was trained on another problem than the case describes; usually a file has changed since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def bound_plan(method: str, paths: int, confidence: float, max_nodes: int) -> Bo
         raise ValueError(f"method is {method!r}: expected one of {', '.join(BoundMethod)}")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence is {confidence!r}: expected a number between 0 and 1")
-    return BoundPlan(BoundMethod(method), _at_least_two(paths), confidence, count("max_nodes", max_nodes) or 1)
+    return BoundPlan(BoundMethod(method), _at_least_two(paths), confidence, checked_count("max_nodes", max_nodes) or 1)
 
 
 def bound_request(
@@ -180,7 +180,7 @@ def bound_request(
 
 
 def _at_least_two(paths: int) -> int:
-    if (count("paths", paths) or 0) < 2:
+    if (checked_count("paths", paths) or 0) < 2:
         raise ValueError(f"paths is {paths}: a confidence interval needs at least 2")
     return paths
 
@@ -208,7 +208,7 @@ def bound_rank(comm: Backend, request: BoundRequest, emit: EventListener) -> Pol
 
 def _checked_problem(ready: ReadyStudy, policy: Policy, trained: TrainedCase | None) -> tuple[str, ...]:
     """Raise for a policy of another problem; a note for one that does not say what it was trained on."""
-    how = other_problem(policy, ready.study, trained, ready.folder)
+    how = difference_in_words(policy, ready.study, trained, ready.folder)
     if how is not None:
         where = "this case" if ready.folder is None else str(ready.folder)
         raise CaseChangedError(

@@ -33,14 +33,14 @@ def train_rank(
     comm: Backend,
     case: CaseRequest,
     request: TrainingRequest,
-    everywhere: bool,
+    result_on_all_ranks: bool,
     emit: EventListener,
     stop: StopRequest | None = None,
 ) -> TrainingResult | None:
     """Train; rank 0 gives the result, or all ranks do."""
     ready = prepare_on_ranks(comm, case, emit)
     trained = train_study(comm, ready, request, emit, stop)
-    result = training_result(trained) if everywhere or comm.rank == 0 else None
+    result = training_result(trained) if result_on_all_ranks or comm.rank == 0 else None
     trained.context.pool.close()
     return result
 
@@ -50,7 +50,7 @@ def simulate_rank(
     case: CaseRequest,
     policy: Policy | Path,
     scenarios: int | None,
-    everywhere: bool,
+    result_on_all_ranks: bool,
     emit: EventListener,
 ) -> SimulationResult | None:
     """Simulate; rank 0 gives the result, or all ranks do, of which rank 0 alone has the tables."""
@@ -59,4 +59,4 @@ def simulate_rank(
     count = scenarios or ready.study.case.config.simulation.num_scenarios
     warnings = (*ready.warnings, *warn_of_other_problem(ready, shared, policy, emit, POLICY_OF_ANOTHER_PROBLEM))
     result = simulate_policy(comm, SimulatedPolicy(ready.study, ready.solver, shared, count), warnings)
-    return result if everywhere or comm.rank == 0 else None
+    return result if result_on_all_ranks or comm.rank == 0 else None

@@ -20,7 +20,9 @@ def is_of_other_problem(policy: Policy, study: PreparedStudy) -> bool:
     return bool(policy.problem) and policy.problem != study.digest
 
 
-def other_problem(policy: Policy, study: PreparedStudy, trained: TrainedCase | None, case: Path | None) -> str | None:
+def difference_in_words(
+    policy: Policy, study: PreparedStudy, trained: TrainedCase | None, case: Path | None
+) -> str | None:
     """How the problem at hand differs from the one that a policy was trained on; None where it does not."""
     if not is_of_other_problem(policy, study):
         return None

@@ -27,7 +27,7 @@ from cobre.study.resume.checkpoints import (
     newest_checkpoint,
     read_checkpoint,
 )
-from cobre.study.resume.policy_origin import case_of_policy, is_of_other_problem, other_problem
+from cobre.study.resume.policy_origin import case_of_policy, difference_in_words, is_of_other_problem
 
 CUTS_OF_ANOTHER_PROBLEM = "its cuts may be too high for this one, and so may the lower bound"
 POLICY_OF_ANOTHER_PROBLEM = (
@@ -110,7 +110,7 @@ def warn_of_other_problem(
     """Emit and return the warning that a policy was trained on another problem."""
     if not is_of_other_problem(policy, ready.study):
         return ()
-    how = other_problem(policy, ready.study, case_of_policy(source), ready.folder)
+    how = difference_in_words(policy, ready.study, case_of_policy(source), ready.folder)
     message = f"{how}: {consequence}"
     emit(new_event("warning", message=message))
     return (message,)

@@ -106,7 +106,7 @@ class StreamedSimulation:
             yield StreamingSink(tables)
 
 
-def entity_ids(system: System) -> EntityIds:
+def ids_of_system(system: System) -> EntityIds:
     """The ids of each entity class, in canonical order."""
     return EntityIds(
         hydros=tuple(hydro.id for hydro in system.hydros),
@@ -125,7 +125,7 @@ def _simulate(comm: Backend, simulated: SimulatedPolicy, target: _Destination) -
     paths, num_scenarios = tree_scenarios(study, simulated.num_scenarios)
     sampler = study.noise.simulation_sampler
     simulator = PolicySimulator(study.problem, simulated.solver, pool, sampler, target.failure_folder, paths)
-    output = SimulationOutput(target.sink, entity_ids(study.case.system), target.spool_folder, done=target.done)
+    output = SimulationOutput(target.sink, ids_of_system(study.case.system), target.spool_folder, done=target.done)
     outcome = simulate(comm, simulator, num_scenarios, output, comm)
     if pool is not policy:
         pool.close()
