@@ -5,8 +5,8 @@ from contextlib import suppress
 from cobre.core.case import Case
 from cobre.io.findings.problems import Layer, Problems
 from cobre.io.validation import references
-from cobre.io.validation.findings import NO_ENTITY, Findings, Rule
 from cobre.io.validation.generic_constraints import generic_dimensions, generic_meaning, generic_references
+from cobre.io.validation.layer_findings import NO_ENTITY, Findings, Rule
 from cobre.io.validation.plants import (
     cascade,
     commitments,

@@ -16,7 +16,7 @@ from cobre.core.temporal import Horizon, PolicyGraph
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.findings.problems import Layer, Problems
 from cobre.io.input_files import entities, stages_file
-from cobre.io.validation.findings import Findings, Rule, distinct
+from cobre.io.validation.layer_findings import Findings, Rule, distinct
 from cobre.io.validation.plants import limits, prices
 from cobre.io.validation.raw_references import Documents, check_raw_references, declared_in
 from cobre.io.validation.scenarios import correlation, inflows

@@ -10,7 +10,7 @@ from typing import Any
 from cobre.io.decoding.json_documents import Document
 from cobre.io.findings.problems import Layer, Problems
 from cobre.io.input_files import entities, initial_conditions
-from cobre.io.validation.findings import Findings
+from cobre.io.validation.layer_findings import Findings
 
 ARRAYS = {"bus": (entities.BUSES, "buses"), "hydro": (entities.HYDROS, "hydros")}
 # file, array, name of its entities, and for each id field the class that it refers to

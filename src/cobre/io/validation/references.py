@@ -4,7 +4,7 @@ from cobre.core.case import Case
 from cobre.core.temporal import PreStudyStage, Stage
 from cobre.io.input_files import correlation_file, entities, initial_conditions, production_models, stages_file
 from cobre.io.input_files.block_factors import LOAD_FILE, SOURCE_FILE
-from cobre.io.validation.findings import Findings, Rule, named
+from cobre.io.validation.layer_findings import Findings, Rule, named
 from cobre.io.validation.tables.case_tables import declared_ids
 
 CORRELATED = {"inflow": "hydro", "load": "bus", "ncs": "non-controllable source"}

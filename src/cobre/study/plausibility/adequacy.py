@@ -6,7 +6,7 @@ from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.io.input_files import entities
 from cobre.io.input_files.table_formats import SCENARIO_TABLES
-from cobre.io.validation.findings import Findings, named
+from cobre.io.validation.layer_findings import Findings, named
 from cobre.study.plausibility.expected import Expected
 
 LOADS = SCENARIO_TABLES["load_seasonal_stats"].file

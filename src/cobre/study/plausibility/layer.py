@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from cobre.core.case import Case
 from cobre.io.findings.problems import Layer, Problems
-from cobre.io.validation.findings import Findings
+from cobre.io.validation.layer_findings import Findings
 from cobre.sddp.resolved.resolve import resolve
 from cobre.stochastic.model import NoiseModel
 from cobre.study.plausibility import adequacy, names, prices, water

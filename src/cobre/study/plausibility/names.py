@@ -7,7 +7,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.io.input_files import entities
-from cobre.io.validation.findings import Findings, Named, listed, named
+from cobre.io.validation.layer_findings import Findings, Named, listed, named
 from cobre.study.plausibility.expected import Expected
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.io.input_files import entities, penalties_file
-from cobre.io.validation.findings import Findings, named
+from cobre.io.validation.layer_findings import Findings, named
 from cobre.study.plausibility.expected import Expected
 
 PER_HM3 = ("storage_violation_below_cost", "filling_target_violation_cost")

@@ -7,7 +7,7 @@ from cobre.core.case import Case
 from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.io.input_files import entities
 from cobre.io.input_files.table_formats import SCENARIO_TABLES
-from cobre.io.validation.findings import Findings, named
+from cobre.io.validation.layer_findings import Findings, named
 from cobre.study.plausibility.expected import Expected
 
 INFLOWS = SCENARIO_TABLES["inflow_seasonal_stats"].file

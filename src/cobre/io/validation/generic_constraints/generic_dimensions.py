@@ -6,8 +6,8 @@ from cobre.core.temporal import Stage
 from cobre.io.constraints.parameters import FILE as PARAMETERS_FILE
 from cobre.io.constraints.reading import FILE
 from cobre.io.constraints.variables import VARIABLES
-from cobre.io.validation.findings import Findings, Rule, distinct, listed, named, with_ids
 from cobre.io.validation.generic_constraints.generic_references import entity_of
+from cobre.io.validation.layer_findings import Findings, Rule, distinct, listed, named, with_ids
 
 STARTS = ("hydro_storage_initial", "hydro_useful_volume_initial")
 

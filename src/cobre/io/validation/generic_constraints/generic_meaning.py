@@ -5,9 +5,9 @@ import numpy as np
 from cobre.core.case import Case
 from cobre.core.generic_constraints import GenericConstraint
 from cobre.io.constraints.reading import BOUNDS, FILE
-from cobre.io.validation.findings import Findings, Rule
 from cobre.io.validation.generic_constraints.generic_dimensions import acting_stages
 from cobre.io.validation.generic_constraints.generic_references import entity_of
+from cobre.io.validation.layer_findings import Findings, Rule
 
 
 def constraints_have_effect(case: Case, findings: Findings) -> None:

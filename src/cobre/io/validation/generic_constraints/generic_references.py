@@ -7,7 +7,7 @@ from cobre.core.generic_constraints import GenericConstraint, Term
 from cobre.io.constraints.parameters import FILE as PARAMETERS_FILE
 from cobre.io.constraints.reading import FILE
 from cobre.io.constraints.variables import VARIABLES, EntityClass
-from cobre.io.validation.findings import Findings, Rule, named
+from cobre.io.validation.layer_findings import Findings, Rule, named
 from cobre.io.validation.tables.case_tables import declared_ids
 
 WORDS: dict[EntityClass, str] = {

@@ -6,7 +6,7 @@ from cobre.core.case import ABSENT_ID, Case
 from cobre.core.entities import PumpingStation, is_in_service
 from cobre.core.hydro import Hydro
 from cobre.io.input_files.entities import HYDROS, STATIONS
-from cobre.io.validation.findings import Findings, Rule, named, with_ids
+from cobre.io.validation.layer_findings import Findings, Rule, named, with_ids
 
 
 def acyclic_cascade(case: Case, findings: Findings) -> None:

@@ -12,8 +12,8 @@ from cobre.core.temporal import Stage
 from cobre.io.constraints import reading as generic_constraints
 from cobre.io.input_files import entities, initial_conditions, post_study_stages
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
-from cobre.io.validation.findings import Findings, Rule, listed, named, with_ids
 from cobre.io.validation.generic_constraints.generic_references import entity_of
+from cobre.io.validation.layer_findings import Findings, Rule, listed, named, with_ids
 
 FIELD = "past_anticipated_commitments"
 CONFIG = "anticipated_config"

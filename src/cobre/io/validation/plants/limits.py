@@ -8,7 +8,7 @@ from typing import Any
 from cobre.core.case import Case
 from cobre.core.hydro import Hydro
 from cobre.io.input_files import entities
-from cobre.io.validation.findings import Findings, Rule, named
+from cobre.io.validation.layer_findings import Findings, Rule, named
 
 TOLERANCE = 1e-6
 

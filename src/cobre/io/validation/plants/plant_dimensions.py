@@ -5,7 +5,7 @@ from cobre.core.hydro import Evaporation, Hydro
 from cobre.core.units import MONTHS_PER_YEAR
 from cobre.io.input_files.entities import HYDROS
 from cobre.io.input_files.table_formats import PRODUCTION_TABLES
-from cobre.io.validation.findings import Findings, Rule, named
+from cobre.io.validation.layer_findings import Findings, Rule, named
 
 GEOMETRY_FILE = PRODUCTION_TABLES["geometry"].file
 

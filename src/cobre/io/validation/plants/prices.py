@@ -11,7 +11,7 @@ from cobre.core.entities import DeficitSegment
 from cobre.core.hydro import Hydro
 from cobre.io.input_files import entities, penalties_file
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
-from cobre.io.validation.findings import Findings, Rule, named
+from cobre.io.validation.layer_findings import Findings, Rule, named
 
 MAY_BE_ZERO = ("turbined_cost",)
 PRICE_TABLES = ("penalty_overrides_bus", "penalty_overrides_line", "penalty_overrides_hydro", "penalty_overrides_ncs")

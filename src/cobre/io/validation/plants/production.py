@@ -10,7 +10,7 @@ from cobre.core.production import FphaConfig, ProductionChoice
 from cobre.core.temporal import Stage
 from cobre.io.input_files.production_models import FILE
 from cobre.io.input_files.table_formats import PRODUCTION_TABLES
-from cobre.io.validation.findings import Findings, Rule, named, with_ids
+from cobre.io.validation.layer_findings import Findings, Rule, named, with_ids
 from cobre.io.validation.plants.plant_dimensions import GEOMETRY_FILE, geometry_points
 from cobre.io.validation.plants.production_choice import choice_of, tabulated_for, tabulated_productivity
 from cobre.wording import counted

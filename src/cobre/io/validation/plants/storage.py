@@ -9,7 +9,7 @@ from cobre.io.input_files.entities import HYDROS
 from cobre.io.input_files.initial_conditions import FILE
 from cobre.io.input_files.stages_file import FILE as STAGES_FILE
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
-from cobre.io.validation.findings import Findings, Rule, named, with_ids
+from cobre.io.validation.layer_findings import Findings, Rule, named, with_ids
 
 RELATIVE_TOLERANCE = 1e-6
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from cobre.core.case import Case, Table
 from cobre.io.input_files.table_formats import PRODUCTION_TABLES
-from cobre.io.validation.findings import Findings, Rule, distinct
+from cobre.io.validation.layer_findings import Findings, Rule, distinct
 from cobre.io.validation.plants.production_choice import choice_of
 
 FILE = PRODUCTION_TABLES["tailrace_curves"].file

@@ -6,7 +6,7 @@ from cobre.core.case import Case
 from cobre.core.travel_time import PastRelease, travel_arcs
 from cobre.core.units import HOURS_PER_DAY
 from cobre.io.input_files import entities, initial_conditions, stages_file
-from cobre.io.validation.findings import Findings, Rule, listed, named, with_ids
+from cobre.io.validation.layer_findings import Findings, Rule, listed, named, with_ids
 
 FIELD = "past_defluences"
 

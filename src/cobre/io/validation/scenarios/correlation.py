@@ -4,7 +4,7 @@ import numpy as np
 
 from cobre.core.case import Case, CorrelationGroup
 from cobre.io.input_files.correlation_file import FILE
-from cobre.io.validation.findings import Findings, Rule
+from cobre.io.validation.layer_findings import Findings, Rule
 
 SYMMETRY_TOLERANCE = 1e-10
 

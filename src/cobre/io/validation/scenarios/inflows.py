@@ -11,7 +11,7 @@ from cobre.io.file_names import CONFIG_FILE
 from cobre.io.input_files.initial_conditions import FILE as INITIAL_FILE
 from cobre.io.input_files.stages_file import FILE as STAGES_FILE
 from cobre.io.input_files.table_formats import SCENARIO_TABLES
-from cobre.io.validation.findings import Findings, Rule, distinct, with_ids
+from cobre.io.validation.layer_findings import Findings, Rule, distinct, with_ids
 from cobre.io.validation.not_modelled import has_inflow_lags
 from cobre.wording import counted
 

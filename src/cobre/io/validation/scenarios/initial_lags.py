@@ -11,7 +11,7 @@ from cobre.core.hydro import Hydro
 from cobre.core.units import MONTHS_PER_YEAR
 from cobre.io.input_files.initial_conditions import FILE
 from cobre.io.input_files.table_formats import SCENARIO_TABLES
-from cobre.io.validation.findings import Findings, Rule, named, with_ids
+from cobre.io.validation.layer_findings import Findings, Rule, named, with_ids
 from cobre.io.validation.scenarios.inflows import is_estimated
 
 Period = tuple[date, date]

@@ -6,7 +6,7 @@ from cobre.core.case import Case
 from cobre.core.config import ScenarioSource
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.input_files.stages_file import FILE as STAGES_FILE
-from cobre.io.validation.findings import Findings, Rule, listed, with_ids
+from cobre.io.validation.layer_findings import Findings, Rule, listed, with_ids
 from cobre.io.validation.scenarios.scenario_dimensions import scenario_sources
 
 NEEDS_SEED = ("out_of_sample", "external")

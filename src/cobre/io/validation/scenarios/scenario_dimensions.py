@@ -10,7 +10,7 @@ from cobre.core.config import ScenarioSource
 from cobre.core.temporal import Stage
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.input_files.table_formats import SCENARIO_TABLES
-from cobre.io.validation.findings import Findings, Rule, listed
+from cobre.io.validation.layer_findings import Findings, Rule, listed
 from cobre.io.validation.scenarios.noise_vector import noise_dimension, random_buses, random_sources
 
 OPENINGS_FILE = SCENARIO_TABLES["noise_openings"].file

@@ -8,7 +8,7 @@ from cobre.core.config import Gap
 from cobre.core.temporal import Node, PolicyGraph
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.input_files.stages_file import FILE
-from cobre.io.validation.findings import Findings, Rule, listed, with_ids
+from cobre.io.validation.layer_findings import Findings, Rule, listed, with_ids
 from cobre.io.validation.scenarios.scenario_dimensions import LIBRARIES
 
 PROBABILITY_TOLERANCE = 1e-6

@@ -5,7 +5,7 @@ from itertools import pairwise
 from cobre.core.case import Case
 from cobre.core.temporal import PreStudyStage, Stage
 from cobre.io.input_files.stages_file import FILE
-from cobre.io.validation.findings import Findings, Rule
+from cobre.io.validation.layer_findings import Findings, Rule
 
 
 def dates_in_order(case: Case, findings: Findings) -> None:

@@ -6,7 +6,7 @@ from cobre.core.case import Case
 from cobre.core.state_names import STORAGE, StateName
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.policies.policy_file import PolicyFileError, PolicyMetadata, find_policy_file, read_policy
-from cobre.io.validation.findings import Findings, Rule
+from cobre.io.validation.layer_findings import Findings, Rule
 
 FIELD = "policy.boundary.path"
 

@@ -4,7 +4,7 @@ from cobre.core.case import Case
 from cobre.core.temporal import Stage
 from cobre.io.input_files.block_factors import LOAD_FILE, SOURCE_FILE
 from cobre.io.input_files.stages_file import FILE
-from cobre.io.validation.findings import Findings, Rule
+from cobre.io.validation.layer_findings import Findings, Rule
 from cobre.wording import counted
 
 MIN_STAGES = 2

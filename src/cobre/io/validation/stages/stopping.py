@@ -3,7 +3,7 @@
 from cobre.core.case import Case
 from cobre.core.config import SimulationBased
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.validation.findings import Findings, Rule, with_ids
+from cobre.io.validation.layer_findings import Findings, Rule, with_ids
 
 FIELD = "training.stopping_rules"
 

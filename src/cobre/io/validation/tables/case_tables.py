@@ -7,7 +7,7 @@ from cobre.core.case import Case, Table
 from cobre.io.constraints.reading import BOUNDS
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
-from cobre.io.validation.findings import Named
+from cobre.io.validation.layer_findings import Named
 
 # The entity class of each id column.
 CLASS_OF_COLUMN: Mapping[str, str] = {

@@ -9,7 +9,7 @@ from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro, UnitGroup
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
-from cobre.io.validation.findings import Findings, Rule
+from cobre.io.validation.layer_findings import Findings, Rule
 
 TOLERANCE = 1e-9
 Key = tuple[int, ...]

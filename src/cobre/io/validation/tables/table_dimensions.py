@@ -8,7 +8,7 @@ import numpy as np
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.input_files.table_formats import PRODUCTION_TABLES, SCENARIO_TABLES
-from cobre.io.validation.findings import Findings, Rule, distinct, repeats, with_ids
+from cobre.io.validation.layer_findings import Findings, Rule, distinct, repeats, with_ids
 from cobre.io.validation.tables.case_tables import override_tables, scenario_tables
 
 BY_ENTITY = {

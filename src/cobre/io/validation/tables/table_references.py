@@ -5,7 +5,7 @@ import numpy as np
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
-from cobre.io.validation.findings import Findings, Rule, distinct, listed
+from cobre.io.validation.layer_findings import Findings, Rule, distinct, listed
 from cobre.io.validation.tables.case_tables import (
     CLASS_OF_COLUMN,
     Ids,

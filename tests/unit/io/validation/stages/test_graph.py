@@ -10,7 +10,7 @@ from cobre.core.config import Gap, IterationLimit
 from cobre.core.temporal import Horizon, Node, PolicyGraph, Transition
 from cobre.io.case import load_case
 from cobre.io.findings.problems import Layer, Problems
-from cobre.io.validation.findings import Findings
+from cobre.io.validation.layer_findings import Findings
 from cobre.io.validation.stages import graph
 
 # Stage 0 has the root 10; stage 1 has the nodes 20 and 21; stage 2 has 30 after 20, and 31 after 21.
