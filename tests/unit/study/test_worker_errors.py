@@ -1,0 +1,28 @@
+"""Errors of workers, as scripts get them."""
+
+import pytest
+
+from cobre.comm import InitializationFailedError
+from cobre.comm.launch import WorkerError
+from cobre.io.findings.problems import InvalidCaseError
+from cobre.study.worker_errors import raising_worker_errors
+
+
+def test_an_error_of_the_case_is_raised_as_such():
+    inner = InvalidCaseError("here", ())
+    failed = WorkerError(1, 1, inner)
+    with pytest.raises(InvalidCaseError) as caught, raising_worker_errors():
+        raise failed
+    assert (caught.value, caught.value.__cause__) == (inner, failed)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [None, KeyError("a bug"), InitializationFailedError("shm", "no memory")],
+    ids=lambda inner: type(inner).__name__,
+)
+def test_a_lost_rank_a_bug_and_communication_stay_errors_of_a_worker(inner):
+    failed = WorkerError(1, -9, inner)
+    with pytest.raises(WorkerError) as caught, raising_worker_errors():
+        raise failed
+    assert caught.value is failed
