@@ -32,3 +32,15 @@ def exists(module, name):
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_exist(path):
     assert not [(module, name) for module, name in imported(path) if not exists(module, name)]
+
+
+@pytest.mark.parametrize(("program", "root"), [("sanitize.py", "tests/unit"), ("coverage_table.py", "tests")])
+def test_tests_that_programs_name_exist(program, root):
+    """Names of test files and folders in the tuples ..._TESTS of a program."""
+    tree = ast.parse((ROOT / "tests" / "native" / program).read_text(encoding="utf-8"))
+    tuples = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id.endswith("_TESTS")
+    ]
+    names = [node.value for found in tuples for node in ast.walk(found) if isinstance(node, ast.Constant)]
+    assert names
+    assert not [name for name in names if not (ROOT / root / name).exists()]
