@@ -41,7 +41,8 @@ class RankTotal:
 class RunView:
     """What is known of a run; grows with every event. Money is $.
 
-    started, trained, simulated, finished, failed and checkpoint are the events themselves: None until they come.
+    started, trained, simulated, finished, failed and checkpoint are the last events of their kind; until one comes,
+    started is empty and the others are None.
     iterations: in order, each number once, those included that a resumed run took over. A run that is started anew
     forgets everything; one that is resumed keeps its iterations. loads: by rank.
     """
