@@ -7,6 +7,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.highlighting import PygmentsBridge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +26,7 @@ def redirect_links(app: Sphinx, doctree: nodes.document) -> None:
             target = target.with_name(target.name + ".md")
         if target.is_relative_to(ROOT) and not target.is_relative_to(app.srcdir) and target.is_file():
             name = f"{FOLDER}/{target.relative_to(ROOT).as_posix()}"
-            _linked(app).add(name)
+            _linked(app.env).setdefault(app.env.docname, set()).add(name)
             uri = posixpath.relpath(f"{name}.html", posixpath.dirname(app.env.docname) or ".")
             link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
 
@@ -39,7 +40,7 @@ def _is_file_link(node: nodes.Node) -> bool:
 def source_pages(app: Sphinx) -> Iterator[Page]:
     """One page for every file that is linked to."""
     bridge = PygmentsBridge("html", app.config.pygments_style or "default")
-    for name in sorted(_linked(app)):
+    for name in sorted(set().union(*_linked(app.env).values())):
         file = ROOT / name.removeprefix(f"{FOLDER}/")
         lexer = LEXERS.get(file.suffix, "text")
         code = bridge.highlight_block(file.read_text(encoding="utf-8"), lexer, linenos=False)
@@ -47,16 +48,22 @@ def source_pages(app: Sphinx) -> Iterator[Page]:
         yield name, {"title": title, "body": f"<h1>{title}</h1>{code}"}, "page.html"
 
 
-def _linked(app: Sphinx) -> set[str]:
-    """Kept with the environment, so that pages stay when only some documents are read again."""
-    if not hasattr(app.env, "linked_sources"):
-        app.env.linked_sources = set()  # type: ignore[attr-defined]
-    linked: set[str] = app.env.linked_sources  # type: ignore[attr-defined]
+def forget_links(_: Sphinx, env: BuildEnvironment, docname: str) -> None:
+    """Before a document is read again: what it linked to may have moved."""
+    _linked(env).pop(docname, None)
+
+
+def _linked(env: BuildEnvironment) -> dict[str, set[str]]:
+    """By document; kept with the environment, so that pages stay when only some documents are read again."""
+    if not hasattr(env, "sources_by_document"):
+        env.sources_by_document = {}  # type: ignore[attr-defined]
+    linked: dict[str, set[str]] = env.sources_by_document  # type: ignore[attr-defined]
     return linked
 
 
 def setup(app: Sphinx) -> dict[str, object]:
     """Before Sphinx collects downloads: what we take is none."""
+    app.connect("env-purge-doc", forget_links)
     app.connect("doctree-read", redirect_links, priority=1)
     app.connect("html-collect-pages", source_pages)
     return {"parallel_read_safe": False}
