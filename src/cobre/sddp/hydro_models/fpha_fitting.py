@@ -3,7 +3,7 @@
 The exact function without spillage, up to the most that the plant can generate, on a grid of volumes and flows, has a
 least concave function above it. Its planes are scaled so that their minimum, which is what the LP sees, fits the
 function best over the grid. Spilled water raises the tailrace: each plane falls with it as the exact function does, on
-average, on the way to twice the largest flow.
+average, up to twice the plant's mean inflow.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.hydro import Hydro
-from cobre.core.production import FittingWindow, FphaConfig, PlaneReduction
+from cobre.core.production import FphaConfig, PlaneReduction
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 from cobre.sddp.hydro_models.plane_reduction import Region, reduce_planes
 from cobre.sddp.hydro_models.production_function import ProductionFunction
@@ -21,6 +21,9 @@ from cobre.sddp.hydro_models.upper_hull import Facet, upper_facets
 
 SPILLAGE_POINTS = 9
 ROUNDING_NOISE = 1e-12
+# Windows narrower than this are one volume, around which planes are fitted on two.
+MIN_WINDOW_HM3 = 1e-9
+ONE_VOLUME_REACH_HM3 = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def fit_production(function: ProductionFunction, config: FphaConfig, reduction: 
 
 
 def _planes(function: ProductionFunction, grid: _Grid) -> Floats:
-    facets = _facets(grid)
+    facets = upper_facets(grid.volume_hm3, grid.turbined_m3s, grid.power_mw)
     heights = np.array([facet.coefficients for facet in facets])
     heights = _without_rounding_noise(_best_scale(heights, grid) * heights, grid)
     falls = [_fall_with_spillage(function, facet, grid) for facet in facets]
@@ -67,18 +70,23 @@ def _planes(function: ProductionFunction, grid: _Grid) -> Floats:
     return np.array(sorted(planes, key=lambda plane: (-plane[1], plane[2])))
 
 
-def volume_window(hydro: Hydro, geometry: ReservoirGeometry, window: FittingWindow | None) -> tuple[float, float]:
-    """Volumes between which planes are fitted: all that the geometry knows, or the part of it inside a window.
+def fitting_volumes(hydro: Hydro, geometry: ReservoirGeometry, config: FphaConfig) -> Floats:
+    """Volumes of the grid, hm3, spread over all that the geometry knows or the part of it inside a window.
 
-    Percentiles (0 to 1) are shares of the operating range.
+    Percentiles (0 to 1) are shares of the operating range. A window of one volume, which plants without storage have,
+    becomes two volumes around it, as far as the geometry goes; a geometry of one point has the same level at both.
     """
     least, most = float(geometry.volume_hm3[0]), float(geometry.volume_hm3[-1])
-    if window is None:
-        return least, most
-    return (
-        max(least, _limit(hydro, window.volume_min_hm3, window.volume_min_percentile, least)),
-        min(most, _limit(hydro, window.volume_max_hm3, window.volume_max_percentile, most)),
-    )
+    low, high, window = least, most, config.fitting_window
+    if window is not None:
+        low = _limit(hydro, window.volume_min_hm3, window.volume_min_percentile, least)
+        high = _limit(hydro, window.volume_max_hm3, window.volume_max_percentile, most)
+    low, high = min(max(low, least), most), min(max(high, least), most)
+    if high - low > MIN_WINDOW_HM3:
+        return np.linspace(low, high, config.volume_discretization_points)
+    below, above = low - ONE_VOLUME_REACH_HM3, high + ONE_VOLUME_REACH_HM3
+    is_one_point = most - least <= MIN_WINDOW_HM3
+    return np.array([below, above] if is_one_point else [max(below, least), min(above, most)])
 
 
 def _limit(hydro: Hydro, volume_hm3: float | None, percentile: float | None, default_hm3: float) -> float:
@@ -91,24 +99,12 @@ def _limit(hydro: Hydro, volume_hm3: float | None, percentile: float | None, def
 
 
 def _grid(function: ProductionFunction, config: FphaConfig) -> _Grid:
-    low, high = volume_window(function.hydro, function.geometry, config.fitting_window)
-    volumes = np.linspace(low, high, config.volume_discretization_points) if high > low else np.array([low])
+    volumes = fitting_volumes(function.hydro, function.geometry, config)
     flows = np.linspace(0.0, function.hydro.generation.max_turbined_m3s, config.turbine_discretization_points)
-    pairs = [(volume, flow) for flow in flows.tolist() for volume in volumes.tolist()]
-    exact = np.array([function.power_mw(volume, flow) for volume, flow in pairs])
-    power = np.minimum(exact, function.hydro.generation.max_generation_mw)
-    return _Grid(np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs]), exact, power)
-
-
-def _facets(grid: _Grid) -> list[Facet]:
-    """Planes above the function; of a reservoir with one volume only, lines in the flow."""
-    volume, flow, power = grid.volume_hm3, grid.turbined_m3s, grid.power_mw
-    if volume.min() < volume.max():
-        return upper_facets(volume, flow, power)
-    # A second volume of the same power turns the lines into planes that do not depend on the volume.
-    twice = upper_facets(np.concatenate([volume, volume + 1.0]), np.tile(flow, 2), np.tile(power, 2))
-    size = volume.size
-    return [Facet(facet.coefficients, tuple(sorted({point % size for point in facet.points}))) for facet in twice]
+    volume, flow = np.tile(volumes, len(flows)), np.repeat(flows, len(volumes))
+    pairs = zip(volume.tolist(), flow.tolist(), strict=True)
+    exact = np.array([function.power_mw(at, turbined) for at, turbined in pairs])
+    return _Grid(volume, flow, exact, np.minimum(exact, function.hydro.generation.max_generation_mw))
 
 
 def _without_rounding_noise(heights: Floats, grid: _Grid) -> Floats:
@@ -127,7 +123,7 @@ def _best_scale(slopes: Floats, grid: _Grid) -> float:
 
 def _fall_with_spillage(function: ProductionFunction, facet: Facet, grid: _Grid) -> float:
     """MW per m3/s spilled at the facet's point of most power: the line that fits best over the spilled flows."""
-    max_spilled = 2.0 * function.hydro.generation.max_turbined_m3s
+    max_spilled = function.max_spilled_m3s
     if max_spilled <= 0:
         return 0.0
     point = max(facet.points, key=lambda at: (grid.exact_mw[at], grid.turbined_m3s[at], grid.volume_hm3[at]))

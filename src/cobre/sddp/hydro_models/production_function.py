@@ -14,11 +14,23 @@ IDEAL_MW_PER_M3S_M = 9.81e-3
 
 @dataclass(frozen=True, slots=True)
 class ProductionFunction:
-    """Exact production of a plant. `tailrace`: the curve of its families, where it has some."""
+    """Exact production of a plant.
+
+    tailrace: the curve of its families, where it has some. mean_inflow_m3s: the mean of its inflow history; None or not
+    above 0 where there is none.
+    """
 
     hydro: Hydro
     geometry: ReservoirGeometry
     tailrace: TailraceAtLevel | None = None
+    mean_inflow_m3s: float | None = None
+
+    @property
+    def max_spilled_m3s(self) -> float:
+        """The largest spilled flow that a fit considers: twice the mean inflow, else twice the turbines' capacity."""
+        if self.mean_inflow_m3s is not None and self.mean_inflow_m3s > 0.0:
+            return 2.0 * self.mean_inflow_m3s
+        return 2.0 * self.hydro.generation.max_turbined_m3s
 
     def power_mw(self, volume_hm3: float, turbined_m3s: float, spilled_m3s: float = 0.0) -> float:
         """At a volume, with flows that raise the tailrace."""

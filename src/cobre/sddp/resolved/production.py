@@ -1,6 +1,7 @@
 """How much power a plant makes of its water in a stage: one rate, or planes."""
 
 from collections.abc import Mapping
+from math import fsum
 
 import numpy as np
 
@@ -27,6 +28,7 @@ class ProductionResolver:
         self._models = case.production
         self._geometry = geometry
         self._families = tailrace_families(case.production.tailrace_curves)
+        self._mean_inflow_m3s = _mean_inflows(case.scenarios.inflow_history)
         self._fitted: dict[tuple[int, FphaConfig, float | None], Fit] = {}
 
     def productivity(self, stage: Stage) -> Floats:
@@ -75,7 +77,8 @@ class ProductionResolver:
         key = (hydro.id, config, level_m)
         if key not in self._fitted:
             tailrace = None if families is None else families.at(level_m)
-            function = ProductionFunction(hydro, self._geometry[hydro.id], tailrace)
+            mean_inflow_m3s = self._mean_inflow_m3s.get(hydro.id)
+            function = ProductionFunction(hydro, self._geometry[hydro.id], tailrace, mean_inflow_m3s)
             self._fitted[key] = fit_production(function, config, self._models.plane_reduction)
         return self._fitted[key]
 
@@ -85,6 +88,16 @@ class ProductionResolver:
         if below is None or below.id not in self._geometry:
             return None
         return self._geometry[below.id].height_at(reference_volume_hm3(self._models, below, stage))
+
+
+def _mean_inflows(history: Table | None) -> dict[int, float]:
+    """The mean of the rows of inflow_history.parquet by hydro id, m3/s; every row counts once, whatever its length."""
+    if history is None:
+        return {}
+    order = np.argsort(history["hydro_id"], kind="stable")
+    ids, first = np.unique(history["hydro_id"][order], return_index=True)
+    parts = np.split(history["value_m3s"][order], first[1:])
+    return {int(id_): fsum(part) / len(part) for id_, part in zip(ids, parts, strict=True)}
 
 
 def _given_planes(table: Table | None, hydro: Hydro, stage: Stage) -> Floats:

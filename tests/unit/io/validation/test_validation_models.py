@@ -53,7 +53,7 @@ PRODUCTION = {
     ),
     "no geometry": (
         put(f"{MODELS}.1.stage_ranges.0.fpha_config", {"source": "computed"}),
-        "hydro 1 (H1): planes are computed from geometry, which has 0 rows",
+        "hydro 1 (H1): planes are computed from geometry, which has no row",
     ),
     "sign of v": (
         columns("fpha_hyperplanes", gamma_v=[-0.1, 0.0]),
@@ -70,7 +70,7 @@ PRODUCTION = {
             f"{MODELS}.2.stage_ranges.0.fpha_config",
             {"source": "computed", "fitting_window": {"volume_min_hm3": 5.0, "volume_max_hm3": 4.0}},
         ),
-        "fitting_window.volume_min_hm3: is not below",
+        "fitting_window.volume_min_hm3: is 5.0, above the maximum, which is 4.0",
     ),
     "reference": (
         put(f"{MODELS}.0.stage_ranges.0.reference_volume", {"volume_hm3": 5.0, "percentile": 0.5}),

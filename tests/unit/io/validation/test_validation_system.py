@@ -176,12 +176,12 @@ OVERRIDES = {
         "cost_per_mwh: is given for one block",
     ),
     "no diversion": (
-        columns("hydro_bounds", hydro_id=[1, 1]),
-        "hydro 1, stage 1, max_diversion_m3s: the plant has no `diversion`",
+        columns("hydro_bounds", hydro_id=[1, 1], min_diversion_m3s=[0.0, 0.5]),
+        "hydro 1, stage 1, block 0, min_diversion_m3s: is 0.5, but the plant has no `diversion`",
     ),
     "no filling": (
         columns("hydro_bounds", filling_min_rate_m3s=[1.0, None]),
-        "filling_min_rate_m3s: the plant has no `filling`",
+        "filling_min_rate_m3s: is 1, but the plant has no `filling`",
     ),
 }
 

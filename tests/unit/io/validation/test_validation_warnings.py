@@ -38,6 +38,14 @@ WARNINGS = {
         put(f"{MODELS}.0.stage_ranges.0.productivity_mw_per_m3s", 0.0),
         "hydro 0 (H0), productivity_mw_per_m3s: is 0 in stages 0, 1, 2: the plant generates nothing there",
     ),
+    "limit of a diversion that is not there": (
+        columns("hydro_bounds", hydro_id=[1, 1], min_diversion_m3s=[0.0, 0.0], max_diversion_m3s=[0.0, 5.0]),
+        "hydro 1, stage 1, block 0, max_diversion_m3s: is 5, but the plant has no `diversion`: no effect",
+    ),
+    "geometry of one point": (
+        columns("hydro_geometry", hydro_id=[2], volume_hm3=[50.0], height_m=[10.0], area_km2=[1.0]),
+        "hydro 2 (H2): has 1 row although the storage varies",
+    ),
     "gap": (
         together(no_lags, put(f"{STAGES}.1.start_date", "2024-02-10")),
         "stage 1, start_date: is 2024-02-10, but stage 0 ends on 2024-02-01",
@@ -137,6 +145,13 @@ SOUND = {
         columns("hydro_bounds", stage_id=[0, 1], filling_min_rate_m3s=[40.0, None], block_id=[None, 1]),
     ),
     "no lags, no seasons": together(no_lags, drop("stages.json:season_definitions")),
+    "window of one volume": put(
+        f"{MODELS}.2.stage_ranges.0.fpha_config",
+        {"source": "computed", "fitting_window": {"volume_min_hm3": 50.0, "volume_max_hm3": 50.0}},
+    ),
+    "no flow in a diversion that is not there": columns(
+        "hydro_bounds", hydro_id=[1, 1], min_diversion_m3s=[0.0, 0.0], max_diversion_m3s=[0.0, 0.0]
+    ),
     "nearly singular": put(f"{GROUP}.matrix", [[1.0] * 3] * 3),
     "seasonal models": put(
         f"{MODELS}.0",

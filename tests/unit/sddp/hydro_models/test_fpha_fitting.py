@@ -92,6 +92,35 @@ def test_a_reservoir_of_one_volume_has_planes_that_do_not_depend_on_it():
     assert (planes[:, 1] == 0.0).all()
 
 
+@pytest.mark.parametrize(
+    ("window", "volumes"),
+    [
+        (FittingWindow(90.0, 90.0), [89.0, 91.0]),
+        (FittingWindow(200.0, 200.0), [199.0, 200.0]),
+        (FittingWindow(0.0, 0.0), [0.0, 1.0]),
+        (FittingWindow(300.0, 400.0), [199.0, 200.0]),
+        (FittingWindow(-5.0, -5.0), [0.0, 1.0]),
+        (FittingWindow(volume_min_percentile=0.5, volume_max_percentile=0.5), [99.0, 101.0]),
+        (FittingWindow(50.0, 50.0 + 1e-10), [49.0, 51.0]),
+        (FittingWindow(50.0, 50.0 + 1e-8), list(np.linspace(50.0, 50.0 + 1e-8, 5))),
+    ],
+)
+def test_a_window_of_one_volume_becomes_two_volumes_within_the_geometry(window, volumes):
+    """The grid of cobre-python 0.18.0 for the same windows."""
+    fit = fit_production(ProductionFunction(HYDRO, GEOMETRY), replace(COMPUTED, fitting_window=window))
+    assert sorted(set(fit.volume_hm3)) == pytest.approx(volumes, abs=1e-9)
+    assert len(set(fit.volume_hm3)) == len(volumes)
+
+
+@pytest.mark.parametrize(("mean_m3s", "max_spilled_m3s"), [(None, 100.0), (-1.0, 100.0), (30.0, 60.0)])
+def test_spilled_flows_go_up_to_twice_the_mean_inflow(mean_m3s, max_spilled_m3s):
+    """Without a mean above 0, up to twice the capacity. The best line of a quadratic tailrace is its secant."""
+    function = ProductionFunction(HYDRO, GEOMETRY, mean_inflow_m3s=mean_m3s)
+    slope_m = 0.05 + 0.0002 * (2 * 50.0 + max_spilled_m3s)
+    expected = -9.81e-3 * 0.92 * 0.97 * 50.0 * slope_m
+    assert fit_production(function, COMPUTED).planes[0, 3] == pytest.approx(expected, rel=1e-12)
+
+
 def test_planes_are_as_many_as_the_grid_gives_whatever_the_limit():
     config = replace(
         COMPUTED, volume_discretization_points=15, turbine_discretization_points=12, max_planes_per_hydro=3

@@ -13,7 +13,6 @@ from cobre.io.input_files.table_formats import PRODUCTION_TABLES
 from cobre.io.validation.layer_findings import Findings, Rule, named, with_ids
 from cobre.io.validation.plants.plant_dimensions import GEOMETRY_FILE, geometry_points
 from cobre.io.validation.plants.production_choice import choice_of, tabulated_for, tabulated_productivity
-from cobre.wording import counted
 
 PLANES_FILE = PRODUCTION_TABLES["hyperplanes"].file
 PRODUCTIVITY_FILE = PRODUCTION_TABLES["energy_productivity"].file
@@ -130,11 +129,12 @@ def _check_precomputed(hydro: Hydro, stages: list[Stage], planes: set[tuple[int,
 
 
 def _check_geometry(hydro: Hydro, points: int, findings: Findings) -> None:
-    is_flat = hydro.reservoir.min_storage_hm3 == hydro.reservoir.max_storage_hm3
-    least = 1 if is_flat else 2
-    if points < least:
-        message = f"planes are computed from geometry, which has {counted(points, 'row')}"
-        findings.error(GEOMETRY_FILE, named("hydro", hydro), "", message, f"at least {least}: volume, height, area")
+    if points == 0:
+        message = "planes are computed from geometry, which has no row"
+        findings.error(GEOMETRY_FILE, named("hydro", hydro), "", message, "at least 1: volume, height, area")
+    elif points == 1 and hydro.reservoir.min_storage_hm3 < hydro.reservoir.max_storage_hm3:
+        message = "has 1 row although the storage varies: planes are computed with one level for all volumes"
+        findings.warn(GEOMETRY_FILE, named("hydro", hydro), "", message)
 
 
 def signs_of_planes(case: Case, findings: Findings) -> None:
@@ -172,7 +172,7 @@ def order_of_geometry(case: Case, findings: Findings) -> None:
 
 
 def settings_of_fpha(case: Case, findings: Findings) -> None:
-    """Fitting windows are not empty, and reference volumes are given in one way."""
+    """Fitting windows do not end before they begin, and reference volumes are given in one way."""
     for hydro_id, choice in _declared_choices(case):
         entity = f"production model of hydro {hydro_id}"
         for field, is_right, message, remedy in _settings(choice):
@@ -201,8 +201,10 @@ def _window(config: FphaConfig) -> Iterator[tuple[str, bool, str, str]]:
         yield field, is_right, f"is given beside volume_{side}_percentile", "one of them"
     for unit in ("hm3", "percentile"):
         low, high = getattr(window, f"volume_min_{unit}"), getattr(window, f"volume_max_{unit}")
-        is_right = low is None or high is None or low < high
-        yield f"fpha_config.fitting_window.volume_min_{unit}", is_right, "is not below the maximum", "a smaller one"
+        # Converters give run-of-river plants a window of one volume: `sddp.hydro_models.fpha_fitting` fits around it.
+        is_right = low is None or high is None or low <= high
+        message = f"is {low}, above the maximum, which is {high}"
+        yield f"fpha_config.fitting_window.volume_min_{unit}", is_right, message, "at most the maximum"
 
 
 def tables_of_other_plants(case: Case, findings: Findings) -> None:

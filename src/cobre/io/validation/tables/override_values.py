@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from math import inf, isnan
 from typing import Any
 
+import numpy as np
+
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro, UnitGroup
 from cobre.io.decoding.parquet_tables import TableFormat
@@ -186,23 +188,33 @@ def no_blocks_for_stage_values(case: Case, findings: Findings) -> None:
 
 
 def overrides_have_effect(case: Case, findings: Findings) -> None:
-    """Bounds of diversion need a plant with a diversion, and filling rates a plant with filling."""
+    """Bounds of diversion need a plant with a diversion, and filling rates a plant with filling.
+
+    Converters write limits of diversions for plants without one. Nothing is diverted there, so a maximum has no effect
+    and only a minimum above 0 cannot be met.
+    """
     table, form = case.overrides.hydro_bounds, OVERRIDE_TABLES["hydro_bounds"]
     if table is None:
         return
-    diverting = {hydro.id for hydro in case.system.hydros if hydro.diversion is not None}
-    filling = {hydro.id for hydro in case.system.hydros if hydro.filling is not None}
-    wanted = (
-        ("min_diversion_m3s", diverting, "diversion"),
-        ("max_diversion_m3s", diverting, "diversion"),
-        ("filling_min_rate_m3s", filling, "filling"),
-    )
-    for column, plants, feature in wanted:
-        for key in _given(form, table, column):
-            if key[0][0] not in plants:
-                message = f"the plant has no `{feature}`"
-                remedy = f"add `{feature}` in system/hydros.json or leave the value out"
-                findings.error(form.file, _row_label(form, key), column, message, remedy)
+    diverting = [hydro.id for hydro in case.system.hydros if hydro.diversion is not None]
+    filling = [hydro.id for hydro in case.system.hydros if hydro.filling is not None]
+    _check_feature(form, table, ("min_diversion_m3s", "max_diversion_m3s"), diverting, "diversion", findings)
+    _check_feature(form, table, ("filling_min_rate_m3s",), filling, "filling", findings)
+
+
+def _check_feature(
+    form: TableFormat, table: Table, columns: tuple[str, ...], plants: list[int], feature: str, findings: Findings
+) -> None:
+    is_elsewhere = ~np.isin(table["hydro_id"], plants)
+    remedy = f"add `{feature}` in system/hydros.json or leave the value out"
+    for column in columns:
+        for row in np.flatnonzero(is_elsewhere & (table[column] > 0)).tolist():
+            *ids, stage, block = (int(table[key][row]) for key in form.keys)
+            label, value = _row_label(form, (tuple(ids), stage, block)), table[column][row]
+            if column.startswith("max_"):
+                findings.warn(form.file, label, column, f"is {value:g}, but the plant has no `{feature}`: no effect")
+            else:
+                findings.error(form.file, label, column, f"is {value:g}, but the plant has no `{feature}`", remedy)
 
 
 RULES: tuple[Rule, ...] = (
