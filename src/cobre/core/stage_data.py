@@ -99,7 +99,7 @@ class TransitNumbers:
     arrival_share: Floats  # A x P x P: share of a release of a period that arrives in each period of this stage
     carried_share: Floats  # A x P x C: share of a release in transit when the stage ends, by slot of the layout
     carried_arrival: Floats  # N x P: share of the water in transit that arrives in each period of this stage
-    is_carried: Flags  # C: arrives within the study
+    is_carried: Flags  # C: arrives within the study, or while a boundary policy values what arrives
     arrives_after_study: Flags  # A: some of this stage's release arrives after the study
 
 

@@ -67,21 +67,30 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class TravelAxis:
-    """The stages of a study and their blocks, in hours from its start."""
+    """The stages of a study and their blocks, in hours from its start.
+
+    stages: of the study, then the periods after it in which arriving water still has a value.
+    """
 
     stages: Spans
-    blocks: tuple[Spans, ...]  # of each stage; one period where blocks are parallel
+    blocks: tuple[Spans, ...]  # of each stage of the study; one period where blocks are parallel
     start: date
 
     @classmethod
-    def of(cls, horizon: Horizon) -> "TravelAxis":
-        """The stages and blocks of a horizon, in hours from its start."""
-        edges = np.array([0.0, *accumulate(stage.hours for stage in horizon.stages)])
-        blocks = tuple(_blocks(stage, float(begin)) for stage, begin in zip(horizon.stages, edges[:-1], strict=True))
+    def of(cls, horizon: Horizon, later_hours: Sequence[float] = ()) -> "TravelAxis":
+        """The stages and blocks of a horizon, in hours from its start. later_hours: of the periods after it."""
+        hours = (*(stage.hours for stage in horizon.stages), *later_hours)
+        edges = np.array([0.0, *accumulate(hours)])
+        blocks = tuple(_blocks(stage, float(begin)) for stage, begin in zip(horizon.stages, edges, strict=False))
         return cls(Spans(edges), blocks, horizon.stages[0].start_date)
 
+    @property
+    def num_periods(self) -> int:
+        """The number of stages of the study and of periods after it."""
+        return len(self.stages.edges) - 1
+
     def shares(self, stage: int, hours: float) -> Floats:
-        """[periods of the stage, stages]: the share of a release that arrives in each stage of the study."""
+        """[periods of the stage, stages]: the share of a release that arrives in each stage, or period after them."""
         periods = self.blocks[stage]
         found: Floats = self._arrivals(periods, hours) / periods.lengths[:, None]
         return found
@@ -105,7 +114,7 @@ class TravelAxis:
 
     def arrives_after_study(self, stage: int, hours: float) -> bool:
         """Whether a part of a stage's release arrives after the last stage."""
-        return bool(self.stages.edges[stage + 1] + hours > self.stages.edges[-1])
+        return bool(self.stages.edges[stage + 1] + hours > self.stages.edges[len(self.blocks)])
 
     def past_hours(self, release: PastRelease, hours: float) -> Floats:
         """[stages]: hours of a release before the study that arrive in each stage."""

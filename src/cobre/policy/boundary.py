@@ -1,6 +1,6 @@
 """Read a boundary policy from its file, match it with the study by date and by state name, and apply it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -9,17 +9,23 @@ import numpy as np
 
 from cobre.core.anticipation import Deliveries
 from cobre.core.case import Case
-from cobre.core.stage_data import COMMITMENT, ResolvedStudy
+from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, ResolvedStudy
 from cobre.core.state_names import INFLOW_LAG, StateName, kind_of, state_names
-from cobre.io.policies.policy_file import PolicyMetadata, find_policy_file, read_policy
+from cobre.core.travel_time import travel_arcs
+from cobre.core.units import HOURS_PER_DAY
+from cobre.io.policies.policy_file import STAGE_HOURS, PolicyMetadata, find_policy_file, read_policy
 from cobre.policy.object import state_owners
 from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.problem.boundary import (
     BoundaryCuts,
     BoundaryMismatchError,
+    Days,
     ExternalCuts,
+    Period,
     fit_boundary,
     lags_read,
+    periods_after,
+    values_water_in_transit,
     with_boundary,
 )
 from cobre.sddp.problem.problem import Problem
@@ -29,6 +35,8 @@ from cobre.stochastic.par.memory import inflow_memory
 from cobre.stochastic.par.seasons import season_cycle
 from cobre.stochastic.par.stage_periods import StagePeriods
 from cobre.wording import counted
+
+MAX_NAMED = 12  # states in a note
 
 
 def load_boundary_policy(case: Case) -> ExternalCuts | None:
@@ -44,13 +52,26 @@ def load_boundary_policy(case: Case) -> ExternalCuts | None:
             f"the boundary policy at {config.path} has no cost-to-go on {day}, where this study ends; "
             f"its stages end on {', '.join(data.metadata.stage_end_dates)}"
         )
-    cuts = data.stages[stage]
+    cuts, periods = data.stages[stage], _periods_of(data.metadata)
     return ExternalCuts(
         data.metadata.state_names,
         CutSet(cuts.intercepts, cuts.coefficients),
         float(data.metadata.cost_scale),
-        _days_of_deliveries(data.metadata.state_names, stage, _periods_of(data.metadata)),
+        _days_ahead(data.metadata.state_names, stage, {COMMITMENT: periods, IN_TRANSIT: periods}),
+        periods[stage + 1 :],
     )
+
+
+def later_periods(case: Case, policy: ExternalCuts | None) -> tuple[Period, ...]:
+    """The periods after the study in which arriving water is a state of its last stage.
+
+    Those of post_study_stages.json, then the policy's own stages; none where no cut depends on water in transit.
+    """
+    targets = {arc.downstream_id for arc in travel_arcs(case.system.hydros)}
+    if policy is None or not values_water_in_transit(policy, targets):
+        return ()
+    given = [Period(stage.start_date, stage.end_date, stage.duration_hours) for stage in case.post_study.stages]
+    return periods_after(policy, given, case.horizon.stages[-1].end_date)
 
 
 def with_lags_of_boundary(case: Case, noise: NoiseModel, policy: ExternalCuts | None) -> NoiseModel:
@@ -75,48 +96,97 @@ def with_lags_of_boundary(case: Case, noise: NoiseModel, policy: ExternalCuts | 
 def apply_boundary_policy(
     case: Case, study: ResolvedStudy, problem: Problem, policy: ExternalCuts | None
 ) -> tuple[Problem, CutRows | None, tuple[str, ...]]:
-    """The problem with a future cost after its last stage, the boundary cuts for the solver, and notes for the user."""
+    """The problem with a future cost after its last stage, the boundary cuts for the solver, and notes for the user.
+
+    study: resolved with the hours of `later_periods`.
+    """
     config = case.config.policy.boundary
     if config is None or policy is None:
         return problem, None, ()
     names = state_names(state_owners(case), study.layout, problem.noise.max_order)
     deliveries = Deliveries.of(case.horizon, case.post_study)
-    periods = tuple(zip(deliveries.starts, deliveries.ends, strict=True))
-    days = _days_of_deliveries(names, deliveries.num_stages - 1, periods)
+    given = tuple(map(Period, deliveries.starts, deliveries.ends, deliveries.hours))
+    periods = {COMMITMENT: given, IN_TRANSIT: (*given[: deliveries.num_stages], *later_periods(case, policy))}
+    days = _days_ahead(names, deliveries.num_stages - 1, periods)
     boundary = fit_boundary(policy, names, problem.cost_scale, is_strict=config.strict, days=days)
-    return with_boundary(problem, study, boundary), boundary.rows(), tuple(_notes(policy, names, boundary))
+    notes = (
+        *_notes(policy, names, boundary, _unvalued(case, problem, boundary, days)),
+        *_worthless_water(case, policy),
+    )
+    return with_boundary(problem, study, boundary), boundary.rows(), notes
 
 
-def _periods_of(metadata: PolicyMetadata) -> tuple[tuple[date, date], ...]:
-    """First and end date of each stage of a policy; empty where the file has no dates."""
+def _periods_of(metadata: PolicyMetadata) -> tuple[Period, ...]:
+    """The stages of a policy; empty where the file has no dates. Hours are those of the calendar unless it has them."""
     pairs = tuple(zip(metadata.stage_start_dates, metadata.stage_end_dates, strict=True))
     if any(not start or not end for start, end in pairs[1:]):
         return ()
-    known = [(start or end, end) for start, end in pairs]
-    return tuple((date.fromisoformat(start), date.fromisoformat(end)) for start, end in known)
+    days = [(date.fromisoformat(start or end), date.fromisoformat(end)) for start, end in pairs]
+    given = metadata.facts.get(STAGE_HOURS)
+    hours = [float((end - start).days) * HOURS_PER_DAY for start, end in days] if given is None else map(float, given)
+    return tuple(Period(start, end, length) for (start, end), length in zip(days, hours, strict=True))
 
 
-def _days_of_deliveries(
-    names: tuple[str, ...], stage: int, periods: Sequence[tuple[date, date]]
+def _days_ahead(
+    names: tuple[str, ...], stage: int, periods: Mapping[str, Sequence[Period]]
 ) -> dict[str, tuple[date, date]]:
-    """By state name of each commitment at the end of a stage: its delivery period, where that is known."""
+    """By state name of what is known ahead at the end of a stage: the days of delivery or arrival, if known.
+
+    periods: by kind of state, the stages and the periods after them.
+    """
     found = {}
     for name in names:
-        if kind_of(name) == COMMITMENT:
-            delivery = stage + StateName.parse(name).distance
-            if delivery < len(periods):
-                found[name] = periods[delivery]
+        ahead = periods.get(kind_of(name), ())
+        if ahead and (at := stage + StateName.parse(name).distance) < len(ahead):
+            found[name] = (ahead[at].start, ahead[at].end)
     return found
 
 
-def _notes(policy: ExternalCuts, names: tuple[str, ...], boundary: BoundaryCuts) -> list[str]:
+def _worthless_water(case: Case, policy: ExternalCuts) -> list[str]:
+    """Say that water in transit at the end counts for nothing, where the policy does not know it."""
+    arcs = travel_arcs(case.system.hydros)
+    known = {StateName.parse(name) for name in policy.state_names}
+    targets = {name.entity_id for name in known if name.kind == IN_TRANSIT}
+    unknown = sorted({arc.downstream_id for arc in arcs} - targets)
+    if not unknown:
+        return []
+    plants = f"hydro{'s' * (len(unknown) > 1)} {', '.join(map(str, unknown))}"
+    text = (
+        "policy.boundary: the policy does not value water in transit when this study ends; what is on its way to "
+        f"{plants} then counts as zero: train the policy on a case with travel_time_hours"
+    )
+    return [text]
+
+
+def _unvalued(case: Case, problem: Problem, boundary: BoundaryCuts, days: Days) -> list[str]:
+    """States of the last stage that the policy does not value, except lags of plants whose inflow has no memory."""
+    lags, hydros = np.nonzero((problem.noise.ar_coefficients != 0.0).any(axis=0))
+    ids = [hydro.id for hydro in case.system.hydros]
+    remembered = {
+        str(StateName(INFLOW_LAG, ids[at], lag + 1)) for lag, at in zip(lags.tolist(), hydros.tolist(), strict=True)
+    }
+    return [name for name in boundary.unvalued if name in days or name in remembered]
+
+
+def _notes(policy: ExternalCuts, names: tuple[str, ...], boundary: BoundaryCuts, unvalued: Sequence[str]) -> list[str]:
     notes = []
     if boundary.dropped:
+        advice = "; post_study_stages.json says what is delivered after the study"
+        is_ahead = COMMITMENT in map(kind_of, boundary.dropped)
         notes.append(
             "policy.boundary: the policy values state variables that this study does not have; they count as zero: "
             + ", ".join(boundary.dropped)
+            + advice * is_ahead
         )
     has_lags, prices_lags = (INFLOW_LAG in map(kind_of, known) for known in (names, policy.state_names))
+    named = [name for name in unvalued if prices_lags or kind_of(name) != INFLOW_LAG]
+    if named:
+        more = f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else ""
+        notes.append(
+            "policy.boundary: this study has state variables that the policy does not value; they count as zero: "
+            + ", ".join(named[:MAX_NAMED])
+            + more
+        )
     if has_lags and not prices_lags:
         notes.append(
             "policy.boundary: the policy was trained without memory of inflows, which this study's inflows have: "

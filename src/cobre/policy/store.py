@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from cobre.core.arrays import Floats
+from cobre.core.stage_data import IN_TRANSIT
+from cobre.core.state_names import kind_of
 from cobre.errors import PolicyIncompatibleError
 from cobre.io.file_names import POLICY_FILE
 from cobre.io.policies.policy_file import (
+    STAGE_HOURS,
     PolicyData,
     PolicyMetadata,
     StreamedStage,
@@ -73,9 +76,11 @@ def _metadata(study: PreparedStudy, last: IterationRecord) -> PolicyMetadata:
     """What a policy of a study says of itself after its last iteration."""
     by_id, config = {stage.id: stage for stage in study.case.horizon.stages}, study.case.config
     stage_ids = pool_stage_ids(study)
-    stages = [by_id[stage_id] for stage_id in stage_ids]
+    stages, names = [by_id[stage_id] for stage_id in stage_ids], state_names(study)
+    # Water travels on the axis of block hours, which dates alone do not give.
+    hours = {STAGE_HOURS: [stage.hours for stage in stages]} if IN_TRANSIT in map(kind_of, names) else {}
     return PolicyMetadata(
-        state_names=tuple(state_names(study)),
+        state_names=tuple(names),
         stage_ids=tuple(stage_ids),
         stage_start_dates=tuple(stage.start_date.isoformat() for stage in stages),
         stage_end_dates=tuple(stage.end_date.isoformat() for stage in stages),
@@ -83,7 +88,7 @@ def _metadata(study: PreparedStudy, last: IterationRecord) -> PolicyMetadata:
         iterations=last.iteration,
         seeds={"tree_seed": config.training.tree_seed},
         cost_scale=study.problem.cost_scale,
-        facts={"lower_bound": last.lower_bound, "upper_bound": last.upper_bound, "problem": study.digest},
+        facts={"lower_bound": last.lower_bound, "upper_bound": last.upper_bound, "problem": study.digest} | hours,
     )
 
 

@@ -31,6 +31,7 @@ from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
 
 MAGIC = b"COBREPOL"
 VERSION = 1
+STAGE_HOURS = "stage_hours"  # fact of a policy with water in transit: block hours by stage
 POLICY_MANIFEST = "manifest.bin"  # of a policy of cobre-python
 _HEADER = struct.Struct("<8sIIQQ")
 _STAGE = struct.Struct("<QI")

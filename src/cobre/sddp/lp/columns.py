@@ -256,7 +256,7 @@ def _commitments(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
 
 
 def _in_transit(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
-    """Volumes in transit, fixed by their rows; water that would arrive after the study is not counted."""
+    """Volumes in transit, fixed by their rows; water that arrives when nothing values it any more is not counted."""
     is_carried = plan.data.transit.is_carried
     most = np.where(is_carried, np.inf, 0.0)
     return {"in_transit": lp.add_columns("in_transit", most.shape, -most, most, 0.0)}

@@ -1,20 +1,21 @@
 """The boundary policy: cuts of another study that value the state at the end of this one.
 
-Entries of the two states are matched by name. What the boundary policy values and this study does not have counts as
-zero. What this study has and the policy does not value is an error for storages; an inflow lag without a value has a
-coefficient of zero.
+Storages and inflow lags of the two states are matched by name; commitments and water in transit by the days of their
+delivery or arrival. What the boundary policy values and this study does not have counts as zero. What this study has
+and the policy does not value is an error for storages; anything else has a coefficient of zero. Both are named.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import NamedTuple
 
 import numpy as np
 
 from cobre._native import CUTS_PER_BLOCK
 from cobre.comm import SharedMemoryProvider
 from cobre.core.arrays import Floats
-from cobre.core.stage_data import COMMITMENT, ResolvedStudy
+from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, ResolvedStudy
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, kind_of, owner_of
 from cobre.errors import PolicyIncompatibleError
 from cobre.sddp.cuts.components import stored_components
@@ -26,9 +27,19 @@ from cobre.solver.batches import CutRows
 ANY_VOLUME_HM3 = 1e6  # more than any river carries in a stage
 # Inflow lags at the end of a study are taken to lie within this factor of their usual size, on either side of zero.
 LAG_MARGIN = 100.0
+# Less than this share of a policy's stage after the last period given counts as rounding: months of 730 hours.
+MIN_PART_OF_STAGE = 0.1
 
 
 Days = Mapping[str, tuple[date, date]]
+
+
+class Period(NamedTuple):
+    """A stage, or a period after the study: its first day, the first day after it, and its hours."""
+
+    start: date
+    end: date
+    hours: float
 
 
 class BoundaryMismatchError(PolicyIncompatibleError):
@@ -40,13 +51,15 @@ class ExternalCuts:
     """Another study's cuts at the day on which this one ends, on the other study's states.
 
     state_names: such as `storage:3` or `inflow_lag1:3`. cost_scale: $ per unit of its cuts.
-    days: of thermal commitments, the first day of delivery and the first day after it.
+    days: of commitments and water in transit, the first day of delivery or arrival and the first day after it.
+    later: the other study's stages after that day; empty where its policy does not have their dates.
     """
 
     state_names: tuple[str, ...]
     cuts: CutSet
     cost_scale: float
     days: Days = field(default_factory=dict)
+    later: tuple[Period, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +67,12 @@ class BoundaryCuts:
     """A boundary policy's cuts on this study's states, in units of its LP costs.
 
     dropped: states that the policy values and this study does not have.
+    unvalued: states that this study has and the policy does not value.
     """
 
     cuts: CutSet
     dropped: tuple[str, ...]
+    unvalued: tuple[str, ...] = ()
 
     def rows(self) -> CutRows:
         """As the solver takes them, in place of cuts of the last stage."""
@@ -102,8 +117,9 @@ def fit_boundary(
     """Express a boundary policy's cuts in the states `names` of this study and in its cost scale.
 
     is_strict: raise BoundaryMismatchError rather than drop a state that this study does not have.
-    days: delivery periods of this study's commitments, as in `ExternalCuts`. A commitment that is delivered after the
-    study has the share of the policy's coefficient that the common days are of the policy's period.
+    days: of this study's commitments and water in transit, as in `ExternalCuts`. A commitment that is delivered after
+    the study has the share of the policy's coefficient that the common days are of the policy's period: it is power.
+    Water is a volume: its coefficient is the mean of the policy's over the days on which it arrives.
     """
     _require_cuts(policy)
     _require_storages(policy, names)
@@ -118,7 +134,27 @@ def fit_boundary(
     coefficients = np.zeros((len(policy.cuts.intercepts), len(names)))
     for (position, source), share in shares.items():
         coefficients[:, position] += share * (rescale * policy.cuts.coefficients[:, source])
-    return BoundaryCuts(CutSet(rescale * policy.cuts.intercepts, coefficients), dropped)
+    valued = {position for position, _ in shares}
+    unvalued = tuple(name for position, name in enumerate(names) if position not in valued)
+    return BoundaryCuts(CutSet(rescale * policy.cuts.intercepts, coefficients), dropped, unvalued)
+
+
+def values_water_in_transit(policy: ExternalCuts, hydro_ids: Collection[int]) -> bool:
+    """Whether some cut depends on water in transit to one of the plants."""
+    parsed = [StateName.parse(name) for name in policy.state_names]
+    columns = [at for at, name in enumerate(parsed) if name.kind == IN_TRANSIT and name.entity_id in hydro_ids]
+    return bool(policy.cuts.coefficients[:, columns].any())
+
+
+def periods_after(policy: ExternalCuts, given: Sequence[Period], end: date) -> tuple[Period, ...]:
+    """The periods after a study that ends on `end`: those given for it, then the policy's stages after them."""
+    first = given[-1].end if given else end
+    found = list(given)
+    for period in policy.later:
+        days, left = (period.end - period.start).days, (period.end - max(period.start, first)).days
+        if left >= MIN_PART_OF_STAGE * days:
+            found.append(Period(max(period.start, first), period.end, period.hours * left / days))
+    return tuple(found)
 
 
 def lags_read(policy: ExternalCuts, hydro_ids: Sequence[int]) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
@@ -212,20 +248,25 @@ def _shares(policy: ExternalCuts, names: Sequence[str], days: Days) -> dict[tupl
     """By entries of this study's state and of the policy's: the share of the policy's coefficient that carries over."""
     position_of = {name: position for position, name in enumerate(policy.state_names)}
     shares = {}
+    dated: dict[tuple[str, str], list[str]] = {}
+    for other in policy.days:
+        dated.setdefault((kind_of(other), owner_of(other)), []).append(other)
     for position, name in enumerate(names):
+        kind = kind_of(name)
         if name in days:
-            for other, interval in policy.days.items():
-                if owner_of(other) == owner_of(name) and (share := _common_share(days[name], interval)):
+            for other in dated.get((kind, owner_of(name)), ()):
+                if share := _common_share(kind, days[name], policy.days[other]):
                     shares[position, position_of[other]] = share
-        elif name in position_of and kind_of(name) != COMMITMENT:
+        elif name in position_of and kind not in (COMMITMENT, IN_TRANSIT):
             shares[position, position_of[name]] = 1.0
     return shares
 
 
-def _common_share(mine: tuple[date, date], other: tuple[date, date]) -> float:
-    """The common days of two periods, as a share of the other's days."""
+def _common_share(kind: str, mine: tuple[date, date], other: tuple[date, date]) -> float:
+    """The common days of two periods, as a share of the days of this study's period for water, else of the other's."""
     common = (min(mine[1], other[1]) - max(mine[0], other[0])).days
-    return max(0, common) / (other[1] - other[0]).days
+    whole = mine if kind == IN_TRANSIT else other
+    return max(0, common) / (whole[1] - whole[0]).days
 
 
 def _unmatched(policy: ExternalCuts, shares: Mapping[tuple[int, int], float]) -> tuple[str, ...]:

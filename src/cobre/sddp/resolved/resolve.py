@@ -1,5 +1,7 @@
 """Resolves a case into numbers for every stage."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cobre.core.arrays import Floats
@@ -22,9 +24,12 @@ from cobre.sddp.resolved.topology import find_topology
 from cobre.sddp.resolved.transit import TransitResolver
 
 
-def resolve(case: Case) -> ResolvedStudy:
-    """All stages of a case that was found valid, each with every cascade applied."""
-    resolver = _StageResolver(case)
+def resolve(case: Case, later_hours: Sequence[float] = ()) -> ResolvedStudy:
+    """Resolve all stages of a case that was found valid, each with every cascade applied.
+
+    later_hours: of the periods after the study for which a boundary policy values water in transit.
+    """
+    resolver = _StageResolver(case, later_hours)
     parts = (resolver.commitments, resolver.transit)
     layout = StateLayout(
         tuple(slot for part in parts for slot in part.decided), tuple(slot for part in parts for slot in part.passed)
@@ -40,14 +45,14 @@ def resolve(case: Case) -> ResolvedStudy:
 
 
 class _StageResolver:
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, later_hours: Sequence[float]) -> None:
         self._horizon = case.horizon
         self._hydro = HydroResolver(case)
         self._group = GroupResolver(case)
         thermal = ThermalResolver(case)
         self._thermal = tuple(thermal.of(stage) for stage in case.horizon.stages)
         self.commitments = CommitmentResolver(case, self._thermal)
-        self.transit = TransitResolver(case)
+        self.transit = TransitResolver(case, later_hours)
         self._line = LineResolver(case)
         self._bus = BusResolver(case)
         self._source = SourceResolver(case)

@@ -13,11 +13,14 @@ from cobre.sddp.resolved.declared import positions_by_id
 
 
 class TransitResolver:
-    """Arcs are plants with a travel time to the plant below; water in transit belongs to the receiving plant."""
+    """Arcs are plants with a travel time to the plant below; water in transit belongs to the receiving plant.
 
-    def __init__(self, case: Case) -> None:
+    later_hours: of the periods after the study for which a boundary policy values what arrives.
+    """
+
+    def __init__(self, case: Case, later_hours: Sequence[float] = ()) -> None:
         self._case = case
-        self._axis = TravelAxis.of(case.horizon)
+        self._axis = TravelAxis.of(case.horizon, later_hours)
         self._positions = positions_by_id(hydro.id for hydro in case.system.hydros)
         self._arcs = travel_arcs(case.system.hydros)
         self._distances = {arc: self._distances_of(arc) for arc in self._arcs}
@@ -25,8 +28,8 @@ class TransitResolver:
         self.passed = tuple(self._slots(is_decided=False))
 
     def initial(self, slots: Sequence[StateSlot]) -> Floats:
-        """What was released before the study and arrives in its stages, hm3."""
-        volumes = np.zeros((len(self._positions), self._num_stages))
+        """What was released before the study and arrives in its stages or the periods after them, hm3."""
+        volumes = np.zeros((len(self._positions), self._axis.num_periods))
         for arc in self._arcs:
             for release in self._past(arc):
                 hm3 = HM3_PER_M3S_HOUR * release.value_m3s * self._axis.past_hours(release, arc.hours)
@@ -45,7 +48,7 @@ class TransitResolver:
             arriving[target] = self._axis.arrival_shares(stage, arc.hours)
             shares = self._axis.shares(stage, arc.hours)
             for position, slot in enumerate(self.decided):
-                if slot.entity == target and stage + slot.distance < self._num_stages:
+                if slot.entity == target and stage + slot.distance < self._axis.num_periods:
                     later[number, :, position] = shares[:, stage + slot.distance]
         return TransitNumbers(
             hydro=np.array([self._positions[arc.hydro_id] for arc in self._arcs], np.int64),
@@ -56,12 +59,8 @@ class TransitResolver:
             arrives_after_study=np.array(
                 [self._axis.arrives_after_study(stage, arc.hours) for arc in self._arcs], bool
             ),
-            is_carried=np.array([stage + slot.distance < self._num_stages for slot in self.decided], bool),
+            is_carried=np.array([stage + slot.distance < self._axis.num_periods for slot in self.decided], bool),
         )
-
-    @property
-    def _num_stages(self) -> int:
-        return len(self._case.horizon.stages)
 
     def _slots(self, *, is_decided: bool) -> Iterator[StateSlot]:
         for hydro_id, target in self._positions.items():
@@ -75,7 +74,7 @@ class TransitResolver:
     def _distances_of(self, arc: TravelArc) -> set[int]:
         """How many stages later water arrives that some stage releases."""
         found = set()
-        for stage in range(self._num_stages):
+        for stage in range(len(self._axis.blocks)):
             arrives = np.flatnonzero(self._axis.shares(stage, arc.hours).any(axis=0)) - stage
             found |= {int(distance) for distance in arrives if distance > 0}
         return found

@@ -9,7 +9,7 @@ from cobre.core.case import Case
 from cobre.errors import ValidationError
 from cobre.io.findings.grouped_findings import lines_of
 from cobre.io.findings.problems import CaseProblem, Layer
-from cobre.policy.boundary import apply_boundary_policy, load_boundary_policy, with_lags_of_boundary
+from cobre.policy.boundary import apply_boundary_policy, later_periods, load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
 from cobre.sddp.problem.prepared import PreparedStudy
@@ -37,7 +37,7 @@ def prepare(case: Case) -> PreparedStudy:
     )
     consumption = np.array([station.consumption_mw_per_m3s for station in case.system.pumping_stations])
     names = EntityNames(tuple(f"{hydro.name} (hydro {hydro.id})" for hydro in case.system.hydros))
-    resolved = resolve(case)
+    resolved = resolve(case, [period.hours for period in later_periods(case, policy)])
     built = with_tree(case, build_problem(resolved, noise, options, consumption, names))
     problem, boundary, notes = apply_boundary_policy(case, resolved, built, policy)
     return PreparedStudy(case, noise, problem, boundary, (*_grouped(noise.notes), *notes))

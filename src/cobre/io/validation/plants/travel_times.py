@@ -24,7 +24,7 @@ def travel_times_have_effect(case: Case, findings: Findings) -> None:
         elif hydro.downstream_id is None:
             message = "has no effect: there is no plant downstream"
             findings.warn(entities.HYDROS, entity, "travel_time_hours", message)
-        elif hours >= total:
+        elif hours >= total and case.config.policy.boundary is None:
             message = f"is {hours:g}, and the study has {total:g} hours: its releases never arrive"
             findings.warn(entities.HYDROS, entity, "travel_time_hours", message)
 
