@@ -116,7 +116,7 @@ bench-start: $(READY)  ## what starting one worker, four and 128 ranks costs, fo
 bench-scale: $(READY)  ## predict iteration times on many ranks, after a check of the model on this machine
 	$(BIN)/python benchmarks/bench_scale.py
 
-peer-environment: $(READY)  ## cobre-python for the tests that compare with it; needs Python 3.12 or newer
+peer-environment: $(READY)  ## cobre-python and novomodelo for the tests that compare with them; needs Python 3.12 or newer
 	$(BIN)/python benchmarks/sddp/peer_environment.py
 
 test-browser: $(READY)  ## the report in a real browser: Debian's Chromium, which is installed when it is missing
@@ -161,4 +161,4 @@ wheels: $(READY)  ## wheels for all supported Pythons, by cibuildwheel; needs do
 	$(BIN)/python -m cibuildwheel --output-dir dist
 
 clean:
-	rm -rf build dist $(VENV) .venv-mpich .venv-openmpi .venv-gloo .venv-peer .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf build dist $(VENV) .venv-mpich .venv-openmpi .venv-gloo .venv-peer .venv-novomodelo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

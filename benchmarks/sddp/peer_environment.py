@@ -1,12 +1,13 @@
-"""cobre-python in a virtual environment of its own: it has our package's name, and needs Python 3.12 or newer.
+"""The peers in virtual environments of their own: cobre-python has our package's name, and both need Python 3.12 or newer.
 
-As a script it makes the environment (`make peer-environment`), or says why it cannot.
+As a script it makes the environments (`make peer-environment`), or those that are named: `cobre-python`, `novomodelo`.
 """
 
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,23 +15,45 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from collectives.environments import Environment, UnavailableError, run_or_say  # noqa: E402
 
-FOLDER = ROOT / ".venv-peer"
-REQUIREMENTS = ("cobre-python==0.18.0", "numpy", "pyarrow")
-PROBE = (
-    "import cobre, numpy, pyarrow; from importlib.metadata import version; cobre.run.run; "
-    "print('cobre-python', version('cobre-python'))"
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A program to compare with: its environment's folder, what is installed there, and a probe that prints versions."""
+
+    folder: Path
+    requirements: tuple[str, ...]
+    probe: str
+
+
+COBRE_PYTHON = Peer(
+    folder=ROOT / ".venv-peer",
+    requirements=("cobre-python==0.18.0", "numpy", "pyarrow"),
+    probe=(
+        "import cobre, numpy, pyarrow; from importlib.metadata import version; cobre.run.run; "
+        "print('cobre-python', version('cobre-python'))"
+    ),
 )
+NOVOMODELO = Peer(
+    folder=ROOT / ".venv-novomodelo",
+    # Its bridge is beside it: tests open exported runs with its dashboard and its comparison.
+    requirements=("novomodelo-python==0.19.1", "novomodelo-bridge==0.19.1", "numpy", "pyarrow"),
+    probe=(
+        "import novomodelo, novomodelo_bridge, numpy, pyarrow; from importlib.metadata import version; "
+        "novomodelo.run.run; print('novomodelo', version('novomodelo-python'))"
+    ),
+)
+PEERS = {"cobre-python": COBRE_PYTHON, "novomodelo": NOVOMODELO}
 INTERPRETER_VARIABLE = "COBRE_PEER_INTERPRETER"
 OLDEST = (3, 12)
 NAMES = ("python3.12", "python3.13", "python3.14", "python3")
 PROBE_TIMEOUT_S = 30
 
 
-def peer_environment() -> Environment:
+def peer_environment(peer: Peer = COBRE_PYTHON) -> Environment:
     """The environment, made or to be made; raises `UnavailableError` when no interpreter is new enough."""
-    python = FOLDER / "bin" / "python"
+    python = peer.folder / "bin" / "python"
     interpreter = python if python.exists() else find_interpreter()
-    return Environment(FOLDER, REQUIREMENTS, PROBE, interpreter)
+    return Environment(peer.folder, peer.requirements, peer.probe, interpreter)
 
 
 def find_interpreter() -> Path:
@@ -63,15 +86,18 @@ def is_new_enough(python: Path) -> bool:
     return True
 
 
-def main() -> int:
-    """Make it; not 0 when that is impossible."""
-    try:
-        print(f"{FOLDER.name}: {peer_environment().ensure()}")
-    except UnavailableError as error:
-        print(f"{FOLDER.name}: not available: {error}", file=sys.stderr)
-        return 1
-    return 0
+def main(names: Sequence[str]) -> int:
+    """Make them; returns how many could not be made."""
+    failures = 0
+    for name in names or PEERS:
+        folder = PEERS[name].folder.name
+        try:
+            print(f"{folder}: {peer_environment(PEERS[name]).ensure()}")
+        except UnavailableError as error:
+            print(f"{folder}: not available: {error}", file=sys.stderr)
+            failures += 1
+    return failures
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

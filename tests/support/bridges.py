@@ -1,4 +1,4 @@
-"""cobre-bridge, for the tests that need it: the environment that `cobre convert` makes, kept in the repository."""
+"""The bridges, for the tests that need them: the environments that `cobre convert` makes, kept in the repository."""
 
 import os
 import shutil
@@ -11,17 +11,18 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARED_DECKS = ROOT.parent / "shared" / "decks"
 CACHE = Path(os.environ.get("COBRE_BRIDGE_CACHE", ROOT / ".venv-bridge"))
 NOT_INSTALLED = 9
+VERSIONS = {"novomodelo-bridge": "0.19.1", "cobre-bridge": "0.18.0"}
 
 
-def bridge_environment(tmp_path):
+def bridge_environment(tmp_path, program="novomodelo-bridge"):
     """Its folder; made on first use by the command itself. Skips the test where it cannot be installed."""
     empty = tmp_path / "no_deck"
     empty.mkdir()
-    done = cobre("convert", "newave", empty, tmp_path / "no_case", timeout=900, XDG_CACHE_HOME=str(CACHE))
+    command = ("convert", "newave", empty, tmp_path / "no_case", "--using", program)
+    done = cobre(*command, timeout=900, XDG_CACHE_HOME=str(CACHE))
     if done.returncode == NOT_INSTALLED:
-        pytest.skip(f"cobre-bridge cannot be installed here: {done.stderr}")
-    (folder,) = (CACHE / "cobre").glob("bridge-*/")
-    return folder
+        pytest.skip(f"{program} cannot be installed here: {done.stderr}")
+    return CACHE / "cobre" / f"bridge-{VERSIONS[program]}"
 
 
 def shared_deck(name):

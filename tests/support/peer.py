@@ -1,4 +1,4 @@
-"""cobre-python, the Rust program, as a second opinion where it is installed."""
+"""The Rust programs cobre-python and novomodelo as second opinions, where they are installed."""
 
 import json
 import os
@@ -16,19 +16,28 @@ Bounds = list[tuple[float, float]]  # lower and upper, by iteration
 
 
 def peer_python() -> Path:
-    """Its interpreter; skips the test where there is none."""
-    python = Path(os.environ.get("COBRE_PEER_PYTHON", ROOT / ".venv-peer" / "bin" / "python"))
+    """The interpreter of cobre-python; skips the test where there is none."""
+    return _interpreter("cobre-python", "cobre", "COBRE_PEER_PYTHON", ".venv-peer")
+
+
+def novomodelo_python() -> Path:
+    """The interpreter of novomodelo and its bridge; skips the test where there is none."""
+    return _interpreter("novomodelo", "novomodelo, novomodelo_bridge", "COBRE_NOVOMODELO_PYTHON", ".venv-novomodelo")
+
+
+def _interpreter(name: str, modules: str, variable: str, folder: str) -> Path:
+    python = Path(os.environ.get(variable, ROOT / folder / "bin" / "python"))
     if not python.exists():
-        pytest.skip("cobre-python is not here to compare with: `make peer-environment` (needs Python 3.12 or newer)")
-    if missing := _missing(python):
-        pytest.skip(f"cobre-python cannot be compared with ({missing}): `make peer-environment` completes it")
+        pytest.skip(f"{name} is not here to compare with: `make peer-environment` (needs Python 3.12 or newer)")
+    if missing := _missing(python, modules):
+        pytest.skip(f"{name} cannot be compared with ({missing}): `make peer-environment` completes it")
     return python
 
 
 @cache
-def _missing(python: Path) -> str:
+def _missing(python: Path, modules: str) -> str:
     """What its environment lacks, in the words of its interpreter; empty when all is there."""
-    command = [python, "-I", "-c", "import cobre, numpy, pyarrow"]
+    command = [python, "-I", "-c", f"import {modules}, numpy, pyarrow"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     return done.stderr.strip().splitlines()[-1] if done.returncode else ""
 

@@ -1,1 +1,1 @@
-"""Conversion of NEWAVE and DECOMP decks by cobre-bridge, which runs in an environment of its own."""
+"""Conversion of NEWAVE and DECOMP decks by novomodelo-bridge or cobre-bridge, which run in environments of their own."""

@@ -1,12 +1,15 @@
-"""One conversion: cobre-bridge reads the deck and writes the case.
+"""One conversion: a bridge reads the deck and writes the case.
 
-It writes into a new directory, whose content is moved into the case when it is complete: cobre-bridge opens files by
-their paths, and would follow symbolic links in an existing directory to files elsewhere.
+It writes into a new directory, whose content is moved into the case when it is complete: the bridges open files by
+their paths, and would follow symbolic links in an existing directory to files elsewhere. A deck in an archive is
+unpacked for the bridge, and one that needs repairs is repaired in a copy.
 """
 
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,9 +18,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cobre._native import die_with_parent
+from cobre.bridge.archive import unpacked_deck
 from cobre.bridge.environment import Bridge, clean_environment
 from cobre.bridge.errors import DeckNotConvertedError
+from cobre.bridge.repairs import Repair, find_repairs, in_words
 from cobre.core.case_file_names import CONFIG_FILE, STAGES_FILE
+from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST
 from cobre.io.storage.atomic import WriteError, as_write_error, new_directory, scratch_directory
 from cobre.io.storage.confined import move_file, no_links_below, remove_tree
 
@@ -26,7 +32,7 @@ CASE_PARTS = (
     "boundary",
     CONFIG_FILE,
     "constraints",
-    "conversion_manifest.json",
+    CONVERSION_MANIFEST,
     "initial_conditions.json",
     "penalties.json",
     "post_study_stages.json",
@@ -39,9 +45,10 @@ CASE_PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class DeckRequest:
-    """The deck to convert and the case to write.
+    """The deck to convert, a folder or a zip archive, and the case to write.
 
     has_boundary_policy: convert the cost-to-go after the end of a DECOMP deck, too. is_forced: overwrite the case.
+    is_repaired: make the repairs that the deck needs, in a copy.
     """
 
     model: Model
@@ -49,39 +56,97 @@ class DeckRequest:
     case: Path
     has_boundary_policy: bool = True
     is_forced: bool = False
+    is_repaired: bool = False
 
-    def arguments(self, target: Path, *options: str) -> list[str | Path]:
-        """Arguments of cobre-bridge; a deck whose name begins with a dash is not taken as an option."""
+    def arguments(self, folder: Path, target: Path, *options: str) -> list[str | Path]:
+        """Arguments of a bridge; a deck whose name begins with a dash is not taken as an option."""
         given = [*options, *([] if self.has_boundary_policy else ["--no-fcf"])]
-        return ["convert", self.model, *given, "--", self.deck, target]
+        return ["convert", self.model, *given, "--", folder, target]
 
 
-def convert_deck(bridge: Bridge, request: DeckRequest) -> None:
-    """Convert a deck; cobre-bridge prints to the streams of this process. Raises DeckNotConvertedError."""
-    with _staging_directory(request) as target:
-        done = _run(bridge.command(*request.arguments(target)), captures=False)
-        if done.returncode:
-            raise DeckNotConvertedError(_refusal(request, "cobre-bridge has printed the reason above"))
-
-
-def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]:
-    """Convert a deck without output; returns cobre-bridge's report: `status`, `summary` and `diagnostics`.
+def convert_deck(bridge: Bridge, request: DeckRequest) -> list[Repair]:
+    """Convert a deck; the bridge prints to the streams of this process. Returns the repairs that were made.
 
     Raises DeckNotConvertedError.
     """
-    with _staging_directory(request) as target:
-        done = _run(bridge.command(*request.arguments(target, "--json")), captures=True)
+    with _conversion(bridge, request) as (folder, target, repairs):
+        done = _run(bridge.command(*request.arguments(folder, target)), captures=False)
+        if done.returncode:
+            raise DeckNotConvertedError(
+                _refusal(bridge, request, folder, f"{bridge.program.package} has printed the reason above")
+            )
+    return repairs
+
+
+def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]:
+    """Convert a deck without output; returns the bridge's report: `status`, `summary` and `diagnostics`.
+
+    `repairs` is added: what was repaired. Raises DeckNotConvertedError.
+    """
+    with _conversion(bridge, request) as (folder, target, repairs):
+        done = _run(bridge.command(*request.arguments(folder, target, "--json")), captures=True)
         try:
             account = dict(json.loads(done.stdout))
         except ValueError:
-            raise DeckNotConvertedError(_refusal(request, done.stderr.strip()[-2000:])) from None
+            raise DeckNotConvertedError(_refusal(bridge, request, folder, done.stderr.strip()[-2000:])) from None
         if done.returncode:
-            raise DeckNotConvertedError(_refusal(request, "; ".join(_findings(account))))
-        return account
+            raise DeckNotConvertedError(_refusal(bridge, request, folder, "; ".join(_findings(account))))
+    return account | {"repairs": _as_records(repairs)}
+
+
+@contextmanager
+def _conversion(bridge: Bridge, request: DeckRequest) -> Iterator[tuple[Path, Path, list[Repair]]]:
+    """The deck's folder, ready for the bridge, the directory to convert into, and the repairs that were made.
+
+    When the block ends without an error, the case is completed with its origin and moved to its place.
+    """
+    with unpacked_deck(request.deck) as folder, _staging_directory(request) as target:
+        repairs = find_repairs(folder) if request.is_repaired and request.model == "decomp" else []
+        with _repaired(folder, repairs) as ready:
+            yield ready, target, repairs
+            for repair in repairs:
+                repair.finish(target)
+            _record_origin(target / CONVERSION_MANIFEST, bridge, request, ready, repairs)
+
+
+@contextmanager
+def _repaired(folder: Path, repairs: list[Repair]) -> Iterator[Path]:
+    """The deck, or a copy of it with its repairs."""
+    if not repairs:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="cobre-deck-") as scratch:
+        copy = Path(scratch) / "deck"
+        shutil.copytree(folder, copy)
+        for repair in repairs:
+            repair.edit(copy)
+        yield copy
+
+
+def _record_origin(
+    path: Path, bridge: Bridge, request: DeckRequest, folder: Path, repairs: list[Repair]
+) -> None:
+    """Name the bridge and the repairs, and the deck instead of the directory that it was unpacked into."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return  # only informative
+    content |= {"bridge": bridge.program.package, "source_dir": str(request.deck), "output_dir": str(request.case)}
+    for entry in content.get("input_files", ()):
+        name = str(entry.get("path", ""))
+        if name.startswith(f"{folder}/"):
+            entry["path"] = str(request.deck / name.removeprefix(f"{folder}/"))
+    if repairs:
+        content["repairs"] = _as_records(repairs)
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _as_records(repairs: list[Repair]) -> list[dict[str, str]]:
+    return [{"name": repair.name, "finding": repair.finding, "remedy": repair.remedy} for repair in repairs]
 
 
 def _run(command: list[str], *, captures: bool) -> "subprocess.CompletedProcess[str]":
-    """Run cobre-bridge to its end. It is killed if this process dies, since nothing would use its output then."""
+    """Run a bridge to its end. It is killed if this process dies, since nothing would use its output then."""
     with_us = partial(die_with_parent, os.getpid())
     return subprocess.run(  # preexec_fn is safe here: this process has no other threads that could hold a lock
         command, env=clean_environment(), capture_output=captures, text=True, check=False, preexec_fn=with_us
@@ -93,8 +158,11 @@ def _findings(account: dict[str, Any]) -> list[str]:
     return [str(entry.get("summary")) for entry in found if entry.get("severity") == "error"] or [json.dumps(account)]
 
 
-def _refusal(request: DeckRequest, why: str) -> str:
-    return f"{request.deck}: this {request.model.upper()} deck cannot be converted: {why}"
+def _refusal(bridge: Bridge, request: DeckRequest, folder: Path, why: str) -> str:
+    """Why a deck is not converted, and which repairs may help."""
+    reason = f"{request.deck}: this {request.model.upper()} deck cannot be converted by {bridge.program.package}: {why}"
+    offered = [] if request.is_repaired or request.model != "decomp" else find_repairs(folder)
+    return f"{reason}\nrepairs that --repair makes, in a copy:\n{in_words(offered)}" if offered else reason
 
 
 @contextmanager

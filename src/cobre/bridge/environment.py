@@ -1,7 +1,7 @@
-"""The environment in which cobre-bridge runs.
+"""The environments in which the bridges run: novomodelo-bridge, and cobre-bridge for cases of format 0.18.
 
-It needs Python 3.12 and cobre-python, which is imported by the same name as this package, so that the two cannot be
-installed together. Its environment is created once for each user; users may also name an existing one.
+Both need Python 3.12. cobre-bridge needs cobre-python, which is imported by the same name as this package, so that the
+two cannot be installed together. An environment is created once for each user; users may also name an existing one.
 """
 
 import fcntl
@@ -17,35 +17,55 @@ from pathlib import Path
 
 from cobre.bridge.errors import NoBridgeError
 
-PACKAGE = "cobre-bridge"
-VERSION = "0.18.0"
 OLDEST_PYTHON = (3, 12)
 READY_FILE = "ready"  # written last: an environment without it is incomplete
 _NAMES = ("python3.12", "python3.13", "python3.14", "python3")
 # Variables that would make other packages, such as this one, importable before those of the environment.
 _MISLEADING = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
-_OTHERWISE = f"name an environment that has {PACKAGE} with --bridge"
 _PROBE = """
 import json, sys
 from importlib.metadata import PackageNotFoundError, version
-try:
-    found = version("cobre-bridge")
-except PackageNotFoundError:
-    found = None
-print(json.dumps([list(sys.version_info[:2]), found]))
+def found(package):
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+print(json.dumps([list(sys.version_info[:2]), {package: found(package) for package in sys.argv[1:]}]))
 """
 
 
 @dataclass(frozen=True, slots=True)
+class BridgeProgram:
+    """A program that converts decks: its package, the version whose case format we read, and its module."""
+
+    package: str
+    version: str
+    module: str
+    case_format: str
+
+    @property
+    def otherwise(self) -> str:
+        """What a user may do where it cannot be installed."""
+        return f"name an environment that has {self.package} with --bridge"
+
+
+NOVOMODELO_BRIDGE = BridgeProgram("novomodelo-bridge", "0.19.1", "novomodelo_bridge.cli", "0.19")
+COBRE_BRIDGE = BridgeProgram("cobre-bridge", "0.18.0", "cobre_bridge.cli", "0.18")
+PROGRAMS = {program.package: program for program in (NOVOMODELO_BRIDGE, COBRE_BRIDGE)}
+"""By package, in the order in which an environment is searched for them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Bridge:
-    """An interpreter that has cobre-bridge."""
+    """An interpreter that has a bridge, and the bridge's version."""
 
     python: Path
     version: str
+    program: BridgeProgram = NOVOMODELO_BRIDGE
 
     def command(self, *arguments: str | Path) -> list[str]:
-        """The command line that runs cobre-bridge; nothing outside of its environment is imported."""
-        return [str(self.python), "-I", "-m", "cobre_bridge.cli", *map(str, arguments)]
+        """The command line that runs the bridge; nothing outside of its environment is imported."""
+        return [str(self.python), "-I", "-m", self.program.module, *map(str, arguments)]
 
 
 def clean_environment() -> dict[str, str]:
@@ -53,66 +73,73 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _MISLEADING}
 
 
-def bridge_at(path: Path) -> Bridge:
-    """The bridge that a user named: the folder of an environment, its interpreter, or its command `cobre-bridge`.
+def bridge_at(path: Path, program: BridgeProgram | None = None) -> Bridge:
+    """The bridge that a user named: the folder of an environment, its interpreter, or its command.
 
-    Raises NoBridgeError where cobre-bridge cannot be run from there.
+    Without a program: the one whose command was named, else the first of PROGRAMS that is installed there. Raises
+    NoBridgeError where it cannot be run from there.
     """
     python = _interpreter_of(path)
     facts = _probe(python)
     if facts is None:
         raise NoBridgeError(f"{path}: no working Python interpreter; give the folder of an environment")
-    if facts[1] is None:
-        raise NoBridgeError(f"{path}: {PACKAGE} is not installed there: {python} -m pip install {PACKAGE}=={VERSION}")
-    return Bridge(python, facts[1])
+    named = program or PROGRAMS.get(path.name)
+    for candidate in PROGRAMS.values() if named is None else (named,):
+        if version := facts[1][candidate.package]:
+            return Bridge(python, version, candidate)
+    wanted = named or NOVOMODELO_BRIDGE
+    raise NoBridgeError(
+        f"{path}: {wanted.package} is not installed there: {python} -m pip install {wanted.package}=={wanted.version}"
+    )
 
 
-def own_bridge(announce: Callable[[str], None]) -> Bridge:
+def own_bridge(announce: Callable[[str], None], program: BridgeProgram = NOVOMODELO_BRIDGE) -> Bridge:
     """The bridge in the user's cache, installed there if it is missing; `announce` is called with a message first.
 
     Raises NoBridgeError if it cannot be installed.
     """
-    folder = own_folder()
-    with _alone(folder):
+    folder = own_folder(program)
+    with _alone(folder, program):
         if not (folder / READY_FILE).exists():
-            _install(folder, announce)
-    return bridge_at(folder)
+            _install(folder, program, announce)
+    return bridge_at(folder, program)
 
 
-def own_folder() -> Path:
-    """The folder of cobre-bridge's environment, in $XDG_CACHE_HOME or ~/.cache."""
+def own_folder(program: BridgeProgram = NOVOMODELO_BRIDGE) -> Path:
+    """The folder of a bridge's environment, in $XDG_CACHE_HOME or ~/.cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "cobre" / f"bridge-{VERSION}"
+    return Path(cache) / "cobre" / f"bridge-{program.version}"
 
 
 def _interpreter_of(path: Path) -> Path:
     if path.is_dir():
         return path.absolute() / "bin" / "python"
-    if path.name == PACKAGE:  # perhaps a link into the environment, as pipx makes them
+    if path.name in PROGRAMS:  # perhaps a link into the environment, as pipx makes them
         return path.resolve().parent / "python"
     return path.absolute()
 
 
-def _probe(python: Path) -> tuple[tuple[int, int], str | None] | None:
-    """Version of an interpreter, and of cobre-bridge in it; None when it does not run."""
+def _probe(python: Path) -> tuple[tuple[int, int], dict[str, str | None]] | None:
+    """Version of an interpreter, and of each bridge in it; None when it does not run."""
     try:
         finished = subprocess.run(
-            [python, "-I", "-c", _PROBE], env=clean_environment(), capture_output=True, check=True, timeout=60
+            [python, "-I", "-c", _PROBE, *PROGRAMS], env=clean_environment(), capture_output=True, check=True, timeout=60
         )
-        version, bridge = json.loads(finished.stdout)
+        version, bridges = json.loads(finished.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return (version[0], version[1]), bridge
+    return (version[0], version[1]), bridges
 
 
-def _install(folder: Path, announce: Callable[[str], None]) -> None:
-    python = _new_enough_python()
+def _install(folder: Path, program: BridgeProgram, announce: Callable[[str], None]) -> None:
+    python = _new_enough_python(program)
+    name, pinned = program.package, f"{program.package}=={program.version}"
     announce(
-        f"{PACKAGE} {VERSION} is not installed yet. It will be installed once "
+        f"{name} {program.version} is not installed yet. It will be installed once "
         f"in an environment of its own (about 700 MB): {folder}"
     )
     shutil.rmtree(folder, ignore_errors=True)
-    _step([python, "-I", "-m", "venv", folder], f"no environment can be created in {folder}")
+    _step([python, "-I", "-m", "venv", folder], f"no environment can be created in {folder}", program)
     pip: list[str | Path] = [
         folder / "bin" / "python",
         "-I",
@@ -122,11 +149,11 @@ def _install(folder: Path, announce: Callable[[str], None]) -> None:
         "--quiet",
         "--disable-pip-version-check",
     ]
-    _step([*pip, f"{PACKAGE}=={VERSION}"], f"{PACKAGE} cannot be installed into {folder}")
-    (folder / READY_FILE).write_text(f"{PACKAGE} {VERSION}\n", encoding="utf-8")
+    _step([*pip, pinned], f"{name} cannot be installed into {folder}", program)
+    (folder / READY_FILE).write_text(f"{name} {program.version}\n", encoding="utf-8")
 
 
-def _new_enough_python() -> Path:
+def _new_enough_python(program: BridgeProgram) -> Path:
     """The first interpreter that is new enough and runs: a name on the path may be a shim of a version manager.
 
     Raises NoBridgeError if there is none.
@@ -136,7 +163,9 @@ def _new_enough_python() -> Path:
         if facts is not None and facts[0] >= OLDEST_PYTHON:
             return candidate
     oldest = ".".join(map(str, OLDEST_PYTHON))
-    raise NoBridgeError(f"{PACKAGE} needs Python {oldest} or newer, and there is none: install one, or {_OTHERWISE}")
+    raise NoBridgeError(
+        f"{program.package} needs Python {oldest} or newer, and there is none: install one, or {program.otherwise}"
+    )
 
 
 def _interpreters() -> Iterator[Path]:
@@ -147,25 +176,23 @@ def _interpreters() -> Iterator[Path]:
     yield from sorted(pyenv.glob("versions/3.1[2-9]*/bin/python"))
 
 
-def _step(command: list[str | Path], failure: str) -> None:
+def _step(command: list[str | Path], failure: str, program: BridgeProgram) -> None:
     """Run a step of the installation; its output is shown only if it fails, in a NoBridgeError."""
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         said = "\n".join(f"  {line}" for line in (done.stderr or done.stdout).strip().splitlines()[-12:])
-        raise NoBridgeError(
-            f"{failure}:\n{said}\ncorrect that, or name an environment that has {PACKAGE} with --bridge"
-        )
+        raise NoBridgeError(f"{failure}:\n{said}\ncorrect that, or {program.otherwise}")
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(folder: Path, program: BridgeProgram) -> Iterator[None]:
     """Hold a lock, so that two commands do not create the same environment at once."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         stream = folder.with_name(f"{folder.name}.lock").open("w")
     except OSError as error:
         raise NoBridgeError(
-            f"{folder.parent} is not writable ({error.strerror}): set XDG_CACHE_HOME, or {_OTHERWISE}"
+            f"{folder.parent} is not writable ({error.strerror}): set XDG_CACHE_HOME, or {program.otherwise}"
         ) from error
     with stream:
         fcntl.flock(stream, fcntl.LOCK_EX)

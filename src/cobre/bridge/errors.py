@@ -4,8 +4,8 @@ from cobre.errors import CobreError, ValidationError
 
 
 class NoBridgeError(CobreError):
-    """cobre-bridge is not available and cannot be installed."""
+    """A bridge is not available and cannot be installed."""
 
 
 class DeckNotConvertedError(ValidationError):
-    """cobre-bridge could not convert a deck; the message has its reason."""
+    """A deck could not be converted; the message has the reason."""

@@ -1,4 +1,4 @@
-"""`cobre convert`: decks of other planning models become cases, through cobre-bridge."""
+"""`cobre convert`: decks of other planning models become cases, through their bridges."""
 
 import sys
 from collections.abc import Callable
@@ -24,12 +24,15 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def convert() -> None:
     """Convert a NEWAVE or DECOMP deck to a case.
 
-    The conversion is done by cobre-bridge in an environment of its own: the one given by --bridge, or one that is
-    created on first use in your cache directory, which needs Python 3.12 or newer and access to PyPI.
+    DECK is a folder or a zip archive, as the market chamber publishes them. The conversion is done by
+    novomodelo-bridge 0.19.1, or on request by cobre-bridge 0.18.0, in an environment of its own: the one given by
+    --bridge, or one that is created on first use in your cache directory, which needs Python 3.12 or newer and
+    access to PyPI.
 
     \b
     Examples:
-      cobre convert newave deck my_case
+      cobre convert newave newave_2025_12.zip my_case
+      cobre convert newave deck my_case --using cobre-bridge
       cobre convert decomp deck my_case --bridge ~/bridge-env
     """
 
@@ -37,12 +40,18 @@ def convert() -> None:
 def _options(command: Command) -> Command:
     for decorate in reversed(
         (
-            click.argument("deck", type=click.Path(exists=True, file_okay=False, path_type=Path)),
+            click.argument("deck", type=click.Path(exists=True, path_type=Path)),
             click.argument("case", type=OutputPath()),
             click.option(
                 "--bridge",
                 type=click.Path(exists=True, path_type=Path),
-                help="An environment that has cobre-bridge: its folder, its python or its command.",
+                help="An environment that has a bridge: its folder, its python or the bridge's command.",
+            ),
+            click.option(
+                "--using",
+                type=click.Choice(["novomodelo-bridge", "cobre-bridge"]),
+                help="The bridge; cobre-bridge writes cases of format 0.18. Default: novomodelo-bridge, or the one "
+                "that the environment given by --bridge has.",
             ),
             click.option("--force", is_flag=True, help="Write into CASE even if it is not empty."),
             click.option("--json", "as_json", is_flag=True, help="Print a JSON object and nothing else."),
@@ -57,7 +66,7 @@ def _options(command: Command) -> Command:
 def newave(**options: Any) -> None:
     """Convert the NEWAVE deck in DECK to CASE, then validate it.
 
-    Prints the diagnostics of cobre-bridge. The exit code is 3 if it refuses the deck, or if the new case is invalid.
+    Prints the diagnostics of the bridge. The exit code is 3 if it refuses the deck, or if the new case is invalid.
 
     \b
     Examples:
@@ -70,36 +79,56 @@ def newave(**options: Any) -> None:
 @convert.command()
 @_options
 @click.option("--no-fcf", is_flag=True, help="Leave out the cost-to-go after the last stage.")
-def decomp(no_fcf: bool, **options: Any) -> None:
+@click.option("--repair", is_flag=True, help="Make the repairs that a refused deck needs, in a copy, and name them.")
+def decomp(no_fcf: bool, repair: bool, **options: Any) -> None:
     """Convert the DECOMP deck in DECK to CASE, then validate it.
 
     If the deck names files with cuts, they become the boundary policy at the end of the horizon.
 
+    Two kinds of decks are refused by the bridges although their meaning is clear: revisions late in their month, whose
+    gas plants are described beyond the last stage, and decks until 2024, whose tailrace curves are in fixed columns.
+    The error offers the repair, and --repair makes it; conversion_manifest.json names it.
+
     \b
-    Example:
+    Examples:
       cobre convert decomp deck my_case --no-fcf
+      cobre convert decomp deck.zip my_case --repair
     """
-    _convert("decomp", has_boundary_policy=not no_fcf, **options)
+    _convert("decomp", has_boundary_policy=not no_fcf, is_repaired=repair, **options)
 
 
 def _convert(
-    model: Any, deck: Path, case: Path, bridge: Path | None, force: bool, as_json: bool, has_boundary_policy: bool
+    model: Any,
+    deck: Path,
+    case: Path,
+    bridge: Path | None,
+    using: str | None,
+    force: bool,
+    as_json: bool,
+    has_boundary_policy: bool,
+    is_repaired: bool = False,
 ) -> None:
     from cobre.bridge.conversion import DeckRequest
-    from cobre.bridge.environment import bridge_at, own_bridge
+    from cobre.bridge.environment import NOVOMODELO_BRIDGE, PROGRAMS, bridge_at, own_bridge
 
-    request = DeckRequest(model, deck, case, has_boundary_policy, force)
+    request = DeckRequest(model, deck, case, has_boundary_policy, force, is_repaired)
+    program = None if using is None else PROGRAMS[using]
     with report_errors():
-        found = own_bridge(lambda text: echo(text, err=True)) if bridge is None else bridge_at(bridge)
+        if bridge is None:
+            found = own_bridge(lambda text: echo(text, err=True), program or NOVOMODELO_BRIDGE)
+        else:
+            found = bridge_at(bridge, program)
         (_answer if as_json else _print_result)(found, request)
 
 
 def _print_result(bridge: "Bridge", request: "DeckRequest") -> None:
     from cobre.bridge.conversion import convert_deck
+    from cobre.bridge.repairs import in_words
     from cobre.study.api import validate
 
     sys.stdout.flush()
-    convert_deck(bridge, request)
+    if repairs := convert_deck(bridge, request):
+        echo(f"repaired in a copy of the deck:\n{in_words(repairs)}")
     report = validate(request.case)
     echo(report)
     if not report:

@@ -1,4 +1,4 @@
-"""`cobre convert` with the real cobre-bridge, on a real deck."""
+"""`cobre convert` with the real bridges, on real decks."""
 
 import json
 
@@ -15,7 +15,7 @@ COMPUTED = {"height_m", "area_km2"}
 
 @pytest.fixture(scope="module")
 def bridge(tmp_path_factory):
-    return bridge_environment(tmp_path_factory.mktemp("bridge"))
+    return bridge_environment(tmp_path_factory.mktemp("bridge"), "cobre-bridge")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,8 @@ def deck(tmp_path_factory):
 def converted(bridge, deck, tmp_path_factory):
     """The case, and how the command ended."""
     case = tmp_path_factory.mktemp("converted") / "case"
-    return case, cobre("convert", "newave", deck, case, timeout=LIMIT_S, XDG_CACHE_HOME=str(CACHE))
+    command = ("convert", "newave", deck, case, "--using", "cobre-bridge")
+    return case, cobre(*command, timeout=LIMIT_S, XDG_CACHE_HOME=str(CACHE))
 
 
 def test_the_case_is_the_known_one_file_by_file(converted):

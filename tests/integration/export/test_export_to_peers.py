@@ -113,7 +113,7 @@ def variables(path):
 
 @pytest.fixture(scope="module")
 def bridge(tmp_path_factory):
-    return bridge_environment(tmp_path_factory.mktemp("bridge")) / "bin" / "cobre-bridge"
+    return bridge_environment(tmp_path_factory.mktemp("bridge"), "cobre-bridge") / "bin" / "cobre-bridge"
 
 
 def test_the_dashboard_of_our_run(exported, bridge, tmp_path):
