@@ -1,4 +1,4 @@
-"""The peers in virtual environments of their own: cobre-python has our package's name, and both need Python 3.12 or newer.
+"""The peers in virtual environments of their own: one has our package's name, and both need Python 3.12 or newer.
 
 As a script it makes the environments (`make peer-environment`), or those that are named: `cobre-python`, `novomodelo`.
 """
@@ -18,7 +18,7 @@ from collectives.environments import Environment, UnavailableError, run_or_say  
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A program to compare with: its environment's folder, what is installed there, and a probe that prints versions."""
+    """A program to compare with: the folder of its environment, what it holds, and a probe that prints its version."""
 
     folder: Path
     requirements: tuple[str, ...]

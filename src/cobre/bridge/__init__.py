@@ -1,1 +1,1 @@
-"""Conversion of NEWAVE and DECOMP decks by novomodelo-bridge or cobre-bridge, which run in environments of their own."""
+"""Conversion of NEWAVE and DECOMP decks by novomodelo-bridge or cobre-bridge, in environments of their own."""

@@ -123,9 +123,7 @@ def _repaired(folder: Path, repairs: list[Repair]) -> Iterator[Path]:
         yield copy
 
 
-def _record_origin(
-    path: Path, bridge: Bridge, request: DeckRequest, folder: Path, repairs: list[Repair]
-) -> None:
+def _record_origin(path: Path, bridge: Bridge, request: DeckRequest, folder: Path, repairs: list[Repair]) -> None:
     """Name the bridge and the repairs, and the deck instead of the directory that it was unpacked into."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

@@ -123,7 +123,11 @@ def _probe(python: Path) -> tuple[tuple[int, int], dict[str, str | None]] | None
     """Version of an interpreter, and of each bridge in it; None when it does not run."""
     try:
         finished = subprocess.run(
-            [python, "-I", "-c", _PROBE, *PROGRAMS], env=clean_environment(), capture_output=True, check=True, timeout=60
+            [python, "-I", "-c", _PROBE, *PROGRAMS],
+            env=clean_environment(),
+            capture_output=True,
+            check=True,
+            timeout=60,
         )
         version, bridges = json.loads(finished.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):

@@ -90,7 +90,7 @@ class LateGasStages:
         for row in content["thermal_bounds"]:
             if row["thermal_id"] in by_id:
                 begin = date.fromisoformat(content["stages"][row["post_study_stage_index"]]["start_date"])
-                row |= self._values(by_id[row["thermal_id"]], begin, horizon_end)
+                row.update(self._values(by_id[row["thermal_id"]], begin, horizon_end))
         _write_json(post, content)
         self._restore_orders(case / "initial_conditions.json", by_id, horizon_end)
 

@@ -1,10 +1,12 @@
 """`cobre convert` with the real bridges, on real decks."""
 
 import json
+import zipfile
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from bridges import CACHE, bridge_environment, repaired_deck, shared_deck
+from bridges import CACHE, SHARED_DECKS, bridge_environment, repaired_deck, shared_deck
 from cli_runs import cobre
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3000)]
@@ -80,6 +82,78 @@ def test_a_folder_that_is_not_empty_is_left_alone(bridge, deck, tmp_path):
     assert done.returncode == 5
     assert "--force" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.fixture(scope="module")
+def novomodelo(tmp_path_factory):
+    return bridge_environment(tmp_path_factory.mktemp("novomodelo"))
+
+
+def test_an_archive_of_a_newave_deck_becomes_a_case_of_format_0_19(novomodelo, tmp_path):
+    archive = SHARED_DECKS / "newave_2025_12.zip"
+    if not archive.exists():
+        pytest.skip(f"there is no deck {archive}")
+    done = cobre("convert", "newave", archive, tmp_path / "case", "--json", "--bridge", novomodelo, timeout=LIMIT_S)
+    answer = json.loads(done.stdout)
+    assert answer["bridge"]["summary"]["stages"] == 109
+    assert answer["validation"]["conversion"]["bridge"] == "novomodelo-bridge"
+    assert answer["validation"]["conversion"]["source_dir"] == str(archive)
+    expected = shared_deck("pmo_2025_12_v19")
+    for name in ("stages.json", "system/hydros.json", "system/thermals.json", "constraints/generic_constraints.json"):
+        assert json.loads((tmp_path / "case" / name).read_text()) == json.loads((expected / name).read_text()), name
+    files = json.loads((tmp_path / "case" / "conversion_manifest.json").read_text())["input_files"]
+    assert {Path(entry["path"]).parent for entry in files} == {archive}
+
+
+@pytest.fixture
+def late_deck(tmp_path):
+    """The week of December 2025 with a gas plant described for the month after the horizon, as late revisions do."""
+    archive = SHARED_DECKS / "decomp_2025_12_w1.zip"
+    if not archive.exists():
+        pytest.skip(f"there is no deck {archive}")
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(tmp_path / "late")
+    path = tmp_path / "late" / "dadgnl.rv0"
+    lines = path.read_text(encoding="latin-1").splitlines(keepends=True)
+    last = max(at for at, line in enumerate(lines) if line.startswith("TG   15"))
+    block = "  0.0120.0    355.50"
+    lines.insert(last + 1, f"TG   15   1   LUIZORMELO 7   {block}{block}{block}\n")
+    path.write_text("".join(lines), encoding="latin-1")
+    return tmp_path / "late"
+
+
+@pytest.mark.parametrize("program", ["novomodelo-bridge", "cobre-bridge"])
+def test_a_late_revision_is_offered_a_repair_and_converted_with_it(late_deck, tmp_path, program):
+    bridge = bridge_environment(tmp_path, program)
+    command = ("convert", "decomp", late_deck, tmp_path / "case", "--json", "--no-fcf", "--bridge", bridge)
+    refused = cobre(*command, timeout=LIMIT_S)
+    assert refused.returncode == 3
+    assert "TG stage 7 outside the calendar (1..6)" in refused.stderr
+    assert "late-gas-stages: dadgnl.rv0: TG records after the last stage (6): LUIZORMELO stage 7" in refused.stderr
+    done = cobre(*command, "--repair", timeout=LIMIT_S)
+    answer = json.loads(done.stdout)
+    assert [repair["name"] for repair in answer["bridge"]["repairs"]] == ["late-gas-stages"]
+    assert [repair["name"] for repair in answer["validation"]["conversion"]["repairs"]] == ["late-gas-stages"]
+    post = json.loads((tmp_path / "case" / "post_study_stages.json").read_text())
+    thermals = json.loads((tmp_path / "case" / "system" / "thermals.json").read_text())["thermals"]
+    (plant,) = [thermal["id"] for thermal in thermals if thermal["name"] == "LUIZORMELO"]
+    rows = [row for row in post["thermal_bounds"] if row["thermal_id"] == plant]
+    assert len(rows) == len(post["stages"]) == 6
+    for row in rows:
+        assert (row["min_mw"], row["max_mw"]) == (0.0, pytest.approx(120.0, rel=1e-12))
+        assert row["cost_per_mwh"] == pytest.approx(355.5, rel=1e-12)
+
+
+def test_the_deck_of_may_2024_is_converted_with_its_old_tailrace_curves(novomodelo, tmp_path):
+    archive = SHARED_DECKS / "decomp_2024_05_with_results.zip"
+    if not archive.exists():
+        pytest.skip(f"there is no deck {archive}")
+    command = ("convert", "decomp", archive, tmp_path / "case", "--json", "--no-fcf", "--bridge", novomodelo)
+    refused = cobre(*command, timeout=LIMIT_S)
+    assert refused.returncode == 3 and "old-tailrace-file" in refused.stderr
+    answer = json.loads(cobre(*command, "--repair", timeout=LIMIT_S).stdout)
+    assert answer["bridge"]["summary"]["stages"] == 6
+    assert [repair["name"] for repair in answer["bridge"]["repairs"]] == ["old-tailrace-file"]
 
 
 def _manifest(case):

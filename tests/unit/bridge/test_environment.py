@@ -1,4 +1,4 @@
-"""Where cobre-bridge is looked for, and what is said when it is not there."""
+"""Where the bridges are looked for, and what is said when they are not there."""
 
 import os
 import sys
@@ -6,16 +6,51 @@ import venv
 
 import pytest
 
-from cobre.bridge.environment import bridge_at, clean_environment, own_bridge, own_folder
+from cobre.bridge.environment import (
+    COBRE_BRIDGE,
+    NOVOMODELO_BRIDGE,
+    bridge_at,
+    clean_environment,
+    own_bridge,
+    own_folder,
+)
 from cobre.bridge.errors import NoBridgeError
 
 
-def test_environment_without_cobre_bridge_is_refused(tmp_path):
+def test_environment_without_a_bridge_is_refused(tmp_path):
     venv.create(tmp_path / "environment", with_pip=False)
-    with pytest.raises(NoBridgeError, match=r"cobre-bridge is not installed there: .*pip install cobre-bridge=="):
+    with pytest.raises(NoBridgeError, match=r"novomodelo-bridge is not installed there: .*install novomodelo-bridge=="):
         bridge_at(tmp_path / "environment")
-    with pytest.raises(NoBridgeError, match="is not installed there"):
-        bridge_at(tmp_path / "environment" / "bin" / "python")
+    with pytest.raises(
+        NoBridgeError, match=r"cobre-bridge is not installed there: .*pip install cobre-bridge==0\.18\.0"
+    ):
+        bridge_at(tmp_path / "environment" / "bin" / "python", COBRE_BRIDGE)
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted", "expected"),
+    [
+        (["cobre-bridge"], None, "cobre-bridge"),
+        (["novomodelo-bridge"], None, "novomodelo-bridge"),
+        (["cobre-bridge", "novomodelo-bridge"], None, "novomodelo-bridge"),
+        (["cobre-bridge", "novomodelo-bridge"], COBRE_BRIDGE, "cobre-bridge"),
+    ],
+)
+def test_an_environment_is_searched_for_the_bridge_that_it_has(tmp_path, installed, wanted, expected):
+    venv.create(tmp_path, symlinks=True)
+    packages = next(tmp_path.glob("lib/python*/site-packages"))
+    for name in installed:
+        about = packages / f"{name.replace('-', '_')}-0.18.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.18.0\n")
+    found = bridge_at(tmp_path, wanted)
+    assert found.program.package == expected
+    assert found.command("x")[3] == f"{expected.replace('-', '_')}.cli"
+
+
+def test_each_bridge_has_a_folder_of_its_own():
+    assert own_folder(COBRE_BRIDGE).name == "bridge-0.18.0"
+    assert own_folder().name == own_folder(NOVOMODELO_BRIDGE).name == "bridge-0.19.1"
 
 
 def test_a_folder_that_is_no_environment(tmp_path):

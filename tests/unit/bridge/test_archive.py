@@ -1,0 +1,96 @@
+"""Archives of decks: what is unpacked, and what is refused."""
+
+import zipfile
+
+import pytest
+
+from cobre.bridge import archive
+from cobre.bridge.archive import unpack_decks, unpacked_deck
+from cobre.bridge.errors import DeckNotConvertedError
+
+
+def zipped(path, **files):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, content in files.items():
+            opened.writestr(name, content)
+    return path
+
+
+def test_a_folder_is_the_deck_itself(tmp_path):
+    with unpacked_deck(tmp_path) as folder:
+        assert folder == tmp_path
+
+
+def test_an_archive_is_unpacked_and_removed_again(tmp_path):
+    deck = zipped(tmp_path / "deck.zip", **{"CASO.DAT": "arquivos.dat", "HIDR.DAT": b"\x00\x01"})
+    with unpacked_deck(deck) as folder:
+        assert {path.name.lower() for path in folder.iterdir()} == {"caso.dat", "hidr.dat"}
+        assert (folder / "hidr.dat").read_bytes() == b"\x00\x01"
+    assert not folder.exists()
+
+
+def test_a_deck_in_a_folder_of_the_archive(tmp_path):
+    deck = zipped(tmp_path / "deck.zip", **{"DC202512/caso.dat": "rv0", "DC202512/dadger.rv0": "", "readme.pdf": ""})
+    with unpacked_deck(deck) as folder:
+        assert folder.name == "DC202512"
+
+
+def test_an_archive_inside_of_an_archive(tmp_path):
+    inner = zipped(tmp_path / "inner.zip", **{"caso.dat": "rv0"})
+    outer = zipped(tmp_path / "outer.zip", **{"week.zip": inner.read_bytes()})
+    with unpacked_deck(outer) as folder:
+        assert (folder / "caso.dat").read_text() == "rv0"
+
+
+def test_decomp_names_are_in_lower_case(tmp_path):
+    deck = zipped(tmp_path / "deck.zip", **{"CASO.DAT": "rv0", "DADGER.RV0": "", "Vazoes.rv0": ""})
+    with unpacked_deck(deck) as folder:
+        assert sorted(path.name for path in folder.iterdir()) == ["caso.dat", "dadger.rv0", "vazoes.rv0"]
+
+
+def test_two_decks_are_named_and_refused(tmp_path):
+    deck = zipped(tmp_path / "month.zip", **{"w1/caso.dat": "rv0", "w2/caso.dat": "rv1"})
+    with pytest.raises(DeckNotConvertedError, match=r"holds 2 decks \(w1, w2\): unpack it"), unpacked_deck(deck):
+        pass
+    assert [folder.name for folder in unpack_decks(deck, tmp_path / "both")] == ["w1", "w2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("../caso.dat", "outside of the archive"),
+        ("/etc/caso.dat", "outside of the archive"),
+        ("a/..\\..\\caso.dat", "outside of the archive"),
+        ("other.dat", "holds no caso.dat"),
+    ],
+)
+def test_bad_entries(tmp_path, name, complaint):
+    deck = zipped(tmp_path / "deck.zip", **{name: "rv0"})
+    with pytest.raises(DeckNotConvertedError, match=complaint), unpacked_deck(deck):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["deck.zip"]
+
+
+def test_what_is_no_archive(tmp_path):
+    (tmp_path / "deck.zip").write_bytes(b"PK\x03\x04 and nothing more")
+    with (
+        pytest.raises(DeckNotConvertedError, match="neither a folder nor a zip archive"),
+        unpacked_deck(tmp_path / "deck.zip"),
+    ):
+        pass
+
+
+def test_a_damaged_archive(tmp_path):
+    deck = zipped(tmp_path / "deck.zip", **{"caso.dat": "rv0" * 1000})
+    content = bytearray(deck.read_bytes())
+    content[60:70] = b"0123456789"
+    deck.write_bytes(content)
+    with pytest.raises(DeckNotConvertedError, match="cannot be unpacked"), unpacked_deck(deck):
+        pass
+
+
+def test_an_archive_that_is_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive, "MAX_UNPACKED_BYTES", 100)
+    deck = zipped(tmp_path / "deck.zip", **{"caso.dat": " " * 101})
+    with pytest.raises(DeckNotConvertedError, match="this is no deck"), unpacked_deck(deck):
+        pass
