@@ -13,12 +13,12 @@ SIGNIFICANT = 1.96
 
 
 class PlainFit:
-    """Models of the twelve seasons of a plant; `values` by year and month."""
+    """Models of the twelve seasons of a plant; `values` by year and month, NaN after the last month observed."""
 
     def __init__(self, values, max_order, *, with_year=False):
-        self.flat, self.years, self.with_year = values.reshape(-1), len(values), with_year
+        self.flat, self.with_year = values[~np.isnan(values)], with_year
         self.mean, self.std = zip(
-            *(season_statistics(values[:, month].tolist()) for month in range(MONTHS)), strict=True
+            *(season_statistics(self.flat[month::MONTHS].tolist()) for month in range(MONTHS)), strict=True
         )
         self.year_mean, self.year_std = np.zeros(MONTHS), np.zeros(MONTHS)
         for month in range(MONTHS):
@@ -34,7 +34,9 @@ class PlainFit:
             for season in failing:
                 limits[season] -= 1
                 if limits[season] < len(self.fits[season][0]):
-                    self.fits[season] = self.fit(season, limits[season])
+                    lags, yearly = self.fit(season, limits[season])
+                    alone = self.year_correlation(season, 0) if self.with_year else 0.0
+                    self.fits[season] = lags, yearly if lags else alone
 
     def fit(self, season, most):
         """Coefficients by lag, and that of the last year."""
@@ -61,7 +63,7 @@ class PlainFit:
             partial = left[0, 1] / sqrt(left[0, 0] * left[1, 1])
         else:  # taken as the last coefficient of the model of that order
             partial = np.linalg.solve(whole[1:, 1:], whole[0, 1:])[-1]
-        return abs(partial) > SIGNIFICANT / sqrt(self.years)
+        return abs(partial) > SIGNIFICANT / sqrt(len(self.months_like(season)))
 
     def correlations(self, season, order):
         """Of a season, of the `order` seasons before it and of the last year's mean, with each other."""
@@ -84,14 +86,14 @@ class PlainFit:
         return sum(pairs) / len(pairs)
 
     def year_correlation(self, season, lag):
-        """Divided by the number of years, though the first one has no year before it."""
+        """Divided by the number of lagged months, though the first one has no year before it."""
         month = season % MONTHS
         pairs = [
             self.standard(t - lag) * (self.last_year(t) - self.year_mean[month]) / self.year_std[month]
             for t in self.months_like(season)
             if t >= MONTHS
         ]
-        return sum(pairs) / self.years
+        return sum(pairs) / len(self.months_like(season - lag))
 
     def standard(self, t):
         month = t % MONTHS

@@ -52,6 +52,12 @@ def later(years: int) -> np.ndarray:
     return values
 
 
+def until(months: int, values: np.ndarray) -> np.ndarray:
+    """History that ends within its last year."""
+    values[-1, months:] = np.nan
+    return values
+
+
 CASES: dict[str, dict] = {
     "forty years": {"values": series(40, 3, 1)},
     "twenty years share one correlation": {"values": series(20, 3, 2)},
@@ -78,6 +84,14 @@ CASES: dict[str, dict] = {
     },
     "a yearly component, few years": {
         "values": series(20, 2, 15, phi=0.7),
+        "estimation": {"order_selection": "pacf_annual"},
+    },
+    "a yearly component, a history that ends in October": {
+        "values": until(10, series(40, 3, 21, phi=0.8)),
+        "estimation": {"order_selection": "pacf_annual"},
+    },
+    "a yearly component, seasons that lose all lags": {
+        "values": until(11, series(30, 12, 22, phi=0.05)),
         "estimation": {"order_selection": "pacf_annual"},
     },
     "years that are alike": {

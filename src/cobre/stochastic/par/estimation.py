@@ -6,7 +6,8 @@ contributions of Maceira and Damazio) is fitted again with a smaller order.
 
 With a yearly component the mean of the last year stands beside the lags in the Yule-Walker equations, and partial
 correlations are taken given it. Then at least one lag is kept. When a negative first coefficient drops the lags, the
-yearly coefficient stays as it was fitted beside them. This matches the Rust implementation, whose results we reproduce.
+yearly coefficient stays as it was fitted beside them in the first fit of a season, and is fitted alone in a later one.
+This matches the Rust implementation, whose results we reproduce.
 """
 
 import math
@@ -58,8 +59,15 @@ def fit_hydro(sample: HydroSample, max_order: int, max_magnitude: float | None =
         for season in failing:
             limits[season] -= 1
             if limits[season] < len(fits[season].coefficients):
-                fits[season] = _fit_season(sample, season, limits[season], max_magnitude)
+                fit = _fit_season(sample, season, limits[season], max_magnitude)
+                fits[season] = fit if fit.coefficients else _without_lags(sample, season, fit)
     return fits
+
+
+def _without_lags(sample: HydroSample, season: int, fit: SeasonFit) -> SeasonFit:
+    """The last year alone, where `fit` has a coefficient for it."""
+    alone = yule_walker(sample, season, 0) if fit.annual_coefficient != 0.0 else None
+    return fit if not alone else SeasonFit((), alone[0])
 
 
 def _has_negative(sample: HydroSample, fits: Sequence[SeasonFit], season: int) -> bool:

@@ -101,11 +101,16 @@ def _of_hydro(values: Mapping[tuple[int, int], Sequence[float]], seasons: int, h
 
 
 def _with_last_year(statistics: SampleStatistics, annual: SampleStatistics, season: int, lag: int) -> Floats:
-    """The correlation of a lag and the last year's mean; divided by all observations, though the first has no year."""
+    """The correlation of a lag and the last year's mean, divided by all observations of the season that is lagged.
+
+    The first year has no year before it, and counts all the same. Seasons differ in their number of observations where
+    history ends within a year.
+    """
     lagged, yearly = statistics.lagged(season, lag), annual.standardised[:, season]
     known = ~(np.isnan(lagged) | np.isnan(yearly))
     total = ordered_sum(np.where(known, lagged * yearly, 0.0))
-    result: Floats = np.clip(total / np.maximum(statistics.count[season], 1), -1.0, 1.0)
+    observed = statistics.count[(season - lag) % len(statistics.count)]
+    result: Floats = np.clip(total / np.maximum(observed, 1), -1.0, 1.0)
     return result
 
 

@@ -44,13 +44,13 @@ def with_odd_seasons(values):
 VALUES = history()
 
 
-def found(**estimation):
+def found(values=VALUES, **estimation):
     start = (FIRST_YEAR + YEARS, 1)
     case = make_case(
         hydros=PLANTS,
         horizon_stages=stages(MONTHS, start, with_seasons=True),
         with_seasons=True,
-        inflow_history=monthly_history(VALUES, FIRST_YEAR),
+        inflow_history=monthly_history(values, FIRST_YEAR),
     )
     return describe_inflows(with_estimation(case, **estimation))
 
@@ -68,11 +68,15 @@ def test_every_coefficient(max_order):
     assert orders >= set(range(min(max_order, 4) + 1))  # or the history would show too little
 
 
+@pytest.mark.parametrize("missing", [0, 1, 5])
 @pytest.mark.parametrize("max_order", [1, 3, 6])
-def test_every_coefficient_beside_a_yearly_one(max_order):
-    terms = found(max_order=max_order, order_selection="pacf_annual").terms
+def test_every_coefficient_beside_a_yearly_one(max_order, missing):
+    """Also where the last months of the last year are yet to come."""
+    values = VALUES.copy()
+    values[-1, MONTHS - missing :] = np.nan
+    terms = found(values, max_order=max_order, order_selection="pacf_annual").terms
     for plant in range(PLANTS):
-        plain = PlainFit(VALUES[:, :, plant], max_order, with_year=True)
+        plain = PlainFit(values[:, :, plant], max_order, with_year=True)
         for season, (lags, yearly) in enumerate(plain.fits):
             row = terms.stages[season]
             own = row.coefficients[:, plant]
@@ -80,6 +84,19 @@ def test_every_coefficient_beside_a_yearly_one(max_order):
             assert row.annual_coefficient[plant] == pytest.approx(yearly, abs=1e-11), (plant, season)
             assert row.annual_mean_m3s[plant] == pytest.approx(plain.year_mean[season], rel=1e-12)
             assert row.annual_std_m3s[plant] == pytest.approx(plain.year_std[season], rel=1e-12)
+
+
+def test_a_season_that_loses_its_lags_late_keeps_the_last_year_alone():
+    """Inflows without memory: lags are significant by chance, and go when contributions are negative."""
+    values = 100.0 + 20.0 * np.random.default_rng(5).normal(size=(YEARS, MONTHS, PLANTS))
+    terms = found(values, max_order=6, order_selection="pacf_annual").terms
+    alone = 0
+    for plant in range(PLANTS):
+        plain = PlainFit(values[:, :, plant], 6, with_year=True)
+        for season, (lags, yearly) in enumerate(plain.fits):
+            assert terms.stages[season].annual_coefficient[plant] == pytest.approx(yearly, abs=1e-11), (plant, season)
+            alone += not lags and abs(yearly - plain.year_correlation(season, 0)) < 1e-12
+    assert alone > 0
 
 
 def test_every_mean_and_deviation():
