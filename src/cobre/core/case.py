@@ -27,8 +27,8 @@ from cobre.core.travel_time import PastRelease
 from cobre.wording import counted
 
 # Columns by their names in the case format: ids int32 (null: ABSENT_ID), numbers float64 (null: NaN), dates
-# datetime64[D]. All columns have one length, all columns of the format are there (optional ones that the file has not
-# are null throughout), and rows are sorted by their keys.
+# datetime64[D]. All columns have one length, and all columns of the format are there (optional ones that the file has
+# not are null throughout). `load_case` sorts rows by their keys.
 Table = Mapping[str, NDArray[Any]]
 
 # An id that was null, such as the block of a row that holds for all blocks. Not -1: stage ids may be negative.
@@ -127,9 +127,11 @@ class Case:
     """A study as its case directory declares it: system, stages, scenarios, settings. Immutable.
 
     Fields have the names and units of the files: `horizon` is stages.json, `system` the folder system/, `scenarios`
-    the tables of scenarios/, `overrides` those of constraints/. Entities are in canonical order. Defaults and overrides
-    are not applied yet; that happens when the LPs are built. `cobre.load_case` reads a case, `cobre.changed` makes
-    another one of it, `cobre.save_case` writes it.
+    the tables of scenarios/, `overrides` those of constraints/. Defaults and overrides are not applied yet; that
+    happens when the LPs are built. `cobre.load_case` reads a case, with entities in canonical order
+    (`canonical_order`) and rows of tables in the order of their keys; `cobre.changed` makes another one of it,
+    `cobre.save_case` writes it. All functions that take a case accept its entities, rows and mappings in any order:
+    no result depends on it.
 
     >>> case = cobre.load_case("examples/two_reservoirs")
     >>> [hydro.name for hydro in case.system.hydros]

@@ -1,17 +1,18 @@
 """A case directory, file by file in the order in which they are read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from cobre.core.case import Case, OverrideTables, ScenarioTables, System
+from cobre.core.case import Case, OverrideTables, ScenarioTables, System, Table
+from cobre.core.config import Config
 from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
 from cobre.io.case_folder.old_format import is_old_format
 from cobre.io.config.document import ConfigDocument
 from cobre.io.config.file import read_config, with_paths_from
-from cobre.io.constraints.reading import read_generic_constraints
+from cobre.io.constraints.reading import BOUNDS, read_generic_constraints
 from cobre.io.decoding.json_documents import Document, read_document
-from cobre.io.decoding.parquet_tables import read_table
+from cobre.io.decoding.parquet_tables import TableFormat, read_table
 from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.findings.problems import Problems
 from cobre.io.input_files.block_factors import LOAD_FILE, SOURCE_FILE, read_load_factors, read_source_factors
@@ -30,13 +31,14 @@ from cobre.io.input_files.penalties_file import read_penalties
 from cobre.io.input_files.post_study_stages import read_post_study_stages
 from cobre.io.input_files.production_models import read_production_models
 from cobre.io.input_files.stages_file import read_stages
-from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
+from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.io.validation import check_case
 from cobre.io.validation.computed_values import check_computed_values
 from cobre.io.validation.not_modelled import refuse_what_is_not_modelled
 from cobre.io.validation.partial import NO_CONDITIONS, NO_CONFIG, NO_HORIZON, NO_PENALTIES, check_parts
 
 Overrides = Mapping[str, object]
+Documents = Mapping[str, Document | None]
 
 
 class CaseWithProblems(NamedTuple):
@@ -83,10 +85,17 @@ def read_case(
     documents = _read_documents(folder, config or ConfigDocument.read(folder), problems)
     if is_old_format(documents, problems):
         return None
-    case = _decode(folder, documents, overrides, problems)
+    settings = with_paths_from(folder, read_config(documents[CONFIG_FILE], overrides, problems) or NO_CONFIG)
+    name = folder.resolve().name
+    case = decode_case(name, settings, documents, lambda form: read_table(folder, form, problems), problems)
     if problems.errors:
         check_parts(case, documents, problems)
         return None
+    return check_decoded_case(case, problems)
+
+
+def check_decoded_case(case: Case, problems: Problems) -> Case | None:
+    """Check a case whose files were decoded without errors; None if it has errors, which are added to `problems`."""
     refuse_what_is_not_modelled(case, problems)
     check_case(case, problems)
     if not problems.errors:
@@ -102,23 +111,33 @@ def _read_documents(folder: Path, config: ConfigDocument, problems: Problems) ->
     return {CONFIG_FILE: config.document} | required | optional
 
 
-def _decode(
-    folder: Path, documents: Mapping[str, Document | None], overrides: Overrides | None, problems: Problems
+def decode_case(
+    name: str, config: Config, documents: Documents, table: Callable[[TableFormat], Table | None], problems: Problems
 ) -> Case:
-    """The case, with placeholders for files that cannot be decoded."""
-    config = read_config(documents[CONFIG_FILE], overrides, problems)
+    """The case of some files, with placeholders for those that cannot be decoded.
+
+    Everything is in canonical order afterwards, whatever its order in the files was.
+    documents: by name, all of `REQUIRED_JSON` and `OPTIONAL_JSON`; None: no such file.
+    table: gives the Parquet table of a format, sorted by its keys; None: no such file.
+    """
     horizon = read_stages(documents[STAGES_FILE], problems)
     initial_conditions = read_initial_conditions(documents["initial_conditions.json"], problems)
     penalties = read_penalties(documents["penalties.json"], problems)
     system = _read_system(documents, problems)
-    production = read_production_models(folder, documents["system/hydro_production_models.json"], problems)
-    scenarios = _read_scenarios(folder, documents, problems)
-    overriding = {name: read_table(folder, table, problems) for name, table in OVERRIDE_TABLES.items()}
-    generic_constraints = read_generic_constraints(folder, problems)
+    tables = {field: table(form) for field, form in PRODUCTION_TABLES.items()}
+    production = read_production_models(documents["system/hydro_production_models.json"], tables, problems)
+    scenarios = _read_scenarios(documents, {field: table(form) for field, form in SCENARIO_TABLES.items()}, problems)
+    overriding = {field: table(form) for field, form in OVERRIDE_TABLES.items()}
+    generic_constraints = read_generic_constraints(
+        documents["constraints/generic_constraints.json"],
+        documents["constraints/generic_parameters.json"],
+        table(BOUNDS),
+        problems,
+    )
     post_study = read_post_study_stages(documents["post_study_stages.json"], problems)
     return Case(
-        name=folder.resolve().name,
-        config=with_paths_from(folder, config or NO_CONFIG),
+        name=name,
+        config=config,
         horizon=horizon or NO_HORIZON,
         initial_conditions=initial_conditions or NO_CONDITIONS,
         penalties=penalties or NO_PENALTIES,
@@ -131,7 +150,7 @@ def _decode(
     )
 
 
-def _read_system(documents: Mapping[str, Document | None], problems: Problems) -> System:
+def _read_system(documents: Documents, problems: Problems) -> System:
     return System(
         buses=read_buses(documents["system/buses.json"], problems),
         lines=read_lines(documents["system/lines.json"], problems),
@@ -145,9 +164,9 @@ def _read_system(documents: Mapping[str, Document | None], problems: Problems) -
     )
 
 
-def _read_scenarios(folder: Path, documents: Mapping[str, Document | None], problems: Problems) -> ScenarioTables:
+def _read_scenarios(documents: Documents, tables: Mapping[str, Table | None], problems: Problems) -> ScenarioTables:
     return ScenarioTables(
-        **{name: read_table(folder, table, problems) for name, table in SCENARIO_TABLES.items()},
+        **tables,
         correlation=read_correlation(documents["scenarios/correlation.json"], problems),
         load_factors=read_load_factors(documents[LOAD_FILE], problems),
         non_controllable_factors=read_source_factors(documents[SOURCE_FILE], problems),

@@ -12,7 +12,7 @@ from cobre.io.case_overview import as_findings
 from cobre.io.findings.grouped_findings import lines_of
 from cobre.io.findings.problems import CaseProblem, Layer, Problems
 from cobre.io.input_files.conversion_manifest import conversion_in_words, read_conversion
-from cobre.io.saving.checking import find_problems
+from cobre.io.saving.checking import checked_case
 from cobre.limits import MAX_COUNT
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
@@ -80,13 +80,6 @@ def _problem(problem: CaseProblem) -> dict[str, str]:
     return {"layer": problem.layer.value} | {name: getattr(problem, name) for name in names}
 
 
-def _given(case: Case, problems: Problems, overrides: Overrides | None) -> Case:
-    """Check a case in memory by the rules for directories."""
-    as_case(case, overrides)  # refuses overrides
-    find_problems(case, problems)
-    return case
-
-
 def validate(path: Case | str | Path, config_overrides: Overrides | None = None) -> ValidationReport:
     """Check a case directory, or a case in memory, and report all errors and warnings together.
 
@@ -103,7 +96,8 @@ def validate(path: Case | str | Path, config_overrides: Overrides | None = None)
     """
     problems = Problems()
     if isinstance(path, Case):
-        case: Case | None = _given(path, problems, config_overrides)
+        as_case(path, config_overrides)  # refuses overrides
+        case = checked_case(path, problems)
     else:
         case = read_case(path, problems, config_overrides)
     if case is not None and not problems.errors:

@@ -1,10 +1,9 @@
 """The order of declaration changes nothing."""
 
-import dataclasses
 import random
 
-import numpy as np
 import pytest
+from shuffled_case import same
 from validation_case import sound_documents, sound_tables, write_case
 
 from cobre.io.case import load_case
@@ -21,19 +20,6 @@ ARRAYS = {
     "constraints/generic_constraints.json": ("constraints",),
     "constraints/generic_parameters.json": ("scalar_parameters",),
 }
-
-
-def same(left, right):
-    """Equality that looks into arrays."""
-    if isinstance(left, np.ndarray):
-        return left.dtype == right.dtype and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
-    if dataclasses.is_dataclass(left):
-        return all(same(getattr(left, field.name), getattr(right, field.name)) for field in dataclasses.fields(left))
-    if isinstance(left, dict):
-        return list(left) == list(right) and all(same(left[key], right[key]) for key in left)
-    if isinstance(left, tuple):
-        return len(left) == len(right) and all(same(*pair) for pair in zip(left, right, strict=True))
-    return left == right
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -27,12 +27,10 @@ OPTIONAL_JSON = (
     "scenarios/load_factors.json",
     "scenarios/non_controllable_factors.json",
     "scenarios/correlation.json",
-)
-READ_ELSEWHERE = (
-    "constraints/generic_constraints.json",
     "constraints/generic_parameters.json",
-    "constraints/generic_constraint_bounds.parquet",
+    "constraints/generic_constraints.json",
 )
+CONSTRAINT_BOUNDS = "constraints/generic_constraint_bounds.parquet"
 MOVED: Mapping[str, str] = {
     "constraints/exchange_factors.json": (
         "give direct_mw and reverse_mw by block in constraints/line_bounds.parquet (capacity times factor)"
@@ -60,7 +58,7 @@ def known_files() -> frozenset[str]:
     """Every file of the case format, by its path inside the case."""
     tables = [*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), *PRODUCTION_TABLES.values()]
     parquet = [table.file for table in tables]
-    return frozenset([*REQUIRED_JSON, *OPTIONAL_JSON, *READ_ELSEWHERE, *MOVED, *parquet])
+    return frozenset([*REQUIRED_JSON, *OPTIONAL_JSON, CONSTRAINT_BOUNDS, *MOVED, *parquet])
 
 
 def _warn_of_unknown(folder: Path, problems: Problems) -> None:

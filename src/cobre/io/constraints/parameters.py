@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from cobre.core.generic_constraints import Parameter, ParameterKind
-from cobre.io.decoding.json_documents import Document, read_document, rewritten
+from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.findings.problems import Layer, Problems
 
@@ -74,13 +73,8 @@ def report_reference_name(file: str, entity: str, name: str, problems: Problems)
     problems.error(Layer.SCHEMA, file, entity, "name", message, remedy)
 
 
-def read_parameters(folder: Path, problems: Problems) -> dict[str, Parameter]:
-    """All parameters by name; empty without the file."""
-    return decode_parameters(read_document(folder, FILE, problems), problems)
-
-
-def decode_parameters(document: Document | None, problems: Problems) -> dict[str, Parameter]:
-    """The parameters of generic_parameters.json by name, in the order of their ids."""
+def read_parameters(document: Document | None, problems: Problems) -> dict[str, Parameter]:
+    """The parameters of generic_parameters.json by name, in the order of their ids; empty without the file."""
     if document is not None and isinstance(document.content, dict):
         # The one file of the format that allows other keys at its root.
         kept = {key: value for key, value in document.content.items() if key == "scalar_parameters"}
@@ -143,7 +137,7 @@ def _values(record: _Parameter, problems: Problems) -> Mapping[Any, float]:
         pairs: list[tuple[Any, float]] = [((stage, block), value) for stage, block, value in record.block_values or ()]
     else:
         pairs = list(record.values or ())
-    values = dict(pairs)
+    values = dict(sorted(pairs))
     if len(values) < len(pairs):
         field = PAYLOADS[record.kind]
         problems.error(Layer.SCHEMA, FILE, _entity(record), field, "a key is given twice", "give each key once")

@@ -1,18 +1,18 @@
 """Read constraints/generic_constraints.json, generic_parameters.json and generic_constraint_bounds.parquet."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from cobre.core.case import Table
 from cobre.core.generic_constraints import Coefficient, GenericConstraint, GenericConstraints, Parameter, Term
 from cobre.io.constraints.expressions import parse_constraint, parse_expression, references_in
 from cobre.io.constraints.linear_form import LinearForm, parameter
 from cobre.io.constraints.parameters import is_reference_name, read_parameters, report_reference_name
 from cobre.io.constraints.tokens import ExpressionError
-from cobre.io.decoding.json_documents import Document, read_document
+from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.decoding.parquet_tables import Column, TableFormat, read_table
+from cobre.io.decoding.parquet_tables import Column, TableFormat
 from cobre.io.findings.problems import Layer, Problems
 
 FILE = "constraints/generic_constraints.json"
@@ -61,17 +61,19 @@ class GenericConstraintsFile(JsonFile):
     expressions: tuple[_NamedExpression, ...] = ()
 
 
-def read_generic_constraints(folder: Path, problems: Problems) -> GenericConstraints:
-    """All generic constraints of the case in `folder`, parsed; empty without such files."""
-    parameters = read_parameters(folder, problems)
-    bounds = read_table(folder, BOUNDS, problems)
-    constraints = decode_constraints(read_document(folder, FILE, problems), parameters, problems)
-    if constraints is None:
-        _refuse_orphans(folder, problems)
-    return GenericConstraints(constraints or (), parameters, bounds)
+def read_generic_constraints(
+    constraints: Document | None, parameters: Document | None, bounds: Table | None, problems: Problems
+) -> GenericConstraints:
+    """All generic constraints of a case, parsed; empty without such files."""
+    known = read_parameters(parameters, problems)
+    parsed = _read_constraints(constraints, known, problems)
+    if bounds is not None and constraints is None and not any(error.file == FILE for error in problems.errors):
+        message = "there are bounds, but no constraints"
+        problems.error(Layer.STRUCTURE, BOUNDS.file, "", "", message, f"add {FILE} or remove this file")
+    return GenericConstraints(parsed or (), known, bounds)
 
 
-def decode_constraints(
+def _read_constraints(
     document: Document | None, parameters: Mapping[str, Parameter], problems: Problems
 ) -> tuple[GenericConstraint, ...] | None:
     """All constraints of a document, by id; None without a document that can be decoded."""
@@ -82,12 +84,6 @@ def decode_constraints(
     _refuse_duplicates(file.constraints, problems)
     parsed = [_constraint(record, references, problems) for record in file.constraints]
     return tuple(sorted((found for found in parsed if found is not None), key=lambda found: found.id))
-
-
-def _refuse_orphans(folder: Path, problems: Problems) -> None:
-    if (folder / BOUNDS.file).exists() and not (folder / FILE).exists():
-        message = "there are bounds, but no constraints"
-        problems.error(Layer.STRUCTURE, BOUNDS.file, "", "", message, f"add {FILE} or remove this file")
 
 
 def _references(

@@ -21,6 +21,8 @@ ColumnKind = Literal["id", "index", "number", "date"]
 # The Arrow type of each kind in a file.
 STORED_AS: dict[ColumnKind, str] = {"id": "int32", "index": "uint32", "number": "double", "date": "date32[day]"}
 TYPE_NAMES: dict[ColumnKind, str] = {"id": "int32", "index": "uint32", "number": "float64", "date": "date32"}
+# The type of each kind in memory.
+DTYPES: dict[ColumnKind, str] = {"id": "int32", "index": "int64", "number": "float64", "date": "datetime64[D]"}
 _PLAIN_NAMES = {
     "double": "float64",
     "float": "float32",
@@ -61,7 +63,16 @@ def read_table(folder: Path, table: TableFormat, problems: Problems) -> Table | 
     if len(problems.errors) > known:
         return None
     columns = {column.name: _values(arrow, column, table, problems) for column in table.columns}
-    return None if len(problems.errors) > known else _sorted_by(columns, table.keys)
+    return None if len(problems.errors) > known else sorted_by_keys(columns, table)
+
+
+def sorted_by_keys(columns: Table, table: TableFormat) -> Table:
+    """Return the columns of a table in their types, with rows in the order of the keys."""
+    order = np.lexsort([columns[key] for key in reversed(table.keys)])
+    return {
+        column.name: np.ascontiguousarray(columns[column.name][order].astype(DTYPES[column.kind], copy=False))
+        for column in table.columns
+    }
 
 
 def _open(path: Path, table: TableFormat, problems: Problems) -> "pa.Table | None":
@@ -163,8 +174,3 @@ def _report_rows(
     named = ", ".join(str(row) for row in rows[:MAX_ROWS_NAMED])
     more = f" and {rows.size - MAX_ROWS_NAMED} more" if rows.size > MAX_ROWS_NAMED else ""
     problems.error(Layer.SCHEMA, table.file, f"row {named}{more}", column.name, what, remedy)
-
-
-def _sorted_by(columns: dict[str, NDArray[Any]], keys: Sequence[str]) -> Table:
-    order = np.lexsort([columns[key] for key in reversed(keys)])
-    return {name: np.ascontiguousarray(values[order]) for name, values in columns.items()}

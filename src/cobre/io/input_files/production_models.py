@@ -1,11 +1,12 @@
 """system/hydro_production_models.json and its tables: production functions of hydro plants."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from cobre.core.case import Table
 from cobre.core.hydro import ProductionModelName
 from cobre.core.production import (
     FittingWindow,
@@ -19,10 +20,8 @@ from cobre.core.production import (
 )
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.decoding.parquet_tables import read_table
 from cobre.io.findings.duplicates import report_duplicates
 from cobre.io.findings.problems import Layer, Problems
-from cobre.io.input_files.table_formats import PRODUCTION_TABLES
 
 FILE = "system/hydro_production_models.json"
 # Settings of fitted planes that are part of the format but have no effect.
@@ -122,9 +121,10 @@ class ProductionFile(JsonFile):
     fpha_plane_reduction: Annotated[ByAngle | ByDistance, Field(discriminator="method")] | None = None
 
 
-def read_production_models(folder: Path, document: Document | None, problems: Problems) -> ProductionModels:
-    """Production models by plant, and the tables of planes, geometry and productivity."""
-    tables = {name: read_table(folder, table, problems) for name, table in PRODUCTION_TABLES.items()}
+def read_production_models(
+    document: Document | None, tables: Mapping[str, Table | None], problems: Problems
+) -> ProductionModels:
+    """Production models by plant, with the tables of planes, geometry and productivity (`PRODUCTION_TABLES`)."""
     file = decode(document, ProductionFile, problems) or ProductionFile(production_models=())
     hydros = [record.hydro_id for record in file.production_models]
     report_duplicates(FILE, "production model of hydro", hydros, problems, "hydro_id")
@@ -132,10 +132,7 @@ def read_production_models(folder: Path, document: Document | None, problems: Pr
     return ProductionModels(
         by_hydro={record.hydro_id: _hydro_production(record, problems) for record in ordered},
         plane_reduction=_plane_reduction(file.fpha_plane_reduction),
-        energy_productivity=tables["energy_productivity"],
-        hyperplanes=tables["hyperplanes"],
-        geometry=tables["geometry"],
-        tailrace_curves=tables["tailrace_curves"],
+        **tables,
     )
 
 

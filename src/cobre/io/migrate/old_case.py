@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cobre.io.case_folder.case_files import FOLDERS, OPTIONAL_JSON, READ_ELSEWHERE, REQUIRED_JSON, check_files
+from cobre.io.case_folder.case_files import FOLDERS, OPTIONAL_JSON, REQUIRED_JSON, check_files
 from cobre.io.case_folder.old_format import is_old_format
 from cobre.io.decoding.json_documents import read_document
 from cobre.io.findings.problems import Layer, Problems
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EXCHANGE_FACTORS = "constraints/exchange_factors.json"
 GENERIC_CONSTRAINTS = "constraints/generic_constraints.json"
-JSON_FILES = (*REQUIRED_JSON, *OPTIONAL_JSON, GENERIC_CONSTRAINTS, EXCHANGE_FACTORS)
+JSON_FILES = (*REQUIRED_JSON, *OPTIONAL_JSON, EXCHANGE_FACTORS)
 Json = dict[str, Any]
 
 
@@ -100,7 +100,7 @@ def _read_tables(folder: Path, problems: Problems) -> Iterator[tuple[str, "pa.Ta
 
 def other_files(folder: Path) -> list[str]:
     """JSON files in the folders of inputs that the old format does not have."""
-    known = {*JSON_FILES, *READ_ELSEWHERE}
+    known = set(JSON_FILES)
     directories = (folder, *(folder / name for name in FOLDERS))
     found = [path for directory in directories for path in directory.glob("*.json")]
     return sorted(name for name in (path.relative_to(folder).as_posix() for path in found) if name not in known)

@@ -5,7 +5,7 @@ from pathlib import Path
 from cobre.core.case import Case
 from cobre.io.case import read_case
 from cobre.io.findings.problems import Problems
-from cobre.io.saving.checking import check_given_case
+from cobre.io.saving.checking import canonical_case
 from cobre.io.saving.documents import case_documents
 from cobre.io.saving.tables import write_tables
 from cobre.io.storage.atomic import new_directory
@@ -18,7 +18,7 @@ def save_case(case: Case, folder: str | Path) -> Path:
     InvalidCaseError with all errors if the case could not be loaded again; then nothing is written.
     """
     target = Path(folder)
-    check_given_case(case, str(target))
+    case = canonical_case(case, str(target))
     with new_directory(target) as staged:
         for name, text in case_documents(case):
             _write(staged / name, text)

@@ -1,105 +1,71 @@
-"""Validation of a case in memory, by the same rules as for a case in a directory; nothing is written."""
+"""Cases in memory: put in canonical order and validated, as if they had been read from a directory.
+
+A case in memory is turned into the documents that `save_case` would write, and decoded by the readers of files. It so
+means what its directory means, in whatever order its entities, rows and mappings are; nothing is written.
+"""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from cobre.core.case import Case
+from cobre.core.case import Case, Table
+from cobre.io.case import check_decoded_case, decode_case
+from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON
 from cobre.io.config.file import read_config
-from cobre.io.constraints.parameters import FILE as PARAMETER_FILE
-from cobre.io.constraints.parameters import decode_parameters
-from cobre.io.constraints.reading import FILE as CONSTRAINT_FILE
-from cobre.io.constraints.reading import decode_constraints
 from cobre.io.decoding.json_documents import Document
-from cobre.io.decoding.json_files import decode
-from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
+from cobre.io.decoding.parquet_tables import TableFormat, sorted_by_keys
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import Layer, Problems
-from cobre.io.input_files import block_factors, entities
-from cobre.io.input_files.correlation_file import FILE as CORRELATION_FILE
-from cobre.io.input_files.correlation_file import read_correlation
-from cobre.io.input_files.initial_conditions import read_initial_conditions
-from cobre.io.input_files.penalties_file import read_penalties
-from cobre.io.input_files.post_study_stages import FILE as POST_STUDY_FILE
-from cobre.io.input_files.post_study_stages import read_post_study_stages
-from cobre.io.input_files.production_models import FILE as PRODUCTION_FILE
-from cobre.io.input_files.production_models import ProductionFile
-from cobre.io.input_files.stages_file import read_stages
 from cobre.io.saving.documents import case_documents
-from cobre.io.saving.table_check import check_tables
-from cobre.io.validation import check_case
-from cobre.io.validation.computed_values import check_computed_values
-from cobre.io.validation.not_modelled import refuse_what_is_not_modelled
-
-Reader = Callable[[Document, Problems], object]
-READERS: Mapping[str, Reader] = {
-    CONFIG_FILE: lambda document, problems: read_config(document, None, problems),
-    STAGES_FILE: read_stages,
-    "initial_conditions.json": read_initial_conditions,
-    "penalties.json": read_penalties,
-    POST_STUDY_FILE: read_post_study_stages,
-    entities.BUSES: entities.read_buses,
-    entities.LINES: entities.read_lines,
-    entities.HYDROS: entities.read_hydros,
-    entities.THERMALS: entities.read_thermals,
-    entities.SOURCES: entities.read_non_controllable_sources,
-    entities.STATIONS: entities.read_pumping_stations,
-    entities.CONTRACTS: entities.read_energy_contracts,
-    PRODUCTION_FILE: lambda document, problems: decode(document, ProductionFile, problems),
-    CORRELATION_FILE: read_correlation,
-    block_factors.LOAD_FILE: block_factors.read_load_factors,
-    block_factors.SOURCE_FILE: block_factors.read_source_factors,
-    PARAMETER_FILE: decode_parameters,
-}
+from cobre.io.saving.table_check import case_tables, check_tables
 
 
-def check_given_case(case: Case, name: str | None = None) -> None:
-    """Raise InvalidCaseError with all errors; messages name the files that the case would be read from.
+def canonical_case(case: Case, name: str | None = None) -> Case:
+    """Return the case as `load_case` would read it from its directory, whatever order its parts are in.
+
+    Raises InvalidCaseError with all errors; messages name the files that the case would be read from.
+    name: of the case in the message; None: its own.
+    """
+    problems = Problems()
+    found = checked_case(case, problems)
+    problems.raise_errors(name or case.name)
+    assert found is not None, "without errors there is a case"  # noqa: S101
+    return found
+
+
+def checked_case(case: Case, problems: Problems) -> Case | None:
+    """Return the case in canonical order, or None if it has errors, which are added to `problems` with its warnings.
 
     Values are checked by the format first, then the case by the rules of `cobre.io.validation`.
     """
-    problems = Problems()
-    find_problems(case, problems)
-    problems.raise_errors(name or case.name)
+    found = _decoded(case, problems)
+    if found is None or problems.errors:
+        return None
+    return check_decoded_case(found, problems)
 
 
-def find_problems(case: Case, problems: Problems) -> None:
-    """Add all errors and warnings of a case."""
-    _check_values(case, problems)
-    if not problems.errors:
-        refuse_what_is_not_modelled(case, problems)
-        check_case(case, problems)
-    if not problems.errors:
-        check_computed_values(case, problems)
-
-
-def _check_values(case: Case, problems: Problems) -> None:
+def _decoded(case: Case, problems: Problems) -> Case | None:
     try:
-        for name, text in case_documents(case):
-            document = Document(name, json.loads(text), text)
-            if name == CONSTRAINT_FILE:
-                decode_constraints(document, case.generic_constraints.parameters, problems)
-            else:
-                READERS[name](document, problems)
+        texts = dict(case_documents(case))
+        documents = {
+            file: Document(file, json.loads(texts[file]), texts[file]) if file in texts else None
+            for file in (*REQUIRED_JSON, *OPTIONAL_JSON)
+        }
         check_tables(case, problems)
-        _check_order(case, problems)
+        read_config(documents[CONFIG_FILE], None, problems)
+        # Its paths are absolute already, and no part of it has an order that files would change.
+        return decode_case(case.name, case.config, documents, _tables(case, problems), problems)
     except (AttributeError, LookupError, TypeError) as error:  # a part of the case has a wrong type
         message = f"a part of the case has a wrong type: {error}"
         problems.error(Layer.SCHEMA, "case", "", "", message, "the records that load_case gives")
+        return None
 
 
-def _check_order(case: Case, problems: Problems) -> None:
-    """Entities of a case made in memory must be in canonical order; readers of files sort them."""
-    system = case.system
-    groups: tuple[tuple[str, Sequence[Any]], ...] = (
-        (entities.BUSES, system.buses),
-        (entities.LINES, system.lines),
-        (entities.HYDROS, system.hydros),
-        (entities.THERMALS, system.thermals),
-        (entities.SOURCES, system.non_controllable_sources),
-        (entities.STATIONS, system.pumping_stations),
-        (entities.CONTRACTS, system.energy_contracts),
-    )
-    for file, members in groups:
-        ids = [member.id for member in members]
-        if ids != sorted(ids):
-            problems.error(Layer.SCHEMA, file, "", "id", "the entities are not in the order of their ids", "sort them")
+def _tables(case: Case, problems: Problems) -> Callable[[TableFormat], Table | None]:
+    """Give the tables of the case by format, sorted by their keys; none while there are errors."""
+    given = {} if problems.errors else {form.file: table for form, table in case_tables(case)}
+
+    def table(form: TableFormat) -> Table | None:
+        found = given.get(form.file)
+        return None if found is None else sorted_by_keys(found, form)
+
+    return table

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cobre.core.case import Case, InitialConditions, System
-from cobre.core.production import HydroProduction, ProductionChoice, ProductionModels, StageRange
+from cobre.core.production import FphaConfig, HydroProduction, ProductionChoice, ProductionModels, StageRange
 from cobre.core.temporal import Horizon, Stage
 from cobre.io.file_names import STAGES_FILE
 from cobre.io.saving.plain_values import plain
@@ -107,4 +107,9 @@ def _stage_range(part: StageRange) -> dict[str, Any]:
 
 def _choice(choice: ProductionChoice) -> dict[str, Any]:
     document: dict[str, Any] = plain(choice)
+    if choice.fpha_config is not None:
+        # Defaults are left out: a reader of the file would report some of them as settings without effect.
+        default = plain(FphaConfig(choice.fpha_config.source)) | {"source": None}
+        given = document["fpha_config"].items()
+        document["fpha_config"] = {name: value for name, value in given if value != default.get(name)}
     return document

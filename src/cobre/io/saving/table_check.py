@@ -1,4 +1,4 @@
-"""Checks of tables of a case in memory: complete columns, finite numbers, sorted rows."""
+"""Checks of tables of a case in memory: complete columns, right types, finite numbers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -33,17 +33,13 @@ def case_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
 
 
 def check_tables(case: Case, problems: Problems) -> None:
-    """Add an error for each column that violates the format, and for unsorted rows."""
+    """Add an error for each column that violates the format."""
     for form, table in case_tables(case):
-        known = len(problems.errors)
         lengths = {len(table[column.name]) for column in form.columns if column.name in table}
         for column in form.columns:
             _check_column(form, column, table.get(column.name), problems)
         if len(lengths) > 1:
             problems.error(Layer.SCHEMA, form.file, "", "", "has columns of several lengths", "one entry for each row")
-        elif len(problems.errors) == known and not _is_sorted([table[key] for key in form.keys]):
-            keys = ", ".join(form.keys)
-            problems.error(Layer.SCHEMA, form.file, "", "", f"the rows are not in the order of {keys}", "sort them")
 
 
 def _check_column(form: TableFormat, column: Column, values: NDArray[Any] | None, problems: Problems) -> None:
@@ -62,26 +58,20 @@ def _check_column(form: TableFormat, column: Column, values: NDArray[Any] | None
 
 
 def _odd_rows(column: Column, values: NDArray[Any]) -> NDArray[np.intp]:
-    """Rows without a required value, or with a number that is not finite or too large."""
+    """Return rows without a required value, or with a number that is not finite or too large."""
     if column.kind == "number":
         is_right = np.abs(values) <= MAX_NUMBER
         return np.flatnonzero(~is_right & ~np.isnan(values)) if column.is_nullable else np.flatnonzero(~is_right)
-    if column.is_nullable:
-        return np.zeros(0, np.intp)
-    return np.flatnonzero(np.isnat(values) if column.kind == "date" else values == ABSENT_ID)
+    if column.kind == "date":
+        return np.flatnonzero(np.isnat(values)) if not column.is_nullable else np.zeros(0, np.intp)
+    low, high = (0, 2**32) if column.kind == "index" else (-(2**31), 2**31)
+    is_odd = (values < low) | (values >= high)
+    return np.flatnonzero(is_odd if column.is_nullable else is_odd | (values == ABSENT_ID))
 
 
 def _right(column: Column) -> str:
     if column.kind == "number":
         return f"a number of at most {MAX_NUMBER:g} in size{', or NaN for none' if column.is_nullable else ''}"
-    return "a value in every row"
-
-
-def _is_sorted(keys: list[NDArray[Any]]) -> bool:
-    """Whether rows are sorted lexicographically by the keys."""
-    is_tie = np.ones(max(0, len(keys[0]) - 1), np.bool_)
-    for values in keys:
-        if np.any(is_tie & (values[1:] < values[:-1])):
-            return False
-        is_tie &= values[1:] == values[:-1]
-    return True
+    if column.kind == "date":
+        return "a date in every row"
+    return "a whole number of at most 32 bits in every row"

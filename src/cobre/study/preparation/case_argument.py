@@ -5,7 +5,7 @@ from pathlib import Path
 from cobre.core.case import Case
 from cobre.core.config import IterationLimit
 from cobre.core.editing import changed
-from cobre.io.saving.checking import check_given_case
+from cobre.io.saving.checking import canonical_case
 from cobre.study.preparation.ready_study import as_case
 from cobre.study.requests import Overrides, with_iterations
 
@@ -13,7 +13,7 @@ from cobre.study.requests import Overrides, with_iterations
 def case_and_overrides(
     case: Case | str | Path, overrides: Overrides | None, iterations: int | None = None
 ) -> tuple[Case | Path, Overrides | None]:
-    """The case with another iteration limit. One that is an object is checked as if it came from a directory.
+    """The case with another iteration limit. One that is an object is put in canonical order and checked.
 
     A directory is checked by whoever reads it.
     """
@@ -22,5 +22,4 @@ def case_and_overrides(
     as_case(case, overrides)  # refuses overrides
     if iterations is not None:
         case = changed(case, {"config.training.stopping_rules": (IterationLimit(iterations),)})
-    check_given_case(case)
-    return case, None
+    return canonical_case(case), None

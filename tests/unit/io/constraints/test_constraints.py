@@ -9,7 +9,9 @@ from pyarrow import parquet
 
 from cobre.core.case import ABSENT_ID
 from cobre.core.generic_constraints import Coefficient, GenericConstraints, Parameter, Term
-from cobre.io.constraints.reading import read_generic_constraints
+from cobre.io.constraints.reading import BOUNDS, read_generic_constraints
+from cobre.io.decoding.json_documents import read_document
+from cobre.io.decoding.parquet_tables import read_table
 from cobre.io.findings.problems import Layer, Problems
 
 SLACK = {"enabled": True, "penalty": 100.0}
@@ -34,7 +36,11 @@ def write(folder, constraints=None, expressions=None, parameters=None, bounds=No
 
 def read(folder):
     problems = Problems()
-    return read_generic_constraints(folder, problems), problems
+    constraints, parameters = (
+        read_document(folder, f"constraints/generic_{name}.json", problems) for name in ("constraints", "parameters")
+    )
+    bounds = read_table(folder, BOUNDS, problems)
+    return read_generic_constraints(constraints, parameters, bounds, problems), problems
 
 
 def problem_texts(folder):

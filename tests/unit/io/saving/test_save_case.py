@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_read_order import same
+from shuffled_case import same
 from validation_case import sound_documents, sound_tables, write_case
 
 import cobre
