@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import cobre
-from cobre.io.case_folder.case_files import OPTIONAL_JSON, READ_ELSEWHERE, REQUIRED_JSON
+from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON
 from cobre.io.case_folder.case_schemas import SCHEMAS
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed: schemas are not tried")
@@ -21,7 +21,7 @@ def schemas(tmp_path_factory):
 
 
 def test_every_json_file_of_a_case_has_one(schemas):
-    files = {*REQUIRED_JSON, *OPTIONAL_JSON, *(name for name in READ_ELSEWHERE if name.endswith(".json"))}
+    files = {*REQUIRED_JSON, *OPTIONAL_JSON}
     assert {file for file, _ in SCHEMAS.values()} == files
     assert schemas.keys() == SCHEMAS.keys()
 
