@@ -33,13 +33,15 @@ void DenseDualSimplex::compute_pivot_row(const Leaving& leaving) {
 }
 
 // The ratio test with bound flips: boxed variables flip to the other bound as long as the leaving variable stays
-// infeasible. Among candidates within Harris's tolerance the largest pivot wins, then the smallest index.
+// infeasible. Among candidates within Harris's tolerance the largest pivot wins, then the smallest index. Each pass takes
+// one candidate away, and the one of the least limit always qualifies: a sum with a positive number is never below its
+// other part.
 bool DenseDualSimplex::ratio_test(double infeasibility, Int& entering) {
     const double sign = infeasibility > 0.0 ? 1.0 : -1.0;
     candidates_.clear();
     const auto consider = [&](Int index, double pivot, double dual, bool may_rise, bool may_fall) {
         const double gain = sign * pivot;
-        if (std::abs(gain) < kSmallestDensePivot) return;
+        if (!(std::abs(gain) >= kSmallestDensePivot)) return;  // a NaN is no pivot either
         if (gain > 0.0 ? !may_rise : !may_fall) return;
         const double cost = gain > 0.0 ? dual : -dual, size = std::abs(gain);
         const double ratio = std::max(0.0, cost) / size;

@@ -68,6 +68,9 @@ public:
 
     // Optimise for these bounds, from the present basis.
     virtual SimplexStatus optimise(const Bounds& bounds) = 0;
+    // After `optimise`, when the duals do not prove the optimum: correct reduced costs of the wrong sign. False when
+    // that is not possible, or nothing changed.
+    virtual bool improve_duals() { return false; }
 
     // The solution: values and reduced costs of columns, duals of rows, then those of the active cuts.
     virtual void solution(std::vector<double>& columns, std::vector<double>& column_duals,

@@ -140,6 +140,9 @@ bool Solver::solve_by_simplex() {
     const Bounds bounds{column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(), cut_rhs_};
     if (simplex_->optimise(bounds) != SimplexStatus::optimal) return false;
     simplex_->solution(column_value_, column_dual_, row_dual_, cuts_with_dual_);
+    if (is_accurate(settings_.tolerances.duality_gap)) return true;
+    if (!simplex_->improve_duals()) return false;
+    simplex_->solution(column_value_, column_dual_, row_dual_, cuts_with_dual_);
     return is_accurate(settings_.tolerances.duality_gap);
 }
 

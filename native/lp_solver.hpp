@@ -121,7 +121,7 @@ private:
     bool retry_with_other_settings();
     void add_cuts(const std::vector<Int>& wanted);
     bool find_violated_cuts(std::vector<Int>& found);
-    void start_from_highs_basis();
+    bool start_from_highs_basis();
 
     // lp_solver_results.cpp: what a solve gives
     void store(size_t row, const Results& results);

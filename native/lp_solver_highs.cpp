@@ -9,7 +9,7 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr Int kMaxRounds = 1000;  // of adding violated cuts
+constexpr Int kMaxInteriorPointSteps = 1000;  // an interior point method that converges takes dozens
 
 // A cut as a row: theta - coefficients . decided states >= right-hand side. Lags and passed states are known when a
 // stage is solved, so they are part of the right-hand side.
@@ -40,6 +40,7 @@ void Solver::set_defaults() {
     check(api_.set_int(highs_, "simplex_strategy", 1), "select the dual simplex method");
     // Scale factors survive from one LP to the next; ours are part of the stage.
     check(api_.set_int(highs_, "simplex_scale_strategy", 0), "turn scaling off");
+    check(api_.set_int(highs_, "ipm_iteration_limit", kMaxInteriorPointSteps), "set the iteration limit");
     check(api_.set_double(highs_, "primal_feasibility_tolerance", settings_.tolerances.highs_feasibility),
           "set a tolerance");
     check(api_.set_double(highs_, "dual_feasibility_tolerance", settings_.tolerances.highs_feasibility),
@@ -139,21 +140,25 @@ bool Solver::find_violated_cuts(std::vector<Int>& found) {
     return !found.empty();
 }
 
+// Cuts that are violated join the LP and stay: at most as many rounds as there are cuts. An optimum of HiGHS that its
+// duals do not prove (reduced costs within its tolerance, times ranges of 1e5) is a good start for our own simplex.
 void Solver::solve_by_highs(Int chain, Int item) {
     ++counts.library_solves;
     pass_lp_to_highs();
-    std::vector<Int> found;
-    for (Int round = 0; round < kMaxRounds; ++round) {
-        if (!run_highs() && !retry_with_other_settings())
-            throw LpFailure(chain, item, api_.model_status(highs_), "no solver setting led to an optimum");
-        if (!find_violated_cuts(found)) return start_from_highs_basis();
+    for (std::vector<Int> found;;) {
+        if (!run_highs() && !retry_with_other_settings()) {
+            const Int status = api_.model_status(highs_);
+            if (status == kOptimal && start_from_highs_basis() && solve_by_simplex()) return;
+            throw LpFailure(chain, item, status, "no solver setting led to an optimum");
+        }
+        if (!find_violated_cuts(found)) break;
         add_cuts(found);
     }
-    throw LpFailure(chain, item, kOptimal, "cuts keep being violated");
+    start_from_highs_basis();
 }
 
-// The next realisation of the chain starts from HiGHS's basis.
-void Solver::start_from_highs_basis() {
+// Our own simplex goes on from HiGHS's basis. False when it is singular to our accuracy.
+bool Solver::start_from_highs_basis() {
     const StageModel& stage = *stage_;
     std::vector<Int> columns(static_cast<size_t>(stage.columns)),
         rows(static_cast<size_t>(stage.rows) + cuts_with_dual_.size());
@@ -163,7 +168,7 @@ void Solver::start_from_highs_basis() {
     std::vector<Int> active_cuts;
     for (size_t row = 0; row < cuts_with_dual_.size(); ++row)
         if (rows[stage.rows + row] != kBasic) active_cuts.push_back(cuts_with_dual_[row]);
-    simplex_->start(status.data(), active_cuts.data(), static_cast<Int>(active_cuts.size()));
+    return simplex_->start(status.data(), active_cuts.data(), static_cast<Int>(active_cuts.size()));
 }
 
 void Solver::save(const std::string& path, const std::vector<std::string>& columns,

@@ -137,13 +137,16 @@ void SparseDualSimplex::collect_group(double step) {
 
 // Harris's second pass: among candidates within the tolerance whose pivot is large enough, the boxed one with the
 // largest range, because it leaves fewer variables infeasible later (12 % fewer pivots on an official deck); without a
-// boxed one, the largest pivot. False when the group has no breakpoint left within the step.
+// boxed one, the largest pivot. False when the group has no breakpoint left within the step. Otherwise `best` is a
+// member of the group with a finite cost, also when rounding hides the tolerance: the nearest one always qualifies.
 bool SparseDualSimplex::choose_in_group(double step, size_t& best) const {
     const std::span<const size_t> group(group_.data(), group_size_);
     double limit = kInfinity;
-    for (const size_t at : group)
-        limit = std::min(limit, (candidate_cost_[at] + kHarrisTolerance) / candidate_pivot_[at]);
-    if (limit > step) return false;
+    for (const size_t at : group) {
+        const double own = (candidate_cost_[at] + kHarrisTolerance) / candidate_pivot_[at];
+        if (own < limit) limit = own, best = at;
+    }
+    if (!(limit <= step) || std::isinf(limit)) return false;
     double largest = 0.0, most_room = 0.0;
     for (const size_t at : group)
         if (candidate_cost_[at] <= limit * candidate_pivot_[at] && candidate_pivot_[at] > largest)
@@ -157,7 +160,10 @@ bool SparseDualSimplex::choose_in_group(double step, size_t& best) const {
     return true;
 }
 
-// Boxed variables flip to their other bound as long as the leaving variable stays infeasible.
+// Boxed variables flip to their other bound as long as the leaving variable stays infeasible. Both loops end: each pass
+// of the inner one takes a variable out of the candidates for good (it cannot be the bound of its row's dual again,
+// because its direction is zero; any other gets an infinite cost), and each pass of the outer one has at least the
+// candidate of `limit` in its group.
 bool SparseDualSimplex::ratio_test(double infeasibility, Int& entering) {
     list_candidates(infeasibility > 0.0 ? 1.0 : -1.0);
     flips_.clear();

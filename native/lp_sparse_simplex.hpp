@@ -30,6 +30,7 @@ public:
     bool start(const int8_t* status, const Int* active_cuts, Int max_cuts) override;
     void start_from_slacks() override;
     SimplexStatus optimise(const Bounds& bounds) override;
+    bool improve_duals() override;
     void solution(std::vector<double>& columns, std::vector<double>& column_duals, std::vector<double>& row_duals,
                   std::vector<Int>& active_cuts) const override;
     void basis(int8_t* status, Int* cuts) const override;
@@ -125,6 +126,12 @@ private:
     void update_weights(Int slot, Int entering);
     void update_basis(Int slot, Int entering, double infeasibility);
     bool refactor();
+    SimplexStatus pivot_to_optimum(int64_t limit);
+
+    // lp_sparse_primal.cpp: pivots that correct reduced costs
+    bool find_wrong_reduced_cost(Int& entering, double& direction) const;
+    bool primal_ratio_test(Int entering, double direction, Int& slot, double& side) const;
+    bool primal_pivot(Int entering, double direction);
 
     Int columns_ = 0;
 

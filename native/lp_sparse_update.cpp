@@ -112,8 +112,6 @@ bool SparseDualSimplex::refactor() {
     return true;
 }
 
-// Pivot until no basic variable is infeasible and no deferred row or cut is violated; then compute the solution from
-// scratch and check it. Repairs (refactorisations because of inaccurate pivots) are limited, and so are pivots.
 SimplexStatus SparseDualSimplex::optimise(const Bounds& bounds) {
     const int64_t limit = pivot_limit();
     if (!remove_inactive_rows()) return SimplexStatus::gave_up;
@@ -121,6 +119,12 @@ SimplexStatus SparseDualSimplex::optimise(const Bounds& bounds) {
     if (!has_reduced_costs_) compute_reduced_costs();
     reset_nonbasic();
     compute_primal();
+    return pivot_to_optimum(limit);
+}
+
+// Pivot until no basic variable is infeasible and no deferred row or cut is violated; then compute the solution from
+// scratch and check it. Repairs (refactorisations because of inaccurate pivots) are limited, and so are pivots.
+SimplexStatus SparseDualSimplex::pivot_to_optimum(int64_t limit) {
     for (int repairs = 0; counts_.pivots < limit;) {
         Leaving leaving;
         if (find_leaving(leaving)) {

@@ -24,7 +24,7 @@ void StageModel::finish() {
     const auto width = static_cast<size_t>(columns), height = static_cast<size_t>(rows);
     require(column_lower.size() == width && column_upper.size() == width,
             "column_lower, column_upper: expected one for each cost");
-    require(row_upper.size() == height && row_start.size() == height + 1,
+    require(row_upper.size() == height && row_start.size() == height + 1 && row_start[0] == 0,
             "row_upper, row_start: expected one for each row_lower");
     require(column_index.size() == value.size() && row_start.back() == static_cast<Int>(value.size()),
             "value: not as long as column_index and row_start say");
@@ -48,6 +48,7 @@ void StageModel::finish() {
     require(are_below(source_column, columns) && source_column.size() == source_index.size() &&
                 source_column.size() == source_factor.size() && source_column.size() == source_is_pinned.size(),
             "source_column and its companions: no such column, or of different lengths");
+    check_entries();
     find_families();
     transpose();
     state_of_column.assign(width, -1);
@@ -57,6 +58,16 @@ void StageModel::finish() {
     std::sort(moving_rows.begin(), moving_rows.end());
     moving_rows.erase(std::unique(moving_rows.begin(), moving_rows.end()), moving_rows.end());
     find_singletons();
+}
+
+// The simplex methods look for the entry of a column in a row, and there must be one.
+void StageModel::check_entries() const {
+    std::vector<Int> last(static_cast<size_t>(columns), -1);
+    for (Int row = 0; row < rows; ++row) {
+        require(row_start[row] <= row_start[row + 1], "row_start descends");
+        for (Int at = row_start[row]; at < row_start[row + 1]; ++at)
+            require(std::exchange(last[column_index[at]], row) != row, "column_index: a row has a column twice");
+    }
 }
 
 // A row with two finite bounds is never deferred: it would have to be checked on both sides in every solve.

@@ -84,6 +84,7 @@ struct StageModel {
     void finish();  // derive what follows from the rest; throws on inconsistent parts
 
 private:
+    void check_entries() const;
     void transpose();
     void find_families();
     void find_singletons();

@@ -3,7 +3,7 @@
 OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
 
 STATUS_WORDS = {
-    7: "cuts keep being violated",
+    7: f"{OPTIMAL}, but not solved accurately enough for cuts",
     8: INFEASIBLE,
     9: f"{UNBOUNDED} or {INFEASIBLE}",
     10: UNBOUNDED,

@@ -16,7 +16,8 @@ class Shape:
 
     degenerate: many equal costs and right sides. spread: decades between the largest and the smallest coefficient.
     inequalities: share of rows with one bound. boxed: share of columns between two bounds. tiers: cheaper slack columns
-    of each row and side that end after a while, as tiers of a deficit do. free: columns without bounds.
+    of each row and side that end after a while, as tiers of a deficit do. free: columns without bounds. cost_decades:
+    between the largest and the smallest cost of a column. size: of right sides, which ranges of boxed columns follow.
     """
 
     rows: int = 30
@@ -28,6 +29,8 @@ class Shape:
     boxed: float = 0.5
     tiers: int = 0
     free: int = 0
+    cost_decades: float = 0.0
+    size: float = 1.0
 
 
 def random_program(shape: Shape, seed: int) -> StageProgram:
@@ -42,7 +45,7 @@ def random_program(shape: Shape, seed: int) -> StageProgram:
     columns = matrix.shape[1]
     prices = 500.0 * 0.5 ** np.repeat(np.arange(1 + shape.tiers), 2 * rows)
     cost = np.concatenate([_costs(shape, random, inner), prices, [1.0]])
-    upper = np.where(random.random(columns) < shape.boxed, random.uniform(5.0, 50.0, columns), np.inf)
+    upper = np.where(random.random(columns) < shape.boxed, shape.size * random.uniform(5.0, 50.0, columns), np.inf)
     upper[inner:] = np.inf
     upper[inner + 2 * rows : -1] = 3.0
     lower, free = np.zeros(columns), np.arange(inner - shape.free, inner)
@@ -92,6 +95,8 @@ def _coefficients(shape: Shape, random: np.random.Generator, count: int) -> np.n
 
 
 def _costs(shape: Shape, random: np.random.Generator, count: int) -> np.ndarray:
+    if shape.cost_decades:
+        return 20.0 * 10.0 ** random.uniform(-shape.cost_decades, 0.0, count)
     return random.choice([0.0, 1.0, 2.0], count) if shape.degenerate else random.uniform(0.0, 20.0, count)
 
 
@@ -99,7 +104,7 @@ def right_sides(shape: Shape, count: int, seed: int) -> np.ndarray:
     """Inflows that move every row."""
     random = np.random.default_rng(seed)
     sides = random.uniform(-20.0, 40.0, (count, shape.rows))
-    return np.round(sides / 10.0) * 10.0 if shape.degenerate else sides
+    return shape.size * (np.round(sides / 10.0) * 10.0 if shape.degenerate else sides)
 
 
 def whole_lp(program: StageProgram, right: np.ndarray, cuts: tuple[np.ndarray, np.ndarray]) -> float:

@@ -1,8 +1,8 @@
 """LPs without a dual feasible start, which our own simplex may hand over to HiGHS: right optima and slopes.
 
 Power of the thermal plant has no lower bound here: what is too much is sold at its price. No bound holds such a column
-at the slack basis. Some LPs end at HiGHS, which is given the violated cuts a few at a time; the rest of a chain starts
-from its basis.
+at the slack basis. The sparse simplex ends with primal pivots. Some LPs of the dense one end at HiGHS, which is given
+the violated cuts a few at a time; the rest of a chain starts from its basis.
 """
 
 from dataclasses import replace
@@ -59,7 +59,10 @@ def solved(stage: StageProgram, states: np.ndarray, max_dense_rows: int, threads
 def test_optimum_is_that_of_the_whole_lp(order: int, max_dense_rows: int) -> None:
     stage, states, noise = selling(order), random_states(4, order), small_loads()
     batch, cuts = solved(stage, states, max_dense_rows)
-    assert batch.library_solves > 0 or order > 0  # how many need it is a matter of luck
+    if max_dense_rows == 0:
+        assert batch.library_solves == 0  # primal pivots correct what has the wrong sign
+    elif order == 0:
+        assert batch.library_solves > 0  # how many need it is a matter of luck
     expected = [
         reference_cost(state, noise.inflow_m3s[w], noise.load_mw[w, 0], cuts, stage.column_lower)
         for state in states
