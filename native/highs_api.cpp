@@ -34,6 +34,8 @@ HighsApi::HighsApi(const std::string& path) {
     look_up(library, "Highs_clearSolver", clear_solver);
     look_up(library, "Highs_getBasis", get_basis);
     look_up(library, "Highs_run", run);
+    look_up(library, "Highs_setCallback", set_callback);
+    look_up(library, "Highs_startCallback", start_callback);
     look_up(library, "Highs_getModelStatus", model_status);
     look_up(library, "Highs_getSolution", get_solution);
     look_up(library, "Highs_writeModel", write_model);

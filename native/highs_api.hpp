@@ -17,6 +17,11 @@ constexpr Int kBasic = 1;
 constexpr Int kOptimal = 7;
 constexpr Int kInfeasible = 8;
 constexpr Int kUnbounded = 10;
+constexpr Int kSimplexInterrupt = 1;  // types of callbacks
+constexpr Int kIpmInterrupt = 2;
+
+// Called by the library while it solves. in: begins with an int; 1 makes the library return.
+using HighsCallback = void (*)(int type, const char* message, const void* out, void* in, void* data);
 
 struct HighsApi {
     explicit HighsApi(const std::string& path);  // throws std::runtime_error for another library
@@ -35,6 +40,8 @@ struct HighsApi {
     Int (*clear_solver)(void*);
     Int (*get_basis)(const void*, Int*, Int*);
     Int (*run)(void*);
+    Int (*set_callback)(void*, HighsCallback, void*);
+    Int (*start_callback)(void*, Int);
     Int (*model_status)(const void*);
     Int (*get_solution)(const void*, double*, double*, double*, double*);
     Int (*write_model)(void*, const char*);

@@ -16,6 +16,14 @@ using namespace nb::literals;
 
 namespace cobre::lp {
 
+StopSignal::Ask ask_python(const nb::object& ask) {
+    return [&ask] {
+        const nb::gil_scoped_acquire held;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        if (!ask.is_none()) ask();
+    };
+}
+
 namespace {
 
 ChainResults solve_chains(Engine& engine, const BoundStage& bound, const nb::list& chunks, Int cuts,
@@ -24,7 +32,7 @@ ChainResults solve_chains(Engine& engine, const BoundStage& bound, const nb::lis
                           nb::handle inflow, nb::handle load, nb::handle availability, nb::handle basis_status,
                           nb::handle basis_cuts, nb::handle basis_index, bool wants_basis, bool wants_solution,
                           bool wants_gradient, const nb::object& counter, const nb::object& tables,
-                          const nb::object& new_cuts, const nb::object& finished) {
+                          const nb::object& new_cuts, const nb::object& finished, const nb::object& ask) {
     const StageModel& stage = bound.model;
     const CutView view = read_cuts(stage.dimension(), chunks, cuts, rows, selected);
     const Array<Int> realisations(realisation_index, "realisation_index"), bases(basis_index, "basis_index");
@@ -44,7 +52,7 @@ ChainResults solve_chains(Engine& engine, const BoundStage& bound, const nb::lis
     const auto target = read_cut_target(new_cuts, finished, stage, batch, to);
     {
         const nb::gil_scoped_release release;
-        results.counts = engine.solve_chains(stage, view, batch, to, shared_counter, target.get());
+        results.counts = engine.solve_chains(stage, view, batch, to, ask_python(ask), shared_counter, target.get());
     }
     results.has_stray_coefficients = target && target->has_stray_coefficients();
     return results;
@@ -79,7 +87,7 @@ PathStage read_path_stage(const nb::tuple& given, std::deque<CutView>& views, co
 }
 
 PathResults solve_paths(Engine& engine, const nb::list& given, nb::handle first_states, const nb::object& counter,
-                        const nb::object& tables) {
+                        const nb::object& tables, const nb::object& ask) {
     const Array<double> first(first_states, "first_states");
     const PathIndices paths(first.height());
     std::deque<CutView> views;  // stages point into it: a deque moves nothing when it grows
@@ -100,7 +108,7 @@ PathResults solve_paths(Engine& engine, const nb::list& given, nb::handle first_
     double* const states = results.point(stages, first.height(), first.width());
     {
         const nb::gil_scoped_release release;
-        results.counts = engine.solve_paths(stages, first.data(), states, shared_counter);
+        results.counts = engine.solve_paths(stages, first.data(), states, ask_python(ask), shared_counter);
     }
     return results;
 }
@@ -240,8 +248,9 @@ void bind_engine(nb::module_& module) {
              "chains_per_point"_a, "chain_start"_a, "realisation_index"_a, "result_index"_a.none(), "inflow"_a,
              "load"_a, "availability"_a, "basis_status"_a, "basis_cuts"_a, "basis_index"_a, "wants_basis"_a,
              "wants_solution"_a, "wants_gradient"_a, "counter"_a.none(), "tables"_a.none(), "new_cuts"_a.none(),
-             "finished"_a.none())
-        .def("solve_paths", &solve_paths, "stages"_a, "first_states"_a, "counter"_a.none(), "tables"_a.none())
+             "finished"_a.none(), "ask"_a.none() = nb::none())
+        .def("solve_paths", &solve_paths, "stages"_a, "first_states"_a, "counter"_a.none(), "tables"_a.none(),
+             "ask"_a.none() = nb::none())
         .def("save_failed", &Engine::save_failed, "path"_a, "columns"_a, "rows"_a)
         .def_prop_ro("version", [](const Engine& engine) { return std::string(engine.version()); });
 }

@@ -24,8 +24,12 @@ nb::object cut_values(const nb::list& chunks, Int cuts, const nb::object& rows, 
     double* values;
     const nb::object table =
         make_array(values, {static_cast<Py_ssize_t>(points.height()), static_cast<Py_ssize_t>(cuts)});
+    const nb::object nobody = nb::none();
+    StopSignal stop;  // thousands of cuts at thousands of states take seconds
+    stop.begin(ask_python(nobody));
     const nb::gil_scoped_release release;
     for (size_t point = 0; point < points.height(); ++point) {
+        if (stop.ask_when_due()) stop.rethrow();
         view.intercepts(values + point * static_cast<size_t>(cuts));
         view.add_products(0, static_cast<Int>(points.width()), points.data() + point * points.width(),
                           values + point * static_cast<size_t>(cuts));

@@ -310,6 +310,7 @@ SimplexStatus DenseDualSimplex::optimise(const Bounds& bounds) {
     reset_nonbasic();
     for (Int column = 0; column < stage_->columns; ++column) move_to_bound(column);
     for (bool was_refactored = false; counts_.pivots < limit;) {
+        pass_stop();
         compute_primal();
         Leaving leaving;
         if (find_leaving(leaving)) {

@@ -11,6 +11,7 @@
 
 #include "lp_cuts.hpp"
 #include "lp_stage.hpp"
+#include "stop_signal.hpp"
 
 namespace cobre::lp {
 
@@ -61,6 +62,10 @@ public:
         begin_stage();
     }
 
+    // Where `optimise` looks before each pivot whether to go on. When not it throws `Stopped`; the next solve must then
+    // begin with a start.
+    void stop_at(const StopPoint* stop) { stop_ = stop; }
+
     // Start from a basis; false when it is singular, then from slacks. The slack basis is dual feasible as long as
     // columns with a negative cost have an upper bound.
     virtual bool start(const int8_t* status, const Int* active_cuts, Int max_cuts) = 0;
@@ -85,6 +90,10 @@ protected:
     // A new stage has been loaded: size the work arrays.
     virtual void begin_stage() = 0;
 
+    void pass_stop() const {
+        if (stop_) stop_->pass();
+    }
+
     // Signed distance to the violated bound (positive: below the lower one); 0 within the tolerance.
     double infeasibility_of(double value, double lower, double upper) const {
         if (value >= lower && value <= upper) return 0.0;
@@ -100,6 +109,7 @@ protected:
     Bounds bounds_{};
     double feasibility_ = 1e-9, violation_ = 1e-9;
     SimplexCounts counts_;
+    const StopPoint* stop_ = nullptr;
 };
 
 }  // namespace cobre::lp

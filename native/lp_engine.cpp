@@ -30,25 +30,31 @@ Engine::Engine(const std::string& library, Int threads, Int cores, const Setting
     : api_(library),
       pool_(static_cast<size_t>(std::max<Int>(1, threads)), static_cast<size_t>(std::max<Int>(1, cores))) {
     for (size_t thread = 0; thread < pool_.threads(); ++thread)
-        solvers_.push_back(std::make_unique<Solver>(api_, settings));
+        solvers_.push_back(std::make_unique<Solver>(api_, settings, StopPoint{&stop_, thread == 0}));
 }
 
-SolveCounts Engine::run(const std::vector<Int>& order, const ThreadPool::Task& task, WorkCounter* shared_counter) {
+SolveCounts Engine::run(const std::vector<Int>& order, const ThreadPool::Task& task, const StopSignal::Ask& ask,
+                        WorkCounter* shared_counter) {
     failed_ = nullptr;
+    stop_.begin(ask);
     for (auto& solver : solvers_) solver->counts = {};
     try {
-        pool_.run(order, task, shared_counter);
+        pool_.run(order, task, shared_counter, &stop_);
     } catch (...) {
-        failed_ = solvers_[pool_.failed_thread()].get();
-        throw;
+        if (!stop_.is_set()) {  // else nobody looks at the failure of an LP any more
+            failed_ = solvers_[pool_.failed_thread()].get();
+            throw;
+        }
     }
+    stop_.rethrow();
     SolveCounts total;
     for (const auto& solver : solvers_) total.add(solver->counts);
     return total;
 }
 
 SolveCounts Engine::solve_chains(const StageModel& stage, const CutView& cuts, const ChainBatch& batch,
-                                 const Results& results, WorkCounter* shared_counter, CutTarget* new_cuts) {
+                                 const Results& results, const StopSignal::Ask& ask, WorkCounter* shared_counter,
+                                 CutTarget* new_cuts) {
     std::vector<uint8_t> is_loaded(solvers_.size(), 0);  // by thread
     const auto task = [&](size_t thread, Int chain) {
         Solver& solver = *solvers_[thread];
@@ -57,11 +63,11 @@ SolveCounts Engine::solve_chains(const StageModel& stage, const CutView& cuts, c
         solver.solve_chain(chain, batch, results);
         if (new_cuts) new_cuts->finish_chain(chain, batch, results);
     };
-    return run(longest_first(batch), task, shared_counter);
+    return run(longest_first(batch), task, ask, shared_counter);
 }
 
 SolveCounts Engine::solve_paths(const std::vector<PathStage>& stages, const double* first, double* states,
-                                WorkCounter* shared_counter) {
+                                const StopSignal::Ask& ask, WorkCounter* shared_counter) {
     if (stages.empty()) return {};
     const auto dimension = static_cast<size_t>(stages[0].model->dimension());
     const auto paths = static_cast<size_t>(stages[0].batch.chains);
@@ -80,7 +86,7 @@ SolveCounts Engine::solve_paths(const std::vector<PathStage>& stages, const doub
             if (at + 1 < stages.size()) solver.outgoing_state(state_of(at), state_of(at + 1));
         }
     };
-    return run(order, task, shared_counter);
+    return run(order, task, ask, shared_counter);
 }
 
 void Engine::save_failed(const std::string& path, const std::vector<std::string>& columns,

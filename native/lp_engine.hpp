@@ -27,23 +27,26 @@ public:
 
     // Solve all chains, or those that this process takes from a shared counter; throws the LpFailure of the first chain
     // that failed. new_cuts: makes the cut of a trial point when its last chain is solved; null: nobody wants cuts.
+    // ask: called at least every 100 ms, between solves and inside of them; what it throws ends the call.
     SolveCounts solve_chains(const StageModel& stage, const CutView& cuts, const ChainBatch& batch,
-                             const Results& results, WorkCounter* shared_counter = nullptr,
+                             const Results& results, const StopSignal::Ask& ask, WorkCounter* shared_counter = nullptr,
                              CutTarget* new_cuts = nullptr);
     // Take every path through all stages, or those paths that this process takes from a shared counter.
     // first: paths x dimension. states: stages x paths x dimension, the incoming states, filled here. Throws the
     // LpFailure of the first path that failed.
     SolveCounts solve_paths(const std::vector<PathStage>& stages, const double* first, double* states,
-                            WorkCounter* shared_counter = nullptr);
+                            const StopSignal::Ask& ask, WorkCounter* shared_counter = nullptr);
     // Write the LP that the last call failed on.
     void save_failed(const std::string& path, const std::vector<std::string>& columns,
                      const std::vector<std::string>& rows);
     const char* version() const { return api_.version(); }
 
 private:
-    SolveCounts run(const std::vector<Int>& order, const ThreadPool::Task& task, WorkCounter* shared_counter);
+    SolveCounts run(const std::vector<Int>& order, const ThreadPool::Task& task, const StopSignal::Ask& ask,
+                    WorkCounter* shared_counter);
 
     HighsApi api_;
+    StopSignal stop_;                               // before the solvers, which look at it
     std::vector<std::unique_ptr<Solver>> solvers_;  // by thread
     ThreadPool pool_;
     Solver* failed_ = nullptr;

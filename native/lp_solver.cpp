@@ -14,8 +14,12 @@ void SolveCounts::add(const SolveCounts& other) {
     solve_seconds += other.solve_seconds;
 }
 
-Solver::Solver(const HighsApi& api, const Settings& settings) : api_(api), settings_(settings), highs_(api.create()) {
+Solver::Solver(const HighsApi& api, const Settings& settings, StopPoint stop)
+    : api_(api), settings_(settings), stop_(stop), highs_(api.create()) {
     set_defaults();
+    take_interrupts();
+    dense_.stop_at(&stop_);
+    sparse_.stop_at(&stop_);
 }
 
 Solver::~Solver() { api_.destroy(highs_); }

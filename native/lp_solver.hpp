@@ -15,6 +15,7 @@
 #include "lp_dense_simplex.hpp"
 #include "lp_sparse_simplex.hpp"
 #include "lp_stage.hpp"
+#include "stop_signal.hpp"
 
 namespace cobre::lp {
 
@@ -86,7 +87,8 @@ public:
 
 class Solver {
 public:
-    Solver(const HighsApi& api, const Settings& settings);
+    // stop: where solves look whether to go on; they throw `Stopped` when not.
+    Solver(const HighsApi& api, const Settings& settings, StopPoint stop);
     ~Solver();
     Solver(const Solver&) = delete;
     Solver& operator=(const Solver&) = delete;
@@ -115,6 +117,7 @@ private:
     // lp_solver_highs.cpp: what our own simplex could not finish
     void check(Int status, const char* what) const;
     void set_defaults();
+    void take_interrupts();
     void solve_by_highs(Int chain, Int item);
     void pass_lp_to_highs();
     bool run_highs();
@@ -132,6 +135,7 @@ private:
 
     const HighsApi& api_;
     Settings settings_;
+    StopPoint stop_;
     void* highs_;
     DenseDualSimplex dense_;
     SparseDualSimplex sparse_;

@@ -47,6 +47,17 @@ void Solver::set_defaults() {
           "set a tolerance");
 }
 
+// HiGHS asks between pivots, and between iterations of its interior point method.
+void Solver::take_interrupts() {
+    const auto callback = [](int, const char*, const void*, void* in, void* data) {
+        // Written in any case: the library keeps the last answer, also for its next LP.
+        if (in) *static_cast<int*>(in) = static_cast<const StopPoint*>(data)->is_reached();
+    };
+    check(api_.set_callback(highs_, callback, &stop_), "take a callback");
+    check(api_.start_callback(highs_, kSimplexInterrupt), "call back from simplex");
+    check(api_.start_callback(highs_, kIpmInterrupt), "call back from its interior point method");
+}
+
 void Solver::pass_lp_to_highs() {
     const StageModel& stage = *stage_;
     check(api_.pass_lp(highs_, stage.columns, stage.rows, static_cast<Int>(stage.value.size()), kRowwise, kMinimise,
@@ -78,6 +89,10 @@ void Solver::add_cuts(const std::vector<Int>& wanted) {
 
 bool Solver::run_highs() {
     const Int status = api_.run(highs_);
+    if (stop_.is_reached()) {
+        set_defaults();  // it may have been a retry with other settings
+        throw Stopped{};
+    }
     if (status == kStatusError || api_.model_status(highs_) != kOptimal) return false;
     column_value_.resize(static_cast<size_t>(stage_->columns));
     column_dual_.resize(column_value_.size());

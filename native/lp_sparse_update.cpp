@@ -126,6 +126,7 @@ SimplexStatus SparseDualSimplex::optimise(const Bounds& bounds) {
 // scratch and check it. Repairs (refactorisations because of inaccurate pivots) are limited, and so are pivots.
 SimplexStatus SparseDualSimplex::pivot_to_optimum(int64_t limit) {
     for (int repairs = 0; counts_.pivots < limit;) {
+        pass_stop();
         Leaving leaving;
         if (find_leaving(leaving)) {
             const PivotResult step = pivot(leaving);

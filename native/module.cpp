@@ -239,6 +239,8 @@ void bind_process(nb::module_& module) {
         },
         "parent_pid"_a, "segment"_a);
     module.attr("PARENT_DEATH_SIGNAL") = cobre::parent_death_signal();
+    module.def("count_signal", &cobre::count_signal, "number"_a);
+    module.def("take_signal_count", &cobre::take_signal_count, "number"_a);
     module.def("kill_process_group", &cobre::kill_process_group);
     // The C library's exit, with its handlers, and without the teardown of the interpreter.
     module.def("exit_without_teardown", [](int code) { std::exit(code); }, "code"_a);

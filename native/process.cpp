@@ -53,6 +53,19 @@ bool counter_is_a_clock() {
 
 const bool by_counter = counter_is_a_clock();
 
+std::atomic<uint32_t> signal_counts[NSIG];
+static_assert(std::atomic<uint32_t>::is_always_lock_free, "a signal handler must not take a lock");
+struct sigaction counted_actions[NSIG];
+
+// Async-signal-safe: the previous handler is Python's, which is.
+void count_and_forward(int number, siginfo_t* info, void* context) {
+    // relaxed: the count alone matters; Python's handler, which comes after it, publishes its own flag
+    signal_counts[number].fetch_add(1, std::memory_order_relaxed);
+    const struct sigaction& next = counted_actions[number];
+    if (next.sa_flags & SA_SIGINFO) next.sa_sigaction(number, info, context);
+    else next.sa_handler(number);
+}
+
 struct Instant {
     int64_t ticks;
     int64_t ns;
@@ -156,6 +169,25 @@ void kill_process_group() {
     if (getpgrp() == getpid()) kill(0, SIGKILL);
     kill(getpid(), SIGKILL);
     _exit(137);
+}
+
+void count_signal(int number) {
+    struct sigaction action;
+    if (number <= 0 || number >= NSIG || sigaction(number, nullptr, &action) != 0) return;
+    signal_counts[number].store(0, std::memory_order_relaxed);
+    const bool is_counted = (action.sa_flags & SA_SIGINFO) && action.sa_sigaction == count_and_forward;
+    const bool has_handler =
+        (action.sa_flags & SA_SIGINFO) || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+    if (is_counted || !has_handler) return;
+    counted_actions[number] = action;
+    action.sa_flags |= SA_SIGINFO;
+    action.sa_sigaction = count_and_forward;
+    sigaction(number, &action, nullptr);
+}
+
+uint32_t take_signal_count(int number) {
+    if (number <= 0 || number >= NSIG) return 0;
+    return signal_counts[number].exchange(0, std::memory_order_relaxed);
 }
 
 void die_with_parent(int parent_pid) {

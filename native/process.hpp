@@ -40,6 +40,12 @@ uint64_t fork_generation();
 // be started.
 std::thread start_thread(std::function<void()> body);
 
+// Count how often a signal arrives, from now until another handler is installed; the present one runs as before. Python
+// runs its own handler at leisure, and once for all arrivals since it last did: the second Ctrl-C would be lost.
+void count_signal(int number);
+// How often it has arrived since the last look.
+uint32_t take_signal_count(int number);
+
 // Ask the kernel to kill this process when its parent dies, and exit at once if that has happened.
 void die_with_parent(int parent_pid);
 

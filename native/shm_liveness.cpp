@@ -1,7 +1,6 @@
 #include "shm_liveness.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,6 +38,8 @@ LivenessMonitor::LivenessMonitor(Control control, uint32_t rank, int64_t heartbe
       unknown_peers_(control.size - 1),
       namespace_(pid_namespace()) {
     is_known_[rank] = true;
+    peers_.reserve(control.size);
+    polled_.reserve(control.size + 1);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
     stop_read_ = ends[0];
@@ -99,18 +100,18 @@ void LivenessMonitor::find_new_peers() {
 }
 
 void LivenessMonitor::wait_for_events() {
-    std::vector<pollfd> polled{{stop_read_, POLLIN, 0}};
+    polled_.assign(1, {stop_read_, POLLIN, 0});
     bool must_poll = false;
     for (const Peer& peer : peers_) {
-        polled.push_back({peer.descriptor, POLLIN, 0});  // poll ignores -1
+        polled_.push_back({peer.descriptor, POLLIN, 0});  // poll ignores -1
         must_poll |= peer.descriptor < 0;
     }
     int64_t pause = heartbeat_ns_;
     if (must_poll) pause = std::min(pause, kPollNs);
     if (unknown_peers_ > 0) pause = std::min(pause, kJoiningNs);
-    if (poll(polled.data(), polled.size(), static_cast<int>(std::max(pause / kMillisecond, int64_t{1}))) <= 0) return;
-    for (size_t i = polled.size() - 1; i > 0; --i) {
-        if (!(polled[i].revents & (POLLIN | POLLHUP))) continue;
+    if (poll(polled_.data(), polled_.size(), static_cast<int>(std::max(pause / kMillisecond, int64_t{1}))) <= 0) return;
+    for (size_t i = polled_.size() - 1; i > 0; --i) {
+        if (!(polled_[i].revents & (POLLIN | POLLHUP))) continue;
         report_death(peers_[i - 1]);
         close(peers_[i - 1].descriptor);
         peers_.erase(peers_.begin() + static_cast<ptrdiff_t>(i - 1));

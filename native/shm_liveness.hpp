@@ -1,6 +1,8 @@
 // A thread that writes this rank's heartbeat and notices when another rank's process ends.
 #pragma once
 
+#include <poll.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -46,6 +48,9 @@ private:
     std::unique_ptr<std::atomic<bool>[]> dead_;
     std::vector<bool> is_known_;
     std::vector<Peer> peers_;
+    // Of wait_for_events(). A member with room for all ranks, because the thread must not allocate at each heartbeat: a
+    // fork of this process would inherit the allocator's lock in the state that this thread left it in.
+    std::vector<pollfd> polled_;
     uint32_t unknown_peers_;
     uint64_t namespace_;
     int stop_read_ = -1;

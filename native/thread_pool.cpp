@@ -1,5 +1,6 @@
 #include "thread_pool.hpp"
 
+#include <chrono>
 #include <exception>
 #include <limits>
 
@@ -18,13 +19,14 @@ struct ThreadPool::Job {
     const Task& task;
     alignas(64) WorkCounter own_counter{0};
     WorkCounter& next;
+    StopSignal* const stop;
     alignas(64) std::atomic<int32_t> failed_item{std::numeric_limits<int32_t>::max()};
     std::mutex mutex;
     std::exception_ptr error;
     size_t failed_thread = 0;
 
-    Job(const std::vector<int32_t>& order, const Task& task, WorkCounter* shared_counter)
-        : order(order), task(task), next(shared_counter ? *shared_counter : own_counter) {}
+    Job(const std::vector<int32_t>& order, const Task& task, WorkCounter* shared_counter, StopSignal* stop)
+        : order(order), task(task), next(shared_counter ? *shared_counter : own_counter), stop(stop) {}
 
     void fail(int32_t item, size_t thread) {
         const std::lock_guard lock(mutex);
@@ -80,10 +82,13 @@ void ThreadPool::run_items(size_t thread, Job& job) {
     // relaxed: the counter hands out numbers only. Inputs were published with the job; results are published by
     // `busy_`, and between processes by the barrier that follows
     for (int64_t at; (at = job.next.fetch_add(1, std::memory_order_relaxed)) < end;) {
+        if (job.stop && job.stop->is_set()) return;
         const int32_t item = job.order[static_cast<size_t>(at)];
         if (item > job.failed_item.load(std::memory_order_relaxed)) continue;  // relaxed: late news costs one more item
         try {
             job.task(thread, item);
+        } catch (const Stopped&) {
+            return;
         } catch (...) {
             job.fail(item, thread);
         }
@@ -95,8 +100,22 @@ bool ThreadPool::is_done() const {
            0;  // acquire: the workers' results and errors are visible after this
 }
 
-void ThreadPool::run(const std::vector<int32_t>& order, const Task& task, WorkCounter* shared_counter) {
-    Job job(order, task, shared_counter);
+// The last item of a worker may take long, and this thread, which alone can ask, has none left.
+void ThreadPool::wait_for_workers(StopSignal* stop) {
+    const auto is_ready = [this] { return is_done(); };
+    if (spin_until(spin_policy_, is_ready, [] {})) return;
+    std::unique_lock lock(mutex_);
+    if (!stop) return done_.wait(lock, is_ready);
+    while (!done_.wait_for(lock, std::chrono::nanoseconds(StopSignal::kIntervalNs), is_ready)) {
+        lock.unlock();  // asking may take as long as another Python thread holds the GIL
+        stop->ask_when_due();
+        lock.lock();
+    }
+}
+
+void ThreadPool::run(const std::vector<int32_t>& order, const Task& task, WorkCounter* shared_counter,
+                     StopSignal* stop) {
+    Job job(order, task, shared_counter, stop);
     const bool uses_workers = order.size() > 1 && !workers_.empty();
     if (uses_workers) {
         {
@@ -108,10 +127,7 @@ void ThreadPool::run(const std::vector<int32_t>& order, const Task& task, WorkCo
         wake_.notify_all();
     }
     run_items(0, job);
-    if (uses_workers && !spin_until(spin_policy_, [this] { return is_done(); }, [] {})) {
-        std::unique_lock lock(mutex_);
-        done_.wait(lock, [this] { return is_done(); });
-    }
+    if (uses_workers) wait_for_workers(stop);
     failed_thread_ = job.failed_thread;
     if (job.error) std::rethrow_exception(job.error);
 }

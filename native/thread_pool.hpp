@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "spin_wait.hpp"
+#include "stop_signal.hpp"
 
 namespace cobre::lp {
 
@@ -35,7 +36,10 @@ public:
 
     // Run all items, started in this order. When some throw, the exception of the item with the smallest number is
     // rethrown. Returns after every thread has finished with the task; items that other processes took may still run.
-    void run(const std::vector<int32_t>& order, const Task& task, WorkCounter* shared_counter = nullptr);
+    // stop: once it is set no further item is started, and an item that throws `Stopped` has not failed; the calling
+    // thread goes on asking while it waits for the others. The caller then throws the answer.
+    void run(const std::vector<int32_t>& order, const Task& task, WorkCounter* shared_counter = nullptr,
+             StopSignal* stop = nullptr);
     // The thread whose item failed in the last run; only after a failure.
     size_t failed_thread() const { return failed_thread_; }
 
@@ -45,6 +49,7 @@ private:
     Job* wait_for_job(uint64_t& seen);
     void run_items(size_t thread, Job& job);
     bool is_done() const;
+    void wait_for_workers(StopSignal* stop);
 
     std::vector<std::thread> workers_;
     SpinPolicy spin_policy_;

@@ -6,7 +6,7 @@ depend on the number of threads, on other chains, or on anything that was solved
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -216,9 +216,12 @@ class LpSolver(ABC):
     """Solves batches. One owner; not for several threads at once.
 
     makes_cuts: whether `solve` takes `Outputs.cuts`.
+    ask: called before each call and then at least every 100 ms, on the calling thread, also inside a long solve; what
+    it raises ends the call, whose results are lost. Handlers of signals are run as often, with or without it.
     """
 
     makes_cuts = False
+    ask: Callable[[], object] | None = None
 
     @abstractmethod
     def load(self, stage: int, program: StageProgram) -> None:

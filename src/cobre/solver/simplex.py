@@ -84,6 +84,8 @@ class SimplexSolver(LpSolver):
         shared: SharedBatch | None = None,
     ) -> Batch:
         """Solve all chains of a stage on the solver's threads."""
+        if self.ask is not None:
+            self.ask()
         try:
             batch = self._engine.solve_chains(
                 self._stages[stage][1],
@@ -109,6 +111,7 @@ class SimplexSolver(LpSolver):
                 None if shared is None else shared.tables,
                 None if outputs.cuts is None else outputs.cuts.parts,
                 None if shared is None else shared.finished,
+                self.ask,
             )
         except LpFailure as failure:
             raise _in_words(failure) from failure
@@ -135,8 +138,10 @@ class SimplexSolver(LpSolver):
             )
             for step in steps
         ]
+        if self.ask is not None:
+            self.ask()
         try:
-            return cast("PathBatch", self._engine.solve_paths(given, states, *_tables_of(shared)))
+            return cast("PathBatch", self._engine.solve_paths(given, states, *_tables_of(shared), self.ask))
         except LpFailure as failure:
             raise _in_words(failure) from failure
         except RuntimeError as error:  # numbers that the library does not take

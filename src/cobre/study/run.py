@@ -86,9 +86,11 @@ def _train_or_load(
         begin()
         comm.check_failures()
         return policy
-    trained = train_study(comm, ready, training_of(request, config), emit, before=begin)
-    if comm.rank == 0:
+
+    def keep(trained: TrainedStudy) -> None:
         write_training(request.output, stored, trained)
+
+    trained = train_study(comm, ready, training_of(request, config), emit, before=begin, keep=keep)
     trained.context.visited.close()
     comm.check_failures()
     emit(_trained_event(trained))

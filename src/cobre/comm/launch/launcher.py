@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 
 from cobre._native import unlink_segment
 from cobre.comm.cores import usable_cores
-from cobre.comm.errors import InitializationFailedError, TerminatedError
+from cobre.comm.errors import InitializationFailedError, TerminatedError, stop_exception
 from cobre.comm.launch.environment import check_size, rank_environments, segment_name
+from cobre.comm.launch.errors import WorkerError
 from cobre.comm.launch.fork_server import ForkServerGoneError
 from cobre.comm.launch.messages import OnMessage, with_messages
 from cobre.comm.launch.orphan_reaper import OrphanReaper
@@ -60,8 +61,10 @@ def run(
     output: called with what the ranks print; by default to this process's stdout and stderr, prefixed with the rank.
     on_message: called here with the rank and each line that a rank passes to `send_to_parent`, in that rank's order.
     forward_signals: signals that are forwarded to all ranks when they first arrive here, so that the ranks can end in
-    their own way. A second one, or the first one while ranks are being started, stops the run: SIGTERM by
-    `TerminatedError`, which is a `KeyboardInterrupt`. Effective only in the main thread, as Python has it.
+    their own way. So is a second one, as another signal of these where there is one, since the kernel merges equal
+    ones; ranks that have not ended HURRY_GRACE_S later are killed. A third one, or the first one while ranks are being
+    started, stops the run. What ends without values after a second one, or at a third, raises `KeyboardInterrupt`; for
+    SIGTERM `TerminatedError`, which is a `KeyboardInterrupt`. Effective only in the main thread, as Python has it.
     preload: names of modules that all ranks need; they are imported once, before ranks are forked. If one of them
     starts a thread, each rank imports them by itself.
 
@@ -84,12 +87,18 @@ def run(
 
 
 def _run_function(request: "_LaunchRequest", task: FunctionTask, signals: Sequence[signal.Signals]) -> list[Any]:
-    forwarder = SignalForwarder()
+    forwarder = SignalForwarder(signals)
     with ExitStack() as stack:
         with forwarding_signals(signals, forwarder):
             supervisor = stack.enter_context(_started(request, task, Startup.of_this_process()))
+            forwarder.hurry = supervisor.hurry
             forwarder.send_to_ranks = supervisor.forward
-            _finish(request, supervisor)
+            try:
+                _finish(request, supervisor)
+            except WorkerError as error:
+                if forwarder.second is None:
+                    raise
+                raise stop_exception(forwarder.second) from error
         # Read while the ranks' result files are open: leaving the stack closes them.
         return values(supervisor.ended)
 

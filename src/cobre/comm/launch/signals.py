@@ -3,10 +3,11 @@
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from cobre._native import count_signal, take_signal_count
 from cobre.comm.errors import stop_exception
 
 SAME_REQUEST_S = 5.0  # signals of one request that take different ways arrive within this time
@@ -33,9 +34,33 @@ class SignalRepeatFilter:
         return number == first == signal.SIGTERM and now - came_at < SAME_REQUEST_S
 
 
+class SignalCounter:
+    """How often signals have arrived, for handlers: Python calls a handler once for all arrivals since the last call.
+
+    While a native call lasts, or a Python statement, two Ctrl-C would become one.
+    """
+
+    def __init__(self) -> None:
+        self._had_several = False
+
+    def start(self, numbers: Iterable[int]) -> None:
+        """Count these signals, which have Python handlers already; ends when another handler is installed."""
+        for number in numbers:
+            count_signal(number)
+
+    def arrivals(self, number: int) -> int:
+        """How often the signal has arrived since the last call; to be called by its handler."""
+        count = take_signal_count(number)
+        if count == 0 and not self._had_several:
+            return 1  # from Python itself (`_thread.interrupt_main`): no signal of the kernel's
+        # The second of two arrivals makes Python call the handler again, which then finds none.
+        self._had_several = count > 1
+        return count
+
+
 @contextmanager
 def forwarding_signals(signals: Sequence[signal.Signals], forward: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """While the block runs, the first of these signals calls `forward`; the next one raises in the block.
+    """While the block runs, the first two of these signals call `forward`; the third one raises in the block.
 
     Repetitions of the first one (see `SignalRepeatFilter`) are ignored.
     """
@@ -43,20 +68,22 @@ def forwarding_signals(signals: Sequence[signal.Signals], forward: Callable[[sig
     if not signals or threading.current_thread() is not threading.main_thread():
         yield
         return
-    has_come, requests = False, SignalRepeatFilter()
+    forwarded, requests, counter = 0, SignalRepeatFilter(), SignalCounter()
 
     def handle(number: int, _: FrameType | None) -> None:
-        nonlocal has_come
-        if requests.is_repetition(number):
-            return
-        if has_come:
-            # Raised wherever the main thread is at this moment: unwinding its stack stops the ranks.
-            raise stop_exception(number)
-        # Before the call: should `forward` raise, the next signal must not be taken for the first.
-        has_come = True
-        forward(signal.Signals(number))
+        nonlocal forwarded
+        for _arrival in range(counter.arrivals(number)):
+            if requests.is_repetition(number):
+                continue
+            if forwarded == 2:
+                # Raised wherever the main thread is at this moment: unwinding its stack stops the ranks.
+                raise stop_exception(number)
+            # Before the call: should `forward` raise, the next signal must not be taken for this one.
+            forwarded += 1
+            forward(signal.Signals(number))
 
     previous = {number: signal.signal(number, handle) for number in signals}
+    counter.start(signals)
     try:
         yield
     finally:
@@ -82,13 +109,29 @@ class SignalForwarder:
 
     A rank that has not been started yet would not get the signal, and the run would wait for it.
 
-    send_to_ranks: set when all ranks have been started.
+    send_to_ranks: set when all ranks have been started. hurry: called after the second signal was sent. second: that
+    signal, once it has come.
     """
 
     send_to_ranks: Callable[[signal.Signals], None] | None = None
+    hurry: Callable[[], None] | None = None
+    second: signal.Signals | None = None
+
+    def __init__(self, signals: Sequence[signal.Signals]) -> None:
+        self._signals = signals
+        self._first: signal.Signals | None = None
 
     def __call__(self, signum: signal.Signals) -> None:
         """Forward the signal, or raise; called by the signal handler."""
         if self.send_to_ranks is None:
             raise stop_exception(signum)
-        self.send_to_ranks(signum)
+        if self._first is None:
+            self._first = signum
+            self.send_to_ranks(signum)
+            return
+        self.second = signum
+        # As another signal than the first, where there is one: the kernel keeps one pending signal of each kind, and a
+        # rank that had no core since the first would get one of the two.
+        self.send_to_ranks(next((other for other in self._signals if other is not self._first), signum))
+        if self.hurry is not None:
+            self.hurry()

@@ -1,6 +1,7 @@
 """The event loop, in the calling thread, that forwards the ranks' output, reaps ranks, and stops the rest."""
 
 import logging
+import os
 import selectors
 import signal
 import time
@@ -16,6 +17,7 @@ logger = logging.getLogger("cobre.comm")
 
 POLL_S = 0.05  # between two looks at processes that have no pidfd
 FAILURE_GRACE_S = 2.0  # for the other ranks to raise errors of their own, which name the cause
+HURRY_GRACE_S = 15.0  # for ranks that were told twice to end, and may have a large policy to write
 INTERRUPT_GRACE_S = 5.0  # for ranks to clean up after Ctrl-C, SIGTERM or the timeout
 KILL_GRACE_S = 30.0  # SIGKILL cannot be ignored, but it does not reach a process in an uninterruptible sleep
 
@@ -30,6 +32,10 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._running: list[RankProcess] = []
         self._any_failed = False
+        self._is_hurried = False
+        # A signal handler that only sets a deadline does not end a wait that has none: Python resumes it.
+        self._wake_reader, self._wake_writer = os.pipe()
+        self._selector.register(self._wake_reader, selectors.EVENT_READ, (self._woken, None))
         self.ended: list[RankProcess] = []
         """The ranks that have ended, in that order."""
 
@@ -45,6 +51,8 @@ class Supervisor:
             except (KeyboardInterrupt, SystemExit):  # a second Ctrl-C must not leave processes behind
                 continue
         self._selector.close()
+        os.close(self._wake_reader)
+        os.close(self._wake_writer)
 
     def add(self, process: RankProcess) -> None:
         """Supervise one more rank, which has been started."""
@@ -57,8 +65,24 @@ class Supervisor:
             self._selector.register(process.exit_descriptor, selectors.EVENT_READ, (self._collect, process))
 
     def watch(self, deadline: float | None) -> bool:
-        """Wait until all ranks have ended or one has failed; False if the deadline came first."""
-        return self._handle_events_until(lambda: not self._running or self._any_failed, deadline)
+        """Wait until all ranks have ended or one has failed; False if the deadline came first.
+
+        After `hurry` until all ranks have ended, in whatever way; those that do not are killed.
+        """
+
+        def is_done() -> bool:
+            return not self._running or self._any_failed or self._is_hurried
+
+        if not self._handle_events_until(is_done, deadline):
+            return False
+        if self._is_hurried and not self._handle_events_for(HURRY_GRACE_S):
+            self._kill()
+        return True
+
+    def hurry(self) -> None:
+        """Give ranks that have been told to end HURRY_GRACE_S; called by a signal handler, while `watch` waits."""
+        self._is_hurried = True
+        os.write(self._wake_writer, b"!")
 
     def stop_after_failure(self) -> None:
         """Give the other ranks FAILURE_GRACE_S to fail by themselves, which names the cause; then stop them."""
@@ -117,6 +141,9 @@ class Supervisor:
         for process in unwatched:
             if process in self._running and process.has_exited():
                 self._collect(process)
+
+    def _woken(self, _: None) -> None:
+        os.read(self._wake_reader, 1)
 
     def _read(self, stream: Stream) -> None:
         # A rank that was reaped earlier in the same round has finished its streams already.

@@ -151,6 +151,15 @@ class CutPool:
         self.forward_pass[slots.start :] = np.arange(forward_passes)
         return slots
 
+    def forget_slots(self, count: int, active: NDArray[np.uint8]) -> None:
+        """Forget all slots from number `count` on; `active`: the flags of the others."""
+        self._slots.table[..., count:] = 0  # where slots are reserved again they must be as new
+        self._flags.table[..., count:] = 0
+        self.count = count
+        self.created, self.forward_pass = self._slots.widen(count)
+        self.active, self.written = self._flags.widen(count)
+        self.active[:] = active
+
     def write(self, stage: int, slots: range, cuts: CutSet) -> None:
         """Put cuts that every rank has into their slots; where memory is shared the leader writes."""
         if self.is_leader:
@@ -318,7 +327,7 @@ class _Layout:
 
 
 class _GrowingTable(Generic[Number]):
-    """A table of zeros that gets wider; some room is kept ready, so that most times nothing is copied."""
+    """A table of zeros that changes its width; some room is kept ready, so that most times nothing is copied."""
 
     def __init__(self, heights: tuple[int, ...], dtype: type[Number]) -> None:
         self._room: NDArray[Number] = np.zeros((*heights, 0), dtype)

@@ -6,6 +6,7 @@ from operator import add
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre.comm import Communicator
 from cobre.core.arrays import Floats, Indices
@@ -59,6 +60,17 @@ class SolveCounter:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class IterationMark:
+    """What a run can go back to when the next iteration is dropped: what that one changes, as it was before it."""
+
+    cuts: int
+    active: NDArray[np.uint8]
+    bases: list[Bases]
+    states_added: int
+    upper_bound: UpperBound | None
+
+
 @dataclass
 class TrainingContext:
     """Everything that the steps of a training run read and change."""
@@ -95,6 +107,19 @@ class TrainingContext:
         """Set the counts of solves and bytes back to zero, at the beginning of an iteration."""
         self.counter = SolveCounter()
         self.traffic = Traffic(self.comm.size)
+
+    def mark(self) -> IterationMark:
+        """Remember where the run is, between two iterations."""
+        return IterationMark(
+            self.pool.count, self.pool.active.copy(), self.bases, self.visited.times_added, self.upper_bound
+        )
+
+    def go_back_to(self, mark: IterationMark) -> None:
+        """Forget the iteration that was begun after `mark`. Cuts and states in memory are overwritten by none."""
+        self.pool.forget_slots(mark.cuts, mark.active)
+        self.bases, self.upper_bound = mark.bases, mark.upper_bound
+        if self.visited.times_added > mark.states_added:
+            self.visited.forget_last()
 
     def gather(self, split: WorkSplit, own: Floats, purpose: str) -> Floats:
         """The rows of all ranks, in the order of the split; counted as traffic under `purpose`."""

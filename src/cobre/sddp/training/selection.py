@@ -1,5 +1,7 @@
 """Cut selection at the end of an iteration: applies the plugin to the pool, stage by stage."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,14 +35,17 @@ def apply_selection(
     visited: VisitedStates,
     iteration: int,
     kept: SelectionStates,
+    ask: Callable[[], object] | None = None,
 ) -> int:
     """Choose the active cuts of every stage; each rank handles some stages, and the flags are gathered.
 
-    Returns the bytes exchanged.
+    ask: called before each stage; what it raises ends the selection. Returns the bytes exchanged.
     """
     split = WorkSplit(pool.num_stages - 1, comm.size)
     own = split.block(comm.rank)
     for stage in own:
+        if ask is not None:
+            ask()
         _select(pool, selection, visited, iteration, kept, stage)
     if comm.size == 1:
         return 0

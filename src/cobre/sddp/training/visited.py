@@ -41,6 +41,7 @@ class VisitedStates:
         self._writable: list[list[Floats]] = []
         self._rows: list[int] = []  # states in each chunk that are there
         self.iterations: list[int] = []  # states of each iteration that is kept
+        self.times_added = 0  # iterations whose states were added, also those that are not kept any more
 
     def __len__(self) -> int:
         """The number of states at each stage start, over all iterations."""
@@ -78,8 +79,15 @@ class VisitedStates:
                 table = gather_rows(comm, split, np.concatenate(self._kept(own, stage_starts), axis=1), LABEL)
                 self._write(chunk, first, stage_starts, table)
         self._publish(chunk, split.total)
+        self.times_added += 1
         self._forget()
         return 8 * split.total * sum(map(len, self._entries))
+
+    def forget_last(self) -> None:
+        """Forget the states of the last iteration. Those that its window no longer had are gone, and not missed: the
+        window of the iteration that takes its place is the same.
+        """
+        self._rows[-1] -= self.iterations.pop()
 
     def restore(self, stored: "StoredStates", iterations: int) -> None:
         """Put back the states of a run that is resumed: the same on all ranks, equally many in each iteration."""

@@ -87,7 +87,8 @@ class CheckpointWriter:
         """Write a checkpoint when one is due; always after the last iteration."""
         if self._pending is not None and self._pending.done():
             self._wait()
-        if not (is_last or self._plan.is_due(len(history), time.monotonic() - self._last)):
+        is_kept = len(history) == self._announced[0]  # after an iteration that was dropped there is nothing new
+        if is_kept or not (is_last or self._plan.is_due(len(history), time.monotonic() - self._last)):
             return
         self._last = began = time.monotonic()
         self._wait()

@@ -23,7 +23,7 @@ from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.sddp.records.iteration_record import IterationRecord
 from cobre.sddp.records.stop import Stop
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.hooks import Interruption, TrainingHooks, no_checkpoint
+from cobre.sddp.training.hooks import Interruption, IterationDropped, TrainingHooks, no_checkpoint
 from cobre.sddp.training.loop import TrainingOutcome, train
 from cobre.solver.batches import LpSolver
 from cobre.study.preparation.ready_study import ReadyStudy
@@ -39,7 +39,10 @@ from cobre.study.training.training_context import training_context
 
 @dataclass(frozen=True, slots=True)
 class TrainedStudy:
-    """A trained policy in the pool of its training context, with the history of the run."""
+    """A trained policy in the pool of its training context, with the history of the run.
+
+    is_dropped: an iteration was dropped, so that ranks may be gone: no more collectives.
+    """
 
     ready: ReadyStudy
     context: TrainingContext
@@ -48,6 +51,7 @@ class TrainedStudy:
     digest: str
     training_s: float
     workers: tuple[WorkerReport, ...] = field(default=())
+    is_dropped: bool = False
 
     @property
     def study(self) -> PreparedStudy:
@@ -83,12 +87,15 @@ def train_study(
     emit: EventListener = no_events,
     stop: StopRequest | None = None,
     before: Callable[[], None] = lambda: None,
+    keep: Callable[[TrainedStudy], None] = lambda _: None,
 ) -> TrainedStudy:
     """Train on all ranks until a stopping rule of the case, a signal, the time limit or `stop` ends it.
 
-    before: called when nothing can refuse the run any more.
+    before: called when nothing can refuse the run any more. keep: called with the result on rank 0, to write it; a
+    signal waits until it has returned, unless it is the third.
     """
     stop = stop or StopRequest(request.time_limit_s)
+    stop.use(comm)
     start = starting_point(comm, ready, request, emit)
     before()
     comm.check_failures()
@@ -100,10 +107,15 @@ def train_study(
         history = _restore(context, ready.study, start)
         writer = _writer(comm, ready, request, emit, len(history))
         with cleanup(writer.close if writer else _nothing), cleanup(context.team.close):
-            keep = writer.on_checkpoint if writer else no_checkpoint
-            hooks = TrainingHooks(_on_iteration(emit, replies, stop), keep, stop.interruption)
-            outcome = _train(context, ready.study, hooks, history)
-        return _trained(ready, context, outcome, len(history), time.monotonic() - began)
+            on_checkpoint = writer.on_checkpoint if writer else no_checkpoint
+            hooks = TrainingHooks(_on_iteration(emit, replies, stop), on_checkpoint, stop.interruption, stop.iterating)
+            outcome = _train(context, ready, hooks, history, stop)
+        trained = _trained(ready, context, outcome, len(history), time.monotonic() - began)
+        if comm.rank == 0:
+            keep(trained)
+        if not trained.stop.kind.is_interruption:
+            stop.raise_if_signalled()
+        return trained
 
 
 def _phase_event(case: Case) -> Event:
@@ -127,11 +139,22 @@ def _on_iteration(emit: EventListener, replies: ReplyPipe, stop: StopRequest) ->
 
 
 def _train(
-    context: TrainingContext, study: PreparedStudy, hooks: TrainingHooks, history: tuple[IterationRecord, ...]
+    context: TrainingContext,
+    ready: ReadyStudy,
+    hooks: TrainingHooks,
+    history: tuple[IterationRecord, ...],
+    stop: StopRequest,
 ) -> TrainingOutcome:
-    config = study.case.config.training
+    config = ready.study.case.config.training
     spent_s = history[-1].elapsed_s if history else 0.0
-    return train(context, stopping_rules(config, spent_s), cut_selection(config.cut_selection), hooks, history)
+    rules, selection = stopping_rules(config, spent_s), cut_selection(config.cut_selection)
+    ready.solver.ask = stop.check
+    try:
+        return train(context, rules, selection, hooks, history)
+    except IterationDropped as dropped:
+        raise stop.without_policy(dropped.interruption) from None
+    finally:
+        ready.solver.ask = None
 
 
 def _trained(
@@ -140,11 +163,12 @@ def _trained(
     return TrainedStudy(
         ready=ready,
         context=context,
+        is_dropped=outcome.is_dropped,
         history=outcome.history,
         stop=outcome.stop,
         digest=training_digest(outcome.history, context.pool),
         training_s=outcome.history[-1].elapsed_s,
-        workers=gather_reports(context.comm, outcome.history[resumed_at:], wall_s),
+        workers=() if outcome.is_dropped else gather_reports(context.comm, outcome.history[resumed_at:], wall_s),
     )
 
 

@@ -1,5 +1,6 @@
-"""Signals that are forwarded to the ranks the first time, and end the run the second time."""
+"""Signals that are forwarded to the ranks twice, and end the run the third time."""
 
+import _thread
 import os
 import signal
 import threading
@@ -8,7 +9,7 @@ import pytest
 
 from cobre.comm import launch
 from cobre.comm.launch import signals
-from cobre.comm.launch.signals import forwarding_signals
+from cobre.comm.launch.signals import SignalCounter, SignalForwarder, forwarding_signals
 
 BOTH = (signal.SIGINT, signal.SIGTERM)
 
@@ -32,15 +33,67 @@ def test_the_first_signal_is_forwarded(number):
     assert forwarded == [number]
 
 
-@pytest.mark.parametrize("second", BOTH)
-def test_the_second_signal_raises_keyboard_interrupt(second, monkeypatch):
+@pytest.mark.parametrize("third", BOTH)
+def test_the_third_signal_raises_keyboard_interrupt(third, monkeypatch):
     monkeypatch.setattr(signals, "SAME_REQUEST_S", 0.0)
     forwarded = []
     with forwarding_signals(BOTH, forwarded.append):
         send(signal.SIGTERM)
+        send(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
-            send(second)
-    assert forwarded == [signal.SIGTERM]
+            send(third)
+    assert forwarded == [signal.SIGTERM, signal.SIGINT]
+
+
+class Handled:
+    """Counts arrivals as a handler of Python's does: those since the last time that it was run."""
+
+    def __init__(self):
+        self.counts = []
+        self._counter = SignalCounter()
+
+    def __enter__(self):
+        self._previous = signal.signal(signal.SIGINT, lambda number, _: self.counts.append(self.arrivals(number)))
+        self._counter.start([signal.SIGINT])
+        return self
+
+    def __exit__(self, *_):
+        signal.signal(signal.SIGINT, self._previous)
+
+    def arrivals(self, number):
+        return self._counter.arrivals(number)
+
+
+def test_two_signals_during_one_statement_are_two():
+    """Python runs the handler between two statements, for all signals since: once, or once more without an arrival."""
+    with Handled() as handled:
+        # A single call from Python's view, in which the kernel delivers both.
+        list(map(os.kill, [os.getpid()] * 2, [signal.SIGINT] * 2))
+    assert sum(handled.counts) == 2
+
+
+def test_a_handler_that_python_runs_without_a_signal_counts_as_one():
+    with Handled() as handled:
+        _thread.interrupt_main()
+    assert handled.counts == [1]
+
+
+def test_two_signals_at_once_are_both_forwarded():
+    forwarded = []
+    with forwarding_signals(BOTH, forwarded.append):
+        list(map(os.kill, [os.getpid()] * 2, [signal.SIGINT] * 2))
+    assert forwarded == [signal.SIGINT, signal.SIGINT]
+
+
+def test_the_second_signal_reaches_ranks_as_another_one_than_the_first():
+    """The kernel keeps one pending signal of each kind."""
+    sent, hurried = [], []
+    forwarder = SignalForwarder(BOTH)
+    forwarder.send_to_ranks, forwarder.hurry = sent.append, lambda: hurried.append(True)
+    forwarder(signal.SIGINT)
+    assert (sent, hurried, forwarder.second) == ([signal.SIGINT], [], None)
+    forwarder(signal.SIGINT)
+    assert (sent, hurried, forwarder.second) == ([signal.SIGINT, signal.SIGTERM], [True], signal.SIGINT)
 
 
 def test_a_repeated_sigterm_is_forwarded_once(monkeypatch):

@@ -1,0 +1,137 @@
+"""Calls of the solver that end early: at a signal or because the caller says so, also inside one long solve."""
+
+import os
+import signal
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_programs import (
+    all_chains,
+    cut_rows,
+    no_bases,
+    no_cuts,
+    program,
+    random_cuts,
+    random_states,
+    realisations,
+)
+from test_library_fallback import selling, small_loads
+
+from cobre.solver.batches import Outputs
+from cobre.solver.simplex import SimplexOptions, SimplexSolver
+
+METHODS = pytest.mark.parametrize("max_dense_rows", [100, 0], ids=["dense", "sparse"])
+THREADS = pytest.mark.parametrize("threads", [1, 3])
+
+
+class Enough(BaseException):
+    """What a caller raises to end a call."""
+
+
+class Patience:
+    """Says that it is enough when it is asked the n-th time."""
+
+    def __init__(self, times):
+        self.left = times
+
+    def __call__(self):
+        self.left -= 1
+        if self.left == 0:
+            raise Enough
+
+
+def long_call(solver, points=20_000, stage=None, noise=None):
+    """Solve for minutes; the results of it are never needed."""
+    stage = stage or program()
+    solver.load(0, stage)
+    states = np.repeat(random_states(10), points // 10, axis=0)
+    noise = noise or realisations(50)
+    openings = np.arange(len(noise.load_mw), dtype=np.int32)
+    chains = all_chains(states, openings, no_bases(stage), np.full(len(states), -1, np.int32))
+    return solver.solve(0, cut_rows(*random_cuts(300, 2)), chains, noise, Outputs(gradient=True))
+
+
+def short_call(solver):
+    """The bits of a call that nobody stops."""
+    return long_call(solver, points=10).gradient.tobytes()
+
+
+@METHODS
+@THREADS
+def test_a_caller_is_asked_inside_a_call_and_can_end_it(threads, max_dense_rows):
+    solver = SimplexSolver(threads, SimplexOptions(max_dense_rows=max_dense_rows))
+    expected = short_call(solver)
+    solver.ask = Patience(3)  # asked before the call, and then twice inside of it
+    with pytest.raises(Enough):
+        long_call(solver)
+    solver.ask = None
+    assert short_call(solver) == expected, "what was stopped leaves no trace"
+
+
+@THREADS
+def test_a_caller_that_has_had_enough_before_the_call(threads):
+    solver = SimplexSolver(threads)
+    solver.ask = Patience(1)
+    with pytest.raises(Enough):
+        short_call(solver)
+
+
+@METHODS
+def test_calls_of_the_library_end_too(max_dense_rows):
+    """These LPs end at HiGHS, many of them with other settings; those must not stay."""
+    solver = SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows, max_added_per_round=1))
+    expected = long_call(solver, 20, selling(0), small_loads()).gradient.tobytes()
+    assert long_call(solver, 20, selling(0), small_loads()).library_solves > 0
+    for times in range(2, 8):
+        solver.ask = Patience(times)
+        with pytest.raises(Enough):
+            long_call(solver, 1_000_000, selling(0), small_loads())
+        solver.ask = None
+        assert long_call(solver, 20, selling(0), small_loads()).gradient.tobytes() == expected
+
+
+@THREADS
+def test_ctrl_c_ends_a_call(threads):
+    """With Python's own handler, which raises KeyboardInterrupt."""
+    solver = SimplexSolver(threads)
+    expected = short_call(solver)
+    is_inside = threading.Event()
+    solver.ask = Asked(is_inside, 2)
+    sender = threading.Thread(target=lambda: (is_inside.wait(60), os.kill(os.getpid(), signal.SIGINT)))
+    sender.start()
+    with pytest.raises(KeyboardInterrupt):
+        long_call(solver)
+    sender.join()
+    solver.ask = None
+    assert short_call(solver) == expected
+
+
+class Asked:
+    """Sets an event when it is asked the n-th time; never says that it is enough."""
+
+    def __init__(self, event, times):
+        self._event, self._left = event, times
+
+    def __call__(self):
+        self._left -= 1
+        if self._left == 0:
+            self._event.set()
+
+
+def test_a_thread_that_waits_for_the_others_asks_as_well():
+    """One chain is far longer than all others: the calling thread, which may not have it, has nothing left to do."""
+    stage, noise = program(), realisations(3)
+    solver = SimplexSolver(2)
+    solver.load(0, stage)
+    lengths = np.array([2_000_000, 1], np.int32)
+    order = np.zeros(lengths.sum(), np.int32)
+    chains = replace(
+        all_chains(random_states(2), np.zeros(1, np.int32), no_bases(stage), np.full(2, -1, np.int32)),
+        start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+        realisation_index=order,
+    )
+    solver.ask = Patience(3)
+    with pytest.raises(Enough):
+        solver.solve(0, no_cuts(2), chains, noise, Outputs())
