@@ -150,6 +150,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.study.output.previous_run import OutputHoldsRunError
     from cobre.study.preparation.fingerprint import RankMismatchError
     from cobre.study.resume.checkpoints import CheckpointError
+    from cobre.study.training.stop_request import NoIterationError
 
     return (
         ((InvalidCaseError, NoiseModelError, DeckNotConvertedError, BoundError), ExitCode.INVALID_CASE),
@@ -169,6 +170,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
                 NothingToBoundError,
                 NothingToFollowError,
                 NothingToExplainError,
+                NoIterationError,
                 NotVerifiedError,
             ),
             ExitCode.RESULTS,

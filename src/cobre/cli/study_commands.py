@@ -83,7 +83,8 @@ def _display_options(command: Command) -> Command:
 @click.option(
     "--time-limit",
     type=FiniteRange(min=0.0),
-    help="Stop after the iteration in which this many seconds have passed.",
+    help="Stop after the iteration in which this many seconds have passed; an iteration that lasts five seconds longer "
+    "is dropped.",
 )
 @click.option(
     "--checkpoint-every",
@@ -101,8 +102,9 @@ def run(case: Path, **options: Any) -> None:
 
     The simulation is run if the case asks for it. A terminal shows a live table; a pipe or a log gets one line per
     iteration; `cobre top` watches the run from another terminal. Ctrl-C and SIGTERM stop all workers after the current
-    iteration and keep the policy; a second Ctrl-C stops at once. Progress output that cannot be written, for example to
-    a full disk, does not stop the run.
+    iteration and keep the policy. A second Ctrl-C drops the iteration and keeps the policy of the one before, and so
+    does SIGTERM five seconds after it came. Progress output that cannot be written, for example to a full disk, does
+    not stop the run.
 
     If the output directory already holds a run, --resume, --auto-resume or --overwrite must say what to do with it.
 

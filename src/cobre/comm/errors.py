@@ -199,12 +199,16 @@ class InvalidBackendError(BackendError):
 
 
 class InitializationFailedError(BackendError):
-    """The ranks could not join: one is missing, was refused, or has an invalid configuration."""
+    """The ranks could not join: one is missing, was refused, or has an invalid configuration.
 
-    def __init__(self, backend: str, message: str) -> None:
-        super().__init__(backend, message)
+    missing: the ranks that did not come, where that is the reason.
+    """
+
+    def __init__(self, backend: str, message: str, missing: Sequence[int] = ()) -> None:
+        super().__init__(backend, message, tuple(missing))
         self.backend = backend
         self.message = message
+        self.missing = tuple(missing)
 
     def __str__(self) -> str:
         return f"{self.backend}: {self.message}"
@@ -216,6 +220,7 @@ class SharedMemoryExhaustedError(InitializationFailedError, AllocationFailedErro
     def __init__(self, backend: str, requested_bytes: int, message: str) -> None:
         Exception.__init__(self, backend, requested_bytes, message)
         self.backend = backend
+        self.missing = ()
         self.requested_bytes = requested_bytes
         self.message = message
 

@@ -114,9 +114,7 @@ class Tools:
     def stop_study(
         self,
         job: JobPath,
-        at_once: Annotated[
-            bool, Field(description="Stop immediately; iterations since the last checkpoint are lost.")
-        ] = False,
+        at_once: Annotated[bool, Field(description="Do not wait for the current iteration, which is lost.")] = False,
     ) -> dict[str, Any]:
         """Stop a study after its current iteration. The policy so far is kept, and start_study can resume it."""
         output = self._roots.folder(job)

@@ -143,9 +143,12 @@ def train(
     ends the run. Without one, a notebook shows progress by itself.
     warm_start: a policy, or the path of one, whose cuts training begins with.
     checkpoints: a folder for checkpoints, one every `checkpoint_every` iterations. resume: continue from the newest.
-    time_limit_s: stop after the first iteration that ends after this many seconds.
+    time_limit_s: stop after the first iteration that ends after this many seconds; one that lasts five seconds longer
+    is dropped, and without a complete one NoIterationError is raised.
 
-    Ctrl-C ends the run after the iteration, with the result so far; a second Ctrl-C ends it at once.
+    Ctrl-C ends the run after the iteration, with the result so far; a second Ctrl-C drops that iteration, and the
+    result is that of the one before. A third one raises KeyboardInterrupt, and so does the second before the end of the
+    first iteration.
 
     Raises InvalidCaseError, which lists what is wrong with the case; StageFailedError for an LP without a solution;
     CheckpointError where `resume` finds no checkpoint of this problem; PolicyIncompatibleError for a `warm_start` of

@@ -146,7 +146,7 @@ def test_a_frozen_rank(backend, options, silence):
 
     name = f"COBRE_{backend.upper()}_TIMEOUT_SECS"
     text = stopped(train, 3, backend, **{name: "2"}, **options)
-    last = r"its last call was #1 barrier 'forward'"
+    last = r"its last (?:known )?call was #1 barrier 'forward'"
     found = re.search(rf"barrier call #2 failed: rank 1 {WHO} {silence} (\d+\.\d) s \(stopped.*; {last}", text)
     assert found and float(found[1]) >= 2.0  # the limit; how much later it is noticed is up to the machine
     assert "#2 barrier 'backward' under way for" in text
@@ -161,7 +161,7 @@ def test_a_long_wait_says_for_whom(monkeypatch, caplog):
         waits = threading.Thread(target=comms[0].barrier, kwargs={"label": "backward"})
         waits.start()
         words = rf"rank 0 of 2 \(tcp\) has waited \d+ s in barrier call #2 for rank 1 {WHO[:-2]}"
-        wait_for_log(caplog, rf"{words}, last call #1 barrier 'forward'\)")
+        wait_for_log(caplog, rf"{words}, last known call #1 barrier 'forward'\)")
         comms[1].barrier(label="backward")
         waits.join(DEADLINE_S)
         assert not waits.is_alive()

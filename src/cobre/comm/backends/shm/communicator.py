@@ -93,6 +93,7 @@ class ShmCommunicator(RegionOwner):
             "shm",
             f"{size - len(missing)} of {size} ranks joined {self._config.segment_name} "
             f"after {self._config.connect_timeout_s:g} s; {'; '.join(reasons + silent)}",
+            [peer.rank for peer in failure.peers],
         )
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> ShmSharedRegion:

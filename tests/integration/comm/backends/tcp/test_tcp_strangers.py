@@ -3,6 +3,8 @@
 import contextlib
 import logging
 import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -35,6 +37,84 @@ def test_idle_connections_and_garbage_do_not_stall_the_rendezvous(monkeypatch):
                 stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" if number % 2 else b"\xff" * 3000)
         comms = results([coordinator, *world.start_all([1, 2])])
         assert world.everywhere(comms, total) == [[6.0] * 3] * 3
+
+
+def test_a_worker_whose_handshake_has_begun_is_not_dropped_for_strangers(monkeypatch):
+    """However many come between its first message and its proof, and whatever they send."""
+    monkeypatch.setattr(acceptor, "MAX_PENDING", 16)
+    with tcp_world(2) as world:
+        coordinator = world.start(0)
+        wait_until_listening(world)
+        socks = []
+        for link in (Link.CONTROL, Link.DATA):
+            socks.append(sock := world.connect())
+            handshake = WorkerHandshake(1, 2, "", SECRET.encode(), link, b"instance of once")
+            hello = handshake.begin()
+            sock.sendall(hello)
+            proof = b""
+            while not proof:
+                proof = handshake.receive(sock.recv(handshake.needed))
+            strangers = [world.connect() for _ in range(100)]
+            # Some hold another secret, some repeat what they have overheard, most say nothing.
+            guess = WorkerHandshake(1, 2, "", b"another secret", link, b"instance of once")
+            for stranger in strangers[::3]:
+                with contextlib.suppress(OSError):  # it was dropped already
+                    stranger.sendall(guess.begin())
+            for stranger in strangers[1::3]:
+                with contextlib.suppress(OSError):
+                    stranger.sendall(hello)
+            sock.sendall(proof)
+            while not handshake.is_welcome:
+                handshake.receive(sock.recv(handshake.needed))
+        while not handshake.has_started:
+            handshake.receive(socks[-1].recv(handshake.needed))
+        for sock in socks:
+            sock.close()
+        assert "rank 1" in str(failure(coordinator)), "that it started is all that this one can do by hand"
+
+
+FLOOD = """
+import socket, sys, time
+held = []
+print("ready", flush=True)
+while True:
+    try:
+        sock = socket.create_connection((sys.argv[1], 29500), timeout=1)
+        sock.setblocking(False)
+        held = [*held[-50:], sock]
+    except OSError:
+        time.sleep(0.001)
+"""
+
+
+def test_three_flooding_strangers_do_not_keep_ranks_from_joining():
+    """Each is a process that connects as fast as it can."""
+    with tcp_world(3, connect_timeout_s=DEADLINE_S) as world:
+        command = [sys.executable, "-c", FLOOD, world.coordinator]
+        strangers = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
+        try:
+            for stranger in strangers:
+                assert stranger.stdout.readline() == b"ready\n"
+            coordinator = world.start(0)
+            wait_until_listening(world)
+            comms = results([coordinator, *world.start_all([1, 2])])
+            assert world.everywhere(comms, total) == [[6.0] * 3] * 3
+        finally:
+            for stranger in strangers:
+                stranger.kill()
+                stranger.communicate()
+
+
+def test_a_flood_is_named_where_a_rank_is_missing(monkeypatch):
+    monkeypatch.setattr(acceptor, "MAX_PENDING", 16)
+    with tcp_world(2, connect_timeout_s=3.0) as world:
+        coordinator = world.start(0)
+        wait_until_listening(world)
+        strangers = [world.connect() for _ in range(50)]
+        error = failure(coordinator)
+    assert len(strangers) == 50
+    assert error.missing == (1,)
+    assert "missing rank 1." in str(error) and "something floods this port" in str(error)
 
 
 def test_a_handshake_has_a_time_limit(monkeypatch, caplog):

@@ -122,9 +122,9 @@ class LivenessMonitor(ABC):
         return replace(self.links[rank].peer, status=self._status(rank, kind))
 
     def name(self, rank: int) -> str:
-        """A rank that is waited for, as progress lines name it: host, pid and the last call that it reported."""
+        """A rank that is waited for, as progress lines name it: host, pid and the last call that is known of it."""
         peer, last = self.links[rank].peer, self._last_call(rank)
-        return f"rank {rank} (host {peer.host}, pid {peer.pid}{last and f', last call {last}'})"
+        return f"rank {rank} (host {peer.host}, pid {peer.pid}{last and f', last known call {last}'})"
 
     def close(self) -> None:
         """Say goodbye and end the thread; waits for no other rank."""
@@ -163,15 +163,19 @@ class LivenessMonitor(ABC):
             FailureKind.SILENT: f"has sent no heartbeat for {silence_s:.1f} s (stopped, or unreachable)",
             FailureKind.OVERDUE: "is alive but has not arrived",
         }
-        return statuses.get(kind, "") + (last and f"; its last call was {last}")
+        return statuses.get(kind, "") + (last and f"; its last known call was {last}")
 
     def _last_call(self, rank: int) -> str:
-        """The last call that the rank has reported, with its label; empty when there is none."""
-        beat = self.heartbeats.get(rank)
-        if beat is None or not beat.sequence:
-            return ""
-        label = f" {beat.label!r}" if beat.label else ""
-        return f"#{beat.sequence} {title_of(beat.operation)}{label}"
+        """The last call that is known of the rank, in words; empty when there is none.
+
+        A heartbeat is up to a second old, in which a rank can make thousands of calls. That this rank has completed a
+        call, however, means that the other one has made it.
+        """
+        beat, completed = self.heartbeats.get(rank), max(0, self.progress.completed)
+        if beat is not None and beat.sequence and beat.sequence >= completed:
+            label = f" {beat.label!r}" if beat.label else ""
+            return f"#{beat.sequence} {title_of(beat.operation)}{label}"
+        return f"#{completed}" if completed else ""
 
     def set_failure(self, failure: FailureRecord) -> FailureRecord:
         """Make this the failure of the world unless there is one already, and wake the caller's thread.

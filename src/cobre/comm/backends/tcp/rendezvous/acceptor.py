@@ -1,8 +1,9 @@
 """The coordinator's end of the rendezvous: accept, authenticate, pair two connections per rank, start.
 
 Strangers cost little: each connection gets five seconds and a kilobyte, and the number of handshakes under way is
-limited; the oldest is dropped for a new one. Nothing that a stranger does ends the rendezvous. Refusals are logged, and
-repeated in the error if ranks are missing at the end.
+limited; the oldest is dropped for a new one. A connection whose first message has the mark of a holder of the secret is
+not dropped for strangers, however many they are. Nothing that a stranger does ends the rendezvous. Refusals are logged,
+and repeated in the error if ranks are missing at the end.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from cobre.comm.errors import InitializationFailedError, Peer
 from cobre.comm.select_limit import MAX_SELECT_S
 from cobre.printable import printable
 
-MAX_PENDING = 128  # unauthenticated connections at once; bounds the descriptors and the memory that a flood can cost
+MAX_PENDING = 128  # connections without a mark at once; bounds the descriptors and the memory that a flood can cost
 MAX_ACCEPTS = 64  # per round of the event loop, so that a flood leaves time for connections accepted before
 MAX_REPEATED = 8  # refusals that the final error repeats; strangers must not fill the log
 
@@ -78,6 +79,8 @@ class Acceptor:
         self._deadline = self._began + config.connect_timeout_s
         self._workers: dict[int, AcceptedWorker] = {}
         self._pending: dict[int, PendingConnection] = {}  # by descriptor, the oldest first
+        self._unmarked: dict[int, PendingConnection] = {}  # those of them that may be of strangers
+        self._dropped = 0  # to make room
         self._refusals: list[str] = []
         self._selector = selectors.DefaultSelector()
         self._listeners: list[socket.socket] = []
@@ -135,12 +138,15 @@ class Acceptor:
                 sock, address = listener.accept()
             except OSError:  # no more connections, or one that was reset meanwhile, or no descriptors left
                 return
-            # Drop the oldest: a worker needs a moment for its handshake, an idle stranger stays until its deadline.
-            if len(self._pending) >= MAX_PENDING:
-                self._drop(next(iter(self._pending.values())))
+            # Drop the oldest: a worker needs a moment for its first message, an idle stranger stays until its deadline.
+            if len(self._unmarked) >= MAX_PENDING:
+                self._dropped += 1
+                self._drop(next(iter(self._unmarked.values())))
             pending = PendingConnection(sock, address[0], address[1], self._secret, self._context)
-            self._pending[pending.sock.fileno()] = pending
+            self._pending[pending.sock.fileno()] = self._unmarked[pending.sock.fileno()] = pending
             self._selector.register(pending.sock, selectors.EVENT_READ)
+            # At once: a worker has sent its first message by now, and should not be among those that are dropped.
+            self._advance(pending)
 
     def _advance(self, pending: PendingConnection) -> None:
         try:
@@ -148,6 +154,8 @@ class Acceptor:
                 self._drop(pending)
             elif pending.handshake.is_authenticated:
                 self._admit(pending)
+            elif pending.handshake.mark is not None:
+                self._prefer(pending, pending.handshake.mark)
         except RefusedError as refusal:
             self._refuse(pending, refusal)
         except ssl.SSLError as error:
@@ -162,6 +170,11 @@ class Acceptor:
                 logger.info("dropped a connection from %s: %s", pending.address, error)
             self._drop(pending)
 
+    def _prefer(self, pending: PendingConnection, mark: bytes) -> None:
+        """Keep this connection, whoever else connects. A second one with its mark has overheard it."""
+        if not any(other is not pending and other.handshake.mark == mark for other in self._pending.values()):
+            self._unmarked.pop(pending.sock.fileno(), None)
+
     def _admit(self, pending: PendingConnection) -> None:
         hello = pending.handshake.hello
         assert hello is not None  # noqa: S101 - nothing is authenticated without one
@@ -171,6 +184,7 @@ class Acceptor:
             raise RefusedError(f"{name_of(hello)} connected twice", may_retry=True)
         # From here on the socket belongs to the worker: it has no deadline, and `_close` does not drop it.
         self._pending.pop(pending.sock.fileno())
+        self._unmarked.pop(pending.sock.fileno(), None)
         worker.links[hello.link] = pending.sock
         self._workers[hello.rank] = worker
         pending.send(pending.handshake.welcome())
@@ -218,6 +232,7 @@ class Acceptor:
 
     def _drop(self, pending: PendingConnection) -> None:
         self._pending.pop(pending.sock.fileno(), None)
+        self._unmarked.pop(pending.sock.fileno(), None)
         self._unregister(pending.sock)
         pending.close()
 
@@ -247,10 +262,14 @@ class Acceptor:
         missing = [rank for rank in range(1, size) if not (m := self._workers.get(rank)) or not m.is_complete]
         names = ", ".join(f"rank {rank}" for rank in missing[:32]) + (", ..." if len(missing) > 32 else "")
         refused = f" Refused: {'; '.join(self._refusals)}." if self._refusals else ""
-        return InitializationFailedError(
-            "tcp",
-            f"{size - len(missing)} of {size} ranks joined after {now - self._began:.0f} s; missing {names}.{refused}",
+        flood = (
+            f" {self._dropped:,} connections of strangers were dropped to make room for others: something floods this "
+            "port. Choose another one (COBRE_TCP_PORT), or keep strangers from it."
+            if self._dropped
+            else ""
         )
+        joined = f"{size - len(missing)} of {size} ranks joined after {now - self._began:.0f} s"
+        return InitializationFailedError("tcp", f"{joined}; missing {names}.{refused}{flood}", missing)
 
     def _start(self) -> None:
         # Five bytes into an empty socket buffer never block. A worker that has died meanwhile is no error here: the

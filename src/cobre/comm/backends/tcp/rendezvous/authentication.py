@@ -14,6 +14,7 @@ from cobre.comm.backends.tcp.wire.handshake_messages import NONCE_BYTES
 WORKER = b"cobre tcp worker"
 COORDINATOR = b"cobre tcp coordinator"
 REFUSAL = b"cobre tcp refusal"
+MARK = b"cobre tcp first message"
 
 
 def new_nonce() -> bytes:
@@ -26,6 +27,14 @@ def prove(secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bytes:
     # Hashes of both messages, whose length is fixed: no byte can be shifted from one message to the other.
     transcript = hashlib.sha256(hello).digest() + hashlib.sha256(challenge).digest()
     return hmac.digest(secret, role + b"\0" + transcript, "sha256")
+
+
+def mark(secret: bytes, hello: bytes) -> bytes:
+    """The mark that a worker adds to its HELLO: only a holder of the secret can compute it, but anybody can replay it.
+
+    It proves nothing. It tells the coordinator which connections to keep when strangers make too many.
+    """
+    return prove(secret, MARK, hello, b"")
 
 
 def refusal_role(text: str) -> bytes:

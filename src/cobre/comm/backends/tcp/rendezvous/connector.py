@@ -199,8 +199,8 @@ class Connector:
             sock.sendall(reply)
 
     def _handshake_ended(self, how: str) -> str:
-        hint = "" if self._context else "; if the coordinator uses TLS, set COBRE_TCP_TLS_CA"
-        return f"the peer ended the handshake ({how}){hint}"
+        hint = "" if self._context else "; or it uses TLS: then set COBRE_TCP_TLS_CA"
+        return f"the peer ended the handshake ({how}): it may be no coordinator, or have too many connections{hint}"
 
     def _at_most(self, seconds: float) -> float:
         return max(0.001, min(seconds, self._deadline - time.monotonic()))

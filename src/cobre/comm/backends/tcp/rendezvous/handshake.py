@@ -1,6 +1,6 @@
 """The handshake in which two processes authenticate each other: bytes in, bytes out, no sockets.
 
-    worker       HELLO      who I am, my nonce
+    worker       HELLO      who I am, my nonce; and a mark, by which the coordinator prefers it to strangers
     coordinator  CHALLENGE  who I am, my nonce
     worker       PROOF      that I hold the secret
     coordinator  WELCOME    proof that I hold it too; you are accepted
@@ -10,6 +10,7 @@ Versions are compared before anything else, so that the error names the differen
 from anybody who listens at the coordinator's address, and does not end the worker's attempts.
 """
 
+import hmac
 import sys
 from collections.abc import Mapping
 
@@ -79,6 +80,8 @@ class CoordinatorHandshake:
         self._received = 0
         self._hello = self._challenge = b""
         self.hello: Hello | None = None
+        self.mark: bytes | None = None
+        """The mark of the HELLO, if valid: whoever sent it holds the secret, or has overheard somebody who does."""
         self.is_authenticated = False
 
     @property
@@ -115,14 +118,18 @@ class CoordinatorHandshake:
 
     def _handle_hello(self, payload: bytes) -> bytes:
         # Versions before the proof, which another version may compute differently: a wrong secret would be reported.
+        said, mark = payload[:-PROOF_BYTES], payload[-PROOF_BYTES:]
         try:
-            hello = Hello.parse(payload)
+            hello = Hello.parse(said)
         except VersionError as error:
             raise RefusedError(
                 f"the worker speaks protocol version {error.version}, the coordinator version {PROTOCOL_VERSION}; "
                 "install the same version of cobre on all hosts"
             ) from error
         _check_versions(hello)
+        # Another mark is no reason to refuse: the proof is, with words that say what differs.
+        if hmac.compare_digest(mark, auth.mark(self._secret, said)):
+            self.mark = mark
         me = Peer.of_this_process(0)
         self.hello, self._hello = hello, payload
         self._challenge = Challenge(auth.new_nonce(), me.host, me.pid, __version__).pack()
@@ -164,7 +171,7 @@ class WorkerHandshake:
         me = Peer.of_this_process(rank)
         hello = Hello(rank, size, run_id, me.host, me.pid, __version__, sys.byteorder, link, instance, auth.new_nonce())
         self._secret = secret
-        self._hello = hello.pack()
+        self._hello = hello.pack() + auth.mark(secret, hello.pack())
         self._challenge = b""
         self._parser = FrameParser(WORKER_TAGS)
         self.coordinator: Peer | None = None

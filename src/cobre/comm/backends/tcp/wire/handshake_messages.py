@@ -8,7 +8,7 @@ from typing import Self
 from cobre.comm.backends.tcp.wire.fields import FieldReader, ProtocolError, pack_text
 
 MAGIC = b"COBRE-TCP"
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 NONCE_BYTES = 32
 INSTANCE_BYTES = 16
 

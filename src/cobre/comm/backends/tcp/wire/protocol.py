@@ -51,7 +51,7 @@ class Tag(IntEnum):
 
 
 HANDSHAKE_LIMITS: Mapping[int, int] = {
-    Tag.HELLO: 768,
+    Tag.HELLO: 768 + PROOF_BYTES,
     Tag.CHALLENGE: 512,
     Tag.PROOF: PROOF_BYTES,
     Tag.WELCOME: PROOF_BYTES,

@@ -17,7 +17,7 @@ from cobre.comm.backends.tcp.rendezvous.handshake import (
 )
 from cobre.comm.backends.tcp.wire.fields import ProtocolError
 from cobre.comm.backends.tcp.wire.handshake_messages import Hello, Link
-from cobre.comm.backends.tcp.wire.protocol import PREFIX_BYTES, Tag, frame
+from cobre.comm.backends.tcp.wire.protocol import PREFIX_BYTES, PROOF_BYTES, Tag, frame
 
 SECRET = b"the secret of this run"
 INSTANCE = bytes(range(16))
@@ -83,11 +83,20 @@ def test_a_replayed_handshake_is_refused():
 def test_a_proof_covers_all_fields_of_the_hello():
     """An attacker in between who turns rank 1 into rank 2 gets nowhere."""
     peer, coordinator = worker(), CoordinatorHandshake(SECRET)
-    hello = Hello.parse(peer.begin()[PREFIX_BYTES:])
+    payload = peer.begin()[PREFIX_BYTES:]
+    hello, mark = Hello.parse(payload[:-PROOF_BYTES]), payload[-PROOF_BYTES:]
     forged = Hello(2, *(getattr(hello, name) for name in list(Hello.__dataclass_fields__)[1:]))
-    challenge = coordinator.receive(frame(Tag.HELLO, forged.pack()))
+    challenge = coordinator.receive(frame(Tag.HELLO, forged.pack() + mark))
+    assert coordinator.mark is None, "nor is it preferred"
     with pytest.raises(RefusedError, match="secret"):
         coordinator.receive(peer.receive(challenge))
+
+
+def test_only_a_holder_of_the_secret_can_mark_its_first_message():
+    for secret, is_marked in ((SECRET, True), (b"another", False), (b"", False)):
+        coordinator = CoordinatorHandshake(secret)
+        coordinator.receive(worker().begin())
+        assert (coordinator.mark is not None) is is_marked
 
 
 def test_the_coordinators_proof_cannot_be_reflected():
@@ -109,9 +118,9 @@ def test_versions_are_compared_on_both_sides(monkeypatch):
 
 
 def test_byte_orders_are_compared():
-    hello = replace(Hello.parse(worker().begin()[PREFIX_BYTES:]), byte_order="middle")
+    hello = replace(Hello.parse(worker().begin()[PREFIX_BYTES:-PROOF_BYTES]), byte_order="middle")
     with pytest.raises(RefusedError, match="is middle-endian, the coordinator is"):
-        CoordinatorHandshake(SECRET).receive(frame(Tag.HELLO, hello.pack()))
+        CoordinatorHandshake(SECRET).receive(frame(Tag.HELLO, hello.pack() + bytes(PROOF_BYTES)))
 
 
 def test_refusals_survive_encoding():

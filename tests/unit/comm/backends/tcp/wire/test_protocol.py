@@ -13,7 +13,7 @@ from cobre.comm.backends.tcp.wire.calls import HEADER_BYTES, CallHeader, call_he
 from cobre.comm.backends.tcp.wire.control_messages import FailureKind, FailureRecord, Heartbeat
 from cobre.comm.backends.tcp.wire.fields import FieldReader, ProtocolError, pack_text
 from cobre.comm.backends.tcp.wire.handshake_messages import Challenge, Hello, Link, VersionError
-from cobre.comm.backends.tcp.wire.protocol import CONTROL_LIMITS, HANDSHAKE_LIMITS, FrameParser, Tag, frame
+from cobre.comm.backends.tcp.wire.protocol import CONTROL_LIMITS, HANDSHAKE_LIMITS, PROOF_BYTES, FrameParser, Tag, frame
 from cobre.comm.errors import Peer
 from cobre.comm.types import Operation, ReduceOp
 
@@ -143,9 +143,9 @@ def test_the_largest_handshake_fits_into_the_limit_before_authentication():
     hello = Hello(
         2**32 - 1, 2**32 - 1, "r" * 500, "h" * 500, 2**64 - 1, "9" * 500, "x" * 500, Link.DATA, bytes(16), bytes(32)
     )
-    size = len(frame(Tag.HELLO, hello.pack())) + len(frame(Tag.PROOF, bytes(32)))
+    size = len(frame(Tag.HELLO, hello.pack() + bytes(PROOF_BYTES))) + len(frame(Tag.PROOF, bytes(32)))
     assert size <= protocol.MAX_UNAUTHENTICATED_BYTES
-    assert len(hello.pack()) <= HANDSHAKE_LIMITS[Tag.HELLO]
+    assert len(hello.pack()) + PROOF_BYTES <= HANDSHAKE_LIMITS[Tag.HELLO]
 
 
 def test_the_largest_failure_record_fits_into_its_frame():

@@ -1,0 +1,189 @@
+"""Runs that are told to end while a native call lasts: the iteration is dropped, the policy of the one before stays."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from processes import wait_until, wait_until_gone
+from studies import (
+    ENDLESS,
+    LOCAL,
+    SHM_2,
+    SLOW_CASE,
+    TCP_2,
+    References,
+    checkpoints_in,
+    children_of,
+    end_of,
+    events_of,
+    must_run,
+    ranks_of,
+    small_copy,
+    start_study,
+    wait_for_iteration,
+)
+
+pytestmark = pytest.mark.long
+
+THREADS_2 = ("--backend", "local", "--threads", "2")
+EVERYWHERE = pytest.mark.parametrize("flags", [LOCAL, THREADS_2, SHM_2, TCP_2], ids=["local", "threads", "shm", "tcp"])
+DECK = Path(__file__).resolve().parents[4] / "shared" / "decks" / "pmo_2018"
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    """Some seconds an iteration, in a few native calls."""
+    passes = {"method": "sampled", "forward_passes": 150}
+    return small_copy(SLOW_CASE, tmp_path_factory.mktemp("case"), selection=passes)
+
+
+@pytest.fixture(scope="module")
+def endless_case(tmp_path_factory):
+    """An iteration takes longer than anybody waits, and so does its forward pass, a single native call."""
+    passes = {"method": "sampled", "forward_passes": 20_000}
+    return small_copy(SLOW_CASE, tmp_path_factory.mktemp("endless"), selection=passes)
+
+
+@pytest.fixture(scope="module")
+def references(case, tmp_path_factory):
+    return References(case, tmp_path_factory.mktemp("references"))
+
+
+def is_pending(pid, number):
+    status = Path(f"/proc/{pid}/status").read_text()
+    masks = [line.split()[1] for line in status.splitlines() if line.startswith(("SigPnd", "ShdPnd"))]
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
+
+
+def send_twice(process, number):
+    """Two signals, the second as soon as the kernel has delivered the first: two that are pending are one to it."""
+    process.send_signal(number)
+    wait_until(lambda: not is_pending(process.pid, number), "the first one is delivered")
+    process.send_signal(number)
+
+
+def wait_for_training(output):
+    wait_until(lambda: any(event["name"] == "training" for event in events_of(output, "phase")), "it trains")
+
+
+def check_kept(output, iterations):
+    """The run ended with the last complete iteration, and left what is needed to go on and to use it."""
+    summary = json.loads((output / "summary.json").read_text())
+    assert summary["iterations"] == iterations and summary["is_interrupted"]
+    assert [event["iteration"] for event in events_of(output, "iteration")] == list(range(1, iterations + 1))
+    assert checkpoints_in(output)[-1].name == f"iteration-{iterations:06d}.ckpt"
+    assert (output / "policy" / "policy.bin").exists()
+    assert not events_of(output, "run_failed") and not events_of(output, "simulation_finished")
+    return summary
+
+
+@EVERYWHERE
+def test_the_second_ctrl_c_drops_the_iteration(tmp_path, case, references, flags):
+    output = tmp_path / "output"
+    process = start_study(case, output, *flags, *ENDLESS)
+    wait_for_iteration(output, 1, process)
+    family = children_of(process.pid)
+    send_twice(process, signal.SIGINT)
+    code, out, err = end_of(process)
+    assert (code, err) == (130, ""), out
+    assert "stopped after 1 iteration: interrupted (Ctrl-C)" in out
+    check_kept(output, 1)
+    wait_until_gone(family)
+    assert must_run(case, output, *LOCAL, "--iterations", "2", "--resume") == references.digest(2)
+
+
+@EVERYWHERE
+@pytest.mark.parametrize(
+    ("first", "second", "code", "words"),
+    [(signal.SIGINT, signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, signal.SIGINT, 143, "terminated")],
+    ids=["Ctrl-C twice", "SIGTERM, Ctrl-C"],
+)
+def test_two_signals_in_the_first_iteration_end_the_run(tmp_path, endless_case, flags, first, second, code, words):
+    """There is no policy, and nobody waits for one."""
+    output = tmp_path / "output"
+    process = start_study(endless_case, output, *flags)
+    wait_for_training(output)
+    family = children_of(process.pid)
+    process.send_signal(first)
+    wait_until(lambda: not is_pending(process.pid, first), "the first one is delivered")
+    process.send_signal(second)
+    ended, _, err = end_of(process)
+    assert ended in {code, 128 + second}, err
+    assert err.startswith("cobre: ") and "Traceback" not in err
+    assert words in err or ended != code
+    assert not (output / "summary.json").exists() and not (output / "policy").exists()
+    wait_until_gone(family)
+
+
+@EVERYWHERE
+def test_sigterm_ends_a_run_while_a_native_call_lasts(tmp_path, endless_case, flags):
+    output = tmp_path / "output"
+    process = start_study(endless_case, output, *flags)
+    wait_for_training(output)
+    family = children_of(process.pid)
+    process.send_signal(signal.SIGTERM)
+    code, _, err = end_of(process)
+    assert (code, err) == (143, "cobre: terminated\n")
+    wait_until_gone(family)
+
+
+@pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
+def test_the_time_limit_ends_a_run_while_a_native_call_lasts(tmp_path, endless_case, flags):
+    code, _, err = end_of(start_study(endless_case, tmp_path / "output", *flags, "--time-limit", "1"))
+    assert code == 8
+    assert "the time limit was reached before the first iteration was complete: there is no policy" in err
+
+
+def test_sigterm_to_one_rank_drops_the_iteration_of_all(tmp_path, endless_case):
+    """The other ranks are told by the communicator."""
+    output = tmp_path / "output"
+    process = start_study(endless_case, output, *SHM_2)
+    wait_for_training(output)
+    os.kill(ranks_of(process)[1], signal.SIGTERM)
+    code, _, err = end_of(process)
+    assert (code, err) == (143, "cobre: terminated\n")
+
+
+@pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
+def test_a_signal_after_the_second_writes_nothing_more(tmp_path, case, flags):
+    """Wherever the third one comes, files are whole or absent, and the run can be resumed or started again."""
+    output = tmp_path / "output"
+    process = start_study(case, output, *flags, *ENDLESS, "--checkpoint-every", "1")
+    wait_for_iteration(output, 1, process)
+    send_twice(process, signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    code, _, err = end_of(process)
+    assert code == 130 and "Traceback" not in err
+    assert must_run(case, output, *LOCAL, "--iterations", "2", "--auto-resume")
+
+
+@EVERYWHERE
+def test_ctrl_c_ends_a_simulation_while_a_native_call_lasts(tmp_path, flags):
+    policy, output = tmp_path / "policy", tmp_path / "output"
+    quick = small_copy(SLOW_CASE, tmp_path / "quick")
+    must_run(quick, policy, *LOCAL, "--iterations", "1")
+    config = json.loads((quick / "config.json").read_text())
+    config["simulation"]["selection"]["num_scenarios"] = 1_000_000
+    config["training"]["enabled"] = False
+    (quick / "config.json").write_text(json.dumps(config))
+    process = start_study(quick, output, *flags, "--warm-start", policy)
+    wait_until(lambda: any(event["name"] == "simulation" for event in events_of(output, "phase")), "it simulates")
+    process.send_signal(signal.SIGINT)
+    code, _, err = end_of(process)
+    assert (code, err) == (130, "cobre: interrupted\n")
+
+
+@pytest.mark.skipif(not DECK.is_dir(), reason=f"{DECK} is not there")
+@pytest.mark.parametrize("flags", [THREADS_2, SHM_2], ids=["threads", "shm"])
+def test_a_deck_of_full_size_ends_when_it_is_told(tmp_path, flags):
+    """200 forward passes through 117 stages: the forward pass alone is a native call of minutes."""
+    output = tmp_path / "output"
+    process = start_study(DECK, output, *flags)
+    wait_until(lambda: any(event["name"] == "training" for event in events_of(output, "phase")), "it trains")
+    family = children_of(process.pid)
+    send_twice(process, signal.SIGINT)
+    code, _, err = end_of(process)
+    assert (code, err.splitlines()[-1]) == (130, "cobre: interrupted")
+    wait_until_gone(family)
