@@ -20,6 +20,9 @@ class CobreError(Exception):
         return _rebuilt, (type(self), self.args, dict(self.__dict__))
 
 
+NovomodeloError = CobreError  # the name by which scripts for novomodelo catch it
+
+
 class ValidationError(CobreError, ValueError):
     """A case, a setting or a stored policy that cannot be used as it is."""
 

@@ -8,13 +8,14 @@ from cobre.cli.echo import echo
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.run_path import OutputPath, RunPath
 
-FORMS = ("csv", "xlsx", "netcdf", "duckdb", "cobre-python")
+LAYOUTS = ("cobre-python", "novomodelo")
+FORMS = ("csv", "xlsx", "netcdf", "duckdb", *LAYOUTS)
 
 
 @click.command()
 @click.argument("run", type=RunPath())
 @click.option("--to", "form", type=click.Choice(FORMS), help="Output format; see above.")
-@click.option("--layout", type=click.Choice(["cobre-python"]), help="The same as --to cobre-python.")
+@click.option("--layout", type=click.Choice(LAYOUTS), help="The same as --to with this name.")
 @click.option(
     "--table", "tables", multiple=True, metavar="NAME", help="Export only this table; can be given several times."
 )
@@ -39,6 +40,7 @@ def export(
     duckdb        one database file, for SQL queries              pip install 'cobre[duckdb]'
     cobre-python  the directories and files of cobre-python 0.18, as its scripts and
                   cobre-bridge read them; needs the case of the run
+    novomodelo    the same for novomodelo 0.19 and novomodelo-bridge
 
     The tables are those of RUN/training and RUN/simulation, and two more: `stages` with dates and `entities` with
     names. Existing files are not replaced.

@@ -31,6 +31,13 @@ def _cobre_python(source: RunSource, folder: Path) -> None:
     write_layout(source, folder)
 
 
+def _novomodelo(source: RunSource, folder: Path) -> None:
+    from cobre.export.cobre_python.layout import write_layout
+    from cobre.export.cobre_python.program import NOVOMODELO
+
+    write_layout(source, folder, NOVOMODELO)
+
+
 def _csv(tables: RunTables, target: Path) -> None:
     from cobre.export.csv_files import write_csv
 
@@ -55,7 +62,7 @@ def _duckdb(tables: RunTables, target: Path) -> None:
     write_duckdb(tables, target)
 
 
-LAYOUTS: Mapping[str, Writer] = {"cobre-python": _cobre_python}
+LAYOUTS: Mapping[str, Writer] = {"cobre-python": _cobre_python, "novomodelo": _novomodelo}
 FORMATS: Mapping[str, ExportFormat] = {
     "csv": ExportFormat(_csv),
     "xlsx": ExportFormat(_xlsx, ".xlsx"),

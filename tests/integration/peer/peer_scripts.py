@@ -201,3 +201,61 @@ print(json.dumps({
     "cuts": [stage["populated_count"] for stage in policy["stage_cuts"]],
 }))
 """
+
+
+# What 0.19 added: cuts in units of the stage's scale, and checks of what a policy holds.
+POLICIES = """
+import json, sys
+import cobre
+
+case, out = sys.argv[1:]
+limit = {"training.stopping_rules": [{"type": "iteration_limit", "limit": 3}], "simulation.enabled": False}
+study = cobre.Study(case, out, config_overrides=limit)
+policy = study.train()
+state = [500.0, 200.0]
+before = policy.evaluate(0, state)
+plain = cobre.results.load_policy(out)
+first = plain["stage_cuts"][0]
+inside = max(
+    cut["intercept"] + sum(a * b for a, b in zip(cut["coefficients"], state)) for cut in first["cuts"]
+)
+for cut in first["cuts"]:
+    cut["intercept"] += 1.0e6 / first["cost_scale_factor"]
+cobre.write_policy_checkpoint(
+    out + "/changed/policy", plain["stage_cuts"], plain["metadata"], stage_bases=plain["stage_bases"],
+    stage_states=plain["stage_states"])
+after = cobre.Study(case, out + "/changed", config_overrides=limit).load_policy().evaluate(0, state)
+
+
+def kinds(call):
+    try:
+        call()
+    except Exception as error:
+        known = ("ValueError", "TypeError", "KeyError", "OSError")
+        return [name for name in known if any(base.__name__ == name for base in type(error).__mro__)]
+    return []
+
+
+def write(stages=None, **producer):
+    about = {**plain["metadata"], "producer": {**plain["metadata"]["producer"], "basis_store_complete": False, **producer}}
+    cobre.write_policy_checkpoint(out + "/bad/policy", stages or plain["stage_cuts"], about)
+
+
+retired = [{**first, "cuts": [{**first["cuts"][0], "cut_id": 1}]}]
+no_scale = [{name: value for name, value in first.items() if name != "cost_scale_factor"}]
+print(json.dumps({
+    "before": before,
+    "inside": inside * first["cost_scale_factor"],
+    "raised_by": after - before,
+    "is_raised": abs(after - before - 1.0e6) < 1e-3,
+    "keys": sorted(plain),
+    "cut": sorted(first["cuts"][0]),
+    "stage": sorted(first),
+    "producer": {name: plain["metadata"]["producer"][name] for name in ("state_history", "activity_counters")},
+    "retired": kinds(lambda: write(retired)),
+    "no_scale": kinds(lambda: write(no_scale)),
+    "states": kinds(lambda: write(total_visited_states=3)),
+    "history": kinds(lambda: write(state_history=True)),
+    "bases": kinds(lambda: write(basis_store_complete=True)),
+}))
+"""

@@ -1,15 +1,16 @@
-"""Scripts written for cobre-python run on Cobre as they stand, and give the same."""
+"""Scripts for cobre-python run on Cobre as they stand, those for novomodelo with one line changed; both give the same."""
 
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from peer import peer_python
-from peer_scripts import ERRORS, STEP_BY_STEP, WHOLE_RUN
+from peer import novomodelo_python, peer_python
+from peer_scripts import ERRORS, POLICIES, STEP_BY_STEP, WHOLE_RUN
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SCRIPTS = {"whole_run": WHOLE_RUN, "step_by_step": STEP_BY_STEP, "errors": ERRORS}
@@ -57,6 +58,36 @@ def test_the_same_script_gives_the_same(tmp_path, script, case):
         for name in CHOSEN & theirs.keys():
             assert len(found.pop(name)) == len(theirs.pop(name))
     assert differences(found, theirs) == []
+
+
+def for_novomodelo(text):
+    """The script as its authors write it for novomodelo: other names, and cuts in units of their scale."""
+    renamed = re.sub(r"\bcobre\b", "novomodelo", text).replace("CobreError", "NovomodeloError")
+    return renamed.replace("novomodelo-python", "cobre-python")
+
+
+def one_line_changed(text):
+    assert text.count("\nimport novomodelo\n") == 1
+    return text.replace("\nimport novomodelo\n", "\nimport cobre.novomodelo as novomodelo\n")
+
+
+@pytest.mark.parametrize("script", [*SCRIPTS, "policies"])
+def test_a_script_for_novomodelo_gives_the_same_with_one_line_changed(tmp_path, script):
+    python = novomodelo_python()
+    text = for_novomodelo(POLICIES if script == "policies" else SCRIPTS[script])
+    folders = [tmp_path / name for name in ("theirs", "ours")]
+    for folder in folders:
+        folder.mkdir()
+    theirs = run_script(python, ["-I"], text, EXAMPLES / "two_reservoirs", folders[0])
+    found = run_script(sys.executable, [], one_line_changed(text), EXAMPLES / "two_reservoirs", folders[1])
+    assert differences(found, theirs) == []
+
+
+def test_policies_of_novomodelo_scripts_on_ours(tmp_path):
+    text = one_line_changed(for_novomodelo(POLICIES))
+    found = run_script(sys.executable, [], text, EXAMPLES / "two_reservoirs", tmp_path)
+    assert found["is_raised"] and found["retired"] == found["no_scale"] == found["states"] == ["ValueError"]
+    assert found["keys"] == ["metadata", "stage_bases", "stage_cuts", "stage_states"]
 
 
 def test_a_whole_run_on_ours(tmp_path):

@@ -1,4 +1,4 @@
-"""The output layout of cobre-python 0.18, which its scripts and cobre-bridge read.
+"""The output layout of cobre-python 0.18 and novomodelo 0.19, which their scripts and bridges read.
 
 policy/            manifest.bin and cuts/NNN.bin (FlatBuffers)
 training/          convergence, timing and solver tables, dictionaries, metadata.json

@@ -64,7 +64,7 @@ _BY_NAME: Mapping[str, str] = {
     **dict.fromkeys(("cuts_added", "cuts_removed"), "int32"),
     **dict.fromkeys(("phase", "upper_bound_kind"), "string"),
     **dict.fromkeys(("start_date", "end_date"), "date32"),
-    "cuts_active": "int64",
+    **dict.fromkeys(("cuts_active", "lazy_round_cap_hits"), "int64"),
     "is_anticipated": "bool",
 }
 _BY_TABLE: Mapping[tuple[str, str], str] = {
@@ -87,9 +87,10 @@ _BY_TABLE: Mapping[tuple[str, str], str] = {
 }
 
 
-def columns_of(table: str) -> list[tuple[str, str, bool]]:
-    """Name, type and whether it may be null, in order."""
-    found = [(word.rstrip("?"), word.endswith("?")) for word in (COLUMNS | MORE_COLUMNS)[table].split()]
+def columns_of(table: str, more: str = "") -> list[tuple[str, str, bool]]:
+    """Name, type and whether it may be null, in order; `more` are columns that follow."""
+    words = f"{(COLUMNS | MORE_COLUMNS)[table]} {more}".split()
+    found = [(word.rstrip("?"), word.endswith("?")) for word in words]
     return [(name, _kind(table, name), may_be_null) for name, may_be_null in found]
 
 
@@ -104,7 +105,7 @@ def _kind(table: str, column: str) -> str:
     return "int64" if column.endswith("_ms") else "float64"
 
 
-def as_theirs(name: str, table: "pa.Table") -> "pa.Table":
+def as_theirs(name: str, table: "pa.Table", more: str = "") -> "pa.Table":
     """The table with cobre-python's columns, in its order and types; null where we have no numbers.
 
     A table that cobre-python does not have is returned unchanged.
@@ -114,7 +115,7 @@ def as_theirs(name: str, table: "pa.Table") -> "pa.Table":
     if name not in COLUMNS | MORE_COLUMNS:
         return table
     fields, arrays = [], []
-    for column, kind, may_be_null in columns_of(name):
+    for column, kind, may_be_null in columns_of(name, more):
         dtype = pa.type_for_alias(kind)
         is_known = column in table.column_names
         values = table[column].cast(dtype) if is_known else pa.nulls(table.num_rows, dtype)

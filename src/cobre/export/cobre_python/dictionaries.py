@@ -9,6 +9,7 @@ from typing import Any
 from cobre.core.case import System
 from cobre.export.cobre_python.bounds import ENTITIES, bound_columns
 from cobre.export.cobre_python.columns import COLUMNS, DICTIONARY_NAMES, columns_of
+from cobre.export.cobre_python.program import Program
 from cobre.export.cobre_python.writing import write_json, write_table
 from cobre.export.spreadsheet_text import spreadsheet_text
 from cobre.runs.column_labels import unit_of_column
@@ -30,12 +31,12 @@ NO_BUS = -1
 TYPES = {"int8": "i8", "int32": "i32", "int64": "i64", "uint32": "u32", "uint64": "u64", "float64": "f64"}
 
 
-def write_dictionaries(study: PreparedStudy, folder: Path) -> None:
-    """Write the four dictionary files of cobre-python's layout."""
+def write_dictionaries(study: PreparedStudy, folder: Path, program: Program) -> None:
+    """Write the four dictionary files of the layout."""
     codes = {**CODES, "generated_at": datetime.now(UTC).isoformat(), "version": "1.0"}
     write_json(folder / "codes.json", codes)
     _write_csv(folder / "entities.csv", ENTITY_COLUMNS, entity_rows(study.case.system))
-    _write_csv(folder / "variables.csv", "file column type unit description nullable", variable_rows())
+    _write_csv(folder / "variables.csv", "file column type unit description nullable", variable_rows(program))
     write_table(folder / "bounds.parquet", "bounds", bound_columns(study))
 
 
@@ -59,10 +60,10 @@ def entity_rows(system: System) -> Iterator[Sequence[Any]]:
             yield ENTITIES["hydro_unit_group"], group.id, f"{hydro.id}/{group.name}", group.bus_id, 0
 
 
-def variable_rows() -> Iterator[Sequence[Any]]:
+def variable_rows(program: Program) -> Iterator[Sequence[Any]]:
     """A row for each column of each table; the description is the name in words, the unit follows from its suffix."""
     for table in COLUMNS:
-        for column, kind, may_be_null in columns_of(table):
+        for column, kind, may_be_null in columns_of(table, program.more_columns.get(table, "")):
             description = column.replace("_", " ")
             name = DICTIONARY_NAMES.get(table, table)
             yield name, column, TYPES.get(kind, kind), unit_of_column(column), description, str(may_be_null).lower()

@@ -1,4 +1,4 @@
-"""Write an output directory in the layout of cobre-python."""
+"""Write an output directory in the layout of cobre-python and novomodelo."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,6 +7,7 @@ import numpy as np
 
 from cobre.compat.stored_results import convergence_with_times
 from cobre.export.cobre_python.policy import Producer, Seasons, write_policy_files
+from cobre.export.cobre_python.program import COBRE_PYTHON, Program
 from cobre.export.cobre_python.simulation import write_simulation
 from cobre.export.cobre_python.training import copy_exports, write_training
 from cobre.export.source import RunSource
@@ -17,15 +18,16 @@ from cobre.sddp.problem.prepared import PreparedStudy
 CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
 
 
-def write_layout(source: RunSource, folder: Path) -> None:
+def write_layout(source: RunSource, folder: Path, program: Program = COBRE_PYTHON) -> None:
     """Write policy/, training/ and, if the run has simulated, simulation/. Raises ExportError for an unfinished run."""
     facts = source.training  # fails early, before anything large is read
     study = source.prepared
-    write_training(source, study, folder / "training")
+    write_training(source, study, folder / "training", program)
     copy_exports(source, folder)
     policy = read_policy(source.folder / POLICY / POLICY_FILE)
     bounds = convergence_with_times(source.folder)
     producer = Producer(
+        program=program,
         created_at=facts["completed_at"] or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         max_iterations=facts["configuration"]["max_iterations"] or policy.metadata.iterations,
         forward_passes=int(bounds["forward_passes"][-1].as_py()),

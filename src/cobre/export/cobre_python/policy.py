@@ -1,8 +1,9 @@
-"""The policy of a run in the files of cobre-python (its format 3).
+"""The policy of a run in the files of cobre-python (format 3) or novomodelo (format 4).
 
 Field numbers follow the published schema (crates/cobre-io/schemas/policy.fbs) and, for later fields, files that
-cobre-python 0.18.0 wrote. Its cuts are in $, ours in scaled units. All cuts are written as active, also those that cut
-selection deactivated: our simulations use all cuts, those of cobre-python only the active ones.
+cobre-python 0.18.0 and novomodelo 0.19.1 wrote. Cuts are in $ in format 3, and in scaled units, as ours, in format 4.
+All cuts are written as active, also those that cut selection deactivated: our simulations use all cuts, those of
+cobre-python only the active ones.
 """
 
 from collections.abc import Sequence
@@ -15,12 +16,9 @@ import numpy as np
 
 from cobre.compat.policy_dictionaries import from_elsewhere, number_of_day
 from cobre.export.cobre_python.flat_writer import Field, FlatWriter
+from cobre.export.cobre_python.program import Program
 from cobre.export.cobre_python.state_order import their_states
 from cobre.io.policies.policy_file import PolicyData, StageCuts
-
-FORMAT_VERSION = 3
-# cobre-python loads only policies of its own version: these are the name and version of the format.
-SOFTWARE, SOFTWARE_VERSION = "cobre", "0.18.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,9 @@ class Seasons:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Facts about the run that trained the policy."""
+    """Facts about the run that trained the policy, and the program for which its files are written."""
+
+    program: Program
 
     created_at: str
     max_iterations: int
@@ -51,7 +51,7 @@ def write_policy_files(folder: Path, policy: PolicyData, producer: Producer) -> 
     (folder / "basis").mkdir()
     (folder / "manifest.bin").write_bytes(_manifest(policy, producer))
     for stage in range(len(policy.stages)):
-        (folder / "cuts" / f"{stage:03d}.bin").write_bytes(_pool(policy, stage, producer.forward_passes))
+        (folder / "cuts" / f"{stage:03d}.bin").write_bytes(_pool(policy, stage, producer))
 
 
 def _manifest(policy: PolicyData, producer: Producer) -> bytes:
@@ -60,8 +60,8 @@ def _manifest(policy: PolicyData, producer: Producer) -> bytes:
     warm = [from_elsewhere(stage) for stage in policy.stages]
     is_mixed = len(set(producer.block_modes)) > 1
     fields = {
-        0: Field("u4", FORMAT_VERSION),
-        1: writer.text(SOFTWARE_VERSION),
+        0: Field("u4", producer.program.policy_format),
+        1: writer.text(producer.program.version),
         2: writer.text(producer.created_at),
         3: Field("u4", len(ids)),
         4: Field("u4", len(policy.stages)),
@@ -80,9 +80,11 @@ def _manifest(policy: PolicyData, producer: Producer) -> bytes:
         17: writer.tables([writer.text(mode) for mode in producer.block_modes] if is_mixed else []),
         18: Field("f8", metadata.cost_scale),
         19: _seasons(writer, producer.seasons),
-        20: writer.text(SOFTWARE),
+        20: writer.text(producer.program.software),
         21: writer.numbers(np.array(producer.lower_bounds, np.float64), "<f8"),
     }
+    if producer.program.has_scaled_cuts:  # of format 4: no history of states, no counters of activity, no bases
+        fields |= {22: Field("u1", 0), 23: Field("u4", 0), 24: Field("bool", False), 25: Field("bool", False)}
     return writer.file(writer.table(fields))
 
 
@@ -101,13 +103,13 @@ def _seasons(writer: FlatWriter, seasons: Seasons | None) -> Field:
     return writer.table({0: Field("u1", found.cycle_code), 1: Field("u4", found.count), 2: listed})
 
 
-def _pool(policy: PolicyData, stage: int, forward_passes: int) -> bytes:
-    metadata = policy.metadata
+def _pool(policy: PolicyData, stage: int, producer: Producer) -> bytes:
+    metadata, is_scaled = policy.metadata, producer.program.has_scaled_cuts
     states, order = their_states(metadata, stage)
     cuts = _reordered(policy.stages[stage], order)
     count, width = cuts.coefficients.shape
     writer = FlatWriter(count * (width * 8 + 100) + 64 * width + 1024)
-    listed = _cuts(writer, cuts, metadata.cost_scale, forward_passes)
+    listed = _cuts(writer, cuts, 1.0 if is_scaled else metadata.cost_scale, producer)
     entities = writer.tables([_entity(writer, entity) for entity in states])
     fields = {
         0: Field("u4", stage),
@@ -115,7 +117,7 @@ def _pool(policy: PolicyData, stage: int, forward_passes: int) -> bytes:
         2: Field("u4", count),
         3: Field("u4", from_elsewhere(cuts)),
         4: listed,
-        5: writer.numbers(np.arange(count), "<u4"),
+        **({} if is_scaled else {5: writer.numbers(np.arange(count), "<u4")}),  # the active cuts
         6: Field("u4", count),
         7: entities,
         8: Field("f8", metadata.cost_scale),
@@ -133,25 +135,26 @@ def _reordered(cuts: StageCuts, order: list[int]) -> StageCuts:
     return replace(cuts, coefficients=np.ascontiguousarray(padded[:, order]))
 
 
-def _cuts(writer: FlatWriter, cuts: StageCuts, cost_scale: float, forward_passes: int) -> Field:
-    intercepts = (cuts.intercepts * cost_scale).tolist()
+def _cuts(writer: FlatWriter, cuts: StageCuts, factor: float, producer: Producer) -> Field:
+    """The cuts, times the factor that leads from our units to those of the file."""
+    intercepts = (cuts.intercepts * factor).tolist()
     iterations, passes = cuts.iteration.tolist(), cuts.forward_pass.tolist()
     positions = []
     for slot, intercept in enumerate(intercepts):
-        coefficients = writer.numbers(cuts.coefficients[slot] * cost_scale, "<f8")
-        positions.append(
-            writer.table(
-                {
-                    0: Field("u8", iterations[slot] * forward_passes + passes[slot]),
-                    1: Field("u4", slot),
-                    2: Field("u4", iterations[slot]),
-                    3: Field("u4", passes[slot]),
-                    4: Field("f8", intercept),
-                    5: coefficients,
-                    6: Field("bool", True),
-                }
-            )
-        )
+        coefficients = writer.numbers(cuts.coefficients[slot] * factor, "<f8")
+        fields = {
+            1: Field("u4", slot),
+            2: Field("u4", iterations[slot]),
+            3: Field("u4", passes[slot]),
+            4: Field("f8", intercept),
+            5: coefficients,
+            6: Field("bool", True),
+        }
+        if producer.program.has_scaled_cuts:
+            fields[8] = Field("bool", False)  # not scored by a selection
+        else:
+            fields[0] = Field("u8", iterations[slot] * producer.forward_passes + passes[slot])
+        positions.append(writer.table(fields))
     return writer.tables(positions)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from cobre.compat.stored_results import convergence_with_times
 from cobre.compat.study_summaries import hydro_models_summary, provenance_report
 from cobre.export.cobre_python.dictionaries import write_dictionaries
+from cobre.export.cobre_python.program import Program
 from cobre.export.cobre_python.writing import copy_inside, write_json, write_table
 from cobre.export.source import RunSource
 from cobre.runs.files import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, STOCHASTIC
@@ -22,15 +23,18 @@ TIMES: Mapping[str, str] = {
 }
 
 
-def write_training(source: RunSource, study: PreparedStudy, folder: Path) -> None:
-    """Write the folder training/ of cobre-python's layout."""
+def write_training(source: RunSource, study: PreparedStudy, folder: Path, program: Program) -> None:
+    """Write the folder training/ of the layout."""
     facts = source.training
-    write_table(folder / CONVERGENCE_FILE, "convergence", convergence_with_times(source.folder))
+    bounds = convergence_with_times(source.folder)
+    if more := program.more_columns.get("convergence", ""):  # no lazy solve of ours stops at a number of rounds
+        bounds = bounds.append_column(more, [[0] * bounds.num_rows])
+    write_table(folder / CONVERGENCE_FILE, "convergence", bounds, more)
     iterations = source.log.iterations
     write_table(folder / "timing" / "iterations.parquet", "iteration_timing", timing_columns(iterations))
     write_table(folder / "solver" / "iterations.parquet", "solver_iterations", solver_columns(iterations))
     write_table(folder / "solver" / "retry_histogram.parquet", "retry_histogram", {})
-    write_dictionaries(study, folder / "dictionaries")
+    write_dictionaries(study, folder / "dictionaries", program)
     inflow = provenance_report(study)
     production = inflow.pop("hydro_production")
     write_json(folder / "hydro_models.json", hydro_models(study, production))

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def write_table(path: Path, name: str, columns: "Mapping[str, Any] | pa.Table") -> None:
-    """Write a table with cobre-python's columns; null where not given, and without rows if none is given."""
+def write_table(path: Path, name: str, columns: "Mapping[str, Any] | pa.Table", more: str = "") -> None:
+    """Write a table with cobre-python's columns, and `more`; null where not given, without rows if none is given."""
     import pyarrow as pa
     from pyarrow import parquet
 
     given = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
-    table = as_theirs(name, given) if given.num_columns else empty_table(name)
+    table = as_theirs(name, given, more) if given.num_columns else empty_table(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(table.replace_schema_metadata(None), path, compression="zstd")
 

@@ -1,6 +1,7 @@
-"""Policies that cobre-python wrote (its format 3): POLICY/manifest.bin, and POLICY/cuts/NNN.bin for each stage.
+"""Policies of cobre-python (format 3) and novomodelo (format 4): POLICY/manifest.bin, and POLICY/cuts/NNN.bin by stage.
 
-They are FlatBuffers tables, with cuts in $. Bases and visited states are not read: our simulations do not need them.
+They are FlatBuffers tables. Cuts are in $ in format 3, and in units of their file's cost_scale_factor in format 4.
+Bases and visited states are not read: our simulations do not need them.
 """
 
 import math
@@ -19,7 +20,8 @@ from cobre.io.policies.policy_file import PolicyData, PolicyFileError, PolicyMet
 from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
 
 IDENTIFIER = b"CBVF"
-FORMAT_VERSION = 3
+FORMAT_IN_CURRENCY, FORMAT_IN_UNITS = 3, 4
+PROGRAMS = {FORMAT_IN_CURRENCY: "cobre-python", FORMAT_IN_UNITS: "novomodelo"}
 NO_DATE = -(2**31)
 STATE_KINDS = (STORAGE, INFLOW_LAG, COMMITMENT, IN_TRANSIT)  # indexed by cobre-python's code
 
@@ -34,7 +36,7 @@ class _Manifest:
 class _Pool:
     """Field numbers of a stage's file."""
 
-    DIMENSION, CUTS, ENTITIES, STAGE_ID, PRICED_DATE = 1, 4, 7, 10, 11
+    DIMENSION, CUTS, ENTITIES, COST_SCALE, STAGE_ID, PRICED_DATE = 1, 4, 7, 8, 10, 11
 
 
 class _Cut:
@@ -62,9 +64,11 @@ def read_cobre_python_policy(manifest: Path) -> PolicyData:
         count = table.integer(_Manifest.STAGES, "<u4")
         files = [manifest.parent / "cuts" / f"{stage:03d}.bin" for stage in range(count)]
         pools = [_root(file) for file in files]
-        scale = _scale(table)
+        scale = _scale(table, _Manifest.COST_SCALE)
+        is_in_units = table.integer(_Manifest.VERSION, "<u4") == FORMAT_IN_UNITS
+        divisors = [scale / _scale(pool, _Pool.COST_SCALE) if is_in_units else scale for pool in pools]
         metadata = _metadata(manifest, table, pools, scale)
-        cuts = [_cuts(file, pool, scale) for file, pool in zip(files, pools, strict=True)]
+        cuts = [_cuts(*of_stage) for of_stage in zip(files, pools, divisors, strict=True)]
         names = [_state_names(manifest, pool, stage) for stage, pool in enumerate(pools)]
         return PolicyData(metadata, tuple(map(_like_the_first, cuts, names, [metadata.state_names] * count)))
     except FlatTableError as error:
@@ -75,17 +79,16 @@ def _root(file: Path) -> FlatTable:
     try:
         return FlatTable.root(read_untrusted(file, MAX_BYTES), IDENTIFIER)
     except FlatTableError as error:
-        raise PolicyFileError(file, f"is not a policy file of cobre-python: {error}") from error
+        raise PolicyFileError(file, f"is not a policy file of cobre-python or novomodelo: {error}") from error
     except OSError as error:
         raise PolicyFileError(file, f"cannot be read: {error.strerror}") from error
 
 
 def _check(manifest: Path, table: FlatTable) -> None:
     version = table.integer(_Manifest.VERSION, "<u4")
-    if version != FORMAT_VERSION:
-        raise PolicyFileError(
-            manifest, f"has format version {version} of cobre-python; version {FORMAT_VERSION} can be read"
-        )
+    if version not in PROGRAMS:
+        known = " and ".join(f"{number} ({program})" for number, program in PROGRAMS.items())
+        raise PolicyFileError(manifest, f"has format version {version}; versions {known} can be read")
     stages, pools = (table.integer(field, "<u4") for field in (_Manifest.STAGES, _Manifest.POOLS))
     nodes = [node.integer(0) for node in table.tables(_Manifest.NODES)]
     chain = {(source, target, 1.0) for source, target in pairwise(nodes)}
@@ -94,9 +97,9 @@ def _check(manifest: Path, table: FlatTable) -> None:
         raise PolicyFileError(manifest, "is not for a chain of stages; only those can be read")
 
 
-def _scale(table: FlatTable) -> float:
+def _scale(table: FlatTable, field: int) -> float:
     """The divisor from $ to scaled units of cost."""
-    scale = table.number(_Manifest.COST_SCALE) or 1.0
+    scale = table.number(field) or 1.0
     if not 1.0 / MAX_NUMBER <= scale <= MAX_NUMBER:
         raise FlatTableError(f"its cost_scale_factor is {scale}")
     return scale
@@ -156,16 +159,16 @@ def _first_day(pool: FlatTable) -> str:
     return _day(days[0]) if days else ""
 
 
-def _cuts(file: Path, pool: FlatTable, scale: float) -> StageCuts:
-    """The cuts in the order of their slots; intercepts and coefficients in $ are divided by `scale`."""
+def _cuts(file: Path, pool: FlatTable, divisor: float) -> StageCuts:
+    """The cuts in the order of their slots; the divisor leads from the file's units to ours."""
     cuts = sorted(pool.tables(_Pool.CUTS), key=lambda cut: cut.integer(_Cut.SLOT, "<u4"))
     width = pool.integer(_Pool.DIMENSION, "<u4")
     rows = [cut.vector(_Cut.COEFFICIENTS, "<f8") for cut in cuts]
     if any(len(row) != width for row in rows):
         raise PolicyFileError(file, f"is damaged: a cut does not have {width} coefficients")
     return StageCuts(
-        intercepts=np.array([cut.number(_Cut.INTERCEPT) or 0.0 for cut in cuts], np.float64) / scale,
-        coefficients=np.array(rows, np.float64).reshape(len(cuts), width) / scale,
+        intercepts=np.array([cut.number(_Cut.INTERCEPT) or 0.0 for cut in cuts], np.float64) / divisor,
+        coefficients=np.array(rows, np.float64).reshape(len(cuts), width) / divisor,
         iteration=np.array([cut.integer(_Cut.ITERATION) for cut in cuts], np.int32),
         forward_pass=np.array([cut.integer(_Cut.FORWARD_PASS) for cut in cuts], np.int32),
         is_active=np.array([cut.integer(_Cut.IS_ACTIVE, "u1") for cut in cuts], np.uint8),
