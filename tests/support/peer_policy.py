@@ -1,14 +1,13 @@
-"""A script for cobre-python: simulate a policy that somebody else wrote, and tell what its scenarios cost."""
+"""A script for cobre-python or novomodelo: simulate a policy that somebody else wrote, and print its costs."""
 
 import json
 import sys
+from importlib import import_module
 
 import pyarrow.parquet as pq
 
-import cobre
-
-case, exported, output = sys.argv[1:]
-study = cobre.Study(case, output_dir=output)
+module, case, exported, output = sys.argv[1:]
+study = import_module(module).Study(case, output_dir=output)
 policy = study.load_policy(exported)
 study.simulate(policy, output)
 costs = pq.read_table(f"{output}/simulation/scenario_summary.parquet")["discounted_immediate_cost"].to_pylist()

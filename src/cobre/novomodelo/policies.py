@@ -1,4 +1,4 @@
-"""Policies from plain dictionaries of the form that novomodelo 0.19 has: cuts in units of a cost scale, states, bases."""
+"""Policies from plain dictionaries in the form of novomodelo 0.19: cuts in units of a cost scale, states, bases."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,10 +64,10 @@ def _retired(stage_cuts: Sequence[Plain], stage_bases: Sequence[Plain]) -> Itera
     for at, stage in enumerate(stage_cuts):
         if "active_cut_indices" in stage:
             yield f"stage_cuts[{at}] has `active_cut_indices`, which is retired: remove it"
-        if (
-            first := next((place for place, cut in enumerate(stage.get("cuts", ())) if "cut_id" in cut), None)
-        ) is not None:
-            yield f"stage_cuts[{at}].cuts[{first}] has `cut_id`, which is retired: remove it"
+        for place, cut in enumerate(stage.get("cuts", ())):
+            if "cut_id" in cut:
+                yield f"stage_cuts[{at}].cuts[{place}] has `cut_id`, which is retired: remove it"
+                break
     for at, basis in enumerate(stage_bases):
         for name in RETIRED_OF_BASES:
             if name in basis:

@@ -237,7 +237,8 @@ def kinds(call):
 
 
 def write(stages=None, **producer):
-    about = {**plain["metadata"], "producer": {**plain["metadata"]["producer"], "basis_store_complete": False, **producer}}
+    given = {**plain["metadata"]["producer"], "basis_store_complete": False, **producer}
+    about = {**plain["metadata"], "producer": given}
     cobre.write_policy_checkpoint(out + "/bad/policy", stages or plain["stage_cuts"], about)
 
 
@@ -247,7 +248,7 @@ print(json.dumps({
     "before": before,
     "inside": inside * first["cost_scale_factor"],
     "raised_by": after - before,
-    "is_raised": abs(after - before - 1.0e6) < 1e-3,
+    "is_raised": abs((after - before) * first["cost_scale_factor"] - 1.0e6) < 1e-3,
     "keys": sorted(plain),
     "cut": sorted(first["cuts"][0]),
     "stage": sorted(first),

@@ -68,7 +68,7 @@ def test_policies_go_both_ways(folders, tmp_path):
     case, exported = folders["both"], tmp_path / "exported"
     cobre.run.run(case, tmp_path / "ours", threads=1)
     export_run(tmp_path / "ours", exported)
-    command = [peer_python(), "-I", PROGRAM.with_name("peer_policy.py"), case, exported, tmp_path / "theirs"]
+    command = [peer_python(), "-I", PROGRAM.with_name("peer_policy.py"), "cobre", case, exported, tmp_path / "theirs"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr
     [cost] = json.loads(done.stdout.splitlines()[-1])["costs"]

@@ -69,14 +69,25 @@ def changed(path, position, form, value):
     path.write_bytes(content)
 
 
-def test_another_version_is_named(copy):
+def set_version(copy, version):
     content = (copy / "manifest.bin").read_bytes()
     root = struct.unpack_from("<I", content)[0]
     vtable = root - struct.unpack_from("<i", content, root)[0]
     place = root + struct.unpack_from("<H", content, vtable + 4)[0]
-    changed(copy / "manifest.bin", place, "<I", 4)
-    with pytest.raises(PolicyFileError, match="format version 4 of cobre-python; version 3"):
+    changed(copy / "manifest.bin", place, "<I", version)
+
+
+def test_another_version_is_named(copy):
+    set_version(copy, 5)
+    with pytest.raises(PolicyFileError, match=r"format version 5; versions 3 \(cobre-python\) and 4 \(novomodelo\)"):
         load_policy(copy)
+
+
+def test_in_format_4_cuts_are_in_units_of_the_scale_of_their_file(copy):
+    set_version(copy, 4)
+    first, _ = read_cobre_python_policy(copy / "manifest.bin").stages
+    assert np.allclose(first.intercepts, [-5.0, 105.5], rtol=1e-15), "as stored: manifest and file have the same scale"
+    assert load_policy(copy).cost_to_go(0, [1.0, 2.0]) == pytest.approx((105.5 + 106.25 + 2 * 107.25) * SCALE)
 
 
 def test_a_graph_that_is_no_chain(copy):
