@@ -7,13 +7,25 @@ of started ranks (`cobre.comm.launch.WorkerError`) descend from `CobreError`, to
 
 from typing import Any
 
+DISTRIBUTION = "pycobre"
+"""The name on the package index, where `cobre` is somebody else's; the import is `cobre`."""
+
 
 class CobreError(Exception):
     """Base class of all errors that Cobre raises on purpose.
 
     `except cobre.errors.CobreError` catches everything that a case, a file or a run can cause; other exceptions are
-    bugs.
+    bugs. remedy: what to do about it, as a command or a sentence; empty where the message says all there is.
     """
+
+    remedy: str = ""
+
+    def details(self) -> dict[str, Any]:
+        """For programs, as JSON values: `kind` (the name of the class), `remedy`, and what else the class knows.
+
+        `--json` prints them beside `error` and `exit_code`, the assistant server returns them beside its text.
+        """
+        return {"kind": type(self).__name__, "remedy": self.remedy}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by state, so that errors with any constructor arguments pass from a worker to its parent."""
@@ -26,17 +38,25 @@ NovomodeloError = CobreError  # the name by which scripts for novomodelo catch i
 class ValidationError(CobreError, ValueError):
     """A case, a setting or a stored policy that cannot be used as it is."""
 
+    remedy = "correct what the message names, and try again"
+
 
 class PolicyIncompatibleError(CobreError, ValueError):
     """A policy that belongs to another study."""
+
+    remedy = "give the policy that was trained on this case, or train again"
 
 
 class CaseIoError(CobreError, OSError):
     """A case that cannot be read from the disk or written to it."""
 
+    remedy = "check the path and its permissions"
+
 
 class OutputError(CobreError, OSError):
     """Results that cannot be written: no space, no permission, or an output directory that is in use."""
+
+    remedy = "choose another output directory, or make room for this one"
 
 
 class SolverError(CobreError, RuntimeError):
@@ -49,6 +69,11 @@ class SolverError(CobreError, RuntimeError):
     iteration: int | None = None
     scenario: int | None = None
 
+    def details(self) -> dict[str, Any]:
+        """Also `stage`, `iteration` and `scenario`."""
+        where = {"stage": self.stage, "iteration": self.iteration, "scenario": self.scenario}
+        return super().details() | where
+
 
 class SimulationError(CobreError, RuntimeError):
     """A simulation that cannot continue, usually because a stage is infeasible."""
@@ -59,11 +84,32 @@ class InternalError(CobreError, RuntimeError):
 
 
 class MissingLibraryError(CobreError, ModuleNotFoundError):
-    """An optional library that is not installed; the message has the command that installs it."""
+    """An optional library that is not installed; the message has the command that installs it.
+
+    requirement: what pip installs; `[extra]` names an extra of this distribution.
+    """
 
     def __init__(self, name: str, requirement: str) -> None:
-        quoted = f"'{requirement}'" if "[" in requirement else requirement
-        super().__init__(f"{name} is not installed: pip install {quoted}", name=name)
+        self.remedy = install_command(requirement)
+        super().__init__(f"{name} is not installed: {self.remedy}", name=name)
+
+    def details(self) -> dict[str, Any]:
+        """Also `library`."""
+        return super().details() | {"library": self.name}
+
+
+def install_command(requirement: str) -> str:
+    """How to install a library, or an extra of this distribution (`[plots]`), from the index or in a clone."""
+    if not requirement.startswith("["):
+        return f"pip install {requirement}"
+    return f"pip install '{DISTRIBUTION}{requirement}' (in a clone: pip install '.{requirement}')"
+
+
+def error_details(error: BaseException | None) -> dict[str, Any]:
+    """`CobreError.details` of any exception; one that is not ours has a kind only."""
+    if isinstance(error, CobreError):
+        return error.details()
+    return {"kind": type(error).__name__, "remedy": ""}
 
 
 def _rebuilt(kind: type[CobreError], args: tuple[Any, ...], facts: dict[str, Any]) -> CobreError:

@@ -3,6 +3,7 @@
 import json
 import sys
 import traceback
+from collections.abc import Mapping
 from types import TracebackType
 from typing import IO
 
@@ -21,9 +22,13 @@ def echo_json(content: object) -> None:
     click.echo(json.dumps(content).replace("\x7f", "\\u007f"))
 
 
-def as_error(words: str, exit_code: int) -> dict[str, object]:
-    """What `--json` prints instead of an answer: the last line of standard output."""
-    return {"error": words.removeprefix("cobre: "), "exit_code": int(exit_code)}
+def as_error(words: str, exit_code: int, details: Mapping[str, object] | None = None) -> dict[str, object]:
+    """Return what `--json` prints instead of an answer, in the last line of standard output.
+
+    details: of the error (`CobreError.details`); its kind is empty where the command line itself is wrong.
+    """
+    facts = {"kind": "", "remedy": ""} if details is None else dict(details)
+    return {"error": words.removeprefix("cobre: "), "exit_code": int(exit_code)} | facts
 
 
 def echo_label(label: str, value: object, file: IO[str] | None = None) -> None:

@@ -4,14 +4,16 @@ import io
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from cobre.cli.echo import as_error, echo, echo_json
 from cobre.cli.exit_codes import ExitCode
+from cobre.errors import error_details
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
@@ -40,7 +42,7 @@ def report_errors() -> Iterator[None]:
             raise
         if report.text:
             echo(report.text, err=True)
-            _answer_program(report.text, report.exit_code)
+            _answer_program(report.text, report.exit_code, report.details)
         sys.exit(report.exit_code)
 
 
@@ -50,14 +52,14 @@ def mark_errors_of_rank(comm: "Backend") -> Iterator[None]:
 
     `report_errors` prints it, or the backend that has to end the other ranks does.
     """
-    from cobre.comm.exit_report import ExitReport, attach_exit_report, exit_report_of
+    from cobre.comm.exit_report import attach_exit_report, exit_report_of
 
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
         if exit_report_of(error) is None and (report := exit_report_for(error)) is not None:
             origin = f"rank {comm.rank} (host {socket.gethostname()})" if comm.rank else ""
-            attach_exit_report(error, ExitReport(report.message, report.exit_code, origin))
+            attach_exit_report(error, replace(report, origin=origin))
         raise
 
 
@@ -88,7 +90,7 @@ def exit_report_for(error: BaseException) -> "ExitReport | None":
     if isinstance(error, click.ClickException):
         return ExitReport(_shown(error), error.exit_code)
     code = exit_code_of(error)
-    return None if code is None else ExitReport(f"cobre: {message_of(error)}", code)
+    return None if code is None else ExitReport(f"cobre: {message_of(error)}", code, details=error_details(error))
 
 
 def _worker_exit_report(error: "WorkerError") -> "ExitReport":
@@ -100,8 +102,8 @@ def _worker_exit_report(error: "WorkerError") -> "ExitReport":
         return _signal_exit_report(_BY_SIGNAL[error.exit_code])
     code = exit_code_of(error.inner)
     if code is None:
-        return ExitReport(f"cobre: {error}", ExitCode.WORKER)
-    return ExitReport(f"cobre: {message_of(error.inner)}", code)
+        return ExitReport(f"cobre: {error}", ExitCode.WORKER, details=error.details())
+    return ExitReport(f"cobre: {message_of(error.inner)}", code, details=error_details(error.inner))
 
 
 def _signal_code(error: KeyboardInterrupt) -> ExitCode:
@@ -124,6 +126,8 @@ def _shown(error: click.ClickException) -> str:
 
 def exit_code_of(error: BaseException | None) -> ExitCode | None:
     """The code for an error that a user can act on; None for any other."""
+    if getattr(error, "library", ""):  # a backend whose library is not installed
+        return ExitCode.MISSING_EXTRA
     return next((code for kind, code in _kinds() if isinstance(error, kind)), None)
 
 
@@ -190,11 +194,11 @@ def message_of(error: BaseException | None) -> str:
     )
 
 
-def _answer_program(words: str, exit_code: int) -> None:
-    """A program that asked for JSON gets it, too, when there is no answer."""
+def _answer_program(words: str, exit_code: int, details: Mapping[str, Any] | None = None) -> None:
+    """Print the error as JSON for a program that asked for it."""
     context = click.get_current_context(silent=True)
     if context is not None and context.params.get("as_json"):
-        echo_json(as_error(words, exit_code))
+        echo_json(as_error(words, exit_code, details))
 
 
 def fail(message: str, code: ExitCode) -> NoReturn:

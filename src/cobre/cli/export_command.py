@@ -35,9 +35,9 @@ def export(
     \b
     csv           a directory with a file for each table
     xlsx          one Excel workbook with a sheet for each table, of at most
-                  1,048,575 rows                                  pip install 'cobre[excel]'
-    netcdf        one NetCDF file, for xarray for example         pip install 'cobre[netcdf]'
-    duckdb        one database file, for SQL queries              pip install 'cobre[duckdb]'
+                  1,048,575 rows                                  pip install 'pycobre[excel]'
+    netcdf        one NetCDF file, for xarray for example         pip install 'pycobre[netcdf]'
+    duckdb        one database file, for SQL queries              pip install 'pycobre[duckdb]'
     cobre-python  the directories and files of cobre-python 0.18, as its scripts and
                   cobre-bridge read them; needs the case of the run
     novomodelo    the same for novomodelo 0.19 and novomodelo-bridge

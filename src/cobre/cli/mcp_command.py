@@ -6,6 +6,7 @@ import click
 
 from cobre.cli.error_reporting import fail, report_errors
 from cobre.cli.exit_codes import ExitCode
+from cobre.errors import install_command
 
 
 @click.command()
@@ -28,7 +29,7 @@ def mcp(roots: tuple[Path, ...], max_studies: int) -> None:
     """Serve cases and runs to an AI assistant (Model Context Protocol).
 
     The assistant's program starts this command and talks to it over standard input and output. Paths outside the given
-    folders are refused. Needs an extra: pip install 'cobre[mcp]'.
+    folders are refused. Needs an extra: pip install 'pycobre[mcp]'.
 
     \b
     Examples:
@@ -40,6 +41,6 @@ def mcp(roots: tuple[Path, ...], max_studies: int) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise
-        fail("the server's protocol library is not installed: pip install 'cobre[mcp]'", ExitCode.MISSING_EXTRA)
+        fail(f"the server's protocol library is not installed: {install_command('[mcp]')}", ExitCode.MISSING_EXTRA)
     with report_errors():
         serve(roots, max_studies)

@@ -11,6 +11,7 @@ from cobre.cli.error_reporting import fail, report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.progress import can_draw
 from cobre.cli.run_path import RunPath
+from cobre.errors import install_command
 from cobre.wording import counted
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def top(folder: Path) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("textual", "textual_plotext", "plotext"):
             raise
-        fail("the live view is not installed: pip install 'cobre[top]'", ExitCode.MISSING_EXTRA)
+        fail(f"the live view is not installed: {install_command('[top]')}", ExitCode.MISSING_EXTRA)
     watch(folder)
 
 

@@ -98,14 +98,16 @@ class ShmConfig:
             },
         )
         if self.wait not in WAIT_STRATEGIES:
-            raise InitializationFailedError("shm", f"{variables.SHM_WAIT} must be futex or condvar, got {self.wait!r}")
+            raise InitializationFailedError.invalid_value(
+                "shm", variables.SHM_WAIT, "futex or condvar", repr(self.wait)
+            )
         if self.rendezvous not in SHM_RENDEZVOUS:
-            raise InitializationFailedError(
-                "shm", f"{variables.SHM_RENDEZVOUS} must be socket or name, got {self.rendezvous!r}"
+            raise InitializationFailedError.invalid_value(
+                "shm", variables.SHM_RENDEZVOUS, "socket or name", repr(self.rendezvous)
             )
         if self.window_bytes < 0:
-            raise InitializationFailedError(
-                "shm", f"{variables.SHM_WINDOW_BYTES} must be 0 or more, got {self.window_bytes}"
+            raise InitializationFailedError.invalid_value(
+                "shm", variables.SHM_WINDOW_BYTES, "0 or more", self.window_bytes
             )
 
     @property
@@ -164,10 +166,9 @@ class MpiConfig:
     def __post_init__(self) -> None:
         check_types(self)
         if not 1 <= self.max_message_bytes <= MAX_MPI_MESSAGE_BYTES:
-            raise InitializationFailedError(
-                "mpi",
-                f"{variables.MPI_MAX_MESSAGE_BYTES} must be from 1 to {MAX_MPI_MESSAGE_BYTES}, "
-                f"got {self.max_message_bytes}",
+            requirement = f"from 1 to {MAX_MPI_MESSAGE_BYTES}"
+            raise InitializationFailedError.invalid_value(
+                "mpi", variables.MPI_MAX_MESSAGE_BYTES, requirement, self.max_message_bytes
             )
 
     @classmethod
@@ -234,8 +235,8 @@ class TcpConfig:
         if self.rank and not self.coordinator:
             raise MissingConfigurationError("tcp", variables.TCP_COORDINATOR, f"is not set: {_COORDINATOR}")
         if not 1 <= self.port <= MAX_TCP_PORT:
-            raise InitializationFailedError(
-                "tcp", f"{variables.TCP_PORT} must be from 1 to {MAX_TCP_PORT}, got {self.port}"
+            raise InitializationFailedError.invalid_value(
+                "tcp", variables.TCP_PORT, f"from 1 to {MAX_TCP_PORT}", self.port
             )
         check_seconds(
             "tcp",
@@ -246,8 +247,8 @@ class TcpConfig:
             },
         )
         if self.ranks_per_host < 0:
-            raise InitializationFailedError(
-                "tcp", f"{variables.TCP_RANKS_PER_HOST} must be 0 (no limit) or more, got {self.ranks_per_host}"
+            raise InitializationFailedError.invalid_value(
+                "tcp", variables.TCP_RANKS_PER_HOST, "0 (no limit) or more", self.ranks_per_host
             )
         if len(self.run_id) > MAX_RUN_ID:
             raise InitializationFailedError("tcp", f"{variables.TCP_RUN_ID} must have at most {MAX_RUN_ID} characters")

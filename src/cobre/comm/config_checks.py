@@ -33,10 +33,8 @@ def check_types(config: Any) -> None:
         accepted, right = _ACCEPTED[one.type]
         value = getattr(config, one.name)
         if not isinstance(value, accepted) or (isinstance(value, bool) and one.type is not bool):
-            raise InitializationFailedError(
-                config.kind.value,
-                f"{type(config).__name__}.{one.name} must be {right}, got {_shown(config, one.name)}",
-            )
+            field = f"{type(config).__name__}.{one.name}"
+            raise InitializationFailedError.invalid_value(config.kind.value, field, right, _shown(config, one.name))
 
 
 def _shown(config: Any, name: str) -> str:
@@ -49,14 +47,13 @@ def _shown(config: Any, name: str) -> str:
 def check_world(backend: str, rank_variable: str, rank: int, size_variable: str, size: int) -> None:
     """Require a number of ranks from 1 to MAX_RANKS, and a rank below it."""
     if not 1 <= size <= MAX_RANKS:
-        raise InitializationFailedError(
-            backend,
-            f"{size_variable} must be a number of ranks from 1 to {MAX_RANKS}, got {size} (processes, not bytes)",
+        requirement = f"a number of ranks from 1 to {MAX_RANKS}"
+        raise InitializationFailedError.invalid_value(
+            backend, size_variable, requirement, f"{size} (processes, not bytes)"
         )
     if not 0 <= rank < size:
-        raise InitializationFailedError(
-            backend, f"{rank_variable} must be a rank from 0 to {size - 1} ({size_variable}={size}), got {rank}"
-        )
+        requirement = f"a rank from 0 to {size - 1} ({size_variable}={size})"
+        raise InitializationFailedError.invalid_value(backend, rank_variable, requirement, rank)
 
 
 class EnvironmentReader:
@@ -114,4 +111,5 @@ def check_seconds(backend: str, seconds_of: Mapping[str, float | None]) -> None:
     """Require a positive, finite number of seconds for each variable; None: not set."""
     for variable, seconds in seconds_of.items():
         if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
-            raise InitializationFailedError(backend, f"{variable} must be a positive number of seconds, got {seconds}")
+            requirement = "a positive number of seconds"
+            raise InitializationFailedError.invalid_value(backend, variable, requirement, seconds)

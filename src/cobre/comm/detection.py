@@ -14,8 +14,9 @@ from pathlib import Path
 from cobre.comm import variables
 from cobre.comm.errors import BackendNotAvailableError
 from cobre.comm.types import BackendKind
+from cobre.errors import install_command
 
-INSTALL_MPI = "pip install 'cobre[mpi]'"
+INSTALL_MPI = install_command("[hpc]")
 SLURM_RANK, SLURM_SIZE = "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"
 SRUN_WITH_MPI = "srun --mpi=pmix for Open MPI, srun --mpi=pmi2 for MPICH and Intel MPI; `srun --mpi=list` shows all"
 
@@ -107,7 +108,7 @@ def detect(environ: Mapping[str, str], installed: Collection[BackendKind]) -> tu
         if present:
             return kind, f"{present[0]} is set"
     if launch is not None and launch.size > 1:
-        raise _no_mpi4py(launch)
+        raise _unjoined_ranks(launch)
     if (tasks := slurm_tasks(environ)) is not None and tasks > 1:
         raise _unconnected_tasks(tasks)
     return (
@@ -121,16 +122,22 @@ def require_installed(kind: BackendKind, installed: Collection[BackendKind]) -> 
     if kind in installed:
         return
     if kind is BackendKind.MPI:
-        raise BackendNotAvailableError(kind.value, f"mpi4py is not installed: {INSTALL_MPI}")
+        raise no_mpi4py()
     names = " and ".join(member.value for member in PREFERENCE if member in installed)
     raise BackendNotAvailableError(kind.value, f"this installation has {names}")
 
 
-def _no_mpi4py(launch: Launch) -> BackendNotAvailableError:
-    return BackendNotAvailableError(
-        BackendKind.MPI.value,
+def no_mpi4py(reason: str = "mpi4py is not installed", otherwise: str = "") -> BackendNotAvailableError:
+    """Make the error for an environment without mpi4py. otherwise: what else would help, after the command."""
+    text = f"{reason}: {INSTALL_MPI}{otherwise}"
+    return BackendNotAvailableError(BackendKind.MPI.value, text, remedy=INSTALL_MPI, library="mpi4py")
+
+
+def _unjoined_ranks(launch: Launch) -> BackendNotAvailableError:
+    return no_mpi4py(
         f"{launch.launcher.name} started {launch.size} processes ({launch.evidence}), but mpi4py is not installed, "
-        f"so each would run on its own: {INSTALL_MPI}, or set {variables.BACKEND}=local if that is intended",
+        "so each would run on its own",
+        f", or set {variables.BACKEND}=local if that is intended",
     )
 
 
@@ -141,6 +148,7 @@ def _unconnected_tasks(tasks: int) -> BackendNotAvailableError:
         "would run on its own. Without MPI: srun ... python3 -m cobre.launchfiles.slurm_step COMMAND. "
         f"With MPI and mpi4py: {SRUN_WITH_MPI}. `cobre launch slurm` prints a script for either. "
         f"If each task is to run on its own, set {variables.BACKEND}=local",
+        remedy="srun ... python3 -m cobre.launchfiles.slurm_step COMMAND",
     )
 
 

@@ -100,16 +100,26 @@ class Endpoint(ABC):
         if self._guard.state in ("open", "busy"):
             self._break(CollectiveFailedError("abort", 0, f"this rank called abort: {reason}", self.sequence), reason)
 
+    def give_up(self, error: BaseException) -> None:
+        """Tell the other ranks that this one fails by an exception and will not make its next call.
+
+        What leaving the `with` block by an exception does before it closes the communicator. For programs that were
+        handed a communicator, and leave closing it to its owner.
+        """
+        # `sys.exit(0)` is an orderly end.
+        if isinstance(error, SystemExit) and not error.code:
+            return
+        if isinstance(error, Exception) and self._first_failure is None and self.sequence:
+            error.add_note(self._last_calls())
+        self.abort(_describe_exception(error))
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         try:
-            # `sys.exit(0)` is an orderly end; any other exception means that this rank will not make its next call.
-            if error is not None and not (isinstance(error, SystemExit) and not error.code):
-                if isinstance(error, Exception) and self._first_failure is None and self.sequence:
-                    error.add_note(self._last_calls())
-                self.abort(_describe_exception(error))
+            if error is not None:
+                self.give_up(error)
         finally:
             self.close()
 

@@ -13,11 +13,12 @@ All of them can be pickled, so that a launcher can send a rank's error to its pa
 """
 
 import os
+import re
 import signal
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from cobre.errors import CobreError
 
@@ -43,6 +44,8 @@ class Peer:
 
 class CommError(CobreError):
     """Base class: a call on a communicator failed."""
+
+    remedy = "start the run again; its checkpoints, if there are any, are kept (--resume)"
 
 
 class CollectiveFailedError(CommError):
@@ -72,6 +75,11 @@ class CollectiveFailedError(CommError):
     def ranks(self) -> tuple[int, ...]:
         """The ranks that caused the failure."""
         return tuple(peer.rank for peer in self.peers)
+
+    def details(self) -> dict[str, Any]:
+        """Also `operation`, `sequence`, `mpi_error_code`, and the `ranks` that caused the failure."""
+        facts = {"operation": self.operation, "sequence": self.sequence, "mpi_error_code": self.mpi_error_code}
+        return super().details() | facts | {"ranks": list(self.ranks)}
 
     def __str__(self) -> str:
         code = f" (MPI error code {self.mpi_error_code})" if self.mpi_error_code else ""
@@ -161,57 +169,114 @@ class AllocationFailedError(CommError):
     requested_bytes: the size of the region, or of what the backend needed for itself.
     """
 
+    remedy = "give /dev/shm more room (mount -o remount,size=..., docker run --shm-size), or use fewer ranks per host"
+
     def __init__(self, requested_bytes: int, message: str) -> None:
         super().__init__(requested_bytes, message)
         self.requested_bytes = requested_bytes
         self.message = message
+
+    def details(self) -> dict[str, Any]:
+        """Also `requested_bytes`."""
+        return super().details() | {"requested_bytes": self.requested_bytes}
 
     def __str__(self) -> str:
         return self.message
 
 
 class BackendError(CobreError):
-    """Base class: a communicator could not be created."""
+    """Base class: a communicator could not be created.
+
+    backend: its name. variable: the environment variable that is missing or wrong; empty if it is not about one.
+    """
+
+    backend: str = ""
+    variable: str = ""
+
+    def details(self) -> dict[str, Any]:
+        """Also `backend` and `variable`; None for what the error is not about."""
+        return super().details() | {"backend": self.backend or None, "variable": self.variable or None}
 
 
 class BackendNotAvailableError(BackendError):
-    """The backend exists but cannot be used here; the message says how to make it usable."""
+    """The backend exists but cannot be used here; the message says how to make it usable.
 
-    def __init__(self, backend: str, reason: str) -> None:
+    library: the optional library that is not installed, if that is the reason.
+    """
+
+    def __init__(self, backend: str, reason: str, *, remedy: str = "", library: str = "") -> None:
         super().__init__(backend, reason)
         self.backend = backend
         self.reason = reason
+        self.remedy = remedy or reason
+        self.library = library
+
+    def details(self) -> dict[str, Any]:
+        """Also `library`, if one is not installed."""
+        return super().details() | ({"library": self.library} if self.library else {})
 
     def __str__(self) -> str:
         return f"backend '{self.backend}' is not available: {self.reason}"
 
 
 class InvalidBackendError(BackendError):
-    """There is no backend of that name; `available` lists those that exist."""
+    """There is no backend of that name; `available` lists those that exist.
 
-    def __init__(self, requested: str, available: Sequence[str]) -> None:
+    variable: `COBRE_COMM_BACKEND` if the name comes from there.
+    """
+
+    def __init__(self, requested: str, available: Sequence[str], variable: str = "") -> None:
         super().__init__(requested, tuple(available))
-        self.requested = requested
+        self.requested = self.backend = requested
         self.available = tuple(available)
+        self.variable = variable
+        self.remedy = f"choose one of {', '.join(self.available)}"
+
+    def details(self) -> dict[str, Any]:
+        """Also `available`."""
+        return super().details() | {"available": list(self.available)}
 
     def __str__(self) -> str:
-        return f"unknown backend '{self.requested}'; choose one of {', '.join(self.available)}"
+        where = f" in {self.variable}" if self.variable else ""
+        return f"unknown backend '{self.requested}'{where}; {self.remedy}"
 
 
 class InitializationFailedError(BackendError):
     """The ranks could not join: one is missing, was refused, or has an invalid configuration.
 
-    missing: the ranks that did not come, where that is the reason.
+    variable: the one whose value is invalid; by default the first that the message names. missing: the ranks that did
+    not come, where that is the reason.
     """
 
-    def __init__(self, backend: str, message: str, missing: Sequence[int] = ()) -> None:
+    def __init__(
+        self, backend: str, message: str, missing: Sequence[int] = (), *, variable: str = "", remedy: str = ""
+    ) -> None:
         super().__init__(backend, message, tuple(missing))
         self.backend = backend
         self.message = message
         self.missing = tuple(missing)
+        self.variable = variable or _named_variable(message)
+        self.remedy = remedy or (
+            f"correct {self.variable}: {message}" if self.variable else "`cobre doctor` tests the backends here"
+        )
+
+    @classmethod
+    def invalid_value(cls, backend: str, variable: str, requirement: str, value: object) -> Self:
+        """Make the error for a variable, or the field of a config, that "must be `requirement`, got `value`"."""
+        message = f"{variable} must be {requirement}, got {value}"
+        return cls(backend, message, variable=variable, remedy=f"set {variable} to {requirement}")
+
+    def details(self) -> dict[str, Any]:
+        """Also `missing`, if ranks did not come."""
+        return super().details() | ({"missing": list(self.missing)} if self.missing else {})
 
     def __str__(self) -> str:
         return f"{self.backend}: {self.message}"
+
+
+def _named_variable(message: str) -> str:
+    found = re.search(r"\bCOBRE_[A-Z]+(?:_[A-Z]+)*\b", message)
+    return found[0] if found else ""
 
 
 class SharedMemoryExhaustedError(InitializationFailedError, AllocationFailedError):
@@ -223,6 +288,7 @@ class SharedMemoryExhaustedError(InitializationFailedError, AllocationFailedErro
         self.missing = ()
         self.requested_bytes = requested_bytes
         self.message = message
+        self.variable = _named_variable(message)
 
 
 class MissingConfigurationError(BackendError):
@@ -233,6 +299,7 @@ class MissingConfigurationError(BackendError):
         self.backend = backend
         self.variable = variable
         self.message = message
+        self.remedy = f"set {variable}, which {message}"
 
     def __str__(self) -> str:
         return f"{self.backend}: {self.variable} {self.message}"

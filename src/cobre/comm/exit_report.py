@@ -9,7 +9,9 @@ with its exit code. An exception without a report is treated as a bug: its trace
 """
 
 import signal
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from cobre.comm.errors import TerminatedError
 
@@ -25,13 +27,14 @@ class ExitReport:
 
     origin: the rank that the message comes from ("rank 2"), if another one prints it; else empty.
     is_agreed: all ranks have exchanged their reports and end with this one. Rank 0 prints it; on the others the message
-    is empty.
+    is empty. details: of the error, for programs (`CobreError.details`).
     """
 
     message: str
     exit_code: int
     origin: str = ""
     is_agreed: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:

@@ -1,13 +1,17 @@
-"""Creates communicators, from a name, a config or the environment."""
+"""Creates communicators, from a name, a config or the environment; borrows those that a caller hands over."""
 
 import os
-from collections.abc import Collection, Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 from cobre.comm.backends.base import Backend
 from cobre.comm.config import BACKEND_VARIABLE, BackendConfig, LocalConfig, MpiConfig, ShmConfig, TcpConfig
 from cobre.comm.detection import detect, installed_backends, require_installed
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InvalidBackendError
+from cobre.comm.exit_report import ExitReport, attach_exit_report, exit_report_of
 from cobre.comm.types import BackendKind
 
 _CONFIGS: Mapping[BackendKind, type[BackendConfig]] = {
@@ -45,6 +49,50 @@ def create_communicator(kind: BackendKind | BackendConfig | str | None = None) -
     raise InvalidBackendError(repr(kind), [member.value for member in BackendKind])
 
 
+@contextmanager
+def borrowed(given: object) -> Iterator[Backend]:
+    """Use a communicator that a caller hands over; it is never closed here.
+
+    given: a communicator of ours, used as it is; or an `mpi4py.MPI.Intracomm`, which is duplicated for the length of the
+    block, a collective of its ranks. Raises TypeError for anything else.
+
+    An exception that leaves the block reaches the other ranks (`Communicator.give_up`): their present or next call
+    raises `AbortedError`. On mpi, they raise it in `check_failures`; a rank that waits in a collective cannot be
+    told, and the job ends.
+    """
+    comm = require_communicator(given)
+    is_owned = not isinstance(comm, Backend)
+    ours = _of_mpi(comm) if is_owned else comm
+    try:
+        yield ours
+    except BaseException as error:
+        if isinstance(error, Exception) and exit_report_of(error) is None:  # what ranks on mpi exchange
+            attach_exit_report(error, ExitReport(f"{type(error).__name__}: {error}", 1, f"rank {ours.rank}"))
+        ours.give_up(error)
+        raise
+    finally:
+        if is_owned:
+            ours.close()
+
+
+def require_communicator(given: object) -> Any:
+    """What a caller handed over, if it is a communicator; raises TypeError if not."""
+    # An mpi4py communicator exists only where mpi4py was imported: nothing is imported to find out.
+    mpi = sys.modules.get("mpi4py.MPI")
+    if isinstance(given, Backend) or (mpi is not None and isinstance(given, mpi.Intracomm)):
+        return given
+    raise TypeError(
+        f"comm must be a communicator of cobre.comm, or an mpi4py.MPI.Intracomm, not {type(given).__name__}; "
+        "create_communicator() makes one, and a configuration (TcpConfig(...)) is given as `backend`"
+    )
+
+
+def _of_mpi(comm: Any) -> Backend:
+    from cobre.comm.backends.mpi.communicator import MpiCommunicator  # noqa: PLC0415 - only when chosen
+
+    return MpiCommunicator(MpiConfig.from_env(), comm)
+
+
 def available_backends() -> tuple[str, ...]:
     """The names of the backends that this installation has, in the order of preference of "auto"."""
     return tuple(kind.value for kind in installed_backends())
@@ -60,18 +108,18 @@ def select_backend(
     present = installed_backends() if installed is None else installed
     named = kind or environ.get(BACKEND_VARIABLE) or BackendKind.AUTO
     reason = "requested by the caller" if kind else f"{BACKEND_VARIABLE}={named}"
-    choice = _parse(named)
+    choice = _parse(named, "" if kind else BACKEND_VARIABLE)
     if choice is BackendKind.AUTO:
         choice, reason = detect(environ, present)
     require_installed(choice, present)
     return _CONFIGS[choice].from_env(environ), reason
 
 
-def _parse(name: str) -> BackendKind:
+def _parse(name: str, variable: str) -> BackendKind:
     try:
         return BackendKind(name.strip().lower())
     except ValueError:
-        raise InvalidBackendError(name, [member.value for member in BackendKind]) from None
+        raise InvalidBackendError(name, [member.value for member in BackendKind], variable) from None
 
 
 def _connect(config: BackendConfig) -> Backend:

@@ -95,7 +95,7 @@ class StudyComparison:
         """
         from cobre.study.results.dataframes import library
 
-        library("matplotlib", "cobre[plots]")
+        library("matplotlib", "[plots]")
         from cobre.comparison.figures import plot
 
         notebook.show_figures()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cobre.comm import BackendConfig
     from cobre.runs.summary import RunSummary
     from cobre.study.training.iteration_callback import IterationCallback
 
@@ -20,14 +21,15 @@ def run(
     on_iteration: "IterationCallback | None" = None,
     *,
     num_workers: int | None = None,
-    backend: str = "auto",
+    backend: "str | BackendConfig" = "auto",
+    comm: Any = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
     """Run a case, and give the bounds and how they came about as a dictionary; files go to CASE/output by default.
 
     config_overrides: flat dotted keys, such as {"training.tree_seed": 7}.
     on_iteration: called with a dictionary after each iteration; a true value ends training with the next one.
-    num_workers, backend: as in `cobre.train`; without them this process does the work.
+    num_workers, backend, comm: as in `cobre.train`; without them this process does the work.
     overwrite: an earlier run in the output directory may be replaced; without it OutputError says what is there.
 
     Raises CaseIoError where there is no such case, and other errors of `cobre.errors`.
@@ -35,7 +37,14 @@ def run(
     from cobre.compat.study_object import Study
 
     study = Study(
-        case_dir, output_dir, threads, config_overrides, num_workers=num_workers, backend=backend, overwrite=overwrite
+        case_dir,
+        output_dir,
+        threads,
+        config_overrides,
+        num_workers=num_workers,
+        backend=backend,
+        comm=comm,
+        overwrite=overwrite,
     )
     facts = {"stochastic": study.stochastic, "hydro_models": study.hydro_models, "provenance": study.provenance}
     config = study.case.config

@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from cobre.comm import BackendConfig
 from cobre.compat.study_summaries import hydro_models_summary, provenance_report, stochastic_summary
 from cobre.core.case import Case
 from cobre.core.system_overview import System, system_of
@@ -18,14 +19,14 @@ from cobre.runs.summary import RunSummary
 from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.study.placement import WorldRequest
 from cobre.study.preparation.prepare import prepare
-from cobre.study.script_run import ScriptRun, simulate_stored, store_simulation
+from cobre.study.script_run import ScriptRun, simulate_and_store
 from cobre.study.training.iteration_callback import IterationCallback
 
 
 class Study:
     """A case and its output directory: `train`, `simulate` and `load_policy` read and write there, step by step.
 
-    output_dir: None: CASE/output. threads, num_workers, backend, config_overrides: as in `cobre.train`.
+    output_dir: None: CASE/output. threads, num_workers, backend, comm, config_overrides: as in `cobre.train`.
     overwrite: an earlier run in the output directory may be replaced.
 
     Raises CaseIoError where there is no such case, and ValidationError for an invalid one.
@@ -44,7 +45,8 @@ class Study:
         config_overrides: Mapping[str, Any] | None = None,
         *,
         num_workers: int | None = None,
-        backend: str = "auto",
+        backend: str | BackendConfig = "auto",
+        comm: Any = None,
         overwrite: bool = False,
     ) -> None:
         check_folder(case_dir)
@@ -52,7 +54,7 @@ class Study:
             Path(case_dir),
             Path(case_dir) / OUTPUT if output_dir is None else Path(output_dir),
             dict(config_overrides or {}),
-            WorldRequest(backend, num_workers, threads),
+            WorldRequest(backend, num_workers, threads, comm),
             overwrite,
         )
         self._case, self._problems = load_case_with_problems(case_dir, config_overrides)
@@ -127,9 +129,7 @@ class Study:
             return {"n_scenarios": 0, "completed": 0}
         check_fit(policy, self._prepared)
         try:
-            result = simulate_stored(self._run, policy)
+            count = simulate_and_store(self._run, policy, Path(output_dir or self._run.output))
         except SolverError as error:
             raise SimulationError(str(error)) from error
-        store_simulation(Path(output_dir or self._run.output), result)
-        count = len(result.scenario_costs)
         return {"n_scenarios": count, "completed": count}

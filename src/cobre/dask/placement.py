@@ -142,7 +142,7 @@ def _ask(client: "Client", addresses: Sequence[str]) -> Mapping[str, WorkerProce
         found: Mapping[str, WorkerProcess] = client.run(this_process, workers=list(addresses))
     except Exception as error:  # an import error there comes as whatever Dask makes of it
         raise PlacementError(
-            f"the workers cannot run cobre ({error}): install cobre[dask] {__version__} where they run"
+            f"the workers cannot run cobre ({error}): install pycobre[dask] {__version__} where they run"
         ) from error
     return found
 

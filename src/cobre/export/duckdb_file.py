@@ -9,7 +9,7 @@ from cobre.study.results.dataframes import library
 
 def write_duckdb(tables: RunTables, target: Path) -> None:
     """Write all tables, row group by row group; DuckDB downloads no extensions."""
-    duckdb = library("duckdb", "cobre[duckdb]")
+    duckdb = library("duckdb", "[duckdb]")
     settings = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     with duckdb.connect(str(target), config=settings) as database:
         for name, rows in tables.tables.items():

@@ -27,7 +27,7 @@ _PACKED = {"zlib": True, "complevel": 1}
 
 def write_netcdf(tables: RunTables, target: Path) -> None:
     """Write all tables into a netCDF file, one scenario at a time."""
-    netcdf = library("netCDF4", "cobre[netcdf]")
+    netcdf = library("netCDF4", "[netcdf]")
     with netcdf.Dataset(str(target), "w", format="NETCDF4") as file:
         file.title = f"Results of {tables.study.get('name') or tables.folder.name}"
         for name, rows in tables.tables.items():

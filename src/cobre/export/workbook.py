@@ -29,7 +29,7 @@ def write_workbook(tables: RunTables, target: Path) -> None:
     """Write all tables into an Excel workbook, row by row in constant memory."""
     check_rows(tables)
     options = {"constant_memory": True, "tmpdir": str(target.parent), "default_date_format": "yyyy-mm-dd"}
-    with library("xlsxwriter", "cobre[excel]").Workbook(str(target), options) as book:
+    with library("xlsxwriter", "[excel]").Workbook(str(target), options) as book:
         bold = book.add_format({"bold": True})
         for name, rows in tables.tables.items():
             _write_sheet(book.add_worksheet(name[:MAX_SHEET_NAME]), rows, bold)

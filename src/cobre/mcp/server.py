@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
-from mcp.types import Resource, ToolAnnotations
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+from mcp.types import CallToolResult, Resource, TextContent, ToolAnnotations
 
 from cobre import __version__
 from cobre.comm import BackendError, CommError
-from cobre.errors import CobreError
+from cobre.errors import CobreError, error_details
 from cobre.mcp.jobs import MAX_STUDIES, Jobs
 from cobre.mcp.resources import KINDS, PREFIX, ResultKind, available, read_result
 from cobre.mcp.roots import RefusedPathError, Roots
@@ -82,15 +82,16 @@ class RunServer(MCPServer[Any]):
                 raise ResourceError(str(error)) from error
 
 
-def with_tool_errors(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """A tool whose expected errors are returned to the client as text."""
+def with_tool_errors(tool: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
+    """A tool whose expected errors are returned to the client as text, and by kind, remedy and facts as JSON."""
 
     @functools.wraps(tool)
-    def guarded(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
             return tool(*args, **kwargs)
         except _EXPECTED_ERRORS as error:
-            raise ToolError(str(error)) from error
+            text = TextContent(type="text", text=str(error))
+            return CallToolResult(content=[text], structured_content=error_details(error), is_error=True)
 
     return guarded
 

@@ -1,6 +1,8 @@
 """How a study stands, for a program that asks."""
 
+import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,7 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
         "seconds_left": view.seconds_left,
         "warnings": view.warnings,
         "error": (view.failed or {}).get("error"),
+        "error_details": _details(view.failed),
     }
 
 
@@ -68,7 +71,29 @@ def _without_events(output: Path, job: Job) -> dict[str, Any]:
     if job.exit_code is None:
         return {"job": str(output), "state": "starting"}
     error = log_tail(output) or f"it ended with exit code {job.exit_code}"
-    return {"job": str(output), "state": "failed", "error": error}
+    failed = _printed_error(error)
+    return {
+        "job": str(output),
+        "state": "failed",
+        "error": failed.get("error") or error,
+        "error_details": _details(failed or None),
+    }
+
+
+def _printed_error(log: str) -> dict[str, Any]:
+    """The error that `--json` printed in the last line; empty if there is none."""
+    try:
+        found = json.loads(log.rsplit("\n", 1)[-1])
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) and "exit_code" in found else {}
+
+
+def _details(failed: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Kind, remedy and facts of an error, from the event of a failed run or from what it printed."""
+    if failed is None:
+        return None
+    return {name: value for name, value in failed.items() if name not in ("event", "time", "error", "exit_code")}
 
 
 def _bounds(last: Event | None) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cobre import notebook
+from cobre.comm import BackendConfig
 from cobre.core.case import Case
 from cobre.io.case import read_case
 from cobre.io.case_overview import as_findings
@@ -55,8 +56,8 @@ class ValidationReport:
         return {
             "case": self.path,
             "is_valid": bool(self),
-            "errors": [_problem(problem) for problem in self.errors],
-            "warnings": [_problem(problem) for problem in self.warnings],
+            "errors": [problem.as_dict() for problem in self.errors],
+            "warnings": [problem.as_dict() for problem in self.warnings],
             **({} if self.conversion is None else {"conversion": self.conversion}),
         }
 
@@ -73,11 +74,6 @@ class ValidationReport:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-def _problem(problem: CaseProblem) -> dict[str, str]:
-    names = ("file", "entity", "field", "message", "remedy")
-    return {"layer": problem.layer.value} | {name: getattr(problem, name) for name in names}
 
 
 def validate(path: Case | str | Path, config_overrides: Overrides | None = None) -> ValidationReport:
@@ -117,7 +113,8 @@ def train(
     case: Case | str | Path,
     *,
     num_workers: int | None = None,
-    backend: str = "auto",
+    backend: str | BackendConfig = "auto",
+    comm: Any = None,
     threads: int | None = None,
     iterations: int | None = None,
     config_overrides: Overrides | None = None,
@@ -135,8 +132,12 @@ def train(
     or `COBRE_TCP_*` variables make a rank, it is one of the ranks, and every rank gets the result.
     backend: how workers communicate: local, shm, tcp, mpi or auto. auto: as COBRE_COMM_BACKEND says; otherwise as
     mpiexec, srun or the COBRE_TCP_* or COBRE_SHM_* variables that started this process say; otherwise shm, or local for
-    one process.
-    threads: of the LP solver in each worker; None: an equal share of the cores.
+    one process. Or a configuration (`cobre.comm.TcpConfig(...)`, `ShmConfig`, `MpiConfig`, `LocalConfig`) by which this
+    process joins a world whose ranks the caller started; every rank gets the result.
+    comm: a communicator of the caller's, in place of `backend` and `num_workers`: one of `cobre.comm`, or an
+    `mpi4py.MPI.Intracomm`. All of its ranks make this call, and get the result. It is never closed here; an exception
+    reaches its other ranks as `AbortedError` (`Communicator.give_up`).
+    threads: of the LP solver in each worker; None: an equal share of the cores, or one where others started the ranks.
     iterations: their number, in place of the case's own stopping rules.
     config_overrides: settings by dotted name, such as `{"training.tree_seed": 7}`; for directories only.
     progress_callback: called with a `ProgressEvent` for every iteration of every worker; an exception that it raises
@@ -161,7 +162,7 @@ def train(
     (3, 'iteration limit of 3 reached')
     """
     iterations = checked_count("iterations", iterations, MAX_COUNT)
-    placement = script_placement(WorldRequest(backend, num_workers, threads))
+    placement = script_placement(WorldRequest(backend, num_workers, threads, comm))
     request = training_request(
         warm_start=warm_start,
         checkpoints=checkpoints,
@@ -181,7 +182,8 @@ def simulate(
     *,
     scenarios: int | None = None,
     num_workers: int | None = None,
-    backend: str = "auto",
+    backend: str | BackendConfig = "auto",
+    comm: Any = None,
     threads: int | None = None,
     config_overrides: Overrides | None = None,
 ) -> SimulationResult:
@@ -190,7 +192,8 @@ def simulate(
     policy: one from `train`, or the path of a policy file, its folder or the output directory of a run. One that was
     trained on other data of the same system is simulated, with a warning.
     scenarios: how many; None: as the case says.
-    num_workers, backend, threads, config_overrides: as in `train`; the rows are the same for all of them.
+    num_workers, backend, comm, threads, config_overrides: as in `train`; the rows are the same for all of them. Where
+    others started the ranks, rank 0 alone has the tables.
 
     Raises PolicyIncompatibleError for a policy of another system, PolicyFileError for a file that is no policy, and
     InvalidCaseError, StageFailedError, BackendError and WorkerError as `train` does.
@@ -204,7 +207,7 @@ def simulate(
     """
     scenarios = checked_count("scenarios", scenarios, MAX_COUNT)
     check_policy("policy", policy)
-    placement = script_placement(WorldRequest(backend, num_workers, threads))
+    placement = script_placement(WorldRequest(backend, num_workers, threads, comm))
     stored = Path(policy) if isinstance(policy, str) else policy
     given, overrides = case_and_overrides(case, config_overrides)
     source = CaseRequest(given, overrides, placement.threads)

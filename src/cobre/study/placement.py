@@ -4,18 +4,20 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
 from cobre.comm import (
     Backend,
+    BackendConfig,
     BackendNotAvailableError,
     InitializationFailedError,
     InvalidBackendError,
+    LocalConfig,
     launch,
     variables,
 )
-from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.config import BACKEND_VARIABLE
 from cobre.comm.cores import usable_cores
 from cobre.comm.detection import (
@@ -25,7 +27,7 @@ from cobre.comm.detection import (
     installed_backends,
     slurm_tasks,
 )
-from cobre.comm.factory import create_communicator, select_backend
+from cobre.comm.factory import borrowed, create_communicator, require_communicator, select_backend
 from cobre.comm.types import BackendKind
 from cobre.limits import MAX_THREADS
 from cobre.printable import printable
@@ -52,18 +54,32 @@ _PRELOAD = ("cobre.study.ranks.preload",)
 
 @dataclass(frozen=True, slots=True)
 class WorldRequest:
-    """How a study shall be split, as its user says it. workers, threads (of each worker): None leaves it to Cobre.
+    """Requested parallelism. workers, threads (of each worker): None leaves it to Cobre.
 
-    Raises TypeError or ValueError for a number that is none, or out of range.
+    backend: a name; or a configuration, by which this process joins a world that its caller started.
+    comm: a communicator of the caller's (see `cobre.comm.factory.borrowed`), in place of a backend and of workers.
+
+    Raises TypeError or ValueError for an argument of a wrong type, a number out of range, or arguments that exclude
+    each other.
     """
 
-    backend: str = BackendKind.AUTO
+    backend: str | BackendConfig = BackendKind.AUTO
     workers: int | None = None
     threads: int | None = None
+    comm: Any = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "workers", checked_count("num_workers", self.workers))
         object.__setattr__(self, "threads", checked_count("threads", self.threads, MAX_THREADS))
+        if self.comm is not None:
+            require_communicator(self.comm)
+            if self.workers is not None or self.backend != BackendKind.AUTO:
+                raise ValueError("comm is a world of its own: give either comm, or backend and num_workers")
+        if isinstance(self.backend, BackendConfig) and self.workers is not None:
+            raise ValueError(
+                f"{type(self.backend).__name__} describes a world whose ranks have been started: num_workers cannot "
+                "start more; give the number of its ranks as the configuration's size"
+            )
 
 
 ANY_WORLD = WorldRequest()
@@ -75,12 +91,16 @@ class Placement:
 
     size None: this process was started as a rank, and the backend knows the size. `Placement("shm", 4)` starts four.
     reason: why this split, where the user did not say.
+    config: how this process joins its world; None: by the variables of its environment. comm: the caller's
+    communicator, which is used instead.
     """
 
     backend: str
     size: int | None
     threads: int = 1
     reason: str = field(default="", compare=False)
+    config: BackendConfig | None = None
+    comm: Any = None
 
     @classmethod
     def of(cls, backend: str, size: int | None, threads: int | None, reason: str) -> Self:
@@ -106,11 +126,13 @@ def choose_placement(
     In a world that a launcher or variables describe, this process is one of its ranks. Otherwise as many workers as
     asked for are started; a single one is this process itself. Without a number it is this process with its threads,
     which are as fast as workers and need not be started; a worker for each usable core where a backend for workers was
-    named, or where threads do not suffice.
+    named, or where threads do not suffice. A configuration or a communicator of the caller's decides by itself.
     """
+    if request.comm is not None or isinstance(request.backend, BackendConfig):
+        return _given_placement(request)
     kind, num_workers, threads = _kind(request.backend), request.workers, request.threads
     if kind is BackendKind.AUTO and environ.get(BACKEND_VARIABLE):
-        kind = _kind(environ[BACKEND_VARIABLE])
+        kind = _kind(environ[BACKEND_VARIABLE], BACKEND_VARIABLE)
     if (joined := _joined_backend(kind, environ)) is not None:
         select_backend(joined.value, environ)  # raises when its variables are set by half
         reason = ONE_CORE if usable_cores() == 1 else ONE_THREAD_PER_RANK
@@ -125,6 +147,21 @@ def choose_placement(
     if size == 1 and kind in (BackendKind.AUTO, BackendKind.LOCAL):
         return Placement.of("local", 1, threads, reason)
     return Placement.of("shm" if kind is BackendKind.AUTO else kind.value, size, threads, reason)
+
+
+def _given_placement(request: WorldRequest) -> Placement:
+    """A rank of the caller's world. Alone in it, it has all cores; others may share the machine with it."""
+    comm, config = request.comm, request.backend
+    if comm is not None:
+        name, size = getattr(comm, "backend", BackendKind.MPI.value), comm.size
+    else:
+        assert isinstance(config, BackendConfig)  # noqa: S101 - as the caller has checked
+        name, size = config.kind.value, 1 if isinstance(config, LocalConfig) else getattr(config, "size", None)
+    is_alone = size == 1
+    threads = request.threads or (usable_cores() if is_alone else 1)
+    reason = "" if request.threads else ONE_CORE if usable_cores() == 1 else ONE_THREAD_PER_RANK
+    placement = Placement(name, None, threads, THREADS_ARE_BEST if is_alone and reason else reason)
+    return replace(placement, comm=comm) if comm is not None else replace(placement, config=config)
 
 
 def command_placement(
@@ -173,13 +210,14 @@ def run_in(
 ) -> list[Value]:
     """Call `function(comm, *args, emit)` on every rank: what the ranks of this process's making returned.
 
-    Events of rank 0 go to `emit`, here. In a joined world the list has this rank's value only.
+    Events of rank 0 go to `emit`, here. In a joined world the list has this rank's value only. A communicator of the
+    caller's stays open.
     """
     if placement.is_joined:
-        with create_communicator(placement.backend) as comm:
+        with _joined(placement) as comm:
             return [function(comm, *args, emit if comm.rank == 0 else no_events)]
     if placement.backend == "local":
-        with LocalCommunicator() as comm:
+        with create_communicator(LocalConfig()) as comm:
             return [function(comm, *args, emit)]
     return launch.run(
         _on_rank,
@@ -192,6 +230,12 @@ def run_in(
         forward_signals=_PASSED_ON,
         preload=_PRELOAD,
     )
+
+
+def _joined(placement: Placement) -> AbstractContextManager[Backend]:
+    if placement.comm is not None:
+        return borrowed(placement.comm)
+    return create_communicator(placement.backend if placement.config is None else placement.config)
 
 
 def _forward(rank: int, stream: str, text: str) -> None:
@@ -215,11 +259,11 @@ def _emit_to_parent(event: Event) -> None:
     launch.send_to_parent(encode(event))
 
 
-def _kind(backend: str) -> BackendKind:
+def _kind(backend: str, variable: str = "") -> BackendKind:
     try:
         return BackendKind(str(backend).strip().lower())
     except ValueError:
-        raise InvalidBackendError(str(backend), [member.value for member in BackendKind]) from None
+        raise InvalidBackendError(str(backend), [member.value for member in BackendKind], variable) from None
 
 
 def _joined_backend(kind: BackendKind, environ: Mapping[str, str]) -> BackendKind | None:

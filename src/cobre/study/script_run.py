@@ -5,18 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cobre.comm import Backend
 from cobre.io.output.results import write_results
 from cobre.io.storage.stored_json import read_stored_object, write_json
 from cobre.policy.object import Policy
-from cobre.runs.events import EventLog
+from cobre.runs.events import EventListener, EventLog, no_events
 from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
-from cobre.study.api import simulate
 from cobre.study.config_outline import with_config_document
 from cobre.study.output.output_lock import output_lock
 from cobre.study.output.run_results import simulation_event, simulation_numbers
 from cobre.study.placement import WorldRequest, run_in, script_placement
+from cobre.study.preparation.case_argument import case_and_overrides
 from cobre.study.ranks.entry import run_study
+from cobre.study.ranks.train_and_simulate import simulate_rank
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.results.script_results import SimulationResult
 from cobre.study.training.iteration_callback import IterationCallback, iteration_replies
@@ -40,23 +42,36 @@ class ScriptRun:
         source = with_config_document(source)
         with raising_worker_errors(), iteration_replies(on_iteration) as (pipe, emit):
             request = RunRequest(source, self.output, TrainingRequest(reply_pipe=pipe), overwrite=self.overwrite)
-            return run_in(placement, run_study, (request,), emit)[0]
+            return run_in(placement, _run_and_wait, (request,), emit)[0]
 
 
-def simulate_stored(run: ScriptRun, policy: Policy) -> SimulationResult:
-    """Simulate a policy, without writing anything."""
-    return simulate(
-        run.case,
-        policy,
-        num_workers=run.world.workers,
-        backend=run.world.backend,
-        threads=run.world.threads,
-        config_overrides=run.overrides,
-    )
+def _run_and_wait(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:
+    """A run that ends on every rank once rank 0 has written its results, which scripts read next."""
+    summary = run_study(comm, request, emit)
+    comm.barrier(label="results are written")
+    return summary
 
 
-def store_simulation(output: Path, result: SimulationResult) -> None:
-    """Write the tables of a simulation; also add it to the log and the summary of a run there."""
+def simulate_and_store(run: ScriptRun, policy: Policy, output: Path) -> int:
+    """Simulate a policy and write the tables, also to the log and the summary of a run there; how many scenarios."""
+    placement = script_placement(run.world)
+    given, overrides = case_and_overrides(run.case, run.overrides)
+    source = CaseRequest(given, overrides, placement.threads)
+    with raising_worker_errors():
+        return run_in(placement, _simulate_and_store, (source, policy, output), no_events)[0]
+
+
+def _simulate_and_store(comm: Backend, source: CaseRequest, policy: Policy, output: Path, emit: EventListener) -> int:
+    result = simulate_rank(comm, source, policy, None, True, emit)
+    assert result is not None  # noqa: S101 - it was asked for on all ranks
+    if comm.rank == 0:
+        _store(output, result)
+    comm.check_failures()
+    comm.barrier(label="tables are written")
+    return len(result.scenario_costs)
+
+
+def _store(output: Path, result: SimulationResult) -> None:
     with output_lock(output):
         write_results(output / SIMULATION, result.tables, {"digest": result.digest})
         if (output / EVENT_FILE).exists():

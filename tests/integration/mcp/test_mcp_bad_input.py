@@ -74,7 +74,7 @@ class TestCommand:
         done = _command("-c", program, "mcp", "--root", str(tmp_path))
 
         assert done.returncode == 9
-        assert "pip install 'cobre[mcp]'" in done.stderr
+        assert "pip install 'pycobre[mcp]'" in done.stderr
 
 
 def _command(*arguments):

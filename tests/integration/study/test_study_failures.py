@@ -241,7 +241,7 @@ def test_mpiexec_without_mpi4py_is_refused(tmp_path, flags):
         pytest.skip("mpi4py is installed here")
     code, _, err = run_study(QUICK_CASE, tmp_path / "output", *flags, PMI_RANK="0", PMI_SIZE="2")
     assert code == 2
-    assert "mpi4py is not installed" in err and "pip install 'cobre[mpi]'" in err
+    assert "mpi4py is not installed" in err and "pip install 'pycobre[hpc]'" in err
     assert not (tmp_path / "output").exists()
 
 

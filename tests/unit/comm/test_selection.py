@@ -72,7 +72,7 @@ def choose(kind, environ, installed):
         config, reason = select_backend(kind, _complete(environ), installed)
     except BackendNotAvailableError as error:
         assert error.backend in ("mpi", "auto")
-        assert ("pip install 'cobre[mpi]'" if error.backend == "mpi" else "cobre.launchfiles.slurm_step") in str(error)
+        assert ("pip install 'pycobre[hpc]'" if error.backend == "mpi" else "cobre.launchfiles.slurm_step") in str(error)
         return None
     assert reason
     return config.kind.value

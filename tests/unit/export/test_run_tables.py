@@ -165,7 +165,7 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(run, tmp_p
     monkeypatch.setattr(sys, "meta_path", [_Without(library), *sys.meta_path])
     done = invoke("export", run, "--to", form, "--table", "stages", "--output", tmp_path / "x")
     assert done.exit_code == 9
-    assert f"{library} is not installed: pip install 'cobre[{extra}]'" in done.output
+    assert f"{library} is not installed: pip install 'pycobre[{extra}]'" in done.output
     assert list(tmp_path.iterdir()) == []
     assert issubclass(MissingLibraryError, CobreError)
 

@@ -29,7 +29,7 @@ def test_the_command_says_what_was_asked_for(case, tmp_path):
 
     assert command[command.index("cobre.cli") :] == [
         *("cobre.cli", "run", "--output", str(tmp_path / "out"), "--iterations", "7", "--workers", "2"),
-        *("--backend", "auto", "--time-limit", "1.5", "--resume", str(case)),
+        *("--backend", "auto", "--time-limit", "1.5", "--json", "--resume", str(case)),
     ]
 
 

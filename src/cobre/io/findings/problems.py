@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from cobre.errors import ValidationError
 from cobre.wording import counted
@@ -14,6 +15,10 @@ _SENTENCE = re.compile(
     r"|leave|move|multiply|names|no|now|remove|run|save|see|set|sort|they|use|write)\b"
     r"|.*(\?| needs it| needs no \w+| means the same)$"
 )
+
+
+MAX_DETAILED = 100
+"""Errors that programs get one by one; a table with a wrong column has as many as rows."""
 
 
 class Layer(Enum):
@@ -47,6 +52,11 @@ class CaseProblem:
     message: str
     remedy: str = ""
     is_warning: bool = False
+
+    def as_dict(self) -> dict[str, str]:
+        """As plain values: layer, file, entity, field, message, remedy."""
+        names = ("file", "entity", "field", "message", "remedy")
+        return {"layer": self.layer.value} | {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
         location = ", ".join(part for part in (self.file, self.entity, self.field) if part)
@@ -104,9 +114,16 @@ class InvalidCaseError(ValidationError):
     case: its path or name. problems: errors and warnings, one `CaseProblem` each.
     """
 
+    remedy = "correct the files; `cobre validate` lists all errors and warnings"
+
     def __init__(self, case: str, problems: tuple[CaseProblem, ...]) -> None:
         errors = [problem for problem in problems if not problem.is_warning]
         lines = [f"{case}: {counted(len(errors), 'error')}", *(f"  {problem}" for problem in errors)]
         super().__init__("\n".join(lines))
         self.case = case
         self.problems = problems
+
+    def details(self) -> dict[str, Any]:
+        """Also `case`, `num_errors`, and the first MAX_DETAILED `problems`: layer, file, entity, field, message, remedy."""
+        found = [problem.as_dict() for problem in self.problems if not problem.is_warning]
+        return super().details() | {"case": self.case, "num_errors": len(found), "problems": found[:MAX_DETAILED]}

@@ -1,5 +1,5 @@
 #!/bin/bash
-# One study on @ranks@ ranks with the site's MPI. Cobre must be installed with mpi4py built for it: pip install 'cobre[mpi]'
+# One study on @ranks@ ranks with the site's MPI. Cobre must be installed with mpi4py built for it: pip install 'pycobre[hpc]'
 #
 #   sbatch slurm-mpi.sh
 #

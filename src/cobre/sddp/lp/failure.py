@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,12 @@ class StageFailedError(SolverError):
         self.stage_id = self.stage = stage_id
         self.status = status
         self.saved = saved
+        self.remedy = "relax the limits that the message names" if saved is None else f"cobre explain {saved}"
+
+    def details(self) -> dict[str, Any]:
+        """Also `status` (of the LP), and `saved`: its file."""
+        saved = None if self.saved is None else str(self.saved)
+        return super().details() | {"status": self.status, "saved": saved}
 
 
 @dataclass(frozen=True, slots=True)

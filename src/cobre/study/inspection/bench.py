@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cobre.comm.backends.local import LocalCommunicator
+from cobre.comm import LocalCommunicator
 from cobre.core.case import Case
 from cobre.core.config import Config
 from cobre.sddp.cuts.pool import slots_in_memory

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cobre.comm import Backend
+from cobre.comm import Backend, BackendConfig
 from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod
 from cobre.core.case import Case
 from cobre.errors import OutputError, PolicyIncompatibleError
@@ -126,7 +126,8 @@ def bound(
     confidence: float = DEFAULT_CONFIDENCE,
     max_nodes: int = DEFAULT_MAX_NODES,
     num_workers: int | None = None,
-    backend: str = "auto",
+    backend: str | BackendConfig = "auto",
+    comm: Any = None,
     threads: int | None = None,
 ) -> PolicyBound:
     """Compute an upper bound of what training minimises; unlike a mean of sampled paths, also under a risk measure.
@@ -135,7 +136,7 @@ def bound(
     method: `enumeration` (exact: the policy on every path of the opening tree), `inner` (inner approximation:
     deterministic, for few state variables), `sampled` (an estimate with a confidence interval), or `auto`.
     paths: sampled paths; for `inner`, the paths whose states become its vertices. confidence: of the interval.
-    max_nodes: the largest tree that is enumerated. num_workers, backend, threads: as in `train`.
+    max_nodes: the largest tree that is enumerated. num_workers, backend, comm, threads: as in `train`.
 
     Raises NothingToBoundError where case or policy is missing, CaseChangedError for a policy of another problem,
     ValueError for a wrong argument, and InvalidCaseError, StageFailedError, BackendError and WorkerError as `train`.
@@ -145,7 +146,7 @@ def bound(
     >>> found.lower_bound <= found.upper_bound, found.gap > 0.0  # $, and relative to the lower bound
     (True, True)
     """
-    placement = script_placement(WorldRequest(backend, num_workers, threads))
+    placement = script_placement(WorldRequest(backend, num_workers, threads, comm))
     plan = bound_plan(method, paths, confidence, max_nodes)
     request = bound_request(case, policy, plan, placement.threads)
     with raising_worker_errors():

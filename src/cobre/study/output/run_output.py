@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cobre.comm import Backend
+from cobre.errors import error_details
 from cobre.io.output.results import write_results
 from cobre.io.storage.atomic import WriteError, cleanup
 from cobre.io.storage.confined import no_links_below
@@ -44,7 +45,7 @@ def _failure_logged(log: RunLog) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        event = new_event("run_failed", error=str(error) or type(error).__name__, kind=type(error).__name__)
+        event = new_event("run_failed", error=str(error) or type(error).__name__, **error_details(error))
         with suppress(WriteError):  # that the log cannot be written either is not what went wrong first
             log.end_with(event)
         raise

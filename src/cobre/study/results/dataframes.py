@@ -27,7 +27,7 @@ def as_xarray(table: "pa.Table") -> Any:
 
     Cells without a row are NaN. An id without any value, such as the block of costs, is no dimension.
     """
-    xarray = library("xarray", "cobre[netcdf]")
+    xarray = library("xarray", "[netcdf]")
     library("pandas")
     ids = [name for name in table.column_names if name in INDEX or name.endswith("_id")]
     empty = [name for name in ids if table[name].null_count == table.num_rows]

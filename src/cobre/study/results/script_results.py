@@ -120,7 +120,7 @@ class TrainingResult:
         """The bounds by iteration, with the confidence band of the sampled one: a figure of matplotlib."""
         from cobre.study.results.dataframes import library
 
-        library("matplotlib")
+        library("matplotlib", "[plots]")
         from cobre.report.figures import plot_bounds
 
         notebook.show_figures()
@@ -236,7 +236,7 @@ class SimulationResult:
         """
         from cobre.study.results.dataframes import library
 
-        library("matplotlib", "cobre[plots]")
+        library("matplotlib", "[plots]")
         from cobre.report.table_figure import plot_table
 
         notebook.show_figures()

@@ -85,7 +85,7 @@ def test_a_wrong_selection_is_reported(monkeypatch):
 def test_missing_mpi_names_the_commands_that_install_it():
     found = check_mpi(MpiLibrary(problem="mpi4py is not installed"))
     assert not found.is_usable
-    assert "pip install 'cobre[mpi]'" in found.advice
+    assert "pip install 'pycobre[hpc]'" in found.advice
     assert finding(describe(MpiLibrary(problem="x"), {}), "mpiexec").advice.startswith("pip install")
 
 

@@ -24,15 +24,15 @@ from cobre.comm.backends.mpi.call_check import (
 from cobre.comm.backends.mpi.chunks import broadcast_in_chunks, gather_in_chunks
 from cobre.comm.backends.mpi.datatypes import Datatypes
 from cobre.comm.backends.mpi.deferred_release import DeferredRelease
-from cobre.comm.backends.mpi.error_exchange import agreed_exit
-from cobre.comm.backends.mpi.job import Job
+from cobre.comm.backends.mpi.error_exchange import agreed_exit, reasons
+from cobre.comm.backends.mpi.job import CommGroup, Job
 from cobre.comm.backends.mpi.library import Mpi, MpiComm, load_mpi
 from cobre.comm.backends.mpi.ordered_reduce import OrderedReduction
 from cobre.comm.backends.mpi.region import MpiSharedRegion, WindowOwner
 from cobre.comm.backends.mpi.windows import Window, Windows
 from cobre.comm.buffers import as_octets
 from cobre.comm.config import MpiConfig
-from cobre.comm.errors import AbortedError, CollectiveFailedError, MismatchedCallError
+from cobre.comm.errors import AbortedError, CollectiveFailedError, InitializationFailedError, MismatchedCallError
 from cobre.comm.exit_report import attach_exit_report, exit_report_of
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
 from cobre.comm.validation import packed_displacements
@@ -45,53 +45,67 @@ class MpiCommunicator(WindowOwner):
 
     backend = "mpi"
 
-    def __init__(self, config: MpiConfig | None = None, node: MpiComm | None = None) -> None:
-        """Join the world that the launcher started. node: the MPI communicator of a `split_local`, not the world's.
+    def __init__(
+        self, config: MpiConfig | None = None, comm: MpiComm | None = None, *, _node: MpiComm | None = None
+    ) -> None:
+        """Join the world that the launcher started, or the processes of one of the program's own communicators.
+
+        comm: an `mpi4py.MPI.Intracomm`, such as a part that `MPI.COMM_WORLD.Split` made; None: MPI_COMM_WORLD. All of
+        its ranks must make this call. It is duplicated: our messages never match those of the program, and closing
+        this communicator leaves it as it is. _node: the communicator of a `split_local`, which is used as it is.
 
         Raises `BackendNotAvailableError` without a usable MPI, and `InitializationFailedError` under a launcher of
-        another MPI.
+        another MPI, and for what is no communicator.
+
+            with MpiCommunicator(comm=MPI.COMM_WORLD.Split(color)) as part: ...
         """
         self._config = config or MpiConfig()
         self._mpi = mpi = load_mpi()
         self._job = Job.current(mpi)
-        self._is_world = node is None
-        self._comm, self._node = (node, node) if node is not None else self._own_world(mpi)
+        self._group: CommGroup | None = None
+        if _node is not None:
+            self._comm = self._node = _node
+        else:
+            parent = mpi.COMM_WORLD if comm is None else _checked(mpi, comm)
+            self._group = self._job.group(parent)
+            self._comm, self._node = self._duplicated(mpi, parent, self._group)
         super().__init__(self._comm.Get_rank(), self._comm.Get_size())
         # MPI's default error handler aborts the job at the first error, before the caller could see it.
         for comm in (self._comm, self._node):
             comm.Set_errhandler(mpi.ERRORS_RETURN)
         self._prepare(mpi)
-        self._job.watch(self, is_world=node is None)
-        if node is None:
-            self._job.world_communicators.hold(*_release_of(self))
+        self._job.watch(self, self._group)
+        if self._group is not None:
+            self._group.communicators.hold(*_release_of(self))
 
     @property
     def is_leader(self) -> bool:
         """Whether this is the lowest rank of its node."""
         return self._is_leader
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None and self._leave_together(error):
-            self.close()
-        else:
-            super().__exit__(kind, error, trace)
+    def give_up(self, error: BaseException) -> None:
+        """Exchange exit reports with the other ranks; end the job unless all of them give up or check for failures."""
+        if not self._leave_together(error):
+            super().give_up(error)
 
     def check_failures(self) -> None:
         """Wait until all ranks have made this call or have given up; raise `AbortedError` if any has given up."""
         self._require_open()
-        reports = self._job.error_exchange.exchange(None) if self._is_shared_world() else None
+        group = self._shared_group()
+        reports = None if group is None else group.error_exchange.exchange(None)
         if reports is not None and (agreed := agreed_exit(self._rank, reports)) is not None:
-            error = AbortedError("check_failures", 0, agreed.message or "another rank gave up", self.sequence)
+            error = AbortedError("check_failures", 0, reasons(reports) or "another rank gave up", self.sequence)
             attach_exit_report(error, agreed)
             raise error
 
     def _leave_together(self, error: BaseException) -> bool:
         """Exchange exit reports; whether all ranks leave in order, so that the job need not be aborted."""
         own = exit_report_of(error)
-        if own is None or own.is_agreed or self.state != "open" or not self._is_shared_world():
+        group = self._shared_group()
+        if own is None or own.is_agreed or self.state != "open" or group is None:
             return own is not None and own.is_agreed
         try:
-            reports = self._job.error_exchange.exchange(own, EXCHANGE_S)
+            reports = group.error_exchange.exchange(own, EXCHANGE_S)
         except KeyboardInterrupt:  # Ctrl-C while waiting for the other ranks: abort the job now
             return False
         if reports is None or (agreed := agreed_exit(self._rank, reports)) is None:
@@ -99,14 +113,15 @@ class MpiCommunicator(WindowOwner):
         attach_exit_report(error, agreed)
         return True
 
-    def _is_shared_world(self) -> bool:
-        return self._is_world and self._size > 1
+    def _shared_group(self) -> CommGroup | None:
+        """The group by which ranks exchange failures; None where there is no other rank, or for a part of a group."""
+        return self._group if self._size > 1 else None
 
-    def _own_world(self, mpi: Mpi) -> tuple[MpiComm, MpiComm]:
-        """Duplicate MPI_COMM_WORLD, so that our messages never match receives of the program; and split it by node."""
+    def _duplicated(self, mpi: Mpi, parent: MpiComm, group: CommGroup) -> tuple[MpiComm, MpiComm]:
+        """Duplicate a communicator, so that our messages never match receives of the program; and split it by node."""
         # Freeing is collective: all ranks are here, so earlier communicators that all of them have closed can go.
-        self._job.world_communicators.agree_and_release(mpi, mpi.COMM_WORLD)
-        world = mpi.COMM_WORLD.Dup()
+        group.communicators.agree_and_release(mpi, parent)
+        world = parent.Dup()
         return world, world.Split_type(mpi.COMM_TYPE_SHARED, world.Get_rank())
 
     def _prepare(self, mpi: Mpi) -> None:
@@ -238,7 +253,7 @@ class MpiCommunicator(WindowOwner):
             self._call_check.compare(CheckedCall(Operation.SPLIT_LOCAL, None))
         # Freeing and duplicating are collective: all ranks are here, so those that all of them have closed go first.
         self._nodes.agree_and_release(self._mpi, self._comm)
-        node = MpiCommunicator(self._config, self._node.Dup())
+        node = MpiCommunicator(self._config, _node=self._node.Dup())
         self._nodes.hold(*_release_of(node))
         return node
 
@@ -266,6 +281,17 @@ class MpiCommunicator(WindowOwner):
                 operation.title, error.Get_error_code(), error.Get_error_string(), self.sequence
             )
         return super()._translate(error, operation)
+
+
+def _checked(mpi: Mpi, comm: object) -> MpiComm:
+    """An MPI communicator of the program; refuses anything else, and MPI_COMM_NULL, before MPI itself ends the job."""
+    if not isinstance(comm, mpi.Intracomm):
+        raise InitializationFailedError(
+            "mpi", f"comm must be an mpi4py.MPI.Intracomm (MPI.COMM_WORLD, or what its Split returned), got {comm!r}"
+        )
+    if comm == mpi.COMM_NULL:
+        raise InitializationFailedError("mpi", "comm is MPI.COMM_NULL: this process is not one of its ranks")
+    return comm
 
 
 def copy_into(data: Array, recv: Array, start: int) -> None:

@@ -1,4 +1,4 @@
-"""How the processes of a job agree on an error report, apart from the calls of any communicator.
+"""How the processes of a group agree on an error report, apart from the calls of any communicator.
 
 A rank that gives up takes part, and so does every rank that calls `check_failures`. If all ranks do, they can leave in
 order, and one of them prints the report for all. If some do not, they are waiting in a collective, which only aborting
@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from cobre.comm.backends.mpi.library import Mpi
+from cobre.comm.backends.mpi.library import Mpi, MpiComm
 from cobre.comm.exit_report import ExitReport
 
 MAX_BACKOFF_S = 0.005
@@ -20,11 +20,11 @@ MAX_MESSAGE = 10_000
 
 
 class ErrorExchange:
-    """Exchanges reports between all processes, on a communicator of its own. Each exchange is a collective."""
+    """Exchanges reports between the processes of a group, on a communicator of its own, by collectives."""
 
-    def __init__(self, mpi: Mpi) -> None:
+    def __init__(self, mpi: Mpi, comm: MpiComm) -> None:
         self._mpi = mpi
-        self._comm = mpi.COMM_WORLD.Dup()
+        self._comm = comm.Dup()
         # Buffers of exchanges that timed out. A nonblocking collective cannot be cancelled: MPI may write to them at a
         # later time, so they are kept.
         self._abandoned: list[object] = []
@@ -61,7 +61,12 @@ def agreed_exit(rank: int, reports: Sequence[ExitReport | None]) -> ExitReport |
     first_with = {report.message: report for report in reversed(failed)}
     texts = [report.text for report in failed if first_with[report.message] is report]
     message = "\n".join(texts) if rank == 0 else ""
-    return ExitReport(message, failed[0].exit_code, is_agreed=True)
+    return ExitReport(message, failed[0].exit_code, is_agreed=True, details=failed[0].details)
+
+
+def reasons(reports: Sequence[ExitReport | None]) -> str:
+    """Why ranks gave up: each different message once."""
+    return "; ".join(dict.fromkeys(report.text for report in reports if report is not None and report.text))
 
 
 def _completes_within(request: Mpi, within_s: float | None) -> bool:

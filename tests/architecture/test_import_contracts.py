@@ -1,0 +1,54 @@
+"""The import contracts that hold the central promise break as soon as the import that they forbid is added."""
+
+import tomllib
+from copy import deepcopy
+from pathlib import Path
+
+import grimp
+import pytest
+from importlinter.configuration import configure
+from importlinter.contracts.forbidden import ForbiddenContract
+
+SETTINGS = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["tool"]["importlinter"]
+BACKENDS = "backends are known to comm alone"
+MPI = "mpi4py is imported in one module"
+
+
+@pytest.fixture(scope="module")
+def graph():
+    configure()
+    return grimp.build_graph("cobre", include_external_packages=True, cache_dir=None)
+
+
+def is_kept(name, graph):
+    (settings,) = [one for one in SETTINGS["contracts"] if one["name"] == name]
+    options = {key: value for key, value in settings.items() if key not in ("name", "type")}
+    if "allow_indirect_imports" in options:
+        options["allow_indirect_imports"] = str(options["allow_indirect_imports"])
+    session = {"root_packages": ["cobre"], "include_external_packages": True}
+    return ForbiddenContract(name, session, options).check(deepcopy(graph), verbose=False).kept
+
+
+@pytest.mark.parametrize("name", [BACKENDS, MPI])
+def test_the_contract_is_kept(graph, name):
+    assert is_kept(name, graph)
+
+
+@pytest.mark.parametrize(
+    ("name", "importer", "imported"),
+    [
+        (BACKENDS, "cobre.sddp.training.loop", "cobre.comm.backends.shm.communicator"),
+        (BACKENDS, "cobre.study.placement", "cobre.comm.backends.local"),
+        (BACKENDS, "cobre.study.training.train_study", "cobre.comm.backends"),
+        (BACKENDS, "cobre.cli.run_command", "cobre.comm.backends.tcp.communicator"),
+        (MPI, "cobre.comm.backends.mpi.communicator", "mpi4py"),
+        (MPI, "cobre.comm.doctor.machine", "mpi4py"),
+        (MPI, "cobre.sddp.training.loop", "mpi4py"),
+        (MPI, "cobre", "mpi4py"),
+    ],
+)
+def test_a_forbidden_import_breaks_it(graph, name, importer, imported):
+    changed = deepcopy(graph)
+    assert importer in changed.modules
+    changed.add_import(importer=importer, imported=imported, line_number=1, line_contents=f"import {imported}")
+    assert not is_kept(name, changed)

@@ -1,0 +1,163 @@
+"""What programs get of an error: kind, backend, variable and remedy, by `--json`, in Python and in the events of a run."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from studies import QUICK_CASE, small_copy
+
+from cobre.cli.exit_codes import ExitCode
+from cobre.comm import BackendError, ShmConfig, create_communicator, launch
+from cobre.comm.launch import WorkerError
+from cobre.errors import CobreError
+from cobre.runs.events import read_events
+
+MPIEXEC = {"PMI_RANK": "0", "PMI_SIZE": "2"}
+LIMIT_S = 100
+# An interpreter in which nobody finds mpi4py, whatever is installed beside it.
+WITHOUT_MPI4PY = """
+import importlib.util, runpy, sys
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "mpi4py" else found(name, *rest)
+sys.argv[0] = "cobre"
+runpy.run_module("cobre.cli", run_name="__main__", alter_sys=True)
+"""
+SELECTION = {
+    "invalid": ((), {"COBRE_COMM_BACKEND": "rdma"}, "InvalidBackendError", "rdma", "COBRE_COMM_BACKEND"),
+    "not available": (("--backend", "mpi"), {}, "BackendNotAvailableError", "mpi", None),
+    "missing": ((), {"COBRE_TCP_RANK": "0"}, "MissingConfigurationError", "tcp", "COBRE_TCP_SIZE"),
+    "malformed": (
+        (),
+        {"COBRE_TCP_RANK": "0", "COBRE_TCP_SIZE": "two"},
+        "MissingConfigurationError",
+        "tcp",
+        "COBRE_TCP_SIZE",
+    ),
+    "initialisation": (
+        (),
+        {"COBRE_SHM_NAME": "a", "COBRE_SHM_RANK": "2", "COBRE_SHM_SIZE": "2"},
+        "InitializationFailedError",
+        "shm",
+        "COBRE_SHM_RANK",
+    ),
+}
+
+
+def printed_error(arguments, environ, program=("-m", "cobre.cli")):
+    command = [sys.executable, *program, "run", *map(str, arguments), "--json"]
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **environ}
+    )
+    return json.loads(done.stdout.splitlines()[-1]), done.returncode
+
+
+@pytest.mark.parametrize("name", SELECTION)
+def test_errors_of_selection_as_json(tmp_path, name):
+    arguments, environ, kind, backend, variable = SELECTION[name]
+    found, code = printed_error([QUICK_CASE, "--output", tmp_path / "out", *arguments], environ)
+    assert (found["kind"], found["backend"], found["variable"]) == (kind, backend, variable)
+    assert found["remedy"], found
+    assert found["exit_code"] == code == ExitCode.USAGE
+
+
+def test_a_wrong_command_line_has_no_kind(tmp_path):
+    found, code = printed_error([QUICK_CASE, "--output", tmp_path / "out", "--backend", "rdma"], {})
+    assert (found["kind"], found["exit_code"], code) == ("", ExitCode.USAGE, ExitCode.USAGE)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--backend", "mpi")])
+def test_a_missing_library_has_the_code_of_missing_extras(tmp_path, arguments):
+    found, code = printed_error(
+        [QUICK_CASE, "--output", tmp_path / "out", *arguments], MPIEXEC, ("-c", WITHOUT_MPI4PY)
+    )
+    assert (found["kind"], found["backend"], found["library"]) == ("BackendNotAvailableError", "mpi", "mpi4py")
+    assert found["remedy"].startswith("pip install 'pycobre[hpc]'")
+    assert found["exit_code"] == code == ExitCode.MISSING_EXTRA
+
+
+@pytest.mark.parametrize(("given", "variable"), [("nothing", None), ({"COBRE_COMM_BACKEND": "x"}, "COBRE_COMM_BACKEND")])
+def test_errors_of_selection_in_python(monkeypatch, given, variable):
+    for name, value in given.items() if isinstance(given, dict) else ():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(BackendError) as caught:
+        create_communicator(None if variable else given)
+    found = caught.value.details()
+    assert found["kind"] == "InvalidBackendError"
+    assert found["variable"] == caught.value.variable == variable if variable else found["variable"] is None
+    assert found["available"] == ["auto", "mpi", "tcp", "shm", "local"]
+    assert found["remedy"] == caught.value.remedy == "choose one of auto, mpi, tcp, shm, local"
+
+
+def test_an_invalid_case_lists_its_problems(tmp_path):
+    case = small_copy(QUICK_CASE, tmp_path)
+    (case / "penalties.json").unlink()
+    found, code = printed_error([case, "--output", tmp_path / "out", "--workers", "2"], {})
+    assert (found["kind"], code) == ("InvalidCaseError", ExitCode.INVALID_CASE)
+    assert found["problems"][0]["file"] == "penalties.json"
+    last = list(read_events(tmp_path / "out"))[-1]
+    assert (last["event"], last["kind"], last["problems"]) == ("run_failed", "InvalidCaseError", found["problems"])
+
+
+def dies(comm):
+    if comm.rank == 1:
+        os._exit(7)
+    comm.barrier()
+
+
+def test_a_lost_worker_is_named(tmp_path):
+    with pytest.raises(WorkerError) as caught:
+        launch.run(dies, 2, output=launch.discard)
+    found = caught.value.details()
+    assert (found["kind"], found["rank"], found["worker_exit_code"]) == ("WorkerError", 1, 7)
+
+
+def test_every_error_has_details_that_json_can_hold():
+    pending, seen = [CobreError], set()
+    while pending:
+        kind = pending.pop()
+        seen.add(kind)
+        pending.extend(set(kind.__subclasses__()) - seen)
+    errors = [rebuilt(kind) for kind in seen]
+    assert len(errors) > 30
+    for error in errors:
+        found = json.loads(json.dumps(error.details()))
+        assert found["kind"] == type(error).__name__
+        assert isinstance(found["remedy"], str)
+
+
+def rebuilt(kind):
+    """An error as it comes out of a worker: with the facts that its constructor stored, as far as they have defaults."""
+    error = kind.__new__(kind)
+    facts = {
+        "case": "case",
+        "problems": (),
+        "saved": None,
+        "status": "infeasible",
+        "operation": "barrier",
+        "sequence": 1,
+        "mpi_error_code": 0,
+        "peers": (),
+        "requested_bytes": 1,
+        "library": "",
+        "available": (),
+        "rank": 0,
+        "exit_code": 1,
+        "inner": None,
+    }
+    for name, value in facts.items():
+        if not isinstance(getattr(kind, name, None), property):
+            error.__dict__[name] = value
+    return error
+
+
+def test_a_config_names_the_field_that_is_wrong():
+    with pytest.raises(BackendError) as caught:
+        ShmConfig("name", 0, 2, wait="spin")
+    assert caught.value.details() == {
+        "kind": "InitializationFailedError",
+        "remedy": "set COBRE_SHM_WAIT to futex or condvar",
+        "backend": "shm",
+        "variable": "COBRE_SHM_WAIT",
+    }

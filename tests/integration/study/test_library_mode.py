@@ -1,0 +1,189 @@
+"""Worlds that belong to the caller: a communicator that is handed over, or a configuration, in processes of its own."""
+
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from studies import QUICK_CASE, small_copy
+from tcp_worlds import new_address
+
+import cobre
+from cobre.comm import (
+    AbortedError,
+    BackendKind,
+    LocalCommunicator,
+    LocalConfig,
+    MpiConfig,
+    ShmConfig,
+    TcpConfig,
+    create_communicator,
+    launch,
+)
+from cobre.comm.testing.leaks import no_leaks
+from cobre.io.findings.problems import InvalidCaseError
+from cobre.study.placement import Placement, WorldRequest, choose_placement
+
+PROGRAMS = Path(__file__).resolve().parents[3] / "examples" / "own_processes"
+ITERATIONS = 4
+LIMIT_S = 100
+FEW = {"method": "sampled", "num_scenarios": 6}
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    return small_copy(QUICK_CASE, tmp_path_factory.mktemp("case"))
+
+
+@pytest.fixture(scope="module")
+def alone(case):
+    return cobre.train(case, iterations=ITERATIONS, threads=1)
+
+
+def printed_digests(text):
+    return [line.split("digest ")[1].split(",")[0] for line in text.splitlines()]
+
+
+def test_processes_of_multiprocessing_train_with_their_communicator(case, alone):
+    with no_leaks() as check:
+        done = subprocess.run(
+            [sys.executable, PROGRAMS / "spawn_training.py", "2", case],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            env=check.environment,
+        )
+    assert printed_digests(done.stdout) == [alone.digest] * 2, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first.endswith("tables ['buses', 'costs']")
+    assert second.endswith("tables []")
+
+
+def test_processes_with_a_tcp_configuration_train_together(case, alone, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text(secrets.token_hex(32))
+    secret.chmod(0o600)
+    address = f"{new_address()}:29500"
+    command = [sys.executable, PROGRAMS / "tcp_training.py"]
+    ranks = [
+        subprocess.Popen(
+            [*command, str(rank), "2", address, secret, case],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in (1, 0)
+    ]
+    outputs = [process.communicate(timeout=LIMIT_S)[0] for process in ranks]
+    assert [process.returncode for process in ranks] == [0, 0], outputs
+    assert [printed_digests(output) for output in outputs] == [[alone.digest]] * 2
+
+
+def everything(comm, case, folder):
+    """All that takes a communicator, one after the other with the same one; what each rank got of it."""
+    trained = cobre.train(case, comm=comm, iterations=ITERATIONS)
+    simulated = cobre.simulate(case, trained.policy, comm=comm, scenarios=6)
+    bound = cobre.bound(case, trained.policy, comm=comm, method="sampled", paths=4)
+    study = cobre.Study(case, Path(folder) / "study", comm=comm, config_overrides={"simulation.selection": FEW})
+    policy = study.train()
+    counts = study.simulate(policy)
+    outcome = cobre.run.run(case, Path(folder) / "run", comm=comm)
+    comm.barrier()
+    return (
+        comm.state,
+        trained.digest,
+        simulated.mean_cost,
+        bound.upper_bound,
+        counts["completed"],
+        outcome["lower_bound"],
+        sorted(simulated.tables) != [],
+    )
+
+
+def test_a_communicator_serves_many_studies_and_stays_open(case, alone, tmp_path):
+    with LocalCommunicator() as comm:
+        expected = everything(comm, case, tmp_path / "one")
+        assert comm.state == "open"
+    found = launch.run(everything, 2, "shm", (case, tmp_path / "two"))
+    assert expected[:2] == ("open", alone.digest)
+    assert [rank[:-1] for rank in found] == [expected[:-1]] * 2
+    assert [rank[-1] for rank in found] == [True, False]
+
+
+def shared_memory_of(comm, case, trainings):
+    cobre.train(case, comm=comm, iterations=1)
+    before = mapped_segments()
+    for _ in range(trainings):
+        cobre.train(case, comm=comm, iterations=1)
+    comm.barrier()
+    return before, mapped_segments()
+
+
+def mapped_segments():
+    return sum("/dev/shm/" in line or "memfd:" in line for line in Path("/proc/self/maps").read_text().splitlines())
+
+
+def test_memory_of_a_study_is_released_although_the_communicator_stays(case):
+    for before, after in launch.run(shared_memory_of, 2, "shm", (case, 3)):
+        assert 0 < before
+        assert after <= before
+
+
+def failing(comm, case):
+    """Train a case that is invalid; what the error was, and what is left of the communicator."""
+    try:
+        cobre.train(case, comm=comm, iterations=1)
+    except (InvalidCaseError, AbortedError) as error:
+        return type(error).__name__, "config.json" in str(error), comm.state
+    return None
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_an_error_reaches_all_ranks_and_closes_nothing(case, tmp_path, backend):
+    broken = small_copy(case, tmp_path)
+    (broken / "config.json").write_text("{}")
+    found = launch.run(failing, 2, backend, (broken,), output=launch.discard)
+    assert found == [("InvalidCaseError", True, "broken"), ("AbortedError", True, "broken")]
+
+
+@pytest.mark.parametrize("kind", [BackendKind.SHM, "shm", BackendKind.AUTO])
+def test_a_kind_is_a_name(case, alone, kind):
+    assert cobre.train(case, backend=kind, num_workers=2, iterations=ITERATIONS).digest == alone.digest
+
+
+@pytest.mark.parametrize("world", [LocalConfig(), ShmConfig(f"one-{os.getpid()}", 0, 1)])
+def test_a_configuration_of_one_rank_is_this_process(case, alone, world):
+    result = cobre.train(case, backend=world, iterations=ITERATIONS)
+    assert result.digest == alone.digest
+    assert [report.pid for report in result.workers] == [os.getpid()]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"comm": "shm"}, TypeError, "comm must be a communicator of cobre.comm"),
+        ({"comm": TcpConfig("host", 0, 2)}, TypeError, "a configuration"),
+        ({"backend": TcpConfig("host", 0, 2), "workers": 2}, ValueError, "TcpConfig describes a world"),
+        ({"backend": MpiConfig(), "workers": 2}, ValueError, "num_workers cannot start more"),
+    ],
+)
+def test_arguments_that_make_no_world_are_refused(arguments, error, words):
+    with pytest.raises(error, match=words):
+        WorldRequest(**arguments)
+
+
+def test_a_communicator_excludes_backend_and_workers():
+    with create_communicator(LocalConfig()) as comm:
+        for other in ({"workers": 1}, {"backend": "shm"}, {"backend": LocalConfig()}):
+            with pytest.raises(ValueError, match="either comm, or backend and num_workers"):
+                WorldRequest(comm=comm, **other)
+        assert comm.state == "open"
+
+
+def test_variables_of_a_launcher_do_not_matter_to_a_given_world():
+    environ = {"PMI_RANK": "0", "PMI_SIZE": "4", "COBRE_COMM_BACKEND": "shm"}
+    world = TcpConfig("host", 1, 3)
+    assert choose_placement(WorldRequest(world, threads=2), environ) == Placement("tcp", None, 2, config=world)
