@@ -35,6 +35,8 @@ $(MODULES): $(LIBRARIES) FORCE
 FORCE:
 
 $(READY): $(LIBRARIES) $(MODULES) CMakeLists.txt $(wildcard native/*)
+	@# The distribution used to be called cobre: an environment must not have both.
+	@$(BIN)/python -m pip uninstall -qq --yes cobre
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
 	@touch $@
 

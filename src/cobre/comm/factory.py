@@ -53,8 +53,8 @@ def create_communicator(kind: BackendKind | BackendConfig | str | None = None) -
 def borrowed(given: object) -> Iterator[Backend]:
     """Use a communicator that a caller hands over; it is never closed here.
 
-    given: a communicator of ours, used as it is; or an `mpi4py.MPI.Intracomm`, which is duplicated for the length of the
-    block, a collective of its ranks. Raises TypeError for anything else.
+    given: a communicator of ours, used as it is; or an `mpi4py.MPI.Intracomm`, which is duplicated for the length of
+    the block, a collective of its ranks. Raises TypeError for anything else.
 
     An exception that leaves the block reaches the other ranks (`Communicator.give_up`): their present or next call
     raises `AbortedError`. On mpi, they raise it in `check_failures`; a rank that waits in a collective cannot be

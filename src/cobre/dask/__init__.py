@@ -9,7 +9,9 @@ result = cobre.dask.train(Client("tcp://scheduler:8786"), "my_case", iterations=
 try:
     import distributed  # noqa: F401
 except ImportError as error:
-    raise ImportError("cobre.dask needs Dask's cluster library: pip install 'pycobre[dask]' (in a clone: pip install '.[dask]')") from error
+    raise ImportError(
+        "cobre.dask needs Dask's cluster library: pip install 'pycobre[dask]' (in a clone: pip install '.[dask]')"
+    ) from error
 
 from cobre.dask.placement import PlacementError
 from cobre.dask.training import train

@@ -59,7 +59,12 @@ class StudyRequest:
         }
         given = [str(part) for name, value in options.items() if value is not None for part in (name, value)]
         # --json: the last line of the log is then the error by kind and remedy, also before there are events.
-        flags = ["--json"] + ["--resume"] * self.resume + ["--overwrite"] * self.overwrite + ["--no-report"] * (not self.report)
+        flags = (
+            ["--json"]
+            + ["--resume"] * self.resume
+            + ["--overwrite"] * self.overwrite
+            + ["--no-report"] * (not self.report)
+        )
         return [*cobre_command(self._verb), *given, *flags, str(self.case)]
 
     @property

@@ -152,16 +152,19 @@ def choose_placement(
 def _given_placement(request: WorldRequest) -> Placement:
     """A rank of the caller's world. Alone in it, it has all cores; others may share the machine with it."""
     comm, config = request.comm, request.backend
-    if comm is not None:
-        name, size = getattr(comm, "backend", BackendKind.MPI.value), comm.size
+    if isinstance(config, BackendConfig):
+        given = Placement(config.kind.value, None, config=config)
+        size = 1 if isinstance(config, LocalConfig) else getattr(config, "size", None)
     else:
-        assert isinstance(config, BackendConfig)  # noqa: S101 - as the caller has checked
-        name, size = config.kind.value, 1 if isinstance(config, LocalConfig) else getattr(config, "size", None)
-    is_alone = size == 1
-    threads = request.threads or (usable_cores() if is_alone else 1)
-    reason = "" if request.threads else ONE_CORE if usable_cores() == 1 else ONE_THREAD_PER_RANK
-    placement = Placement(name, None, threads, THREADS_ARE_BEST if is_alone and reason else reason)
-    return replace(placement, comm=comm) if comm is not None else replace(placement, config=config)
+        given = Placement(getattr(comm, "backend", BackendKind.MPI.value), None, comm=comm)
+        size = comm.size
+    if request.threads is not None:
+        return replace(given, threads=request.threads)
+    if usable_cores() == 1:
+        return replace(given, reason=ONE_CORE)
+    if size == 1:
+        return replace(given, threads=usable_cores(), reason=THREADS_ARE_BEST)
+    return replace(given, reason=ONE_THREAD_PER_RANK)
 
 
 def command_placement(

@@ -1,4 +1,4 @@
-"""What programs get of an error: kind, backend, variable and remedy, by `--json`, in Python and in the events of a run."""
+"""What programs get of an error: kind, backend, variable and remedy, by `--json`, in Python and in events."""
 
 import json
 import os
@@ -69,15 +69,15 @@ def test_a_wrong_command_line_has_no_kind(tmp_path):
 
 @pytest.mark.parametrize("arguments", [(), ("--backend", "mpi")])
 def test_a_missing_library_has_the_code_of_missing_extras(tmp_path, arguments):
-    found, code = printed_error(
-        [QUICK_CASE, "--output", tmp_path / "out", *arguments], MPIEXEC, ("-c", WITHOUT_MPI4PY)
-    )
+    found, code = printed_error([QUICK_CASE, "--output", tmp_path / "out", *arguments], MPIEXEC, ("-c", WITHOUT_MPI4PY))
     assert (found["kind"], found["backend"], found["library"]) == ("BackendNotAvailableError", "mpi", "mpi4py")
     assert found["remedy"].startswith("pip install 'pycobre[hpc]'")
     assert found["exit_code"] == code == ExitCode.MISSING_EXTRA
 
 
-@pytest.mark.parametrize(("given", "variable"), [("nothing", None), ({"COBRE_COMM_BACKEND": "x"}, "COBRE_COMM_BACKEND")])
+@pytest.mark.parametrize(
+    ("given", "variable"), [("nothing", None), ({"COBRE_COMM_BACKEND": "x"}, "COBRE_COMM_BACKEND")]
+)
 def test_errors_of_selection_in_python(monkeypatch, given, variable):
     for name, value in given.items() if isinstance(given, dict) else ():
         monkeypatch.setenv(name, value)
@@ -128,7 +128,7 @@ def test_every_error_has_details_that_json_can_hold():
 
 
 def rebuilt(kind):
-    """An error as it comes out of a worker: with the facts that its constructor stored, as far as they have defaults."""
+    """An error as it comes out of a worker, with what constructors store."""
     error = kind.__new__(kind)
     facts = {
         "case": "case",

@@ -128,7 +128,7 @@ def mapped_segments():
 
 def test_memory_of_a_study_is_released_although_the_communicator_stays(case):
     for before, after in launch.run(shared_memory_of, 2, "shm", (case, 3)):
-        assert 0 < before
+        assert before > 0
         assert after <= before
 
 

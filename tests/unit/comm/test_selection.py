@@ -72,7 +72,8 @@ def choose(kind, environ, installed):
         config, reason = select_backend(kind, _complete(environ), installed)
     except BackendNotAvailableError as error:
         assert error.backend in ("mpi", "auto")
-        assert ("pip install 'pycobre[hpc]'" if error.backend == "mpi" else "cobre.launchfiles.slurm_step") in str(error)
+        remedy = "pip install 'pycobre[hpc]'" if error.backend == "mpi" else "cobre.launchfiles.slurm_step"
+        assert remedy in str(error) and remedy in error.remedy
         return None
     assert reason
     return config.kind.value

@@ -71,8 +71,8 @@ class MpiCommunicator(WindowOwner):
             self._comm, self._node = self._duplicated(mpi, parent, self._group)
         super().__init__(self._comm.Get_rank(), self._comm.Get_size())
         # MPI's default error handler aborts the job at the first error, before the caller could see it.
-        for comm in (self._comm, self._node):
-            comm.Set_errhandler(mpi.ERRORS_RETURN)
+        for own in (self._comm, self._node):
+            own.Set_errhandler(mpi.ERRORS_RETURN)
         self._prepare(mpi)
         self._job.watch(self, self._group)
         if self._group is not None:
