@@ -14,6 +14,7 @@ SETTINGS = [
     ("shm", "futex", 2),
     ("shm", "futex", 4),
     ("shm", "condvar", 2),
+    ("tcp", "star", 2),  # one rank per host: all that a host's memory can do elsewhere goes through connections
 ]
 PAYLOADS = ("gather/*", "reduce/*", "broadcast/*", "regions/gather*", "sequences/*", "programs/*")
 

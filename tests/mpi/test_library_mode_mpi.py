@@ -14,7 +14,7 @@ for seed in (0, 1):
     overrides = {"training.tree_seed": seed}
     print(cobre.train(sys.argv[1], iterations=4, threads=1, config_overrides=overrides).digest)
 """
-# The program's own messages go on beside and after a study, on communicators that it still owns. Rank 2 never takes part.
+# The program goes on with its own messages beside and after a study; rank 2 takes no part in it.
 BESIDE = """
 import os, sys
 from mpi4py import MPI

@@ -79,8 +79,8 @@ def require_communicator(given: object) -> Any:
     """What a caller handed over, if it is a communicator; raises TypeError if not."""
     # An mpi4py communicator exists only where mpi4py was imported: nothing is imported to find out.
     mpi = sys.modules.get("mpi4py.MPI")
-    if isinstance(given, Backend) or (mpi is not None and isinstance(given, mpi.Intracomm)):
-        return given
+    if isinstance(given, Backend) or (mpi is not None and isinstance(given, mpi.Comm)):
+        return given  # that it is an intracommunicator, and not MPI.COMM_NULL, is checked when it is duplicated
     raise TypeError(
         f"comm must be a communicator of cobre.comm, or an mpi4py.MPI.Intracomm, not {type(given).__name__}; "
         "create_communicator() makes one, and a configuration (TcpConfig(...)) is given as `backend`"

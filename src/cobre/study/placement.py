@@ -157,7 +157,7 @@ def _given_placement(request: WorldRequest) -> Placement:
         size = 1 if isinstance(config, LocalConfig) else getattr(config, "size", None)
     else:
         given = Placement(getattr(comm, "backend", BackendKind.MPI.value), None, comm=comm)
-        size = comm.size
+        size = comm.size if comm else None  # MPI.COMM_NULL has none, and is refused when it is used
     if request.threads is not None:
         return replace(given, threads=request.threads)
     if usable_cores() == 1:

@@ -18,7 +18,11 @@ IMPORTS = str(Path(cobre.__file__).parent.parent)
 
 
 class ToolFailedError(Exception):
-    """What the tool said."""
+    """What the tool said. details: the same for programs."""
+
+    def __init__(self, text, details):
+        super().__init__(text)
+        self.details = details
 
 
 class Assistant:
@@ -35,7 +39,7 @@ class Assistant:
         answer = self._portal.call(self._client.call_tool, tool, arguments)
         text = answer.content[0].text
         if answer.is_error:
-            raise ToolFailedError(text)
+            raise ToolFailedError(text, answer.structured_content)
         assert json.loads(text) == answer.structured_content
         return answer.structured_content
 

@@ -43,6 +43,24 @@ class TestBadInput:
         assert words in str(caught.value)
         assert "Traceback" not in str(caught.value)
 
+    def test_is_answered_for_programs_too(self, server, run):
+        with pytest.raises(ToolFailedError) as caught:
+            server.query_results(job="run", table="nothing")
+
+        assert (caught.value.details["kind"], caught.value.details["remedy"]) == ("QueryError", "")
+
+    def test_a_study_that_fails_has_the_details_of_its_error(self, server, studies):
+        broken = studies / "broken"
+        shutil.copytree(studies / "case", broken)
+        (broken / "penalties.json").unlink()
+        server.start_study(case="broken", output="failed", report=False, workers=1)
+
+        status = server.finished("failed")
+
+        assert status["state"] == "failed"
+        assert status["error_details"]["kind"] == "InvalidCaseError"
+        assert status["error_details"]["problems"][0]["file"] == "penalties.json"
+
     def test_half_an_output_directory(self, server, run, studies):
         half = studies / "half-written"
         shutil.copytree(run, half)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cobre._native import fold
 from cobre.comm.backends.base import Backend
+from cobre.comm.buffers import copy_into
 from cobre.comm.heap_region import HeapRegion
 from cobre.comm.types import Array, Dtype, ReduceOp
 
@@ -22,7 +23,7 @@ class LocalCommunicator(Backend):
         return True
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
-        recv.reshape(-1)[displs[0] : displs[0] + counts[0]] = send.reshape(-1)
+        copy_into(send, recv, displs[0])
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         fold([send.reshape(-1)], recv.reshape(-1), op)

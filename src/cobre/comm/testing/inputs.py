@@ -47,6 +47,13 @@ def raw(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
+def copied(array: Array) -> Array:
+    """A copy of all bytes; NumPy's own leaves the padding of structures out."""
+    result = np.empty(array.shape, array.dtype)
+    raw(result)[:] = raw(array)
+    return result
+
+
 def sentinel(dtype: str, count: int) -> Array:
     """A receive buffer in which every byte is the sentinel."""
     array = np.empty(count, DTYPES[dtype])
@@ -92,10 +99,11 @@ def fingerprint(array: Array) -> str:
 
 
 def significant_bytes(array: Array) -> Array:
-    """The bytes that carry the value, without the padding of structures and of extended floats."""
+    """The bytes that all backends have in common: all of them, but for the padding of extended floats.
+
+    Structures are moved as they are, with whatever is in their padding.
+    """
     array = np.ascontiguousarray(array).reshape(-1)
-    if array.dtype.names is not None:
-        return np.concatenate([significant_bytes(array[name]) for name in array.dtype.names])
     if array.dtype.kind == "c":
         array = array.view(array.real.dtype)
     if array.dtype == np.longdouble and np.finfo(np.longdouble).nmant == _X87_MANTISSA_BITS:

@@ -88,7 +88,7 @@ class GatherIntoRegion:
             if self.in_place:
                 send = place_in(region.as_mut_array(0, layout.room), layout, comm.rank, send)
             comm.allgatherv(send, region, layout.counts, layout.displs)
-            return region.as_array().copy()
+            return inputs.copied(region.as_array())
 
     def predict(self, size: int) -> Array:
         """What a gather into private memory would give: a region changes nothing."""
@@ -167,7 +167,7 @@ class FillRegion:
             if comm.is_leader:
                 inputs.raw(region.as_mut_array())[:] = inputs.raw(self._data())
             region.fence()
-            return region.as_array().copy()
+            return inputs.copied(region.as_array())
 
     def predict(self, _size: int) -> Array:
         """The data that the leader writes."""

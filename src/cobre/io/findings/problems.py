@@ -124,6 +124,6 @@ class InvalidCaseError(ValidationError):
         self.problems = problems
 
     def details(self) -> dict[str, Any]:
-        """Also `case`, `num_errors`, and `problems`: layer, file, entity, field, message and remedy of the first 100."""
+        """Also `case`, `num_errors`, and `problems`: file, entity, field, message and remedy of the first 100."""
         found = [problem.as_dict() for problem in self.problems if not problem.is_warning]
         return super().details() | {"case": self.case, "num_errors": len(found), "problems": found[:MAX_DETAILED]}

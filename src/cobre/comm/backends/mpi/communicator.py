@@ -30,7 +30,7 @@ from cobre.comm.backends.mpi.library import Mpi, MpiComm, load_mpi
 from cobre.comm.backends.mpi.ordered_reduce import OrderedReduction
 from cobre.comm.backends.mpi.region import MpiSharedRegion, WindowOwner
 from cobre.comm.backends.mpi.windows import Window, Windows
-from cobre.comm.buffers import as_octets
+from cobre.comm.buffers import as_octets, copy_into
 from cobre.comm.config import MpiConfig
 from cobre.comm.errors import AbortedError, CollectiveFailedError, InitializationFailedError, MismatchedCallError
 from cobre.comm.exit_report import attach_exit_report, exit_report_of
@@ -285,24 +285,13 @@ class MpiCommunicator(WindowOwner):
 
 def _checked(mpi: Mpi, comm: object) -> MpiComm:
     """An MPI communicator of the program; refuses anything else, and MPI_COMM_NULL, before MPI itself ends the job."""
+    if comm == mpi.COMM_NULL:
+        raise InitializationFailedError("mpi", "comm is MPI.COMM_NULL: this process is not one of its ranks")
     if not isinstance(comm, mpi.Intracomm):
         raise InitializationFailedError(
             "mpi", f"comm must be an mpi4py.MPI.Intracomm (MPI.COMM_WORLD, or what its Split returned), got {comm!r}"
         )
-    if comm == mpi.COMM_NULL:
-        raise InitializationFailedError("mpi", "comm is MPI.COMM_NULL: this process is not one of its ranks")
     return comm
-
-
-def copy_into(data: Array, recv: Array, start: int) -> None:
-    """Copy elements into the receive buffer from element `start` on, unless they are there already."""
-    if data.size == 0 or np.may_share_memory(data, recv):
-        return
-    if recv.dtype.kind == "V":  # as bytes: NumPy would copy field by field and leave the padding out
-        unit = recv.itemsize
-        as_octets(recv)[start * unit : start * unit + data.nbytes] = as_octets(data)
-    else:
-        recv.reshape(-1)[start : start + data.size] = data.reshape(-1)
 
 
 def _release_of(communicator: MpiCommunicator) -> tuple[Callable[[], bool], Callable[[], None]]:

@@ -32,6 +32,7 @@ _ALL = (
     Mutant(messages.GatherWithoutDispls, ("gather/layouts", "regions/gather_into")),
     Mutant(messages.GatherIntoGaps, ("gather/layouts",)),
     Mutant(messages.StaleGather, ("sequences/back_to_back",)),
+    Mutant(messages.FieldwiseGather, ("gather/layouts",)),
     Mutant(messages.ShortGather, ("gather/limits", "gather/large")),
     Mutant(messages.TreeSum, ("reduce/values", "reduce/limits", "programs/random")),
     Mutant(messages.ReversedSum, ("reduce/values", "reduce/limits")),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cobre.comm.testing import inputs
 from cobre.comm.testing.delegate import DelegatingCommunicator
 from cobre.comm.types import Array, ReduceOp
 
@@ -51,6 +52,15 @@ class StaleGather(DelegatingCommunicator):
         if old is not None and old.dtype == recv.dtype and old.shape == recv.shape:
             recv[...] = old
         self._previous = received
+
+
+class FieldwiseGather(DelegatingCommunicator):
+    """Delivers structures field by field, and leaves old bytes in their padding."""
+
+    def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
+        received = inputs.copied(recv)
+        self._inner.allgatherv(inputs.copied(send), received, counts, displs)
+        recv[...] = received
 
 
 class ShortGather(DelegatingCommunicator):

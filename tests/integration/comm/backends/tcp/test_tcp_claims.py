@@ -1,0 +1,83 @@
+"""Claims about tcp that only live worlds can show: options of their sockets, and fences of private memory."""
+
+import os
+import socket
+import stat
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cobre.comm import launch
+
+TOPOLOGIES = {"host": {}, "pairs": {"COBRE_TCP_RANKS_PER_HOST": "2"}, "star": {"COBRE_TCP_RANKS_PER_HOST": "1"}}
+LIMIT_S = 60.0
+LITTLE_S = 1.0
+
+
+def options_of_connections(comm):
+    """TCP_NODELAY, SO_KEEPALIVE and the idle time of every connection that this process has, after some traffic."""
+    comm.allreduce(np.ones(1), np.zeros(1))
+    found = []
+    for name in Path("/proc/self/fd").iterdir():
+        descriptor = int(name.name)
+        try:
+            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                continue
+        except OSError:  # the descriptor of the listing itself
+            continue
+        with socket.socket(fileno=os.dup(descriptor)) as sock:
+            if sock.family not in (socket.AF_INET, socket.AF_INET6) or is_listening(sock):
+                continue
+            found.append(
+                (
+                    sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY),
+                    sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+                    sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE),
+                )
+            )
+    comm.barrier()
+    return found
+
+
+def is_listening(sock):
+    return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_every_connection_has_no_delay_and_keepalive(topology):
+    size = 4
+    environment = TOPOLOGIES[topology] | {"COBRE_TCP_TIMEOUT_SECS": "40"}
+    found = launch.run(options_of_connections, size, "tcp", environment=environment)
+    assert len(found[0]) >= size - 1, "rank 0 is connected to every other rank"
+    assert all(len(connections) >= 1 for connections in found)
+    assert {option for connections in found for option in connections} == {(1, 1, 10)}  # 40 s / (3 probes + 1)
+
+
+def fence_alone(comm, folder, limit_s):
+    """Rank 0 fences first; the others wait until it says that it has left the fence. Whether it did."""
+    left = Path(folder) / "left"
+    with comm.create_shared_region(8, np.int64) as region:
+        has_left = True
+        if comm.rank == 0:
+            region.fence()
+            left.touch()
+        else:
+            deadline = time.monotonic() + limit_s
+            while not left.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            has_left = left.exists()
+            region.fence()
+        comm.barrier()
+    return has_left
+
+
+def test_a_fence_of_private_memory_does_not_wait(tmp_path):
+    found = launch.run(fence_alone, 2, "tcp", (tmp_path, LIMIT_S), environment=TOPOLOGIES["star"])
+    assert found == [True, True]
+
+
+def test_a_fence_of_shared_memory_waits(tmp_path):
+    """The control: the same program tells the two apart."""
+    assert launch.run(fence_alone, 2, "shm", (tmp_path, LITTLE_S)) == [True, False]
