@@ -55,11 +55,14 @@ BoundStage::BoundStage(nb::dict given) : parts(std::move(given)) {
     read(parts, "source_index", model.source_index);
     read(parts, "source_factor", model.source_factor);
     read(parts, "source_is_pinned", model.source_is_pinned);
+    read(parts, "correction_column", model.correction_column);
+    read(parts, "correction_factor", model.correction_factor);
     model.num_decided = nb::cast<Int>(parts["num_decided"]);
     model.num_hydros = nb::cast<Int>(parts["num_hydros"]);
     model.num_lags = nb::cast<Int>(parts["num_lags"]);
     model.future_cost = nb::cast<Int>(parts["future_cost"]);
     model.truncates = nb::cast<bool>(parts["truncates"]);
+    model.fixes_corrections = nb::cast<bool>(parts["fixes_corrections"]);
     model.finish();
 }
 

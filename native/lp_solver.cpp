@@ -130,6 +130,12 @@ void Solver::set_bounds(const ChainBatch& batch, Int realisation) {
         column_upper_[stage.source_column[entry]] = available;
         column_lower_[stage.source_column[entry]] = stage.source_is_pinned[entry] ? available : 0.0;
     }
+    for (size_t hydro = 0; hydro < stage.correction_column.size(); ++hydro) {
+        if (stage.correction_column[hydro] < 0) continue;
+        const double missing = inflow_[hydro] < 0.0 ? -inflow_[hydro] * stage.correction_factor[hydro] : 0.0;
+        column_upper_[stage.correction_column[hydro]] = missing;
+        column_lower_[stage.correction_column[hydro]] = stage.fixes_corrections ? missing : 0.0;
+    }
 }
 
 void Solver::load_start_basis(const ChainBatch& batch, Int chain) {

@@ -48,6 +48,11 @@ void StageModel::finish() {
     require(are_below(source_column, columns) && source_column.size() == source_index.size() &&
                 source_column.size() == source_factor.size() && source_column.size() == source_is_pinned.size(),
             "source_column and its companions: no such column, or of different lengths");
+    require(correction_column.empty() || (correction_column.size() == static_cast<size_t>(num_hydros) &&
+                                          correction_factor.size() == correction_column.size()),
+            "correction_column, correction_factor: expected one for each hydro, or none");
+    for (const Int column : correction_column)
+        require(-1 <= column && column < columns, "correction_column: no such column");
     check_entries();
     find_families();
     transpose();

@@ -54,6 +54,11 @@ struct StageModel {
     View<Int> source_column, source_index;
     View<double> source_factor;
     View<uint8_t> source_is_pinned;
+    // By hydro (-1: none), or empty: upper bound of a column = factor * what the inflow is below zero; where corrections
+    // are fixed, its lower bound as well. The inflow itself stays as it is.
+    View<Int> correction_column;
+    View<double> correction_factor;
+    bool fixes_corrections = false;
 
     // The matrix by columns, and which decided state a column is (-1: none). Entries in deferred rows come last in
     // their column, from `deferred_start`.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from numpy.typing import NDArray
 
@@ -30,6 +30,9 @@ from cobre.wording import counted
 # datetime64[D]. All columns have one length, and all columns of the format are there (optional ones that the file has
 # not are null throughout). `load_case` sorts rows by their keys.
 Table = Mapping[str, NDArray[Any]]
+
+# The case format: that of Cobre 0.18, or that of its successor Novomodelo 0.19.
+FormatVersion = Literal["0.18", "0.19"]
 
 # An id that was null, such as the block of a row that holds for all blocks. Not -1: stage ids may be negative.
 ABSENT_ID: Final = -(2**31)
@@ -131,7 +134,7 @@ class Case:
     happens when the LPs are built. `cobre.load_case` reads a case, with entities in canonical order
     (`canonical_order`) and rows of tables in the order of their keys; `cobre.changed` makes another one of it,
     `cobre.save_case` writes it. All functions that take a case accept its entities, rows and mappings in any order:
-    no result depends on it.
+    no result depends on it. `format_version` is the format of the files, which decides what some settings mean.
 
     >>> case = cobre.load_case("examples/two_reservoirs")
     >>> [hydro.name for hydro in case.system.hydros]
@@ -151,6 +154,7 @@ class Case:
     overrides: OverrideTables
     generic_constraints: GenericConstraints
     post_study: PostStudy = field(default_factory=PostStudy)
+    format_version: FormatVersion = "0.18"
 
     def __repr__(self) -> str:
         """One line of counts: all fields of a national case have a hundred thousand characters."""

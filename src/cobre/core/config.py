@@ -8,6 +8,7 @@ from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_PATHS, BoundMet
 
 Scheme = Literal["in_sample", "out_of_sample", "external", "historical"]
 NonNegativityMethod = Literal["none", "penalty", "truncation", "truncation_with_penalty"]
+CutSet = Literal["all", "active"]
 CAME_LATER = "came_later"  # metadata of a field: digests skip it while it is None, so that older digests stay valid
 
 
@@ -76,7 +77,10 @@ STOPPING_RULES: dict[str, type[StoppingRuleConfig]] = {
 
 @dataclass(frozen=True, slots=True)
 class CutSelectionConfig:
-    """Which cuts of the pool the LPs use; `method` None: all of them. Each method reads only its own fields."""
+    """Which cuts of the pool the LPs use; `method` None: all of them. Each method reads only its own fields.
+
+    rules: those of format 0.19 are exact, and leave the first and the last stage alone; None: those of 0.18.
+    """
 
     method: Literal["level1", "lml1", "domination", "dynamic"] | None = None
     check_frequency: int = 5
@@ -90,6 +94,7 @@ class CutSelectionConfig:
     max_active_per_stage: int | None = None
     state_window: int | None = field(default=None, metadata={CAME_LATER: True})
     row_activity_tolerance: float | None = None
+    rules: Literal["0.19"] | None = field(default=None, metadata={CAME_LATER: True})
 
 
 def iterations_in_window(iterations: int, window: int | None) -> int:
@@ -154,12 +159,16 @@ NEVER_READ: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class SimulationConfig:
-    """The section `simulation`; `scenario_source` None: as in training. is_enumerated: every path of a tree once."""
+    """The section `simulation`; `scenario_source` None: as in training. is_enumerated: every path of a tree once.
+
+    cut_set: all cuts of the policy, or those that were active when training ended.
+    """
 
     enabled: bool = False
     num_scenarios: int = 2000
     scenario_source: ScenarioSource | None = None
     is_enumerated: bool = False
+    cut_set: CutSet = "all"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,56 @@
 """Constraints that users write themselves, already parsed: linear expressions over names of the LP."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-ParameterKind = Literal["constant", "per_stage", "seasonal", "per_stage_block", "computed"]
+ParameterKind = Literal["constant", "per_stage", "seasonal", "per_stage_block", "computed", "expression"]
+PenaltyBasis = Literal["per_hour", "per_unit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """A number times named parameters, whose values may differ by stage, divided by sums of such products."""
+
+    factor: float = 1.0
+    parameters: tuple[str, ...] = ()
+    divisors: tuple[tuple["Coefficient", ...], ...] = ()
+
+    def names(self) -> Iterator[str]:
+        """All parameters, those of divisors too."""
+        yield from self.parameters
+        for divisor in self.divisors:
+            yield from names_in(divisor)
+
+
+def names_in(parts: Iterable[Coefficient]) -> Iterator[str]:
+    """The parameters of a sum."""
+    return (name for part in parts for name in part.names())
+
+
+def total(parts: Iterable[Coefficient], value_of: Callable[[str], float]) -> float:
+    """The value of a sum; raises ZeroDivisionError where a divisor is 0."""
+    return float(sum(product(part, value_of) for part in parts))
+
+
+def product(coefficient: Coefficient, value_of: Callable[[str], float]) -> float:
+    """The value of one product; raises ZeroDivisionError where a divisor is 0."""
+    value = coefficient.factor
+    for name in coefficient.parameters:
+        value *= value_of(name)
+    for divisor in coefficient.divisors:
+        value /= total(divisor, value_of)
+    return value
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A named number. `values`: keyed by stage, season or (stage, block), by its kind; a constant has the key None."""
+    """A named number. `values`: keyed by stage, season or (stage, block), by its kind; a constant has the key None.
+
+    expression: the sum that a parameter of that kind stands for.
+    """
 
     id: int
     name: str
@@ -19,14 +58,7 @@ class Parameter:
     values: Mapping[Any, float] = field(default_factory=dict)
     computed_tag: str | None = None
     hydro_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Coefficient:
-    """A coefficient: a number times named parameters, whose values may differ by stage."""
-
-    factor: float = 1.0
-    parameters: tuple[str, ...] = ()
+    expression: tuple[Coefficient, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +74,11 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class GenericConstraint:
-    """`terms + constant (<=, >=, ==) bound`; without a relation the bounds come from the table."""
+    """`terms + constant (<=, >=, ==) bound`; without a relation the bounds come from the table.
+
+    A relation sets its side, to which a number of the table is added; the other side is the table's. slack_basis:
+    whether the penalty of a violation counts by the hour, or once.
+    """
 
     id: int
     name: str
@@ -53,6 +89,7 @@ class GenericConstraint:
     bound: tuple[Coefficient, ...] = ()
     slack_enabled: bool = False
     slack_penalty: float | None = None
+    slack_basis: PenaltyBasis = "per_hour"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Hydro plants: reservoir, turbines, tailrace, evaporation, and how water becomes power."""
 
+import math
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -91,10 +92,15 @@ class Evaporation:
 
 @dataclass(frozen=True, slots=True)
 class Diversion:
-    """A second outlet of the reservoir, to another plant, with its maximum flow in m3/s."""
+    """A second outlet of the reservoir, to another plant, with its maximum flow in m3/s; None: no limit."""
 
     downstream_id: int
-    max_flow_m3s: float
+    max_flow_m3s: float | None = None
+
+    @property
+    def flow_limit_m3s(self) -> float:
+        """The maximum flow as a number, infinite without a limit."""
+        return math.inf if self.max_flow_m3s is None else self.max_flow_m3s
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,11 @@ class FittingWindow:
 
 @dataclass(frozen=True, slots=True)
 class FphaConfig:
-    """Planes of the production function: given in a table, or fitted from geometry."""
+    """Planes of the production function: given in a table, or fitted from geometry.
+
+    turbined_fit_max_m3s, spillage_fit_max_m3s: the largest flows of the fit; None: the plant's largest turbined flow,
+    and twice its mean inflow.
+    """
 
     source: Literal["precomputed", "computed"]
     volume_discretization_points: int = 5
@@ -30,6 +34,8 @@ class FphaConfig:
     spillage_discretization_points: int = 5
     max_planes_per_hydro: int = 10
     fitting_window: FittingWindow | None = None
+    turbined_fit_max_m3s: float | None = None
+    spillage_fit_max_m3s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

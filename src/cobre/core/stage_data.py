@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Flags, Floats, Indices
+from cobre.core.generic_constraints import PenaltyBasis
 from cobre.core.temporal import Stage
 
 COMMITMENT, IN_TRANSIT = "commitment", "in_transit"  # kinds of state slots
@@ -167,7 +168,10 @@ class GenericTerm:
 
 @dataclass(frozen=True, slots=True)
 class GenericRow:
-    """lower <= terms <= upper; `slack_cost` None: a hard constraint. `block` None: one row for the stage."""
+    """lower <= terms <= upper; `slack_cost` None: a hard constraint. `block` None: one row for the stage.
+
+    slack_basis: whether the cost of a violation counts by the hour, or once.
+    """
 
     constraint_id: int
     name: str
@@ -176,6 +180,7 @@ class GenericRow:
     lower: float
     upper: float
     slack_cost: float | None
+    slack_basis: PenaltyBasis = "per_hour"
 
 
 @dataclass(frozen=True, slots=True)

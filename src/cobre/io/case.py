@@ -11,6 +11,7 @@ from cobre.io.case_folder.old_format import is_old_format
 from cobre.io.config.document import ConfigDocument
 from cobre.io.config.file import read_config, with_paths_from
 from cobre.io.constraints.reading import BOUNDS, read_generic_constraints
+from cobre.io.decoding.format_version import FormatSeen, recognise_format, refuse_other_format
 from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.decoding.parquet_tables import TableFormat, read_table
 from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
@@ -31,7 +32,7 @@ from cobre.io.input_files.penalties_file import read_penalties
 from cobre.io.input_files.post_study_stages import read_post_study_stages
 from cobre.io.input_files.production_models import read_production_models
 from cobre.io.input_files.stages_file import read_stages
-from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
+from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES, production_tables
 from cobre.io.validation import check_case
 from cobre.io.validation.computed_values import check_computed_values
 from cobre.io.validation.not_modelled import refuse_what_is_not_modelled
@@ -85,9 +86,10 @@ def read_case(
     documents = _read_documents(folder, config or ConfigDocument.read(folder), problems)
     if is_old_format(documents, problems):
         return None
-    settings = with_paths_from(folder, read_config(documents[CONFIG_FILE], overrides, problems) or NO_CONFIG)
+    seen = recognise_format(folder, documents)
+    settings = with_paths_from(folder, read_config(documents[CONFIG_FILE], overrides, problems, seen) or NO_CONFIG)
     name = folder.resolve().name
-    case = decode_case(name, settings, documents, lambda form: read_table(folder, form, problems), problems)
+    case = decode_case(name, settings, documents, lambda form: read_table(folder, form, problems), problems, seen)
     if problems.errors:
         check_parts(case, documents, problems)
         return None
@@ -112,19 +114,28 @@ def _read_documents(folder: Path, config: ConfigDocument, problems: Problems) ->
 
 
 def decode_case(
-    name: str, config: Config, documents: Documents, table: Callable[[TableFormat], Table | None], problems: Problems
+    name: str,
+    config: Config,
+    documents: Documents,
+    table: Callable[[TableFormat], Table | None],
+    problems: Problems,
+    seen: FormatSeen,
 ) -> Case:
     """The case of some files, with placeholders for those that cannot be decoded.
 
     Everything is in canonical order afterwards, whatever its order in the files was.
     documents: by name, all of `REQUIRED_JSON` and `OPTIONAL_JSON`; None: no such file.
     table: gives the Parquet table of a format, sorted by its keys; None: no such file.
+    seen: the format that the files are in; what only the other one has is refused.
     """
+    for file, document in documents.items():
+        if file != CONFIG_FILE:  # its overrides count, too: see read_config
+            refuse_other_format(seen, document, problems)
     horizon = read_stages(documents[STAGES_FILE], problems)
     initial_conditions = read_initial_conditions(documents["initial_conditions.json"], problems)
     penalties = read_penalties(documents["penalties.json"], problems)
     system = _read_system(documents, problems)
-    tables = {field: table(form) for field, form in PRODUCTION_TABLES.items()}
+    tables = {field: table(form) for field, form in production_tables(seen.version).items()}
     production = read_production_models(documents["system/hydro_production_models.json"], tables, problems)
     scenarios = _read_scenarios(documents, {field: table(form) for field, form in SCENARIO_TABLES.items()}, problems)
     overriding = {field: table(form) for field, form in OVERRIDE_TABLES.items()}
@@ -133,6 +144,7 @@ def decode_case(
         documents["constraints/generic_parameters.json"],
         table(BOUNDS),
         problems,
+        seen,
     )
     post_study = read_post_study_stages(documents["post_study_stages.json"], problems)
     return Case(
@@ -147,6 +159,7 @@ def decode_case(
         overrides=OverrideTables(**overriding),
         generic_constraints=generic_constraints,
         post_study=post_study,
+        format_version=seen.version,
     )
 
 

@@ -10,16 +10,17 @@ cut coefficients on their columns; the rest is known when a stage is solved and 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats, Ints
+from cobre.core.config import CAME_LATER
 
 # Of a stage for which a dense inverse is quicker than a sparse factorisation; the one place where the number is said.
 MAX_DENSE_ROWS = 100
-PYTHON_ONLY = ("column_scale", "row_scale", "names")
+PYTHON_ONLY = ("column_scale", "row_scale", "names", "corrections")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,18 @@ class Names:
 
     columns: tuple[str, ...]
     rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """Columns that make up for negative inflows, each limited by what its inflow is below zero.
+
+    column: by hydro; -1: none. factor: from m3/s to the scaled column. is_fixed: they make up for all of it, always.
+    """
+
+    column: Ints
+    factor: Floats
+    is_fixed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,7 @@ class StageProgram:
     source_is_pinned: NDArray[np.uint8]
 
     names: Names
+    corrections: Corrections | None = field(default=None, metadata={CAME_LATER: True})
 
     @property
     def num_decided(self) -> int:
@@ -134,7 +148,15 @@ class StageProgram:
 
     def parts(self) -> Mapping[str, object]:
         """The program as keyword arguments of the native `LpStage`."""
-        kept = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in PYTHON_ONLY}
+        kept = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in PYTHON_ONLY}
         scale = np.ascontiguousarray(self.column_scale[self.state_column])
         sizes = {"num_decided": self.num_decided, "num_hydros": self.num_hydros, "num_lags": self.num_lags}
-        return kept | sizes | {"state_scale": scale}
+        return kept | sizes | {"state_scale": scale} | self._correction_parts()
+
+    def _correction_parts(self) -> dict[str, object]:
+        given = self.corrections or Corrections(np.zeros(0, np.int32), np.zeros(0), is_fixed=False)
+        return {
+            "correction_column": given.column,
+            "correction_factor": given.factor,
+            "fixes_corrections": given.is_fixed,
+        }

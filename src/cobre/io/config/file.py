@@ -19,7 +19,7 @@ from cobre.core.config import (
     StoppingRuleConfig,
     TrainingConfig,
 )
-from cobre.io.config.method_records import CutSelectionRecord
+from cobre.io.config.method_records import CutSelectionRecord, Level1Record
 from cobre.io.config.overrides import with_overrides
 from cobre.io.config.records import (
     ConfigFile,
@@ -35,30 +35,40 @@ from cobre.io.config.records import (
 from cobre.io.config.settings_without_effect import warn_of_settings_without_effect
 from cobre.io.config.shared_fields import shared_fields
 from cobre.io.config.solver_profiles import solver_config
+from cobre.io.decoding.format_version import FORMAT_018, FormatSeen, refuse_other_format
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_files import decode
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import Layer, Problems
 
 
-def read_config(document: Document | None, overrides: Mapping[str, object] | None, problems: Problems) -> Config | None:
-    """The configuration, with overrides merged in before it is checked; None after errors, added to `problems`."""
+def read_config(
+    document: Document | None,
+    overrides: Mapping[str, object] | None,
+    problems: Problems,
+    seen: FormatSeen = FORMAT_018,
+) -> Config | None:
+    """The configuration, with overrides merged in before it is checked; None after errors, added to `problems`.
+
+    seen: the format of the case, which decides about defaults.
+    """
     known = len(problems.errors)
     if document is not None and overrides:
         _check_replaced_rules(document, overrides, problems)
         document = rewritten(document, with_overrides(document.content, overrides, problems))
+    refuse_other_format(seen, document, problems)
     file = decode(document, ConfigFile, problems)
     if file is None:
         return None
     warn_of_settings_without_effect(file, problems)
-    training = _training(file.training, problems)
+    training = _training(file.training, problems, seen)
     simulation = _simulation(file.simulation, problems)
     if len(problems.errors) > known:
         return None
     return Config(
         training=training,
         simulation=simulation,
-        modeling=_modeling(file.modeling),
+        modeling=_modeling(file.modeling, seen),
         estimation=EstimationConfig(**shared_fields(file.estimation, EstimationConfig)),
         policy=_policy(file.policy),
         exports=file.exports,
@@ -90,12 +100,12 @@ def with_paths_from(folder: Path, config: Config) -> Config:
     return replace(config, policy=replace(config.policy, boundary=located))
 
 
-def _training(record: TrainingRecord, problems: Problems) -> TrainingConfig:
+def _training(record: TrainingRecord, problems: Problems, seen: FormatSeen) -> TrainingConfig:
     special: dict[str, Any] = {
         "forward_passes": 1 if isinstance(record.selection, Enumerated) else record.selection.forward_passes,
         "is_enumerated": isinstance(record.selection, Enumerated),
         "stopping_rules": _stopping_rules(record.stopping_rules, problems),
-        "cut_selection": _cut_selection(record.cut_selection),
+        "cut_selection": _cut_selection(record.cut_selection, problems, seen),
         "scenario_source": _scenario_source(record.scenario_source, "training", problems) or ScenarioSource(),
         "solver": solver_config(record.solver, problems),
     }
@@ -124,9 +134,28 @@ def _stopping_rule(record: Any) -> StoppingRuleConfig:
     return rule(**shared_fields(record, rule))
 
 
-def _cut_selection(record: CutSelectionRecord) -> CutSelectionConfig:
+def _cut_selection(record: CutSelectionRecord, problems: Problems, seen: FormatSeen) -> CutSelectionConfig:
     chosen = {} if record.selection is None else shared_fields(record.selection, CutSelectionConfig)
-    return CutSelectionConfig(**chosen | shared_fields(record, CutSelectionConfig))
+    chosen |= shared_fields(record, CutSelectionConfig)
+    if seen.version == "0.19":
+        chosen["rules"] = "0.19"
+    if isinstance(record.selection, Level1Record) and record.selection.lookback_iterations is not None:
+        _check_lookback(record, record.selection, problems)
+        chosen["state_window"] = record.selection.lookback_iterations
+    if seen.version == "0.19" and isinstance(record.selection, Level1Record):
+        chosen["tie_tolerance"] = 0.0
+    return CutSelectionConfig(**chosen)
+
+
+def _check_lookback(record: CutSelectionRecord, chosen: Level1Record, problems: Problems) -> None:
+    field = "training.cut_selection.selection.lookback_iterations"
+    window = chosen.lookback_iterations or 0
+    if window < chosen.check_frequency:
+        message = f"is {window}, below check_frequency, which is {chosen.check_frequency}"
+        problems.error(Layer.MEANING, CONFIG_FILE, "", field, message, "at least check_frequency")
+    if record.state_window is not None:
+        message = "cannot be combined with training.cut_selection.state_window, which means the same"
+        problems.error(Layer.MEANING, CONFIG_FILE, "", field, message, "keep one of them")
 
 
 def _scenario_source(record: ScenarioSourceRecord | None, section: str, problems: Problems) -> ScenarioSource | None:
@@ -163,8 +192,9 @@ def _simulation(record: SimulationRecord, problems: Problems) -> SimulationConfi
     return SimulationConfig(**shared_fields(record, SimulationConfig) | special)
 
 
-def _modeling(record: ModelingRecord) -> ModelingConfig:
-    method = record.inflow_non_negativity.method
+def _modeling(record: ModelingRecord, seen: FormatSeen) -> ModelingConfig:
+    default = ModelingConfig().inflow_non_negativity if seen.version == "0.18" else "truncation_with_penalty"
+    method = record.inflow_non_negativity.method or default
     return ModelingConfig(**shared_fields(record, ModelingConfig), inflow_non_negativity=method)
 
 

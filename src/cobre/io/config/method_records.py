@@ -112,12 +112,14 @@ class Level1Record:
     """Keeps cuts that are near the best at some visited state (lml1: only the oldest of them).
 
     check_frequency: iterations between two selections.
-    tie_tolerance: largest distance from the best cut.
+    tie_tolerance: largest distance from the best cut; format 0.18 only.
+    lookback_iterations: number of latest iterations whose visited states choose cuts; null: all; format 0.19 only.
     """
 
     method: Literal["level1", "lml1"]
     check_frequency: Count = _CUTS.check_frequency
     tie_tolerance: NonNegative = _CUTS.tie_tolerance
+    lookback_iterations: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ class DynamicRecord:
     seed_window: NonNegativeCount = _CUTS.seed_window
     start_iteration: Count = _CUTS.start_iteration
     max_added_per_round: Count = _CUTS.max_added_per_round
-    violation_tolerance: NonNegative = _CUTS.violation_tolerance
+    violation_tolerance: NonNegative | None = None
     candidate_recency: Count | None = None
 
 

@@ -7,11 +7,12 @@ from pydantic import Field
 
 from cobre.core.config import (
     BoundaryPolicy,
+    CutSet,
     EstimationConfig,
     ExportsConfig,
-    ModelingConfig,
     NonNegativityMethod,
     Scheme,
+    SimulationConfig,
 )
 from cobre.io.config.field_types import Count, NonNegativeCount, Positive
 from cobre.io.config.method_records import CutSelectionRecord, StoppingRuleRecord
@@ -21,7 +22,7 @@ from cobre.io.decoding.json_files import JsonFile
 DEFAULT_SOLVER = TrainingSolverRecord()
 ALL_CUTS = CutSelectionRecord()
 _ESTIMATION = EstimationConfig()
-_MODELING = ModelingConfig()
+_SIMULATION = SimulationConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +172,14 @@ class SimulationRecord:
     enabled: whether to simulate the policy after training.
     selection: the scenarios; null: 2000 sampled ones.
     scenario_source: where noise comes from; null: as in training.
+    cut_set: the cuts of the policy that are used: all, or those that were active when training ended; format 0.19 only.
     io_channel_capacity, solver: no effect here, with a warning.
     """
 
     enabled: bool = False
     selection: SimulationSelection | None = None
     scenario_source: ScenarioSourceRecord | None = None
+    cut_set: CutSet = _SIMULATION.cut_set
     io_channel_capacity: NonNegativeCount = 64
     solver: SolverProfileRecord | None = None
 
@@ -185,10 +188,11 @@ class SimulationRecord:
 class NonNegativityRecord:
     """modeling.inflow_non_negativity.
 
-    method: a negative inflow stays, is corrected at a penalty, becomes 0, or both.
+    method: a negative inflow stays, is corrected at a penalty, becomes 0, or both; null: penalty in format 0.18,
+    truncation_with_penalty in format 0.19.
     """
 
-    method: NonNegativityMethod = _MODELING.inflow_non_negativity
+    method: NonNegativityMethod | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import fields
 
-from cobre.core.config import NEVER_READ
+from cobre.core.config import NEVER_READ, CutSelectionConfig
 from cobre.io.config.method_records import CutSelectionRecord, DynamicRecord
 from cobre.io.config.records import (
     ByNode,
@@ -58,7 +58,7 @@ def _cut_selection(record: CutSelectionRecord) -> Iterator[Finding]:
     default = DynamicRecord("dynamic")
     message = "cuts are added to an LP when they are violated, by fixed rules; the optimum is that of all cuts"
     for name in DYNAMIC_RULES:
-        if getattr(chosen, name) != getattr(default, name):
+        if getattr(chosen, name) not in (getattr(default, name), getattr(CutSelectionConfig(), name)):
             yield f"{section}.selection.{name}", message
     for name in OF_A_WINDOW if chosen.candidate_recency is None else ():
         if getattr(chosen, name) != getattr(default, name):

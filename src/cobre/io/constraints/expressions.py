@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from typing import Literal, cast
 
 from cobre.core.generic_constraints import Coefficient, Term
-from cobre.io.constraints.linear_form import LinearForm, NotLinearError, add, multiply, negate, number
+from cobre.io.constraints.linear_form import LinearForm, NotLinearError, add, divide, multiply, negate, number
 from cobre.io.constraints.tokens import ExpressionError, Token, TokenKind, tokenise
 from cobre.io.constraints.variables import VARIABLES, VariableKind
 
@@ -52,6 +52,15 @@ def parse_expression(text: str, references: Mapping[str, LinearForm]) -> LinearF
     form = parser.expression()
     parser.finish()
     return form
+
+
+def parse_number(text: str, references: Mapping[str, LinearForm]) -> tuple[Coefficient, ...]:
+    """Parse arithmetic over numbers and parameters alone, such as `(@a + 2) / @b`. Raises ExpressionError."""
+    form = parse_expression(text, references)
+    if form.terms:
+        variable = f"{form.terms[0].variable}({form.terms[0].entity_id})"
+        raise ExpressionError(1, f"{variable} is a variable of the LP", "numbers and @parameters only")
+    return form.constants
 
 
 def references_in(text: str) -> tuple[str, ...]:
@@ -104,7 +113,7 @@ class _Parser:
             raise ExpressionError(token.position, f"{token} is not the only relation", remedy)
         if token.text == "=":
             raise ExpressionError(token.position, "`=` is not a relation", "write `==`")
-        raise ExpressionError(token.position, f"{token} is not allowed here", "join terms by `+`, `-` or `*`")
+        raise ExpressionError(token.position, f"{token} is not allowed here", "join terms by `+`, `-`, `*` or `/`")
 
     def expression(self) -> LinearForm:
         """Parse a sum of products."""
@@ -116,12 +125,14 @@ class _Parser:
 
     def _product(self) -> LinearForm:
         form = self._factor()
-        while star := self._take("*"):
+        while sign := self._take("*", "/"):
             factor = self._factor()
             try:
-                form = multiply(form, factor)
+                form = multiply(form, factor) if sign.text == "*" else divide(form, factor)
             except NotLinearError as error:
-                raise ExpressionError(star.position, str(error), "keep the expression linear") from error
+                raise ExpressionError(sign.position, str(error), "keep the expression linear") from error
+            except ZeroDivisionError as error:
+                raise ExpressionError(sign.position, str(error), "divide by another number") from error
         return form
 
     def _factor(self) -> LinearForm:

@@ -12,7 +12,7 @@ MAX_PARTS = 20_000
 
 
 class NotLinearError(CobreError, ValueError):
-    """A product of two variables, which a linear program cannot hold."""
+    """A product of two variables, or a division by one, which a linear program cannot hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +57,46 @@ def multiply(first: LinearForm, second: LinearForm) -> LinearForm:
     return _merged(terms, constants)
 
 
+def divide(first: LinearForm, second: LinearForm) -> LinearForm:
+    """The quotient. Raises NotLinearError if the divisor has variables, and ZeroDivisionError if it is the number 0."""
+    if second.terms:
+        raise NotLinearError("something is divided by a variable")
+    whole = second.constants
+    if all(part.factor == 0.0 for part in whole):
+        raise ZeroDivisionError("the divisor is 0")
+    if len(whole) == 1 and not whole[0].parameters and not whole[0].divisors:
+        value = whole[0].factor
+        terms = [replace(term, coefficient=_over(term.coefficient, value)) for term in first.terms]
+        return LinearForm(tuple(terms), tuple(_over(constant, value) for constant in first.constants))
+    by = Coefficient(1.0, divisors=(whole,))
+    return multiply(first, LinearForm(constants=(by,)))
+
+
+def _over(coefficient: Coefficient, value: float) -> Coefficient:
+    return replace(coefficient, factor=coefficient.factor / value)
+
+
 def _scaled(term: Term, by: Coefficient) -> Term:
     return replace(term, coefficient=_product(term.coefficient, by))
 
 
 def _product(one: Coefficient, other: Coefficient) -> Coefficient:
     names = tuple(sorted((*one.parameters, *other.parameters)))
-    if len(names) > MAX_PARAMETERS:
+    divisors = (*one.divisors, *other.divisors)
+    if len(names) + len(divisors) > MAX_PARAMETERS:
         raise NotLinearError(f"more than {MAX_PARAMETERS} parameters are multiplied")
-    return Coefficient(one.factor * other.factor, names)
+    return Coefficient(one.factor * other.factor, names, divisors)
 
 
 def _merged(terms: Iterable[Term], constants: Iterable[Coefficient]) -> LinearForm:
     """Merge like terms and like constants, in order of first appearance."""
     found: dict[Term, float] = {}
     for term in terms:
-        key = replace(term, coefficient=Coefficient(1.0, term.coefficient.parameters))
+        key = replace(term, coefficient=replace(term.coefficient, factor=1.0))
         found[key] = found.get(key, 0.0) + term.coefficient.factor
     merged = [_scaled(key, Coefficient(factor)) for key, factor in found.items()]
-    sums: dict[tuple[str, ...], float] = {}
+    sums: dict[Coefficient, float] = {}
     for constant in constants:
-        sums[constant.parameters] = sums.get(constant.parameters, 0.0) + constant.factor
-    return LinearForm(tuple(merged), tuple(Coefficient(factor, names) for names, factor in sums.items()))
+        like = replace(constant, factor=1.0)
+        sums[like] = sums.get(like, 0.0) + constant.factor
+    return LinearForm(tuple(merged), tuple(replace(like, factor=factor) for like, factor in sums.items()))

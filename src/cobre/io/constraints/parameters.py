@@ -6,7 +6,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from cobre.core.generic_constraints import Parameter, ParameterKind
+from cobre.core.generic_constraints import Coefficient, Parameter, ParameterKind
+from cobre.io.constraints.expressions import parse_number, references_in
+from cobre.io.constraints.linear_form import LinearForm, parameter
+from cobre.io.constraints.tokens import ExpressionError
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.findings.problems import Layer, Problems
@@ -24,6 +27,9 @@ ComputedTag = Literal[
     "integrated_equivalent_productivity",
     "integrated_accumulated_productivity",
     "max_stored_energy",
+    "integrated_equivalent_productivity_mwh_per_hm3",
+    "integrated_accumulated_productivity_mwh_per_hm3",
+    "max_stored_energy_mwh",
 ]
 
 # By kind: the field with its values. The others must be absent.
@@ -33,6 +39,7 @@ PAYLOADS: Mapping[ParameterKind, str] = {
     "seasonal": "values",
     "per_stage_block": "block_values",
     "computed": "computed_spec",
+    "expression": "expression",
 }
 
 
@@ -54,6 +61,7 @@ class _Parameter(BaseModel):
     values: tuple[tuple[int, float], ...] | None = None
     block_values: tuple[tuple[int, int, float], ...] | None = None
     computed_spec: _ComputedSpec | None = None
+    expression: str | None = None
 
 
 class GenericParametersFile(JsonFile):
@@ -85,7 +93,51 @@ def read_parameters(document: Document | None, problems: Problems) -> dict[str, 
     _refuse_names(file.scalar_parameters, problems)
     _refuse_duplicates(file.scalar_parameters, problems)
     sound = [record for record in file.scalar_parameters if _has_its_payload(record, problems)]
-    return {record.name: _parameter(record, problems) for record in sorted(sound, key=lambda record: record.id)}
+    ordered = sorted(sound, key=lambda record: record.id)
+    sums = _sums(ordered, problems)
+    return {record.name: _parameter(record, sums.get(record.name, ()), problems) for record in ordered}
+
+
+def _sums(records: list[_Parameter], problems: Problems) -> dict[str, tuple[Coefficient, ...]]:
+    """By name: what the parameters of kind `expression` stand for, parsed."""
+    references = {record.name: parameter(record.name) for record in records}
+    found = {}
+    for record in records:
+        if record.kind == "expression":
+            found[record.name] = _parsed(record, references, problems)
+    _refuse_cycle([record for record in records if record.kind == "expression"], problems)
+    return found
+
+
+def _parsed(record: _Parameter, references: Mapping[str, LinearForm], problems: Problems) -> tuple[Coefficient, ...]:
+    try:
+        return parse_number(record.expression or "", references)
+    except ExpressionError as error:
+        remedy = error.remedy
+        if "is not defined" in error.message:
+            remedy = "the name of another parameter of this file; named expressions of constraints cannot be used here"
+        message = f"at character {error.position}: {error.message}"
+        problems.error(Layer.SCHEMA, FILE, _entity(record), "expression", message, remedy)
+        return (Coefficient(),)
+
+
+def _refuse_cycle(records: list[_Parameter], problems: Problems) -> None:
+    """Report parameters that refer to one another: those that are left when all with known references are gone."""
+    waiting = {record.name: set(_named_in(record)) for record in records}
+    while ready := [name for name, names in waiting.items() if not names & waiting.keys()]:
+        for name in ready:
+            del waiting[name]
+    if waiting:
+        names = ", ".join(f"@{name}" for name in waiting)
+        message = f"these parameters refer to one another in a cycle: {names}"
+        problems.error(Layer.SCHEMA, FILE, "", "scalar_parameters", message, "remove one reference")
+
+
+def _named_in(record: _Parameter) -> tuple[str, ...]:
+    try:
+        return references_in(record.expression or "")
+    except ExpressionError:
+        return ()  # reported when it is parsed
 
 
 def _refuse_names(records: tuple[_Parameter, ...], problems: Problems) -> None:
@@ -118,7 +170,7 @@ def _has_its_payload(record: _Parameter, problems: Problems) -> bool:
     return getattr(record, wanted) is not None
 
 
-def _parameter(record: _Parameter, problems: Problems) -> Parameter:
+def _parameter(record: _Parameter, expression: tuple[Coefficient, ...], problems: Problems) -> Parameter:
     spec = record.computed_spec if record.kind == "computed" else None
     return Parameter(
         id=record.id,
@@ -127,6 +179,7 @@ def _parameter(record: _Parameter, problems: Problems) -> Parameter:
         values=_values(record, problems),
         computed_tag=spec.tag if spec else None,
         hydro_id=spec.hydro_id if spec else None,
+        expression=expression,
     )
 
 

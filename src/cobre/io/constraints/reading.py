@@ -5,11 +5,19 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from cobre.core.case import Table
-from cobre.core.generic_constraints import Coefficient, GenericConstraint, GenericConstraints, Parameter, Term
+from cobre.core.generic_constraints import (
+    Coefficient,
+    GenericConstraint,
+    GenericConstraints,
+    Parameter,
+    PenaltyBasis,
+    Term,
+)
 from cobre.io.constraints.expressions import parse_constraint, parse_expression, references_in
 from cobre.io.constraints.linear_form import LinearForm, parameter
 from cobre.io.constraints.parameters import is_reference_name, read_parameters, report_reference_name
 from cobre.io.constraints.tokens import ExpressionError
+from cobre.io.decoding.format_version import FORMAT_018, FormatSeen
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.decoding.parquet_tables import Column, TableFormat
@@ -38,6 +46,7 @@ class _Record(BaseModel):
 class _Slack(_Record):
     enabled: bool
     penalty: float | None = None
+    penalty_basis: PenaltyBasis | None = None
 
 
 class _Constraint(_Record):
@@ -62,11 +71,15 @@ class GenericConstraintsFile(JsonFile):
 
 
 def read_generic_constraints(
-    constraints: Document | None, parameters: Document | None, bounds: Table | None, problems: Problems
+    constraints: Document | None,
+    parameters: Document | None,
+    bounds: Table | None,
+    problems: Problems,
+    seen: FormatSeen = FORMAT_018,
 ) -> GenericConstraints:
     """All generic constraints of a case, parsed; empty without such files."""
     known = read_parameters(parameters, problems)
-    parsed = _read_constraints(constraints, known, problems)
+    parsed = _read_constraints(constraints, known, problems, seen)
     if bounds is not None and constraints is None and not any(error.file == FILE for error in problems.errors):
         message = "there are bounds, but no constraints"
         problems.error(Layer.STRUCTURE, BOUNDS.file, "", "", message, f"add {FILE} or remove this file")
@@ -74,7 +87,7 @@ def read_generic_constraints(
 
 
 def _read_constraints(
-    document: Document | None, parameters: Mapping[str, Parameter], problems: Problems
+    document: Document | None, parameters: Mapping[str, Parameter], problems: Problems, seen: FormatSeen
 ) -> tuple[GenericConstraint, ...] | None:
     """All constraints of a document, by id; None without a document that can be decoded."""
     file = decode(document, GenericConstraintsFile, problems)
@@ -82,7 +95,7 @@ def _read_constraints(
         return None
     references = _references(file.expressions, parameters, problems)
     _refuse_duplicates(file.constraints, problems)
-    parsed = [_constraint(record, references, problems) for record in file.constraints]
+    parsed = [_constraint(record, references, problems, seen) for record in file.constraints]
     return tuple(sorted((found for found in parsed if found is not None), key=lambda found: found.id))
 
 
@@ -135,10 +148,10 @@ def _read_named(expression: _NamedExpression, found: dict[str, LinearForm], prob
 
 
 def _constraint(
-    record: _Constraint, references: Mapping[str, LinearForm], problems: Problems
+    record: _Constraint, references: Mapping[str, LinearForm], problems: Problems, seen: FormatSeen
 ) -> GenericConstraint | None:
     entity = f"constraint {record.id} ({record.name})"
-    _check_slack(record.slack, entity, problems)
+    _check_slack(record.slack, entity, problems, seen)
     try:
         parsed = parse_constraint(record.expression, references)
     except ExpressionError as error:
@@ -154,17 +167,31 @@ def _constraint(
         bound=parsed.right,
         slack_enabled=record.slack.enabled,
         slack_penalty=record.slack.penalty if record.slack.enabled else None,
+        slack_basis=record.slack.penalty_basis or "per_hour",
     )
 
 
-def _check_slack(slack: _Slack, entity: str, problems: Problems) -> None:
+def _check_slack(slack: _Slack, entity: str, problems: Problems, seen: FormatSeen) -> None:
     if not slack.enabled:
+        if seen.version == "0.19":
+            _refuse_unused(slack, entity, problems)
         return
     if slack.penalty is None:
-        remedy = "add it, in $ per unit and hour"
+        remedy = "add it, in $ per unit and hour" if seen.version == "0.18" else "add it, in $"
         problems.error(Layer.SCHEMA, FILE, entity, "slack.penalty", "a slack without a cost", remedy)
     elif slack.penalty <= 0:
         problems.error(Layer.SCHEMA, FILE, entity, "slack.penalty", f"is {slack.penalty:g}", "a number above 0")
+    if slack.penalty_basis is None and seen.version == "0.19":
+        message = "is missing: format 0.19 does not say whether the penalty counts by the hour"
+        remedy = '"per_hour" for a row in MW or m3/s, "per_unit" for a row in MWh or hm3'
+        problems.error(Layer.SCHEMA, FILE, entity, "slack.penalty_basis", message, remedy)
+
+
+def _refuse_unused(slack: _Slack, entity: str, problems: Problems) -> None:
+    for name in ("penalty", "penalty_basis"):
+        if getattr(slack, name) is not None:
+            message, remedy = "is given, but the slack is not enabled", "remove it, or set `enabled` to true"
+            problems.error(Layer.SCHEMA, FILE, entity, f"slack.{name}", message, remedy)
 
 
 def _refuse_duplicates(constraints: Sequence[_Constraint], problems: Problems) -> None:

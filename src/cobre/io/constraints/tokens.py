@@ -12,11 +12,11 @@ _PATTERN = re.compile(
     r"|(?P<reference>@[A-Za-z_]\w*)"
     r"|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<relation><=|>=|==)"
-    r"|(?P<sign>[-+*(),=])",
+    r"|(?P<sign>[-+*/(),=])",
     re.ASCII,
 )
 _BLANKS = re.compile(r"\s*")
-_ADVICE = {"<": "write `<=`", ">": "write `>=`", "@": "write a name right after `@`", "/": "multiply by a number"}
+_ADVICE = {"<": "write `<=`", ">": "write `>=`", "@": "write a name right after `@`"}
 
 
 class TokenKind(Enum):
@@ -72,7 +72,7 @@ def _token_at(text: str, position: int) -> Token:
     match = _PATTERN.match(text, position)
     if match is None or match.lastgroup is None:
         character = text[position]
-        remedy = _ADVICE.get(character, "use numbers, names, @names, + - * ( ) , and one of <= >= ==")
+        remedy = _ADVICE.get(character, "use numbers, names, @names, + - * / ( ) , and one of <= >= ==")
         raise ExpressionError(position + 1, f"`{character}` is not allowed here", remedy)
     token = Token(TokenKind(match.lastgroup), match.group(), position + 1)
     if token.kind is TokenKind.NUMBER and not math.isfinite(float(token.text)):

@@ -45,7 +45,11 @@ class WindowRecord:
 
 @dataclass(frozen=True, slots=True)
 class FphaRecord:
-    """How planes are given or fitted; null: the default."""
+    """How planes are given or fitted; null: the default.
+
+    turbined_fit_max_m3s: largest turbined flow of the fit; null: that of the plant; format 0.19 only.
+    spillage_fit_max_m3s: largest spilled flow of the fit; null: twice the plant's mean inflow; format 0.19 only.
+    """
 
     source: Literal["precomputed", "computed"]
     volume_discretization_points: Annotated[int, Field(ge=2)] | None = None
@@ -53,6 +57,8 @@ class FphaRecord:
     spillage_discretization_points: Annotated[int, Field(ge=2)] | None = None
     max_planes_per_hydro: Annotated[int, Field(ge=1)] | None = None
     fitting_window: WindowRecord | None = None
+    turbined_fit_max_m3s: Annotated[float, Field(gt=0)] | None = None
+    spillage_fit_max_m3s: Annotated[float, Field(gt=0)] | None = None
 
 
 @dataclass(frozen=True, slots=True)

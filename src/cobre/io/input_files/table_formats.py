@@ -1,7 +1,9 @@
 """The Parquet tables of the case format, column by column."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from cobre.core.case import FormatVersion
 from cobre.io.decoding.parquet_tables import Column, ColumnKind, TableFormat
 
 
@@ -211,3 +213,13 @@ PRODUCTION_TABLES: Mapping[str, TableFormat] = {
         "segment_id",
     ),
 }
+
+INTEGRATED = Column("integrated_equivalent_productivity_mw_per_m3s", "number", is_nullable=True)
+
+
+def production_tables(version: FormatVersion) -> Mapping[str, TableFormat]:
+    """The tables of production models: format 0.19 has one more column of energy productivities."""
+    if version == "0.18":
+        return PRODUCTION_TABLES
+    table = PRODUCTION_TABLES["energy_productivity"]
+    return {**PRODUCTION_TABLES, "energy_productivity": replace(table, columns=(*table.columns, INTEGRATED))}

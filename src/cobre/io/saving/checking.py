@@ -11,6 +11,7 @@ from cobre.core.case import Case, Table
 from cobre.io.case import check_decoded_case, decode_case
 from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON
 from cobre.io.config.file import read_config
+from cobre.io.decoding.format_version import FormatSeen
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.parquet_tables import TableFormat, sorted_by_keys
 from cobre.io.file_names import CONFIG_FILE
@@ -51,9 +52,10 @@ def _decoded(case: Case, problems: Problems) -> Case | None:
             for file in (*REQUIRED_JSON, *OPTIONAL_JSON)
         }
         check_tables(case, problems)
-        read_config(documents[CONFIG_FILE], None, problems)
+        seen = FormatSeen(case.format_version, "format_version of the case")
+        read_config(documents[CONFIG_FILE], None, problems, seen)
         # Its paths are absolute already, and no part of it has an order that files would change.
-        return decode_case(case.name, case.config, documents, _tables(case, problems), problems)
+        return decode_case(case.name, case.config, documents, _tables(case, problems), problems, seen)
     except (AttributeError, LookupError, TypeError) as error:  # a part of the case has a wrong type
         message = f"a part of the case has a wrong type: {error}"
         problems.error(Layer.SCHEMA, "case", "", "", message, "the records that load_case gives")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cobre.core.case import FormatVersion
 from cobre.core.config import (
     STOPPING_RULES,
     Config,
@@ -28,12 +29,12 @@ _SELECTIONS: dict[str, type[Level1Record | DominationRecord | DynamicRecord]] = 
 }
 
 
-def config_document(config: Config) -> dict[str, Any]:
-    """The content of config.json for a configuration."""
+def config_document(config: Config, version: FormatVersion) -> dict[str, Any]:
+    """The content of config.json for a configuration, in a format."""
     modeling = config.modeling
     return {
-        "training": _training(config.training),
-        "simulation": _simulation(config.simulation),
+        "training": _training(config.training, version),
+        "simulation": _simulation(config.simulation, version),
         "modeling": plain(modeling) | {"inflow_non_negativity": {"method": modeling.inflow_non_negativity}},
         "estimation": plain(config.estimation),
         "policy": _policy(config.policy),
@@ -41,13 +42,13 @@ def config_document(config: Config) -> dict[str, Any]:
     }
 
 
-def _training(training: TrainingConfig) -> dict[str, Any]:
+def _training(training: TrainingConfig, version: FormatVersion) -> dict[str, Any]:
     return shared_fields(training, TrainingRecord) | {
         "selection": ENUMERATED
         if training.is_enumerated
         else {"method": "sampled", "forward_passes": training.forward_passes},
         "stopping_rules": [_stopping_rule(rule) for rule in training.stopping_rules],
-        "cut_selection": _cut_selection(training.cut_selection),
+        "cut_selection": _cut_selection(training.cut_selection, version),
         "scenario_source": _scenario_source(training.scenario_source),
         "solver": _solver(training.solver),
     }
@@ -57,12 +58,19 @@ def _stopping_rule(rule: StoppingRuleConfig) -> dict[str, Any]:
     return {"type": _RULE_TYPES[type(rule)], **plain(rule)}
 
 
-def _cut_selection(chosen: CutSelectionConfig) -> dict[str, Any]:
+def _cut_selection(chosen: CutSelectionConfig, version: FormatVersion) -> dict[str, Any]:
     """The method with its own fields only: the format allows no others."""
     limits = shared_fields(chosen, CutSelectionRecord)
     if chosen.method is None:
         return limits
-    return {"selection": shared_fields(chosen, _SELECTIONS[chosen.method])} | limits
+    selection = shared_fields(chosen, _SELECTIONS[chosen.method])
+    if chosen.violation_tolerance == CutSelectionConfig().violation_tolerance:
+        selection.pop("violation_tolerance", None)
+    if version == "0.19" and chosen.method == "level1":
+        del selection["tie_tolerance"]
+        if window := limits.pop("state_window", None):
+            selection["lookback_iterations"] = window
+    return {"selection": selection} | limits
 
 
 def _scenario_source(source: ScenarioSource) -> dict[str, Any]:
@@ -91,12 +99,14 @@ def _policy(policy: PolicyConfig) -> dict[str, Any]:
     return document
 
 
-def _simulation(simulation: SimulationConfig) -> dict[str, Any]:
+def _simulation(simulation: SimulationConfig, version: FormatVersion) -> dict[str, Any]:
     document: dict[str, Any] = shared_fields(simulation, SimulationRecord) | {
         "selection": ENUMERATED
         if simulation.is_enumerated
         else {"method": "sampled", "num_scenarios": simulation.num_scenarios},
     }
+    if version == "0.18" and simulation.cut_set == SimulationConfig().cut_set:
+        del document["cut_set"]  # which that format does not have
     if simulation.scenario_source is not None:
         document["scenario_source"] = _scenario_source(simulation.scenario_source)
         if simulation.scenario_source.openings == "generated":

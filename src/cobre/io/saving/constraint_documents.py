@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from cobre.core.case import FormatVersion
 from cobre.core.generic_constraints import Coefficient, GenericConstraint, GenericConstraints, Parameter, Term
 from cobre.io.constraints.parameters import FILE as PARAMETER_FILE
 from cobre.io.constraints.parameters import PAYLOADS
@@ -12,12 +13,12 @@ Piece = tuple[bool, list[str]]
 """Whether a product is negative, and its factors, the number first."""
 
 
-def constraint_documents(given: GenericConstraints) -> Iterator[tuple[str, Any]]:
+def constraint_documents(given: GenericConstraints, version: FormatVersion) -> Iterator[tuple[str, Any]]:
     """Names of files, and their content."""
     if given.parameters:
         yield PARAMETER_FILE, {"scalar_parameters": [_parameter(one) for one in given.parameters.values()]}
     if given.constraints:
-        yield FILE, {"constraints": [_constraint(constraint) for constraint in given.constraints]}
+        yield FILE, {"constraints": [_constraint(constraint, version) for constraint in given.constraints]}
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
@@ -28,6 +29,8 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 def _payload(parameter: Parameter) -> Any:
     if parameter.kind == "computed":
         return {"tag": parameter.computed_tag, "hydro_id": parameter.hydro_id}
+    if parameter.kind == "expression":
+        return _sum(_constant(part) for part in parameter.expression)
     if parameter.kind == "constant":
         return parameter.values[None]
     if parameter.kind == "per_stage_block":
@@ -35,7 +38,7 @@ def _payload(parameter: Parameter) -> Any:
     return [[key, value] for key, value in parameter.values.items()]
 
 
-def _constraint(constraint: GenericConstraint) -> dict[str, Any]:
+def _constraint(constraint: GenericConstraint, version: FormatVersion) -> dict[str, Any]:
     document: dict[str, Any] = {
         "id": constraint.id,
         "name": constraint.name,
@@ -44,6 +47,8 @@ def _constraint(constraint: GenericConstraint) -> dict[str, Any]:
     }
     if constraint.slack_penalty is not None:
         document["slack"]["penalty"] = constraint.slack_penalty
+    if constraint.slack_enabled and (version == "0.19" or constraint.slack_basis != "per_hour"):
+        document["slack"]["penalty_basis"] = constraint.slack_basis
     if constraint.description:
         document["description"] = constraint.description
     return document
@@ -75,7 +80,10 @@ def _term(term: Term) -> Piece:
 
 
 def _constant(coefficient: Coefficient) -> Piece:
-    return coefficient.factor < 0, [repr(abs(coefficient.factor)), *(f"@{name}" for name in coefficient.parameters)]
+    factors = [repr(abs(coefficient.factor)), *(f"@{name}" for name in coefficient.parameters)]
+    for divisor in coefficient.divisors:
+        factors[-1] += f" / ({_sum(_constant(part) for part in divisor)})"
+    return coefficient.factor < 0, factors
 
 
 def _sum(pieces: Iterable[Piece]) -> str:

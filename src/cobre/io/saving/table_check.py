@@ -11,7 +11,7 @@ from cobre.io.constraints.reading import BOUNDS
 from cobre.io.decoding.magnitudes import MAX_NUMBER
 from cobre.io.decoding.parquet_tables import Column, TableFormat
 from cobre.io.findings.problems import Layer, Problems
-from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
+from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES, production_tables
 
 KINDS = {"id": "iu", "index": "iu", "number": "f", "date": "M"}
 TYPE_NAMES = {"id": "whole numbers", "index": "whole numbers", "number": "floating-point numbers", "date": "dates"}
@@ -22,7 +22,7 @@ def case_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
     owners = (
         (SCENARIO_TABLES, case.scenarios),
         (OVERRIDE_TABLES, case.overrides),
-        (PRODUCTION_TABLES, case.production),
+        (production_tables(case.format_version), case.production),
     )
     for formats, owner in owners:
         for name, form in formats.items():

@@ -17,6 +17,8 @@ from cobre.sddp.hydro_models.production_function import net_head_m, tailrace_m
 
 # Of the useful volume, where nothing else is said.
 DEFAULT_REFERENCE_SHARE = 0.65
+EQUIVALENT = "equivalent_productivity_mw_per_m3s"
+INTEGRATED = "integrated_equivalent_productivity_mw_per_m3s"
 
 
 class NoProductivityError(CobreError, ValueError):
@@ -30,6 +32,8 @@ class EnergyProductivity:
         self._hydros = {hydro.id: hydro for hydro in case.system.hydros}
         self._models = case.production
         self._geometry = geometry
+        # Format 0.19 has a column of its own for what 0.18 takes from the column of equivalent productivities.
+        self._integrated_column = EQUIVALENT if case.format_version == "0.18" else INTEGRATED
 
     def specific(self, hydro_id: int, stage: Stage) -> float:
         """MW per m3/s and metre: the table's, or the plant's own."""
@@ -65,7 +69,7 @@ class EnergyProductivity:
     def integrated_equivalent(self, hydro_id: int, stage: Stage) -> float:
         """As `equivalent`, with the mean level between least and most storage, where there is a geometry."""
         hydro = self._hydros[hydro_id]
-        from_table = self._from_table("equivalent_productivity_mw_per_m3s", hydro_id, stage)
+        from_table = self._from_table(self._integrated_column, hydro_id, stage)
         specific, geometry = self._specific_or_none(hydro, stage), self._geometry.get(hydro_id)
         if from_table is not None or specific is None or geometry is None:
             return self.equivalent(hydro_id, stage) if from_table is None else from_table
@@ -85,7 +89,7 @@ class EnergyProductivity:
         choice = self._models.choice_for(hydro, stage)
         if choice.model != "fpha" and choice.productivity_mw_per_m3s is not None:
             return choice.productivity_mw_per_m3s
-        return self._from_table("equivalent_productivity_mw_per_m3s", hydro.id, stage)
+        return self._from_table(EQUIVALENT, hydro.id, stage)
 
     def _specific_or_none(self, hydro: Hydro, stage: Stage) -> float | None:
         value = self._from_table("specific_productivity_mw_per_m3s_per_m", hydro.id, stage)

@@ -3,7 +3,11 @@
 The exact function without spillage, up to the most that the plant can generate, on a grid of volumes and flows, has a
 least concave function above it. Its planes are scaled so that their minimum, which is what the LP sees, fits the
 function best over the grid. Spilled water raises the tailrace: each plane falls with it as the exact function does, on
-average, up to twice the plant's mean inflow.
+average, up to twice the plant's mean inflow or another largest flow.
+
+How much it falls is what the formats differ in. By the rules of 0.18 it is the line that fits best at the facet's point
+of most power. By those of 0.19 it is the mean, over the points of the grid at which no other plane is lower, of the
+lines through the point without spillage that fit best.
 """
 
 from dataclasses import dataclass
@@ -12,6 +16,7 @@ from math import fsum
 import numpy as np
 
 from cobre.core.arrays import Floats
+from cobre.core.case import FormatVersion
 from cobre.core.hydro import Hydro
 from cobre.core.production import FphaConfig, PlaneReduction
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
@@ -20,6 +25,8 @@ from cobre.sddp.hydro_models.production_function import ProductionFunction
 from cobre.sddp.hydro_models.upper_hull import Facet, upper_facets
 
 SPILLAGE_POINTS = 9
+SPILLAGE_POINTS_019 = 101
+SAME_HEIGHT = 1e-9  # of the largest: planes that differ by less at a point share it
 ROUNDING_NOISE = 1e-12
 # Windows narrower than this are one volume, around which planes are fitted on two.
 MIN_WINDOW_HM3 = 1e-9
@@ -50,10 +57,15 @@ class Fit:
         return least
 
 
-def fit_production(function: ProductionFunction, config: FphaConfig, reduction: PlaneReduction | None = None) -> Fit:
+def fit_production(
+    function: ProductionFunction,
+    config: FphaConfig,
+    reduction: PlaneReduction | None = None,
+    rules: FormatVersion = "0.18",
+) -> Fit:
     """Planes, in order of falling gamma_v, with the grid that they were fitted on; `reduction` thins them out."""
     grid = _grid(function, config)
-    planes = _planes(function, grid)
+    planes = _planes(function, grid, config, rules)
     if reduction is not None:
         volume, flow = grid.volume_hm3, grid.turbined_m3s
         region = Region(float(volume.min()), float(volume.max()), float(flow.max()), float(grid.power_mw.max()))
@@ -61,11 +73,14 @@ def fit_production(function: ProductionFunction, config: FphaConfig, reduction: 
     return Fit(planes, grid.volume_hm3, grid.turbined_m3s, grid.power_mw)
 
 
-def _planes(function: ProductionFunction, grid: _Grid) -> Floats:
+def _planes(function: ProductionFunction, grid: _Grid, config: FphaConfig, rules: FormatVersion) -> Floats:
     facets = upper_facets(grid.volume_hm3, grid.turbined_m3s, grid.power_mw)
-    heights = np.array([facet.coefficients for facet in facets])
-    heights = _without_rounding_noise(_best_scale(heights, grid) * heights, grid)
-    falls = [_fall_with_spillage(function, facet, grid) for facet in facets]
+    hull = np.array([facet.coefficients for facet in facets])
+    heights = _without_rounding_noise(_best_scale(hull, grid) * hull, grid)
+    if rules == "0.18":
+        falls = [_fall_with_spillage(function, facet, grid) for facet in facets]
+    else:
+        falls = _mean_falls(function, hull, grid, config.spillage_fit_max_m3s or function.max_spilled_m3s)
     planes = [(*height, fall) for height, fall in zip(heights.tolist(), falls, strict=True)]
     return np.array(sorted(planes, key=lambda plane: (-plane[1], plane[2])))
 
@@ -100,7 +115,8 @@ def _limit(hydro: Hydro, volume_hm3: float | None, percentile: float | None, def
 
 def _grid(function: ProductionFunction, config: FphaConfig) -> _Grid:
     volumes = fitting_volumes(function.hydro, function.geometry, config)
-    flows = np.linspace(0.0, function.hydro.generation.max_turbined_m3s, config.turbine_discretization_points)
+    most = config.turbined_fit_max_m3s or function.hydro.generation.max_turbined_m3s
+    flows = np.linspace(0.0, most, config.turbine_discretization_points)
     volume, flow = np.tile(volumes, len(flows)), np.repeat(flows, len(volumes))
     pairs = zip(volume.tolist(), flow.tolist(), strict=True)
     exact = np.array([function.power_mw(at, turbined) for at, turbined in pairs])
@@ -132,3 +148,15 @@ def _fall_with_spillage(function: ProductionFunction, facet: Facet, grid: _Grid)
     power = np.array([function.power_mw(volume, flow, amount) for amount in spilled.tolist()])
     centred = spilled - max_spilled / 2.0
     return min(0.0, fsum(centred * (power - power[0])) / fsum(centred * centred))
+
+
+def _mean_falls(function: ProductionFunction, hull: Floats, grid: _Grid, max_spilled_m3s: float) -> list[float]:
+    """By plane, MW per m3/s spilled: the mean over the points at which it is the lowest, or one of the lowest."""
+    if max_spilled_m3s <= 0:
+        return [0.0] * len(hull)
+    spilled = np.linspace(0.0, max_spilled_m3s, SPILLAGE_POINTS_019)
+    power = function.powers_mw(grid.volume_hm3, grid.turbined_m3s, spilled)
+    slopes = ((power - power[:, :1]) * spilled).sum(axis=1) / (spilled * spilled).sum()
+    values = hull[:, 0:1] + hull[:, 1:2] * grid.volume_hm3 + hull[:, 2:3] * grid.turbined_m3s
+    lowest = values <= values.min(axis=0) + SAME_HEIGHT * max(1.0, float(np.abs(values).max()))
+    return [min(0.0, float(slopes[points].mean())) for points in lowest]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.core.hydro import Hydro
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 from cobre.sddp.hydro_models.tailrace_families import TailraceAtLevel
@@ -38,6 +39,19 @@ class ProductionFunction:
         gross_m = self.geometry.height_at(volume_hm3) - self._tailrace_m(turbined_m3s + spilled_m3s)
         return IDEAL_MW_PER_M3S_M * efficiency * turbined_m3s * net_head_m(self.hydro, gross_m)
 
+    def powers_mw(self, volume_hm3: Floats, turbined_m3s: Floats, spilled_m3s: Floats) -> Floats:
+        """As `power_mw`, at points of volume and flow (rows) and amounts of spillage (columns)."""
+        efficiency = 1.0 if self.hydro.efficiency is None else self.hydro.efficiency.value
+        outflow = turbined_m3s[:, None] + spilled_m3s
+        level = np.interp(volume_hm3, self.geometry.volume_hm3, self.geometry.height_m)
+        tailrace = tailraces_m(self.hydro, outflow) if self.tailrace is None else self.tailrace.levels_m(outflow)
+        gross = level[:, None] - tailrace
+        losses = self.hydro.hydraulic_losses
+        if losses is not None:
+            gross = gross - (gross * (losses.value or 0.0) if losses.type == "factor" else losses.value_m or 0.0)
+        power: Floats = IDEAL_MW_PER_M3S_M * efficiency * turbined_m3s[:, None] * np.maximum(0.0, gross)
+        return power
+
     def _tailrace_m(self, outflow_m3s: float) -> float:
         if self.tailrace is not None:
             return self.tailrace.level_m(outflow_m3s)
@@ -54,6 +68,21 @@ def tailrace_m(hydro: Hydro, outflow_m3s: float) -> float:
         flows = [point.outflow_m3s for point in points]
         return float(np.interp(outflow_m3s, flows, [point.height_m for point in points]))
     level = 0.0
+    for coefficient in reversed(tailrace.coefficients or ()):
+        level = level * outflow_m3s + coefficient
+    return level
+
+
+def tailraces_m(hydro: Hydro, outflow_m3s: Floats) -> Floats:
+    """As `tailrace_m`, for many outflows."""
+    tailrace = hydro.tailrace
+    if tailrace is None:
+        return np.zeros_like(outflow_m3s)
+    if tailrace.points is not None:
+        points = sorted(tailrace.points, key=lambda point: point.outflow_m3s)
+        flows, heights = [point.outflow_m3s for point in points], [point.height_m for point in points]
+        return np.asarray(np.interp(outflow_m3s, flows, heights))
+    level = np.zeros_like(outflow_m3s)
     for coefficient in reversed(tailrace.coefficients or ()):
         level = level * outflow_m3s + coefficient
     return level

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Table
 
 COEFFICIENTS = tuple(f"coefficient_{power}" for power in range(5))
@@ -33,6 +34,16 @@ class TailraceFamily:
             level = level * flow + coefficient
         return level
 
+    def levels_m(self, outflow_m3s: Floats) -> Floats:
+        """As `level_m`, for many outflows."""
+        flow = np.clip(outflow_m3s, self.limits_m3s[0], self.limits_m3s[-1])
+        segment = np.searchsorted(self.limits_m3s[1:-1], flow, side="left")
+        coefficients = np.array(self.coefficients)[segment]
+        level = np.zeros_like(flow)
+        for power in reversed(range(coefficients.shape[-1])):
+            level = level * flow + coefficients[..., power]
+        return level
+
 
 @dataclass(frozen=True, slots=True)
 class TailraceAtLevel:
@@ -46,6 +57,11 @@ class TailraceAtLevel:
         """The tailrace level at an outflow, interpolated between the two families."""
         low = self.lower.level_m(outflow_m3s)
         return low if self.weight == 0.0 else low + self.weight * (self.upper.level_m(outflow_m3s) - low)
+
+    def levels_m(self, outflow_m3s: Floats) -> Floats:
+        """As `level_m`, for many outflows."""
+        low = self.lower.levels_m(outflow_m3s)
+        return low if self.weight == 0.0 else low + self.weight * (self.upper.levels_m(outflow_m3s) - low)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from cobre.sddp.lp.plan import StagePlan
 from cobre.sddp.lp.power_rows import PowerRows, add_power_rows
 from cobre.sddp.lp.scaling import power_of_two_scales
 from cobre.sddp.lp.water_rows import WaterRows, add_water_rows
-from cobre.solver.program import Names, StageProgram
+from cobre.solver.program import Corrections, Names, StageProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,15 @@ def _scaled(lp: LpBuilder, plan: StagePlan, columns: Columns, power: PowerRows) 
         source_factor=available / column_scale[source_column],
         source_is_pinned=(~(is_generation & plan.data.source.may_curtail[source_index])).astype(np.uint8),
         names=Names(tuple(lp.column_names), tuple(lp.row_names)),
+        corrections=_corrections(plan, columns.inflow_slack, column_scale),
     )
+
+
+def _corrections(plan: StagePlan, inflow_slack: Indices, column_scale: Floats) -> Corrections | None:
+    if not plan.options.limits_inflow_slack:
+        return None
+    column = inflow_slack.astype(np.int32)
+    return Corrections(column, 1.0 / column_scale[column], plan.options.fixes_inflow_slack)
 
 
 def _source_columns(plan: StagePlan, columns: Indices) -> tuple[Ints, Ints, Floats]:

@@ -175,10 +175,9 @@ def _stage_slacks(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     withdrawn = np.where(plan.has_reservoir, hydro.water_withdrawal_m3s, 0.0)
     least = np.where(withdrawn > 0, withdrawn, np.inf)
     most = np.where(withdrawn < 0, -withdrawn, np.inf)
+    price = 0.0 if plan.options.fixes_inflow_slack else hydro.inflow_nonnegativity_cost * total
     return {
-        "inflow_slack": lp.add_columns(
-            "inflow_slack", (n,), 0.0, np.inf, hydro.inflow_nonnegativity_cost * total, plan.has_inflow_slack
-        ),
+        "inflow_slack": lp.add_columns("inflow_slack", (n,), 0.0, np.inf, price, plan.has_inflow_slack),
         **_evaporation(lp, plan),
         "withdrawal_less": lp.add_columns(
             "withdrawal_less", (n,), 0.0, least, hydro.water_withdrawal_violation_neg_cost * total, withdrawn != 0

@@ -143,9 +143,7 @@ def add_generic_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indice
     variables = VariableTerms(plan, columns)
     slacks = np.full((len(plan.data.generic_rows), 2), ABSENT, np.int64)
     for number, row in enumerate(plan.data.generic_rows):
-        row_index = lp.add_rows(
-            f"generic_{number}_{row.name}", (), row.lower - _constant(plan, row), row.upper - _constant(plan, row)
-        )
+        row_index = lp.add_rows(f"generic_{number}_{row.name}", (), row.lower, row.upper)
         for term in row.terms:
             for column, factor in variables.parts(term, row.block):
                 if column != ABSENT:
@@ -153,12 +151,6 @@ def add_generic_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indice
             _move(lp, plan, row_index, term, term.block if term.block is not None else row.block)
         slacks[number] = _slacks(lp, plan, row, number, row_index)
     return slacks
-
-
-def _constant(plan: StagePlan, row: GenericRow) -> float:
-    """The constant part of a row: dead volumes, which useful volumes leave out."""
-    useful = [term for term in row.terms if term.variable.startswith("hydro_useful_volume")]
-    return -sum(term.coefficient * float(plan.data.hydro.min_storage_hm3[term.entity]) for term in useful)
 
 
 def _move(lp: LpBuilder, plan: StagePlan, row_index: np.ndarray, term: GenericTerm, block: int | None) -> None:
@@ -187,7 +179,9 @@ def _move_by_transit(
 def _slacks(lp: LpBuilder, plan: StagePlan, row: GenericRow, number: int, row_index: np.ndarray) -> tuple[int, int]:
     if row.slack_cost is None:
         return ABSENT, ABSENT
-    hours = plan.total_hours if row.block is None else float(plan.hours[row.block])
+    hours = 1.0
+    if row.slack_basis == "per_hour":
+        hours = plan.total_hours if row.block is None else float(plan.hours[row.block])
     found = [ABSENT, ABSENT]
     for side, (sign, bound) in enumerate(((1.0, row.lower), (-1.0, row.upper))):
         if np.isfinite(bound):

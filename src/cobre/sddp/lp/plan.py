@@ -6,17 +6,40 @@ from functools import cached_property
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Indices, Ints
+from cobre.core.case import FormatVersion
+from cobre.core.config import ModelingConfig
 from cobre.core.stage_data import COMMITMENT, StageData, StateLayout, Topology
 from cobre.sddp.lp.state_index import StateIndex
 
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """Choices that hold for the whole study. Costs in the LP are scaled: $ / `cost_scale`."""
+    """Choices that hold for the whole study. Costs in the LP are scaled: $ / `cost_scale`.
+
+    has_inflow_slack: water may be added to an inflow, at a penalty. truncates_inflow: negative inflows become zero,
+    also for the lags of later stages. limits_inflow_slack: inflows stay as they are, and what may be added is at most
+    what one is below zero. fixes_inflow_slack: just that is added, at no cost.
+    """
 
     has_inflow_slack: bool
     truncates_inflow: bool
     cost_scale: float
+    limits_inflow_slack: bool = False
+    fixes_inflow_slack: bool = False
+
+    @classmethod
+    def of(cls, modeling: ModelingConfig, version: FormatVersion) -> "PlanOptions":
+        """The options of a configuration: what truncation means depends on the format of the case."""
+        method = modeling.inflow_non_negativity
+        truncates, is_new = method in ("truncation", "truncation_with_penalty"), version == "0.19"
+        fixes = is_new and method == "truncation"
+        return cls(
+            has_inflow_slack=fixes or method in ("penalty", "truncation_with_penalty"),
+            truncates_inflow=truncates and not is_new,
+            cost_scale=modeling.cost_scale_factor,
+            limits_inflow_slack=truncates and is_new,
+            fixes_inflow_slack=fixes,
+        )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from cobre.core.case import ABSENT_ID, Case
-from cobre.core.generic_constraints import Coefficient, GenericConstraint, Term
+from cobre.core.generic_constraints import Coefficient, GenericConstraint, Term, names_in
 from cobre.core.stage_data import GenericRow, GenericTerm
 from cobre.core.temporal import Stage
 from cobre.sddp.resolved.declared import positions_by_id
@@ -35,6 +35,7 @@ class GenericRowResolver:
         self._bounds = case.generic_constraints.bounds
         self._parameters = ParameterValues(case)
         self._positions = _positions(case)
+        self._dead_hm3 = [hydro.reservoir.min_storage_hm3 for hydro in case.system.hydros]
 
     def of(self, stage: Stage) -> tuple[GenericRow, ...]:
         """The rows of a stage, in order of constraint and block."""
@@ -56,38 +57,42 @@ class GenericRowResolver:
         if block_id != ABSENT_ID:
             return (block_id,)
         coefficients = [*(term.coefficient for term in constraint.terms), *constraint.constant, *constraint.bound]
-        names = [name for coefficient in coefficients for name in coefficient.parameters]
         by_block = any(term.variable not in STAGE_VARIABLES for term in constraint.terms)
-        by_block = by_block or any(self._parameters.is_by_block(name) for name in names)
+        by_block = by_block or any(self._parameters.is_by_block(name) for name in names_in(coefficients))
         return range(len(stage.blocks)) if by_block else (None,)
 
     def _row(
         self, constraint: GenericConstraint, stage: Stage, block: int | None, lower: float, upper: float
     ) -> GenericRow:
-        constant = self._sum(constraint.constant, stage, block)
         low, high = self._limits(constraint, stage, block, lower, upper)
+        terms = tuple(self._term(term, stage, block) for term in constraint.terms)
+        # Useful volumes leave out the dead volumes that the plants declare.
+        useful = [term for term in terms if term.variable.startswith("hydro_useful_volume")]
+        dead = sum(term.coefficient * self._dead_hm3[term.entity] for term in useful)
         return GenericRow(
             constraint_id=constraint.id,
             name=constraint.name,
             block=block,
-            terms=tuple(self._term(term, stage, block) for term in constraint.terms),
-            lower=low - constant,
-            upper=high - constant,
+            terms=terms,
+            lower=low + dead,
+            upper=high + dead,
             slack_cost=constraint.slack_penalty if constraint.slack_enabled else None,
+            slack_basis=constraint.slack_basis,
         )
 
     def _limits(
         self, constraint: GenericConstraint, stage: Stage, block: int | None, lower: float, upper: float
     ) -> tuple[float, float]:
-        """Limits from the table of bounds; a relation in the expression sets its own side or sides."""
+        """Limits from the table of bounds; to the side or sides of a relation they are added."""
+        constant = self._sum(constraint.constant, stage, block)
         low = -np.inf if np.isnan(lower) else lower
         high = np.inf if np.isnan(upper) else upper
         if constraint.relation is None:
-            return low, high
-        bound = self._sum(constraint.bound, stage, block)
+            return low - constant, high - constant
+        bound = self._sum(constraint.bound, stage, block) - constant
         return (
-            bound if constraint.relation in (">=", "==") else low,
-            bound if constraint.relation in ("<=", "==") else high,
+            bound + np.nan_to_num(lower) if constraint.relation in (">=", "==") else low,
+            bound + np.nan_to_num(upper) if constraint.relation in ("<=", "==") else high,
         )
 
     def _term(self, term: Term, stage: Stage, block: int | None) -> GenericTerm:
@@ -101,13 +106,10 @@ class GenericRowResolver:
         )
 
     def _sum(self, parts: tuple[Coefficient, ...], stage: Stage, block: int | None) -> float:
-        return float(sum(self._value(part, stage, block) for part in parts))
+        return self._parameters.total(parts, stage, block)
 
     def _value(self, coefficient: Coefficient, stage: Stage, block: int | None) -> float:
-        value = coefficient.factor
-        for name in coefficient.parameters:
-            value *= self._parameters.value(name, stage, block)
-        return value
+        return self._parameters.product(coefficient, stage, block)
 
 
 def _class_of(variable: str) -> str:

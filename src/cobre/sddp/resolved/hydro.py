@@ -97,7 +97,7 @@ class HydroResolver:
             "max_generation_mw": numbers(hydros, lambda hydro: hydro.generation.max_generation_mw),
             "min_diversion_m3s": np.zeros(len(hydros)),
             "max_diversion_m3s": numbers(
-                hydros, lambda hydro: hydro.diversion.max_flow_m3s if hydro.diversion else 0.0
+                hydros, lambda hydro: hydro.diversion.flow_limit_m3s if hydro.diversion else 0.0
             ),
             "min_spillage_m3s": np.zeros(len(hydros)),
             "max_spillage_m3s": np.full(len(hydros), np.inf),

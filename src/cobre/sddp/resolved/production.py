@@ -28,6 +28,7 @@ class ProductionResolver:
         self._models = case.production
         self._geometry = geometry
         self._families = tailrace_families(case.production.tailrace_curves)
+        self._rules = case.format_version
         self._mean_inflow_m3s = _mean_inflows(case.scenarios.inflow_history)
         self._fitted: dict[tuple[int, FphaConfig, float | None], Fit] = {}
 
@@ -79,7 +80,7 @@ class ProductionResolver:
             tailrace = None if families is None else families.at(level_m)
             mean_inflow_m3s = self._mean_inflow_m3s.get(hydro.id)
             function = ProductionFunction(hydro, self._geometry[hydro.id], tailrace, mean_inflow_m3s)
-            self._fitted[key] = fit_production(function, config, self._models.plane_reduction)
+            self._fitted[key] = fit_production(function, config, self._models.plane_reduction, self._rules)
         return self._fitted[key]
 
     def _downstream_level_m(self, hydro: Hydro, stage: Stage) -> float | None:

@@ -25,7 +25,7 @@ from cobre.solver.batches import Outputs, SolveFailedError
 def is_convex(problem: Problem) -> bool:
     """Whether costs-to-go are convex in the state: no inflow is cut off that depends on its past."""
     programs = [stage.program for stage in problem.stages]
-    return not any(program.truncates and program.autoregression.any() for program in programs)
+    return not any((program.truncates or program.corrections) and program.autoregression.any() for program in programs)
 
 
 def inner_bound(context: TrainingContext, visited: Floats) -> tuple[float, int]:

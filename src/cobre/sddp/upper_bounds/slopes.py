@@ -14,7 +14,7 @@ from cobre.core.arrays import Floats
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.upper_bounds.inner_program import NO_CUTS, InnerFuture, Slopes, inner_program, with_lags
 from cobre.solver.batches import Bases, Chains, CutRows, LpSolver, Outputs, Realisations, SolveFailedError
-from cobre.solver.program import StageProgram
+from cobre.solver.program import Corrections, StageProgram
 
 
 def slopes_of_boundary(dimension: int, boundary: CutRows | None) -> Slopes:
@@ -64,7 +64,13 @@ def _directions(program: StageProgram) -> StageProgram:
         load_factor=np.zeros_like(program.load_factor),
         source_factor=np.zeros_like(program.source_factor),
         truncates=False,
+        corrections=_none_of(program.corrections),
     )
+
+
+def _none_of(corrections: Corrections | None) -> Corrections | None:
+    """Corrections follow from inflows below zero alone, not from changes of the state."""
+    return None if corrections is None else replace(corrections, factor=np.zeros_like(corrections.factor))
 
 
 def _unlimited(side: Floats) -> Floats:

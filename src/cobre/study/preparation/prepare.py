@@ -28,13 +28,7 @@ def prepare(case: Case) -> PreparedStudy:
     """Resolve all cascades, draw the opening tree, build the LPs."""
     policy = load_boundary_policy(case)
     noise = with_lags_of_boundary(case, build_noise_model(case), policy)
-    modeling = case.config.modeling
-    method = modeling.inflow_non_negativity
-    options = PlanOptions(
-        has_inflow_slack=method in ("penalty", "truncation_with_penalty"),
-        truncates_inflow=method in ("truncation", "truncation_with_penalty"),
-        cost_scale=modeling.cost_scale_factor,
-    )
+    options = PlanOptions.of(case.config.modeling, case.format_version)
     consumption = np.array([station.consumption_mw_per_m3s for station in case.system.pumping_stations])
     names = EntityNames(tuple(f"{hydro.name} (hydro {hydro.id})" for hydro in case.system.hydros))
     resolved = resolve(case, [period.hours for period in later_periods(case, policy)])

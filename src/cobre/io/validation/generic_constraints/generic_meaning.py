@@ -1,4 +1,4 @@
-"""Generic constraints: bounds from one source, and rows that have an effect."""
+"""Generic constraints: rows that have an effect, and bounds."""
 
 import numpy as np
 
@@ -24,8 +24,8 @@ def constraints_have_effect(case: Case, findings: Findings) -> None:
             findings.warn(FILE, entity_of(constraint), "", message)
 
 
-def bounds_from_one_source(case: Case, findings: Findings) -> None:
-    """The bound is either in the expression or in the table."""
+def bounds_of_rows(case: Case, findings: Findings) -> None:
+    """A row has a bound, in the table or in the expression; in both, that of the table is added to the expression's."""
     by_id = {constraint.id: constraint for constraint in case.generic_constraints.constraints}
     table = case.generic_constraints.bounds
     if table is None:
@@ -45,14 +45,13 @@ def bounds_from_one_source(case: Case, findings: Findings) -> None:
 
 def _wrong_row(constraint: GenericConstraint, lower: float, upper: float) -> tuple[str, str, str] | None:
     is_given = not (np.isnan(lower) and np.isnan(upper))
-    if constraint.relation is not None and is_given:
-        message = f"the expression already has a bound (`{constraint.relation}`)"
-        return "bound_lower, bound_upper", message, "null in the table, or no relation in the expression"
-    if constraint.relation is None and not is_given:
+    if constraint.relation is not None:
+        return None
+    if not is_given:
         return "bound_lower, bound_upper", "both are null, and the expression has no bound", "at least one of them"
     if lower > upper:
         return "bound_lower", f"is {lower:g}, above bound_upper, which is {upper:g}", "at most bound_upper"
     return None
 
 
-RULES: tuple[Rule, ...] = (constraints_have_effect, bounds_from_one_source)
+RULES: tuple[Rule, ...] = (constraints_have_effect, bounds_of_rows)

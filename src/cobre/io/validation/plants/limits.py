@@ -135,7 +135,7 @@ def forms_of_plants(case: Case, findings: Findings) -> None:
 def _forms(hydro: Hydro) -> Iterator[tuple[str, bool, str, str]]:
     """Field, whether it is valid, the value found, the value expected."""
     if hydro.diversion is not None:
-        most = hydro.diversion.max_flow_m3s
+        most = hydro.diversion.flow_limit_m3s
         yield "diversion.max_flow_m3s", most >= 0, f"is {most:g}", "at least 0"
     if hydro.efficiency is not None:
         value = hydro.efficiency.value

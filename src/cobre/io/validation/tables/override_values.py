@@ -55,7 +55,7 @@ def _declared_by(hydro: Hydro) -> dict[str, float]:
         "min_outflow_m3s": hydro.outflow.min_outflow_m3s,
         "max_outflow_m3s": inf if most is None else most,
         "min_diversion_m3s": 0.0,
-        "max_diversion_m3s": hydro.diversion.max_flow_m3s if hydro.diversion else 0.0,
+        "max_diversion_m3s": hydro.diversion.flow_limit_m3s if hydro.diversion else 0.0,
         "min_spillage_m3s": 0.0,
         "max_spillage_m3s": inf,
     }
