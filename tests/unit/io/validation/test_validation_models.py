@@ -162,9 +162,9 @@ STORAGE = {
 
 
 CONSTRAINTS = {
-    "two sources": (
-        columns("generic_constraint_bounds", bound_upper=[5.0, 90.0]),
-        "constraint 0, stage 0, bound_lower, bound_upper: the expression already has a bound",
+    "crossed": (
+        columns("generic_constraint_bounds", bound_lower=[12.0, 20.0], bound_upper=[2.0, 90.0]),
+        "constraint 0, stage 0, bound_lower: is 12, above the bound of the expression with what the table adds, 11",
     ),
     "no bound": (
         columns("generic_constraint_bounds", bound_lower=[None, None], bound_upper=[None, None]),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cobre.core.case import Case
-from cobre.core.generic_constraints import GenericConstraint
+from cobre.core.generic_constraints import GenericConstraint, names_in
 from cobre.io.constraints.reading import BOUNDS, FILE
 from cobre.io.validation.generic_constraints.generic_dimensions import acting_stages
 from cobre.io.validation.generic_constraints.generic_references import entity_of
@@ -46,11 +46,26 @@ def bounds_of_rows(case: Case, findings: Findings) -> None:
 def _wrong_row(constraint: GenericConstraint, lower: float, upper: float) -> tuple[str, str, str] | None:
     is_given = not (np.isnan(lower) and np.isnan(upper))
     if constraint.relation is not None:
-        return None
+        return _crossed(constraint, lower, upper)
     if not is_given:
         return "bound_lower, bound_upper", "both are null, and the expression has no bound", "at least one of them"
     if lower > upper:
         return "bound_lower", f"is {lower:g}, above bound_upper, which is {upper:g}", "at most bound_upper"
+    return None
+
+
+def _crossed(constraint: GenericConstraint, lower: float, upper: float) -> tuple[str, str, str] | None:
+    """The other side of an inequality, from the table, lies beyond its bound, where that is a number."""
+    is_least = constraint.relation == ">="
+    other, added = (upper, lower) if is_least else (lower, upper)
+    if constraint.relation == "==" or np.isnan(other) or any(names_in((*constraint.bound, *constraint.constant))):
+        return None
+    bound = sum(part.factor for part in constraint.bound) - sum(part.factor for part in constraint.constant)
+    bound += float(np.nan_to_num(added))
+    if (other < bound) if is_least else (other > bound):
+        field, where = ("bound_upper", "below") if is_least else ("bound_lower", "above")
+        remedy = f"at {'least' if is_least else 'most'} {bound:g}"
+        return field, f"is {other:g}, {where} the bound of the expression with what the table adds, {bound:g}", remedy
     return None
 
 

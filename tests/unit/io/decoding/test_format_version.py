@@ -1,0 +1,228 @@
+"""Which format a case is of, what follows from it, and what the other format has."""
+
+import json
+
+import pytest
+from validation_case import columns, problems_after, put, sound_documents, sound_tables, together, write_case
+
+from cobre.io.case import load_case, read_case
+from cobre.io.findings.problems import Problems
+from cobre.io.saving.case_writer import save_case
+
+NOVOMODELO = "https://raw.githubusercontent.com/ons-ccee-epe/novomodelo/refs/heads/main/schemas/config.schema.json"
+COBRE = "https://raw.githubusercontent.com/cobre-rs/cobre/refs/heads/main/schemas/config.schema.json"
+CONFIG, HYDROS = "config.json", "system/hydros.json:hydros"
+CONSTRAINTS = "constraints/generic_constraints.json:constraints"
+PARAMETERS = "constraints/generic_parameters.json:scalar_parameters"
+MODELS = "system/hydro_production_models.json"
+
+
+def add_integrated(_, tables):
+    tables["system/hydro_energy_productivity.parquet"]["integrated_equivalent_productivity_mw_per_m3s"] = [0.8]
+
+
+BASIS = put(f"{CONSTRAINTS}.0.slack.penalty_basis", "per_unit")
+AS_019 = together(put(f"{CONFIG}:$schema", NOVOMODELO), BASIS, add_integrated)
+
+
+def read_after(folder, spoil):
+    documents, tables = sound_documents(), sound_tables()
+    spoil(documents, tables)
+    write_case(folder, documents, tables)
+    problems = Problems()
+    case = read_case(folder, problems)
+    problems.raise_errors("case")
+    return case
+
+
+def unchanged(_, __):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("spoil", "version"),
+    [
+        (unchanged, "0.18"),
+        (put(f"{CONFIG}:$schema", COBRE), "0.18"),
+        (AS_019, "0.19"),
+        (together(BASIS, add_integrated), "0.19"),
+        (together(put(f"{CONFIG}:simulation", {"cut_set": "all"}), BASIS, add_integrated), "0.19"),
+        (together(put("stages.json:$schema", NOVOMODELO.replace("config", "stages")), BASIS, add_integrated), "0.19"),
+    ],
+)
+def test_the_files_say_the_format(tmp_path, spoil, version):
+    assert read_after(tmp_path, spoil).format_version == version
+
+
+def test_one_column_says_the_format(tmp_path):
+    assert read_after(tmp_path, together(add_integrated, BASIS)).format_version == "0.19"
+    problems = problems_after(tmp_path, add_integrated)
+    assert any("slack.penalty_basis: is missing" in str(problem) for problem in problems.errors)
+
+
+def test_defaults_are_those_of_the_format(tmp_path):
+    def without_method(documents, _):
+        documents[CONFIG].pop("modeling", None)
+        documents[CONFIG]["training"]["cut_selection"] = {"selection": {"method": "level1"}}
+
+    old = read_after(tmp_path / "old", without_method).config
+    new = read_after(tmp_path / "new", together(AS_019, without_method)).config
+    assert old.modeling.inflow_non_negativity == "penalty"
+    assert new.modeling.inflow_non_negativity == "truncation_with_penalty"
+    assert (old.training.cut_selection.tie_tolerance, old.training.cut_selection.rules) == (1e-10, None)
+    assert (new.training.cut_selection.tie_tolerance, new.training.cut_selection.rules) == (0.0, "0.19")
+    assert new.simulation.cut_set == "all"
+
+
+OF_019 = {
+    "lookback": (
+        put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "level1", "lookback_iterations": 9}}),
+        "config.json, training.cut_selection.selection.lookback_iterations: belongs to format 0.19",
+        "state_window",
+    ),
+    "cut set": (
+        put(f"{CONFIG}:simulation", {"cut_set": "all"}),
+        "simulation.cut_set: belongs to format 0.19",
+        "remove it",
+    ),
+    "basis": (BASIS, "constraint 0 (cap), slack.penalty_basis: belongs to format 0.19", "by hour"),
+    "kind": (
+        put(f"{PARAMETERS}.1", {"id": 1, "name": "c", "kind": "expression", "expression": "2 * @k"}),
+        "parameter 1 (c), kind: belongs to format 0.19",
+        "another kind",
+    ),
+    "tag": (
+        put(f"{PARAMETERS}.1.computed_spec.tag", "max_stored_energy_mwh"),
+        "parameter 1 (c), computed_spec.tag: belongs to format 0.19",
+        "without a unit",
+    ),
+    "fit": (
+        put(f"{MODELS}:production_models.1.stage_ranges.0.fpha_config.turbined_fit_max_m3s", 40.0),
+        "fpha_config.turbined_fit_max_m3s: belongs to format 0.19",
+        "remove it",
+    ),
+    "diversion": (
+        put(f"{HYDROS}.0.diversion.max_flow_m3s", None),
+        "hydro 0 (H0), diversion.max_flow_m3s: belongs to format 0.19",
+        "m3/s",
+    ),
+}
+OF_018 = {
+    "lml1": (
+        put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "lml1"}}),
+        "config.json, training.cut_selection.selection.method: belongs to format 0.18",
+        'use "level1"',
+    ),
+    "domination": (
+        put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "domination", "domination_tolerance": 1.0}}),
+        "selection.method: belongs to format 0.18",
+        'use "level1"',
+    ),
+    "tie": (
+        put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "level1", "tie_tolerance": 1e-6}}),
+        "selection.tie_tolerance: belongs to format 0.18",
+        "exactly",
+    ),
+    "model": (
+        put(f"{HYDROS}.0.generation.model", "linearized_head"),
+        "hydro 0 (H0), generation.model: belongs to format 0.18",
+        "constant_productivity",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_019)
+def test_a_case_of_format_018_has_nothing_of_019(tmp_path, name):
+    spoil, words, remedy = OF_019[name]
+    problems = problems_after(tmp_path, together(put(f"{CONFIG}:$schema", COBRE), spoil))
+    [found] = [problem for problem in problems.errors if words in str(problem)]
+    assert "this case is of format 0.18 ($schema of config.json)" in found.message
+    assert remedy in found.remedy
+
+
+@pytest.mark.parametrize("name", OF_018)
+def test_a_case_of_format_019_has_nothing_of_018(tmp_path, name):
+    spoil, words, remedy = OF_018[name]
+    problems = problems_after(tmp_path, together(AS_019, spoil))
+    [found] = [problem for problem in problems.errors if words in str(problem)]
+    assert remedy in found.remedy
+
+
+def test_everything_of_the_other_format_is_named_at_once(tmp_path):
+    spoils = [spoil for spoil, _, _ in OF_019.values() if spoil is not OF_019["tag"][0]]
+    problems = problems_after(tmp_path, together(put(f"{CONFIG}:$schema", COBRE), *spoils))
+    assert sum("belongs to format 0.19" in str(problem) for problem in problems.errors) == len(spoils)
+
+
+@pytest.mark.parametrize(
+    ("slack", "field", "remedy"),
+    [
+        ({"enabled": True, "penalty": 5.0}, "slack.penalty_basis", '"per_hour" for a row in MW or m3/s'),
+        ({"enabled": True, "penalty_basis": "per_unit"}, "slack.penalty", "add it"),
+        ({"enabled": True, "penalty": 5.0, "penalty_basis": "per_day"}, "slack.penalty_basis", "per_hour"),
+        ({"enabled": False, "penalty": 5.0}, "slack.penalty", "enabled"),
+        ({"enabled": False, "penalty_basis": "per_hour"}, "slack.penalty_basis", "enabled"),
+    ],
+)
+def test_slacks_of_format_019_say_how_they_count(tmp_path, slack, field, remedy):
+    problems = problems_after(tmp_path, together(AS_019, put(f"{CONSTRAINTS}.0.slack", slack)))
+    [found] = problems.errors
+    assert (found.field, remedy in found.remedy) == (field, True), str(found)
+
+
+def test_the_new_column_is_required(tmp_path):
+    problems = problems_after(tmp_path, together(put(f"{CONFIG}:$schema", NOVOMODELO), BASIS))
+    [found] = problems.errors
+    assert found.field == "integrated_equivalent_productivity_mw_per_m3s"
+    assert found.message == "the column is missing"
+
+
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        ({"method": "level1", "check_frequency": 4, "lookback_iterations": 3}, "is 3, below check_frequency"),
+        ({"method": "level1", "lookback_iterations": 0}, "lookback_iterations"),
+        ({"method": "level1", "lookback_iterations": 2.5}, "lookback_iterations"),
+    ],
+)
+def test_windows_of_states_are_checked(tmp_path, selection, words):
+    spoil = put(f"{CONFIG}:training.cut_selection", {"selection": selection})
+    problems = problems_after(tmp_path, together(AS_019, spoil))
+    assert [words in str(problem) for problem in problems.errors] == [True]
+
+
+def test_a_case_of_format_019_is_saved_as_such(tmp_path):
+    selection = {"selection": {"method": "level1", "check_frequency": 2, "lookback_iterations": 6}}
+    case = read_after(
+        tmp_path / "given",
+        together(
+            AS_019,
+            put(f"{CONFIG}:training.cut_selection", selection),
+            put(f"{CONFIG}:simulation", {"cut_set": "active"}),
+            put(f"{CONSTRAINTS}.0.expression", "hydro_turbined(0, 1) * 3 / (@k + 1) <= (@e - 2) / @k"),
+            put(f"{PARAMETERS}.1", {"id": 1, "name": "e", "kind": "expression", "expression": "-(@k + 2) / @k * 4"}),
+            put(f"{HYDROS}.0.diversion.max_flow_m3s", None),
+        ),
+    )
+    again = load_case(save_case(case, tmp_path / "given_again"))
+    assert again.format_version == "0.19"
+    assert again.config == case.config
+    assert again.generic_constraints.constraints == case.generic_constraints.constraints
+    assert again.generic_constraints.parameters == case.generic_constraints.parameters
+    assert again.system == case.system
+    written = json.loads((tmp_path / "given_again" / CONFIG).read_text())
+    assert written["$schema"] == NOVOMODELO
+    assert written["training"]["cut_selection"]["selection"]["lookback_iterations"] == 6
+    assert written["simulation"]["cut_set"] == "active"
+
+
+def test_a_case_of_format_018_is_saved_as_before(tmp_path):
+    case = read_after(tmp_path / "given", unchanged)
+    save_case(case, tmp_path / "given_again")
+    texts = [path.read_text() for path in (tmp_path / "given_again").rglob("*.json")]
+    assert not any(word in text for text in texts for word in ("$schema", "penalty_basis", "cut_set"))
+
+
+def test_productivities_of_single_rows_may_be_null(tmp_path):
+    spoil = columns("hydro_energy_productivity", integrated_equivalent_productivity_mw_per_m3s=[None])
+    assert not problems_after(tmp_path, together(AS_019, spoil)).errors
