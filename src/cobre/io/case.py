@@ -72,6 +72,15 @@ def load_case_with_problems(
     return CaseWithProblems(case, problems)
 
 
+def format_of(path: str | Path) -> FormatSeen | None:
+    """The format of a case and what says so, whether or not the case has errors; None where config.json is missing."""
+    folder = Path(path)
+    config = ConfigDocument.read(folder) if folder.is_dir() else None
+    if config is None or config.document is None:
+        return None
+    return recognise_format(folder, _read_documents(folder, config, Problems()))
+
+
 def read_case(
     path: str | Path, problems: Problems, overrides: Overrides | None = None, config: ConfigDocument | None = None
 ) -> Case | None:

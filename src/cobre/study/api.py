@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from cobre import notebook
 from cobre.comm import BackendConfig
 from cobre.core.case import Case
-from cobre.io.case import read_case
+from cobre.io.case import format_of, read_case
 from cobre.io.case_overview import as_findings
+from cobre.io.decoding.format_version import FormatSeen
 from cobre.io.findings.grouped_findings import lines_of
 from cobre.io.findings.problems import CaseProblem, Layer, Problems
 from cobre.io.input_files.conversion_manifest import conversion_in_words, read_conversion
@@ -39,11 +40,13 @@ class ValidationReport:
 
     errors, warnings: a `CaseProblem` each, with layer, file, entity, field, message and remedy. As text, findings that
     are alike share a line with a count.
-    conversion: what deck the case was made from, where cobre-bridge made it; else None.
+    format: the format of the case, 0.18 or 0.19, and what says so; None where there is no case at all.
+    conversion: what deck the case was made from, where a bridge made it; else None.
     """
 
-    def __init__(self, path: str, problems: Problems, *, is_directory: bool = True) -> None:
+    def __init__(self, path: str, problems: Problems, seen: FormatSeen | None, *, is_directory: bool = True) -> None:
         self.path = path
+        self.format = seen
         self.errors: tuple[CaseProblem, ...] = tuple(problems.errors)
         self.warnings: tuple[CaseProblem, ...] = tuple(problems.warnings)
         self.conversion = read_conversion(Path(path)) if is_directory else None
@@ -52,10 +55,11 @@ class ValidationReport:
         return not self.errors
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain values: case, is_valid, errors, warnings; the output of `cobre validate --json`."""
+        """As plain values: case, is_valid, format, errors, warnings; the output of `cobre validate --json`."""
         return {
             "case": self.path,
             "is_valid": bool(self),
+            "format": None if self.format is None else self.format.version,
             "errors": [problem.as_dict() for problem in self.errors],
             "warnings": [problem.as_dict() for problem in self.warnings],
             **({} if self.conversion is None else {"conversion": self.conversion}),
@@ -66,7 +70,8 @@ class ValidationReport:
         return as_findings([*self.errors, *self.warnings])
 
     def __str__(self) -> str:
-        lines = [f"{self.path}: {counted(len(self.errors), 'error')}, {counted(len(self.warnings), 'warning')}"]
+        counts = f"{counted(len(self.errors), 'error')}, {counted(len(self.warnings), 'warning')}"
+        lines = [f"{self.path}: {counts}" if self.format is None else f"{self.path}: {self.format}: {counts}"]
         lines += [f"  error: {line}" for line in lines_of(self.errors)]
         lines += [f"  warning: {line}" for line in lines_of(self.warnings)]
         if self.conversion is not None:
@@ -105,8 +110,9 @@ def validate(path: Case | str | Path, config_overrides: Overrides | None = None)
         except NoiseModelError as error:
             problems.error(Layer.MEANING, error.file, error.where, "", error.problem, "correct the data of this model")
     if isinstance(path, Case):
-        return ValidationReport(path.name, problems, is_directory=False)
-    return ValidationReport(str(path), problems)
+        seen = FormatSeen(path.format_version, "format_version of the case")
+        return ValidationReport(path.name, problems, seen, is_directory=False)
+    return ValidationReport(str(path), problems, format_of(path))
 
 
 def train(

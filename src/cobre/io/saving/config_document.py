@@ -29,7 +29,7 @@ _SELECTIONS: dict[str, type[Level1Record | DominationRecord | DynamicRecord]] = 
 }
 
 
-def config_document(config: Config, version: FormatVersion) -> dict[str, Any]:
+def config_document(config: Config, version: FormatVersion = "0.18") -> dict[str, Any]:
     """The content of config.json for a configuration, in a format."""
     modeling = config.modeling
     return {
