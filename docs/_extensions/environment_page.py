@@ -7,6 +7,7 @@ from typing import Any
 from docstrings import first_line, meanings
 
 from cobre.comm.config import BACKEND_VARIABLE, MpiConfig, ShmConfig, TcpConfig
+from cobre.comm.detection import LAUNCHERS
 from cobre.comm.types import BackendKind
 from cobre.solver.program import MAX_DENSE_ROWS
 
@@ -34,8 +35,10 @@ variables; the launchers set them. Durations are seconds. A variable that makes 
 | `NO_COLOR` | none | Any value: no colours on the terminal. |
 """
 AUTO = (
-    "auto: mpi if an MPI launcher started this process, else tcp or shm if their variables are set, "
-    "else local; `cobre run` then starts workers of its own."
+    "auto: mpi if an MPI launcher started this process and mpi4py is installed, else tcp or shm if a variable "
+    "by which their ranks join is set, else local: one process, where `cobre run` uses a thread per core, or starts as "
+    "many workers as it was given. It does not fall back to local where a launcher started several processes that "
+    "could not find each other: that is an error. Also the name of a backend that another distribution registers."
 )
 ROWS = (
     "Stages with more rows are solved with a sparse factorisation of the basis, others with a dense inverse. Bits may "
@@ -47,6 +50,14 @@ OURS = """
 
 The launcher and the conformance kit use `COBRE_LAUNCH_MESSAGES` and `COBRE_TESTING_MARK` for themselves. Do not set
 them.
+"""
+LAUNCHER_VARIABLES = """
+## Variables of launchers
+
+`auto` recognises a launcher by its variables for rank and size, which must both be there. They are read, and never set:
+{pairs}. `SLURM_PROCID` with `SLURM_STEP_NUM_TASKS` is a task of `srun`, which proves no MPI. `MPI4PY_LIBMPI` and
+`MPI4PY_MPIABI` say which MPI mpi4py loads. Workers that Cobre starts get `OMP_NUM_THREADS`, `OPENBLAS_NUM_THREADS` and
+`MKL_NUM_THREADS` as 1, unless you set them.
 """
 HEADER = "\n## {title}\n\n{text}\n\n| variable | takes | default | meaning |\n|---|---|---|---|\n"
 OBVIOUS = {
@@ -75,7 +86,8 @@ def environment_page() -> str:
     kinds = ", ".join(f"`{kind.value}`" for kind in BackendKind)
     words = {"auto": AUTO, "hangs": HANGS, "dense": MAX_DENSE_ROWS, "rows": ROWS}
     sections = [INTRODUCTION.format(backend=BACKEND_VARIABLE, kinds=kinds, **words)]
-    return "".join([*sections, *map(_section, CONFIGS), OURS])
+    pairs = "; ".join(f"`{one.rank_variable}` with `{one.size_variable}`" for one in LAUNCHERS)
+    return "".join([*sections, *map(_section, CONFIGS), LAUNCHER_VARIABLES.format(pairs=pairs), OURS])
 
 
 def variables_of(config: type[Any]) -> dict[str, Field[Any]]:
@@ -129,6 +141,8 @@ def _rows(config: type[Any], meaning_of: Mapping[str, str]) -> Iterator[str]:
 
 
 def _default(one: Field[Any]) -> str:
+    if one.name == "coordinator":
+        return "required, but on rank 0"
     if one.default is MISSING:
         return "required"
     return "none" if one.default in (None, "") else f"`{int(one.default) if one.type is bool else one.default}`"

@@ -88,13 +88,19 @@ def test_inputs_are_the_same_every_time_and_differ_between_ranks(dtype):
     assert inputs.fingerprint(one) == inputs.fingerprint(again) != inputs.fingerprint(other)
 
 
-def test_fingerprint_ignores_padding_but_no_value():
+def test_fingerprint_sees_every_byte_of_structures():
     padded = np.zeros(3, inputs.DTYPES["padded"])
-    dirty = padded.copy()
-    inputs.raw(dirty)[1] = 99  # between the first field and the second
-    assert inputs.fingerprint(padded) == inputs.fingerprint(dirty)
-    dirty["step"][2] = 1
-    assert inputs.fingerprint(padded) != inputs.fingerprint(dirty)
+    for number in range(padded.nbytes):  # also those between the fields, which backends move like any other
+        dirty = inputs.copied(padded)
+        inputs.raw(dirty)[number] = 99
+        assert inputs.fingerprint(padded) != inputs.fingerprint(dirty)
+
+
+def test_fingerprint_ignores_the_padding_of_extended_floats():
+    plain = np.zeros(3, np.longdouble)
+    dirty = plain.copy()
+    inputs.raw(dirty)[-1] = 99
+    assert (inputs.fingerprint(plain) == inputs.fingerprint(dirty)) == (np.finfo(np.longdouble).nmant == 63)
 
 
 def test_numbers_make_the_order_of_a_sum_visible():

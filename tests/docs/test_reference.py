@@ -12,6 +12,7 @@ from environment_page import CONFIGS, environment_page, variables_of
 from snippets import DOCS, ROOT
 
 from cobre.cli.main import main
+from cobre.comm.detection import LAUNCHERS
 from cobre.comm.testing.case import all_cases
 from cobre.comm.testing.faults.table import all_plans
 from cobre.io.case_folder.case_files import known_files
@@ -24,9 +25,18 @@ INTERNAL = {"COBRE_TABLE", "COBRE_VECTOR", "COBRE_SANITIZE"}  # macros of native
 def test_every_variable_in_the_code_is_documented():
     page = environment_page()
     sources = [*(ROOT / "src" / "cobre").rglob("*.py"), *(ROOT / "native").iterdir()]
-    used = {name for file in sources for name in re.findall(r"\bCOBRE_[A-Z_]*[A-Z]\b(?!_)", file.read_text())}
+    texts = [file.read_text() for file in sources]
+    used = {name for text in texts for name in re.findall(r"\bCOBRE_[A-Z_]*[A-Z]\b(?!_)", text)}
+    constants = {name for text in texts for name in re.findall(r"^(COBRE_[A-Z_]+) = ", text, re.MULTILINE)}
     assert len(used) > 25
-    assert {name for name in used - INTERNAL if f"`{name}`" not in page} == set()
+    assert {name for name in used - INTERNAL - constants if f"`{name}`" not in page} == set()
+
+
+def test_variables_of_launchers_are_documented():
+    page = environment_page()
+    for launcher in LAUNCHERS:
+        assert f"`{launcher.rank_variable}` with `{launcher.size_variable}`" in page
+    assert "| `COBRE_TCP_COORDINATOR` | a string | required, but on rank 0 |" in page
 
 
 @pytest.mark.parametrize("config", CONFIGS)

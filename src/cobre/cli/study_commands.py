@@ -20,6 +20,19 @@ AUTO_BACKEND = (
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class BackendName(click.Choice[str]):
+    """One of our own backends, or one that another distribution registers, which is looked up only when it is named."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Accept the names of registered backends, too."""
+        if value not in self.choices:
+            from cobre.comm.registry import registered_names
+
+            if value in registered_names():
+                return value
+        return super().convert(value, param, ctx)
+
+
 def world_options(command: Command) -> Command:
     """Options for backend, workers and threads."""
     for decorate in reversed(
@@ -32,7 +45,7 @@ def world_options(command: Command) -> Command:
             ),
             click.option(
                 "--backend",
-                type=click.Choice(["auto", "local", "shm", "tcp", "mpi"]),
+                type=BackendName(["auto", "local", "shm", "tcp", "mpi"]),
                 default="auto",
                 help=f"How workers communicate. {AUTO_BACKEND}",
             ),

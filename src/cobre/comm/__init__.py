@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from cobre.comm.backends.base import Backend
 from cobre.comm.communicator import Communicator
-from cobre.comm.config import BackendConfig, LocalConfig, MpiConfig, ShmConfig, TcpConfig
+from cobre.comm.config import LocalConfig, MpiConfig, ShmConfig, TcpConfig
 from cobre.comm.errors import (
     AbortedError,
     AllocationFailedError,
@@ -46,6 +46,7 @@ from cobre.comm.errors import (
 )
 from cobre.comm.factory import available_backends, create_communicator
 from cobre.comm.flight_recorder import RecordedCall
+from cobre.comm.registry import BackendConfig, RegisteredConfig
 from cobre.comm.shared_memory import SharedMemoryProvider, SharedRegion
 from cobre.comm.types import BackendKind, Operation, ReduceOp
 
@@ -100,6 +101,7 @@ __all__ = [
     "RecordedCall",
     "ReduceOp",
     "RegionClosedError",
+    "RegisteredConfig",
     "SharedMemoryExhaustedError",
     "SharedMemoryProvider",
     "SharedRegion",

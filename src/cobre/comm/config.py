@@ -25,7 +25,7 @@ from cobre.comm.types import BackendKind
 
 BACKEND_VARIABLE = variables.BACKEND
 MAX_RANKS = config_checks.MAX_RANKS
-MAX_SHM_NAME = 30  # macOS allows 31 characters with the slash
+MAX_SHM_NAME = 64  # a UUID with a prefix; abstract sockets have room for 107 characters, files for 255
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_TCP_PORT = 29500
 MAX_TCP_PORT = 65535
@@ -312,6 +312,3 @@ _TCP_TEXTS = {
     "tls_key": variables.TCP_TLS_KEY,
     "tls_ca": variables.TCP_TLS_CA,
 }
-
-
-BackendConfig = LocalConfig | ShmConfig | MpiConfig | TcpConfig

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from cobre.comm.backends.base import Backend
-from cobre.comm.config import BACKEND_VARIABLE, BackendConfig, LocalConfig, MpiConfig, ShmConfig, TcpConfig
+from cobre.comm.config import BACKEND_VARIABLE, LocalConfig, MpiConfig, ShmConfig, TcpConfig
 from cobre.comm.detection import detect, installed_backends, require_installed
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InvalidBackendError
 from cobre.comm.exit_report import ExitReport, attach_exit_report, exit_report_of
+from cobre.comm.registry import BackendConfig, RegisteredConfig, registered_config, registered_names
 from cobre.comm.types import BackendKind
 
 _CONFIGS: Mapping[BackendKind, type[BackendConfig]] = {
@@ -25,7 +26,8 @@ _CONFIGS: Mapping[BackendKind, type[BackendConfig]] = {
 def create_communicator(kind: BackendKind | BackendConfig | str | None = None) -> Backend:
     """Join the world that `kind` or the environment describes, and return this rank's communicator.
 
-    kind: a config (`ShmConfig(...)`) is used as it is; a name reads that backend's variables; None reads
+    kind: a config (`ShmConfig(...)`) is used as it is; a name, also of a backend that another distribution registers
+    (`cobre.comm.registry`), reads that backend's variables; None reads
     `COBRE_COMM_BACKEND`. "auto", its default, takes the first of mpi, tcp, shm and local whose launcher
     or variables are found in the environment.
 
@@ -41,10 +43,11 @@ def create_communicator(kind: BackendKind | BackendConfig | str | None = None) -
     """
     if kind is None or isinstance(kind, str):
         config, reason = select_backend(kind, os.environ)
-        logger.info("backend %s: %s; %s overrides this", config.kind.value, reason, BACKEND_VARIABLE)
+        logger.info("backend %s: %s; %s overrides this", config.kind, reason, BACKEND_VARIABLE)
         return _connect(config)
     if isinstance(kind, BackendConfig):
-        require_installed(kind.kind, installed_backends())
+        if not isinstance(kind, RegisteredConfig):
+            require_installed(kind.kind, installed_backends())
         return _connect(kind)
     raise InvalidBackendError(repr(kind), [member.value for member in BackendKind])
 
@@ -94,8 +97,11 @@ def _of_mpi(comm: Any) -> Backend:
 
 
 def available_backends() -> tuple[str, ...]:
-    """The names of the backends that this installation has, in the order of preference of "auto"."""
-    return tuple(kind.value for kind in installed_backends())
+    """The names of the backends that this installation has, in the order in which "auto" prefers them.
+
+    Those that other distributions register, which "auto" does not choose, come last.
+    """
+    return (*(kind.value for kind in installed_backends()), *registered_names())
 
 
 def select_backend(
@@ -108,21 +114,26 @@ def select_backend(
     present = installed_backends() if installed is None else installed
     named = kind or environ.get(BACKEND_VARIABLE) or BackendKind.AUTO
     reason = "requested by the caller" if kind else f"{BACKEND_VARIABLE}={named}"
-    choice = _parse(named, "" if kind else BACKEND_VARIABLE)
+    choice = _parse(named)
+    if choice is None:
+        return registered_config(named, "" if kind else BACKEND_VARIABLE).from_env(environ), reason
     if choice is BackendKind.AUTO:
         choice, reason = detect(environ, present)
     require_installed(choice, present)
     return _CONFIGS[choice].from_env(environ), reason
 
 
-def _parse(name: str, variable: str) -> BackendKind:
+def _parse(name: str) -> BackendKind | None:
+    """One of our own backends, or auto; None for another name."""
     try:
         return BackendKind(name.strip().lower())
     except ValueError:
-        raise InvalidBackendError(name, [member.value for member in BackendKind], variable) from None
+        return None
 
 
 def _connect(config: BackendConfig) -> Backend:
+    if isinstance(config, RegisteredConfig):
+        return config.connect()
     if isinstance(config, MpiConfig):
         from cobre.comm.backends.mpi.communicator import MpiCommunicator  # noqa: PLC0415 - only when chosen
 

@@ -13,7 +13,6 @@ from cobre.comm import (
     BackendConfig,
     BackendNotAvailableError,
     InitializationFailedError,
-    InvalidBackendError,
     LocalConfig,
     launch,
     variables,
@@ -28,6 +27,7 @@ from cobre.comm.detection import (
     slurm_tasks,
 )
 from cobre.comm.factory import borrowed, create_communicator, require_communicator, select_backend
+from cobre.comm.registry import registered_config
 from cobre.comm.types import BackendKind
 from cobre.limits import MAX_THREADS
 from cobre.printable import printable
@@ -133,6 +133,10 @@ def choose_placement(
     kind, num_workers, threads = _kind(request.backend), request.workers, request.threads
     if kind is BackendKind.AUTO and environ.get(BACKEND_VARIABLE):
         kind = _kind(environ[BACKEND_VARIABLE], BACKEND_VARIABLE)
+    if not isinstance(kind, BackendKind):
+        size = None if registered_config(kind).is_rank(environ) else num_workers or usable_cores()
+        reason = ONE_THREAD_PER_RANK if size is None else "" if num_workers else WORKERS_OF_BACKEND
+        return Placement.of(kind, size, threads, reason)
     if (joined := _joined_backend(kind, environ)) is not None:
         select_backend(joined.value, environ)  # raises when its variables are set by half
         reason = ONE_CORE if usable_cores() == 1 else ONE_THREAD_PER_RANK
@@ -153,7 +157,7 @@ def _given_placement(request: WorldRequest) -> Placement:
     """A rank of the caller's world. Alone in it, it has all cores; others may share the machine with it."""
     comm, config = request.comm, request.backend
     if isinstance(config, BackendConfig):
-        given = Placement(config.kind.value, None, config=config)
+        given = Placement(str(config.kind), None, config=config)
         size = 1 if isinstance(config, LocalConfig) else getattr(config, "size", None)
     else:
         given = Placement(getattr(comm, "backend", BackendKind.MPI.value), None, comm=comm)
@@ -262,11 +266,12 @@ def _emit_to_parent(event: Event) -> None:
     launch.send_to_parent(encode(event))
 
 
-def _kind(backend: str, variable: str = "") -> BackendKind:
+def _kind(backend: str, variable: str = "") -> BackendKind | str:
+    """One of our own backends, or the name of a registered one."""
     try:
         return BackendKind(str(backend).strip().lower())
     except ValueError:
-        raise InvalidBackendError(str(backend), [member.value for member in BackendKind], variable) from None
+        return registered_config(str(backend), variable).kind
 
 
 def _joined_backend(kind: BackendKind, environ: Mapping[str, str]) -> BackendKind | None:

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
+from cobre.comm import ShmConfig, create_communicator
 from cobre.comm.testing.leaks import no_leaks
 
 PROGRAM = Path(__file__).with_name("multiprocessing_program.py")
@@ -24,3 +26,16 @@ def test_plain_processes_are_ranks(method, backend):
             env=check.environment,
         )
     assert done.stdout == "[(0, 120.0), (1, 120.0), (2, 120.0)] [0, 0, 0]\n", done.stderr
+
+
+def sizes(names):
+    """Worlds of one rank by each name and both ways to meet."""
+    for name in names:
+        for rendezvous in ("socket", "name"):
+            with create_communicator(ShmConfig(name, 0, 1, rendezvous=rendezvous)) as comm:
+                yield comm.size
+
+
+def test_names_of_segments_may_be_uuids():
+    unique = str(uuid.uuid4())
+    assert list(sizes([unique, f"/{unique}", f"cobre-study-{unique}", "x" * 63])) == [1] * 8

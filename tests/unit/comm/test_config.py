@@ -41,7 +41,7 @@ def test_missing_variables_are_named(variable, value):
         ("COBRE_SHM_RANK", "3", InitializationFailedError, "must be a rank from 0 to 1"),
         ("COBRE_SHM_RANK", "-1", InitializationFailedError, "must be a rank from 0 to 1"),
         ("COBRE_SHM_NAME", "a/b", InitializationFailedError, "not a valid segment name"),
-        ("COBRE_SHM_NAME", "x" * 31, InitializationFailedError, "at most 30"),
+        ("COBRE_SHM_NAME", "x" * 65, InitializationFailedError, "at most 64"),
         ("COBRE_SHM_TIMEOUT_SECS", "-1", InitializationFailedError, "COBRE_SHM_TIMEOUT_SECS"),
         ("COBRE_SHM_TIMEOUT_SECS", "nan", InitializationFailedError, "positive"),
         ("COBRE_SHM_CONNECT_TIMEOUT_SECS", "0", InitializationFailedError, "COBRE_SHM_CONNECT_TIMEOUT_SECS"),

@@ -41,3 +41,17 @@ def test_a_backend_is_loaded_when_it_is_named():
         [sys.executable, "-c", program + show], check=True, capture_output=True, text=True, timeout=60
     )
     assert done.stdout.split() == ["False", "True", "False"]
+
+
+@pytest.mark.parametrize("name", ["local", "mpi", "shm", "tcp"])
+def test_each_backend_has_a_module_of_its_name(name):
+    program = f"import sys, cobre.comm.{name} as m; print(sorted(m.__all__), 'mpi4py' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    title = name.capitalize()
+    assert done.stdout == f"['{title}Communicator', '{title}Config'] False\n"
+
+
+def test_tcp_connects_by_a_config():
+    config = cobre.comm.TcpConfig("127.0.0.1", 0, 1)
+    with cobre.comm.TcpCommunicator.connect(config) as comm:
+        assert (comm.rank, comm.size, comm.backend) == (0, 1, "tcp")

@@ -29,4 +29,4 @@ def _selection() -> Finding:
         config, reason = select_backend(None, os.environ)
     except BackendError as error:
         return Finding("none", first_line(error), f"set {BACKEND_VARIABLE}, or correct the variables named above")
-    return Finding(config.kind.value, f"{reason}; {BACKEND_VARIABLE} overrides this")
+    return Finding(str(config.kind), f"{reason}; {BACKEND_VARIABLE} overrides this")

@@ -11,6 +11,7 @@ from cobre.comm import variables
 from cobre.comm.config import MAX_RANKS, LocalConfig, ShmConfig, TcpConfig
 from cobre.comm.errors import BackendNotAvailableError, InitializationFailedError, InvalidBackendError
 from cobre.comm.launch.interpreter import with_import_path
+from cobre.comm.registry import rank_variables_of, registered_names
 from cobre.comm.types import BackendKind
 
 THREAD_VARIABLES = {
@@ -51,6 +52,10 @@ def rank_variables(backend: str, size: int, options: Mapping[str, str]) -> list[
     Raises `BackendNotAvailableError` for mpi, whose worlds only an MPI launcher can start, and `InvalidBackendError`.
     """
     kind = _parse(backend)
+    if kind is None and str(backend).strip().lower() in registered_names():
+        return rank_variables_of(backend, size, options)
+    if kind is None:
+        raise InvalidBackendError(str(backend), (*launchable_backends(), *registered_names()))
     make_world = _WORLDS.get(kind)
     if make_world is None:
         raise BackendNotAvailableError(
@@ -74,11 +79,12 @@ def segment_name(environment: Mapping[str, str]) -> str | None:
     return environment.get(variables.SHM_NAME)
 
 
-def _parse(backend: str) -> BackendKind:
+def _parse(backend: str) -> BackendKind | None:
+    """One of our own backends, or auto; None for another name, which may be registered."""
     try:
         return BackendKind(str(backend).strip().lower())
     except ValueError:
-        raise InvalidBackendError(str(backend), launchable_backends()) from None
+        return None
 
 
 def _shm_world(size: int, options: Mapping[str, str]) -> list[Environment]:

