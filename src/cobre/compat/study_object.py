@@ -10,13 +10,14 @@ from cobre.compat.study_summaries import hydro_models_summary, provenance_report
 from cobre.core.case import Case
 from cobre.core.system_overview import System, system_of
 from cobre.errors import SimulationError, SolverError, ValidationError
-from cobre.io.case import load_case_with_problems
-from cobre.io.case_overview import as_findings, check_folder
+from cobre.io.case import load_case
+from cobre.io.case_overview import check_folder
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, load_policy
 from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
 from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.study.api import validate_as_dict
 from cobre.study.placement import WorldRequest
 from cobre.study.preparation.prepare import prepare
 from cobre.study.script_run import ScriptRun, simulate_and_store
@@ -57,7 +58,7 @@ class Study:
             WorldRequest(backend, num_workers, threads, comm),
             overwrite,
         )
-        self._case, self._problems = load_case_with_problems(case_dir, config_overrides)
+        self._case = load_case(case_dir, config_overrides)
 
     def __repr__(self) -> str:
         return f"<Study of {self._run.case}, results in {self._run.output}>"
@@ -97,8 +98,8 @@ class Study:
         return prepare(self._case)
 
     def validate(self) -> dict[str, Any]:
-        """`valid`, `errors` and `warnings`, as `cobre.io.validate` has them; a study exists only for a valid case."""
-        return as_findings(self._problems)
+        """`valid`, `errors` and `warnings`, as `cobre.io.validate` has them; files with errors make no study."""
+        return validate_as_dict(self._run.case, self._run.overrides)
 
     def train(self, on_iteration: IterationCallback | None = None) -> Policy:
         """Train, and write the policy and the bounds to the output directory.

@@ -1,14 +1,13 @@
 """The functions of `cobre.io` for scripts: an overview of a case, and its problems as dictionaries."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from cobre.core.system_overview import System, system_of
 from cobre.errors import CaseIoError
 from cobre.io.case import load_case as load_whole_case
-from cobre.io.case import read_case
-from cobre.io.findings.problems import CaseProblem, Problems
+from cobre.io.findings.problems import CaseProblem
 
 
 def load_case(path: str | Path) -> System:
@@ -18,21 +17,6 @@ def load_case(path: str | Path) -> System:
     """
     check_folder(path)
     return system_of(load_whole_case(path))
-
-
-def validate(
-    path: str | Path,
-    config_overrides: Mapping[str, Any] | None = None,
-    *,
-    output_dir: str | Path | None = None,  # noqa: ARG001
-) -> dict[str, Any]:
-    """Whether a case is `valid`, with its `errors` and `warnings` as dictionaries; raises nothing for a bad case.
-
-    `output_dir` has no effect.
-    """
-    problems = Problems()
-    read_case(path, problems, config_overrides)
-    return as_findings(problems)
 
 
 def as_findings(problems: Iterable[CaseProblem]) -> dict[str, Any]:

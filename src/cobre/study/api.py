@@ -11,13 +11,17 @@ from cobre.core.case import Case
 from cobre.io.case import format_of, read_case
 from cobre.io.case_overview import as_findings
 from cobre.io.decoding.format_version import FormatSeen
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.grouped_findings import lines_of
 from cobre.io.findings.problems import CaseProblem, Layer, Problems
 from cobre.io.input_files.conversion_manifest import conversion_in_words, read_conversion
+from cobre.io.policies.policy_file import PolicyFileError
 from cobre.io.saving.checking import checked_case
 from cobre.limits import MAX_COUNT
+from cobre.policy.boundary import load_boundary_policy, with_lags_of_boundary
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
+from cobre.sddp.problem.boundary import BoundaryMismatchError
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.study.arguments import check_policy, checked_count, training_request
@@ -85,8 +89,8 @@ def validate(path: Case | str | Path, config_overrides: Overrides | None = None)
     """Check a case directory, or a case in memory, and report all errors and warnings together.
 
     Structure and schema are checked in every file; references and dimensions across files once the files are right by
-    themselves; inflow models and the plausibility of numbers once there is no error. Raises nothing for an invalid
-    case. `cobre validate` and the assistant server call this function.
+    themselves; inflow models, the boundary policy and the plausibility of numbers once there is no error. Raises
+    nothing for an invalid case. `cobre validate`, `cobre.io.validate` and the assistant server call this function.
 
     config_overrides: settings by dotted name that replace those of config.json, such as
     `{"training.tree_seed": 7}`.
@@ -103,16 +107,32 @@ def validate(path: Case | str | Path, config_overrides: Overrides | None = None)
         case = read_case(path, problems, config_overrides)
     if case is not None and not problems.errors:
         try:
-            noise = build_noise_model(case)
+            noise = with_lags_of_boundary(case, build_noise_model(case), load_boundary_policy(case))
             for note in noise.notes:
                 problems.warn(Layer.MEANING, note.file, note.where, "", note.text)
             check_plausibility(case, noise, problems)
         except NoiseModelError as error:
             problems.error(Layer.MEANING, error.file, error.where, "", error.problem, "correct the data of this model")
+        except (BoundaryMismatchError, PolicyFileError) as error:
+            remedy = "a policy of this system with a stage that ends where the study does"
+            problems.error(Layer.MEANING, CONFIG_FILE, "", "policy.boundary", str(error), remedy)
     if isinstance(path, Case):
         seen = FormatSeen(path.format_version, "format_version of the case")
         return ValidationReport(path.name, problems, seen, is_directory=False)
     return ValidationReport(str(path), problems, format_of(path))
+
+
+def validate_as_dict(
+    path: str | Path,
+    config_overrides: Overrides | None = None,
+    *,
+    output_dir: str | Path | None = None,  # noqa: ARG001
+) -> dict[str, Any]:
+    """Return whether a case is `valid`, with its `errors` and `warnings` as dictionaries: `cobre.io.validate`.
+
+    Raises nothing for a bad case. `output_dir` has no effect.
+    """
+    return validate(path, config_overrides).findings()
 
 
 def train(

@@ -4,9 +4,14 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from all_kinds_case import write_all_kinds
+from click.testing import CliRunner
 
 import cobre
+from cobre.cli.main import main
 from cobre.core.entities import ContractLimits, EnergyContract, PumpingFlow, PumpingStation
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -86,3 +91,22 @@ def test_a_case_that_is_not_there_is_not_valid(tmp_path):
     found = cobre.io.validate(tmp_path / "nowhere", output_dir=tmp_path)
     assert found["valid"] is False
     assert "does not exist" in found["errors"][0]["message"]
+
+
+def test_all_doors_refuse_what_a_run_refuses(tmp_path):
+    """An inflow model whose variance grows without end: no file is wrong by itself."""
+    folder = write_all_kinds(tmp_path / "case", "generated")
+    path = folder / "scenarios" / "inflow_ar_coefficients.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(3, "coefficient", pa.array([1.7] * len(table))), path)
+    with pytest.raises(cobre.errors.CobreError, match="variance"):
+        cobre.train(folder, iterations=1)
+    found = cobre.io.validate(folder)
+    assert found["valid"] is False
+    assert "variance" in found["errors"][0]["message"]
+    assert cobre.Study(folder).validate() == found
+    assert cobre.validate(folder).findings() == found
+    assert cobre.validate(cobre.load_case(folder)).findings() == found
+    answer = CliRunner().invoke(main, ["validate", str(folder), "--json"])
+    assert answer.exit_code != 0
+    assert len(json.loads(answer.stdout)["errors"]) == len(found["errors"])

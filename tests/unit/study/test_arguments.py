@@ -112,7 +112,10 @@ def tables(stats):
         "not finite": ({**stats, "mean_m3s": np.where(np.arange(mean.size) == 3, np.inf, mean)}, "is inf in row 3"),
         "short": ({**stats, "mean_m3s": mean[1:]}, "columns of several lengths"),
         "whole": ({**stats, "mean_m3s": mean.astype(np.int64)}, "mean_m3s: expected floating-point numbers, got int64"),
-        "large id": ({**stats, "hydro_id": stats["hydro_id"] + 2**40}, "hydro_id: is 1099511627776 in row 0"),
+        "large id": (
+            {**stats, "hydro_id": stats["hydro_id"].astype(np.int64) + 2**40},
+            "hydro_id: is 1099511627776 in row 0",
+        ),
     }
 
 
