@@ -10,10 +10,10 @@ import numpy as np
 from cobre.compat.run_metadata import instant
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, StateName
+from cobre.io.output import read_results
 from cobre.io.policies.cobre_python_policy import NO_DATE, STATE_KINDS
 from cobre.io.policies.policy_file import VERSION, PolicyData, PolicyMetadata, StageCuts, find_policy_file, read_policy
-from cobre.io.storage.untrusted_file import check_untrusted
-from cobre.runs.files import CONVERGENCE_FILE, TRAINING
+from cobre.runs.files import CONVERGENCE, CONVERGENCE_FILE, TRAINING
 from cobre.runs.stored import iteration_limit, stored_study
 
 # What is said of seasons when nothing is: policies here do not keep them.
@@ -85,12 +85,9 @@ def from_elsewhere(stage: StageCuts) -> int:
 
 def _bounds(run: Path) -> list[float]:
     """Lower bounds by iteration; empty where the run is missing."""
-    from pyarrow import parquet
-
-    path = run / TRAINING / CONVERGENCE_FILE
-    bounds: list[float] = (
-        parquet.ParquetFile(check_untrusted(path)).read()["lower_bound"].to_pylist() if path.exists() else []
-    )
+    if not (run / TRAINING / CONVERGENCE_FILE).exists():
+        return []
+    bounds: list[float] = read_results(run / TRAINING, [CONVERGENCE])[CONVERGENCE]["lower_bound"].to_pylist()
     return bounds
 
 

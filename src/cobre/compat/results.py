@@ -118,13 +118,13 @@ class Stochastic:
         """A row for each plant, stage and lag: hydro_id, stage_id, lag (the stage before is 1) and coefficient."""
         from cobre.compat.stored_results import coefficients_of
 
-        return coefficients_of(self._folder / "inflow_ar_coefficients.parquet")
+        return coefficients_of(self._folder)
 
     def opening_tree(self, stage: int) -> "NDArray[np.float64]":
         """The noise of a stage (its id): a row for each opening, a column for each entity."""
         from cobre.compat.stored_results import openings_of
 
-        return openings_of(self._folder / "noise_openings.parquet", stage)
+        return openings_of(self._folder, stage)
 
 
 def load_stochastic(output_dir: str | Path) -> Stochastic:

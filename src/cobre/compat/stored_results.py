@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from cobre.compat.simulation_columns import needed_for, with_known_columns
 from cobre.io.output.results import read_results
-from cobre.io.storage.untrusted_file import check_untrusted
 from cobre.runs.events import Event
 from cobre.runs.files import CONVERGENCE, TRAINING
 from cobre.runs.stored import logged_run, stored_study
@@ -109,11 +108,9 @@ def simulation_tables(folder: Path, only: str | None = None) -> "dict[str, pa.Ta
     return with_known_columns(read_results(folder, None if only is None else needed_for(only)))
 
 
-def openings_of(path: Path, stage_id: int) -> NDArray[np.float64]:
-    """The openings of a stage as a table: openings x entities with noise."""
-    from pyarrow import parquet
-
-    table = parquet.read_table(check_untrusted(path))
+def openings_of(folder: Path, stage_id: int) -> NDArray[np.float64]:
+    """The openings of a stage as a table: openings x entities with noise. Raises ResultsError for a damaged file."""
+    table = read_results(folder, ["noise_openings"])["noise_openings"]
     rows = table.filter(table["stage_id"].to_numpy() == stage_id)
     if not rows.num_rows:
         known = sorted(set(table["stage_id"].to_pylist()))
@@ -125,10 +122,8 @@ def openings_of(path: Path, stage_id: int) -> NDArray[np.float64]:
     return values
 
 
-def coefficients_of(path: Path) -> NDArray[np.float64]:
-    """hydro_id, stage_id, lag and coefficient, row by row."""
-    from pyarrow import parquet
-
-    table = parquet.read_table(check_untrusted(path))
+def coefficients_of(folder: Path) -> NDArray[np.float64]:
+    """hydro_id, stage_id, lag and coefficient, row by row. Raises ResultsError for a damaged file."""
+    table = read_results(folder, ["inflow_ar_coefficients"])["inflow_ar_coefficients"]
     columns = [table[name].to_numpy().astype(np.float64) for name in ("hydro_id", "stage_id", "lag", "coefficient")]
     return np.column_stack(columns)

@@ -8,6 +8,7 @@ from typing import Any
 from cobre.core.verdict import ComputedBound
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.output import ResultsError, read_manifest
+from cobre.io.output.results import table_file
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.errors import ReportError
@@ -151,15 +152,15 @@ def _simulated(
 def _columns(
     folder: Path, manifest: Mapping[str, Any], name: str, needed: tuple[str, ...], file_errors: list[str]
 ) -> TableColumns | None:
-    """Columns of a table that the manifest lists."""
+    """Return columns of a table that the manifest lists; None for a table whose file is not the one listed."""
     tables = manifest.get("tables")
     if not isinstance(tables, dict) or name not in tables:
         return None
     try:
-        columns = TableColumns(folder / f"{name}.parquet")
+        columns = TableColumns(table_file(folder, name, tables[name]))
         if missing := sorted(set(needed) - set(columns)):
             raise ValueError(f"it has no column {', '.join(missing)}")
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
-        file_errors.append(f"{folder.name}/{name}.parquet cannot be read: {error}")
+        file_errors.append(f"{folder.name}/{name}.parquet is left out: {error}")
         return None
     return columns

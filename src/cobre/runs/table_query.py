@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.errors import CobreError
-from cobre.io.output import read_manifest
+from cobre.io.output import listed_file, read_manifest
 from cobre.io.storage.stored_json import read_stored_object
-from cobre.io.storage.untrusted_file import check_untrusted
 from cobre.runs.files import CONVERGENCE, MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
 
 if TYPE_CHECKING:
@@ -156,9 +155,10 @@ def _read(folder: Path, name: str, columns: Iterable[str]) -> "pa.Table":
 
     if not _NAME.fullmatch(name):
         raise QueryError(f"{name!r} is not a table name")
-    path = folder / (TRAINING if name == CONVERGENCE else SIMULATION) / f"{name}.parquet"
+    path = listed_file(folder / (TRAINING if name == CONVERGENCE else SIMULATION), name)
     try:
-        return parquet.ParquetFile(check_untrusted(path)).read(columns=list(columns), use_threads=False)
+        with parquet.ParquetFile(path) as file:
+            return file.read(columns=list(columns), use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise QueryError(f"{path} cannot be read: {error}") from error
 

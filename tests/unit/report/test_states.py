@@ -7,7 +7,9 @@ import shutil
 import pytest
 from report_page import Page, data_of, series
 
+from cobre.io.output import ResultsError
 from cobre.report import ReportError, write_report
+from cobre.runs.table_query import TableQuery, query_table
 
 
 def top_of(text):
@@ -107,7 +109,24 @@ def test_damaged_files_are_named_and_the_rest_is_shown(run_copy):
 def test_a_table_that_is_missing(run_copy):
     (run_copy / "simulation" / "costs.parquet").unlink()
     text = write_report(run_copy).read_text()
-    assert any("costs.parquet cannot be read" in warning for warning in data_of(text)["warnings"])
+    assert any("costs.parquet is missing" in warning for warning in data_of(text)["warnings"])
+
+
+def test_one_flipped_bit_is_found_whoever_opens_the_table(run_copy):
+    """Parquet has no checksum of its own: a changed exponent is a number like any other."""
+    damaged = [path for part in ("training", "simulation") for path in sorted((run_copy / part).glob("*.parquet"))]
+    assert len(damaged) > 5
+    for path in damaged:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 3] ^= 0x40
+        path.write_bytes(content)
+        with pytest.raises(ResultsError, match=rf"{path.name} is not the file .* checksum differs"):
+            query_table(run_copy, TableQuery(path.stem))
+    data = data_of(write_report(run_copy).read_text())
+    named = [path.name for path in damaged if any(path.name in warning for warning in data["warnings"])]
+    assert {"convergence.parquet", "costs.parquet", "hydros.parquet", "buses.parquet", "thermals.parquet"} <= set(named)
+    assert "storage" not in data["charts"]
+    assert len(series(data, "bounds", "lower bound")) == 12  # of the events
 
 
 def test_a_damaged_manifest(run_copy):

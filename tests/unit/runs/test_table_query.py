@@ -128,7 +128,7 @@ def test_a_run_without_simulation(tmp_path):
 def test_a_damaged_table(run):
     (run / "simulation" / "hydros.parquet").write_bytes(b"no parquet")
 
-    with pytest.raises(QueryError, match="cannot be read"):
+    with pytest.raises(ResultsError, match="checksum differs"):
         query_table(run, TableQuery("hydros"))
 
 

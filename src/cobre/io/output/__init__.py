@@ -1,6 +1,22 @@
 """Results of a study as Parquet tables with a manifest."""
 
 from cobre.io.output.manifest import ResultsError, read_manifest
-from cobre.io.output.results import ResultTables, open_results, read_results, write_results
+from cobre.io.output.results import ResultTables, listed_file, open_results, read_results, write_results
 
-__all__ = ["ResultTables", "ResultsError", "open_results", "read_manifest", "read_results", "write_results"]
+__all__ = [
+    "ResultTables",
+    "ResultsError",
+    "listed_file",
+    "open_results",
+    "read_manifest",
+    "read_results",
+    "write_results",
+]
+    "ResultTables",
+    "ResultsError",
+    "listed_file",
+    "open_results",
+    "read_manifest",
+    "read_results",
+    "write_results",
+]

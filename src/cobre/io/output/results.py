@@ -99,9 +99,24 @@ def _checked(folder: Path, only: Collection[str] | None) -> Iterator[tuple[str, 
         yield name, table_file(folder, name, entry)
 
 
-def table_file(folder: Path, name: str, entry: Mapping[str, Any]) -> Path:
+def listed_file(folder: Path, name: str) -> Path:
+    """Return the file of a table of a results directory, to be opened by its reader.
+
+    Every table of a run is opened through this function or `table_file`: one flipped bit may turn a number into another
+    one that nothing else would notice. Raises ResultsError if the manifest does not list the table, or its file is
+    missing or differs from what the manifest says.
+    """
+    tables = read_manifest(folder).get("tables")
+    if not isinstance(tables, Mapping) or name not in tables:
+        raise ResultsError(f"{folder / MANIFEST_FILE} lists no table {name}")
+    return table_file(folder, name, tables[name])
+
+
+def table_file(folder: Path, name: str, entry: object) -> Path:
     """The file of a table, by its manifest entry; raises ResultsError if it is missing or differs from the entry."""
-    path = _named(folder, name, entry["file"])
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("sha256"), str):
+        raise ResultsError(f"the entry of {name} in {folder / MANIFEST_FILE} is damaged: it has no checksum")
+    path = _named(folder, name, entry.get("file"))
     if _digest(path) != entry["sha256"]:
         raise ResultsError(f"{path} is not the file that the manifest describes: its checksum differs")
     return path

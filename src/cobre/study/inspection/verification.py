@@ -18,8 +18,9 @@ from typing import Any
 
 from cobre.errors import CobreError
 from cobre.io.case_folder.templates import templates
+from cobre.io.output import read_results
 from cobre.io.storage.stored_json import write_json
-from cobre.runs.files import CONVERGENCE_FILE, TRAINING
+from cobre.runs.files import CONVERGENCE, TRAINING
 
 ARITHMETIC = 2
 """Raised by every change that alters the bits of a result on purpose."""
@@ -167,9 +168,7 @@ def _environment(changes: Mapping[str, str]) -> dict[str, str]:
 
 
 def _bits(summary: Mapping[str, Any], output: Path) -> Bits:
-    from pyarrow import parquet
-
-    table = parquet.ParquetFile(output / TRAINING / CONVERGENCE_FILE).read()
+    table = read_results(output / TRAINING, [CONVERGENCE])[CONVERGENCE]
     lower, upper = (tuple(map(_hex, table[name].to_pylist())) for name in ("lower_bound", "upper_bound"))
     return Bits(str(summary["digest"]), str(summary["simulation_digest"] or ""), lower, upper)
 
