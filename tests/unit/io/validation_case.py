@@ -53,7 +53,7 @@ def stage(id_):
         "start_date": str(DAYS[id_]),
         "end_date": str(DAYS[id_ + 1]),
         "season_id": id_,
-        "blocks": [{"id": 0, "name": "light", "hours": 400}, {"id": 1, "name": "heavy", "hours": 300}],
+        "blocks": [{"id": 0, "name": "light", "hours": 400}, {"id": 1, "name": "heavy", "hours": 330}],
         "num_openings": 2,
         "state_variables": {"storage": True, "inflow_lags": True},
     }

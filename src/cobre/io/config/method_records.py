@@ -56,8 +56,8 @@ class GapRecord:
     """
 
     type: Literal["gap"]
-    tolerance: float | None = None
-    relative_tolerance: float | None = None
+    tolerance: NonNegative | None = None
+    relative_tolerance: NonNegative | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from cobre.core.config import (
     Scheme,
     SimulationConfig,
 )
-from cobre.io.config.field_types import Count, NonNegativeCount, Positive
+from cobre.io.config.field_types import Count, NonNegative, NonNegativeCount, Positive
 from cobre.io.config.method_records import CutSelectionRecord, StoppingRuleRecord
 from cobre.io.config.solver_profiles import SolverProfileRecord, TrainingSolverRecord
 from cobre.io.decoding.json_files import JsonFile
@@ -261,8 +261,8 @@ class LipschitzRecord:
     """upper_bound_evaluation.lipschitz."""
 
     mode: str | None = None
-    fallback_value: float | None = None
-    scale_factor: float | None = None
+    fallback_value: NonNegative | None = None
+    scale_factor: Positive | None = None
 
 
 @dataclass(frozen=True, slots=True)

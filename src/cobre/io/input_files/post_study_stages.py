@@ -7,6 +7,8 @@ from cobre.io.findings.duplicates import report_duplicates
 from cobre.io.findings.problems import Layer, Problems
 
 FILE = "post_study_stages.json"
+MAX_HOURS = 8784.0 * 100
+"""A century: dates after it are typing errors, and later ones than the year 9999 cannot be computed."""
 
 
 class PostStudyStagesFile(JsonFile):
@@ -24,7 +26,7 @@ def read_post_study_stages(document: Document | None, problems: Problems) -> Pos
     keys = [(row.thermal_id, row.post_study_stage_index) for row in file.thermal_bounds]
     report_duplicates(FILE, "bounds of thermal and stage", keys, problems, "thermal_bounds")
     for index, stage in enumerate(file.stages):
-        if stage.duration_hours <= 0.0:
-            message = f"is {stage.duration_hours:g}"
-            problems.error(Layer.SCHEMA, FILE, f"stage {index}", "duration_hours", message, "a number above 0")
+        if not 0.0 < stage.duration_hours <= MAX_HOURS:
+            message, remedy = f"is {stage.duration_hours:g}", f"a number above 0 and at most {MAX_HOURS:g}"
+            problems.error(Layer.SCHEMA, FILE, f"stage {index}", "duration_hours", message, remedy)
     return PostStudy(file.stages, file.thermal_bounds)

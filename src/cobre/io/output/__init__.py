@@ -12,11 +12,3 @@ __all__ = [
     "read_results",
     "write_results",
 ]
-    "ResultTables",
-    "ResultsError",
-    "listed_file",
-    "open_results",
-    "read_manifest",
-    "read_results",
-    "write_results",
-]

@@ -19,7 +19,7 @@ from cobre.io.validation.plants import (
     travel_times,
 )
 from cobre.io.validation.scenarios import correlation, inflows, initial_lags, sampling, scenario_dimensions
-from cobre.io.validation.stages import graph, horizon, policies, stage_dimensions, stopping
+from cobre.io.validation.stages import graph, horizon, policies, stage_dimensions, stated_twice, stopping
 from cobre.io.validation.tables import override_values, table_dimensions, table_references
 
 LAYERS: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
@@ -62,6 +62,7 @@ LAYERS: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
             *commitments.RULES,
             *travel_times.RULES,
             *generic_meaning.RULES,
+            *stated_twice.RULES,
         ),
     ),
 )

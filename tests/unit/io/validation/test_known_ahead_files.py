@@ -107,7 +107,7 @@ ERRORS = {
     ),
     "later stages without hours": (
         lambda: after_study([{"start_date": "2024-06-01", "duration_hours": 0.0}], [bound()]),
-        "duration_hours: is 0 (expected a number above 0)",
+        "duration_hours: is 0 (expected a number above 0 and at most",
     ),
     "no bounds after the study": (
         lambda: after_study(bounds=[bound()]),
@@ -176,7 +176,7 @@ WARNINGS = {
     ),
     "a lead over weeks and months": (
         lambda: ahead(
-            stage_fields={0: {"start_date": "2023-12-25"}, 4: {"end_date": "2024-05-10"}},
+            stage_fields={0: {"start_date": "2023-12-25"}, 4: {"end_date": "2024-05-10", "blocks": BLOCKS_OF_216_HOURS}},
             orders=[("2023-12-25", THIRD, 1.0)],
         ),
         "counts a stage of 30 days like one of 9",

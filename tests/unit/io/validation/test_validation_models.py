@@ -149,7 +149,7 @@ STORAGE = {
         together(filling(), put(f"{INITIAL}:storage", [{"hydro_id": 0, "value_hm3": 1.0}])),
         "storage.hydro_id: the plant is being filled",
     ),
-    "too slow": (filling(rate=3.0), "is too low: 7.56 hm3 are reached before stage 1, and the dead volume is 10 hm3"),
+    "too slow": (filling(rate=3.0), "is too low: 7.884 hm3 are reached before stage 1, and the dead volume is 10 hm3"),
     "start": (filling(start=-3), "filling.start_stage_id: is -3, not a stage of the study"),
     "no entry": (together(filling(), put(f"{HYDROS}.0.entry_stage_id", None)), "entry_stage_id: is missing"),
     "late entry": (filling(entry=7), "entry_stage_id: is 7, not a stage of the study"),

@@ -96,7 +96,7 @@ ERRORS = {
             put(f"{INITIAL}:filling_storage", [{"hydro_id": 0, "value_hm3": 0.0}]),
             columns("hydro_bounds", stage_id=[0, 1], block_id=[None, None], min_storage_hm3=[30.0, None]),
         ),
-        "filling.filling_min_rate_m3s: is too low: 12.6 hm3 are reached before stage 1, and the dead volume is 30 hm3",
+        "filling.filling_min_rate_m3s: is too low: 13.14 hm3 are reached before stage 1, and the dead volume is 30 hm3",
     ),
     "a mean beside a risk measure": (
         together(
