@@ -176,7 +176,10 @@ WARNINGS = {
     ),
     "a lead over weeks and months": (
         lambda: ahead(
-            stage_fields={0: {"start_date": "2023-12-25"}, 4: {"end_date": "2024-05-10", "blocks": BLOCKS_OF_216_HOURS}},
+            stage_fields={
+                0: {"start_date": "2023-12-25"},
+                4: {"end_date": "2024-05-10", "blocks": [{"id": 0, "name": "all", "hours": 216.0}]},
+            },
             orders=[("2023-12-25", THIRD, 1.0)],
         ),
         "counts a stage of 30 days like one of 9",
