@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core import config as config_rules
+from cobre.io.output import ResultsError
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.io.storage.untrusted_file import named_inside
 from cobre.runs.files import EVENT_FILE, POLICY, POLICY_FILE, STUDY_FILE
@@ -18,9 +19,27 @@ def logged_run(folder: Path) -> RunView:
 
 
 def stored_study(folder: Path) -> dict[str, Any]:
-    """What study.json says; nothing when there is none."""
+    """Return what study.json says; nothing when there is none. Raises ResultsError if the file is damaged."""
     path = folder / STUDY_FILE
-    return read_stored_object(path) if path.exists() else {}
+    if not path.exists():
+        return {}
+    try:
+        study = read_stored_object(path)
+        _check_shape(study)
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path} cannot be read: {error}") from error
+    return study
+
+
+def _check_shape(study: Mapping[str, Any]) -> None:
+    """Raise ValueError unless stages and entities are lists of objects with ids, as readers rely on."""
+    entities = study.get("entities", {})
+    if not isinstance(entities, dict) or not isinstance(study.get("config", {}), dict):
+        raise ValueError("`entities` or `config` is not a JSON object")
+    for kind, records in {"stages": study.get("stages", []), **entities}.items():
+        is_list = isinstance(records, list) and all(isinstance(record, dict) for record in records)
+        if not is_list or not all(isinstance(record.get("id"), int) for record in records):
+            raise ValueError(f"`{kind}` is not a list of objects with ids")
 
 
 def stored_policy_path(folder: Path, study: Mapping[str, Any]) -> Path:

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from cobre.io.findings.problems import Layer, Problems
+from cobre.io.storage.stored_json import is_shallow
 from cobre.io.storage.untrusted_file import read_untrusted
 
 MAX_DIGITS = 30
+MAX_DOCUMENT_BYTES = 1 << 26
+"""Largest JSON file of a case: it takes some 30 times its size in memory. The largest of official decks has 5 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ def rewritten(document: Document, content: Any) -> Document:
 
 def _read_text(path: Path, name: str, problems: Problems) -> str | None:
     try:
-        return read_untrusted(path).decode("utf-8-sig")
+        return read_untrusted(path, MAX_DOCUMENT_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         problems.error(Layer.STRUCTURE, name, f"byte {error.start}", "", "is not UTF-8 text", "save it as UTF-8")
     except OSError as error:
@@ -63,6 +66,9 @@ def _parse(name: str, text: str, problems: Problems) -> Document | None:
         problems.error(Layer.STRUCTURE, name, where, "", what, "a complete JSON object")
         return None
     except RecursionError:
+        problems.error(Layer.STRUCTURE, name, "", "", "is nested too deeply", "a JSON object of the case format")
+        return None
+    if not is_shallow(content):
         problems.error(Layer.STRUCTURE, name, "", "", "is nested too deeply", "a JSON object of the case format")
         return None
     for key in duplicates:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from copy import deepcopy
 from math import inf
 from typing import Any, TypeVar
@@ -87,9 +88,13 @@ def _wrong_leaf(key: str, value: Any) -> tuple[str, str] | None:
     return None
 
 
-def _leaves(node: Any, path: tuple[str | int, ...]) -> list[tuple[tuple[str | int, ...], Any]]:
+def _leaves(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield values that are no objects or arrays, with their paths: a list of them takes a hundred times the file."""
     if isinstance(node, dict):
-        return [leaf for key, value in node.items() for leaf in _leaves(value, (*path, key))]
-    if isinstance(node, list):
-        return [leaf for index, value in enumerate(node) for leaf in _leaves(value, (*path, index))]
-    return [(path, node)]
+        for key, value in node.items():
+            yield from _leaves(value, (*path, key))
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from _leaves(value, (*path, index))
+    else:
+        yield path, node

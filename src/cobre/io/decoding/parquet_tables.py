@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cobre.core.case import ABSENT_ID, Table
 from cobre.io.decoding.magnitudes import MAX_NUMBER
 from cobre.io.findings.problems import Layer, Problems
-from cobre.io.storage.arrow_columns import null_rows
+from cobre.io.storage.arrow_columns import check_unpacked_size, null_rows
 from cobre.io.storage.untrusted_file import check_untrusted
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def _open(path: Path, table: TableFormat, problems: Problems) -> "pa.Table | Non
     wanted = {column.name for column in table.columns}
     try:
         with parquet.ParquetFile(check_untrusted(path)) as file:
+            check_unpacked_size(file, path)
             present = file.schema_arrow.names
             _warn_of_others([name for name in present if name not in wanted], table, problems)
             return file.read(columns=[name for name in present if name in wanted], use_threads=False)

@@ -12,6 +12,8 @@ from cobre.io.findings.duplicates import report_duplicates
 from cobre.io.findings.problems import Layer, Problems
 
 FILE = "scenarios/correlation.json"
+MAX_GROUP = 4_000
+"""Entities of the largest group: its matrix takes 128 MB, and its decomposition minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class CorrelationFile(JsonFile):
 
 def read_correlation(document: Document | None, problems: Problems) -> Correlation | None:
     """Profiles and groups in order of name; None without the file."""
-    file = decode(document, CorrelationFile, problems)
+    file = None if _has_large_groups(document, problems) else decode(document, CorrelationFile, problems)
     if file is None:
         return None
     schedule = file.schedule or ()
@@ -65,6 +67,22 @@ def read_correlation(document: Document | None, problems: Problems) -> Correlati
         profiles={name: _groups(name, file.profiles[name], problems) for name in sorted(file.profiles)},
         schedule={row.stage_id: row.profile_name for row in sorted(schedule, key=lambda row: row.stage_id)},
     )
+
+
+def _has_large_groups(document: Document | None, problems: Problems) -> bool:
+    """Whether a group is too large for its matrix to be decoded and decomposed; reported before either is tried."""
+    profiles = document.content.get("profiles") if document and isinstance(document.content, dict) else None
+    found = False
+    for profile, record in profiles.items() if isinstance(profiles, dict) else ():
+        groups = record.get("correlation_groups") if isinstance(record, dict) else None
+        for group in groups if isinstance(groups, list) else ():
+            given = [group.get(part) for part in ("entities", "matrix")] if isinstance(group, dict) else []
+            size = max((len(part) for part in given if isinstance(part, list)), default=0)
+            if size > MAX_GROUP:
+                entity, message = f"profile {profile}, group {group.get('name')}", f"has {size} entities"
+                problems.error(Layer.SCHEMA, FILE, entity, "entities", message, f"at most {MAX_GROUP} in a group")
+                found = True
+    return found
 
 
 def _groups(profile: str, record: ProfileRecord, problems: Problems) -> tuple[CorrelationGroup, ...]:
@@ -82,7 +100,7 @@ def _group(profile: str, record: GroupRecord, problems: Problems) -> Correlation
     if len(record.matrix) != size or any(len(row) != size for row in record.matrix):
         message = f"the matrix is not square with one row for each of the {size} entities"
         problems.error(Layer.DIMENSIONS, FILE, entity, "matrix", message, f"{size} rows of {size} numbers")
-        return CorrelationGroup(record.name, tuple(entities), np.eye(size))
+        return CorrelationGroup(record.name, tuple(entities), np.zeros((0, 0)))
     order = sorted(range(size), key=lambda position: entities[position])
     matrix = np.array(record.matrix, dtype=np.float64).reshape(size, size)[np.ix_(order, order)]
     return CorrelationGroup(record.name, tuple(entities[position] for position in order), matrix)

@@ -81,9 +81,7 @@ def read_results(folder: Path, only: Collection[str] | None = None) -> dict[str,
 
     Raises ResultsError if a file is missing or differs from its manifest entry.
     """
-    from pyarrow import parquet  # noqa: PLC0415
-
-    return {name: parquet.ParquetFile(path).read(use_threads=False) for name, path in _checked(folder, only)}
+    return {name: StoredRows(path).whole() for name, path in _checked(folder, only)}
 
 
 def open_results(folder: Path) -> dict[str, StoredRows]:

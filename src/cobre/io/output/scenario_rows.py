@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.io.output.manifest import ResultsError
-from cobre.io.storage.arrow_columns import numbers_of
+from cobre.io.storage.arrow_columns import check_unpacked_size, numbers_of
 from cobre.io.storage.untrusted_file import check_untrusted
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class StoredRows:
 
         try:
             self._file = parquet.ParquetFile(check_untrusted(path))
+            self._path = path
         except (OSError, pa.ArrowException) as error:
             raise ResultsError(f"{path} cannot be read: {error}") from error
 
@@ -64,6 +65,7 @@ class StoredRows:
 
     def whole(self) -> "pa.Table":
         """The complete table, for tables that are known to be small."""
+        check_unpacked_size(self._file, self._path)
         return self._file.read(use_threads=False)
 
 

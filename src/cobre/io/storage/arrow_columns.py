@@ -1,13 +1,39 @@
 """Conversion between Arrow columns and NumPy arrays, without importing pandas."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.io.storage.untrusted_file import UntrustedFileError
+
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import parquet
+
+
+MAX_UNPACKED_BYTES = 1 << 34
+"""Bytes of the largest table in memory."""
+MIN_SUSPICIOUS_BYTES = 1 << 28
+MAX_UNPACKED_RATIO = 100
+"""How many times its file a table of more than `MIN_SUSPICIOUS_BYTES` may take in memory; numbers that differ: 4."""
+
+
+def check_unpacked_size(file: "parquet.ParquetFile", path: Path) -> None:
+    """Raise UntrustedFileError for a table that takes much more memory than its file says. Call before reading it.
+
+    A column of equal values takes next to nothing in a file: 1.6 MB may hold 6.5 GB.
+    """
+    metadata, stored = file.metadata, path.stat().st_size
+    groups = [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
+    unpacked = max(sum(groups), 8 * metadata.num_rows * metadata.num_columns)
+    if unpacked > MAX_UNPACKED_BYTES or unpacked > max(MIN_SUSPICIOUS_BYTES, MAX_UNPACKED_RATIO * stored):
+        raise UntrustedFileError(
+            f"its {metadata.num_rows:,} rows take {unpacked / 1e9:.1f} GB in memory, "
+            f"{unpacked // max(1, stored):,} times the size of the file, and are not read"
+        )
 
 
 def numbers_of(column: "pa.ChunkedArray") -> NDArray[Any]:
