@@ -49,9 +49,9 @@ class BridgeProgram:
         return f"name an environment that has {self.package} with --bridge"
 
 
-NOVOMODELO_BRIDGE = BridgeProgram("novomodelo-bridge", "0.19.1", "novomodelo_bridge.cli", "0.19")
-COBRE_BRIDGE = BridgeProgram("cobre-bridge", "0.18.0", "cobre_bridge.cli", "0.18")
-PROGRAMS = {program.package: program for program in (NOVOMODELO_BRIDGE, COBRE_BRIDGE)}
+BRIDGE_0_19 = BridgeProgram("novomodelo-bridge", "0.19.1", "novomodelo_bridge.cli", "0.19")
+BRIDGE_0_18 = BridgeProgram("cobre-bridge", "0.18.0", "cobre_bridge.cli", "0.18")
+PROGRAMS = {program.package: program for program in (BRIDGE_0_19, BRIDGE_0_18)}
 """By package, in the order in which an environment is searched for them."""
 
 
@@ -61,7 +61,7 @@ class Bridge:
 
     python: Path
     version: str
-    program: BridgeProgram = NOVOMODELO_BRIDGE
+    program: BridgeProgram = BRIDGE_0_19
 
     def command(self, *arguments: str | Path) -> list[str]:
         """The command line that runs the bridge; nothing outside of its environment is imported."""
@@ -87,13 +87,13 @@ def bridge_at(path: Path, program: BridgeProgram | None = None) -> Bridge:
     for candidate in PROGRAMS.values() if named is None else (named,):
         if version := facts[1][candidate.package]:
             return Bridge(python, version, candidate)
-    wanted = named or NOVOMODELO_BRIDGE
+    wanted = named or BRIDGE_0_19
     raise NoBridgeError(
         f"{path}: {wanted.package} is not installed there: {python} -m pip install {wanted.package}=={wanted.version}"
     )
 
 
-def own_bridge(announce: Callable[[str], None], program: BridgeProgram = NOVOMODELO_BRIDGE) -> Bridge:
+def own_bridge(announce: Callable[[str], None], program: BridgeProgram = BRIDGE_0_19) -> Bridge:
     """The bridge in the user's cache, installed there if it is missing; `announce` is called with a message first.
 
     Raises NoBridgeError if it cannot be installed.
@@ -105,7 +105,7 @@ def own_bridge(announce: Callable[[str], None], program: BridgeProgram = NOVOMOD
     return bridge_at(folder, program)
 
 
-def own_folder(program: BridgeProgram = NOVOMODELO_BRIDGE) -> Path:
+def own_folder(program: BridgeProgram = BRIDGE_0_19) -> Path:
     """The folder of a bridge's environment, in $XDG_CACHE_HOME or ~/.cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "cobre" / f"bridge-{program.version}"

@@ -109,13 +109,13 @@ def _convert(
     is_repaired: bool = False,
 ) -> None:
     from cobre.bridge.conversion import DeckRequest
-    from cobre.bridge.environment import NOVOMODELO_BRIDGE, PROGRAMS, bridge_at, own_bridge
+    from cobre.bridge.environment import BRIDGE_0_19, PROGRAMS, bridge_at, own_bridge
 
     request = DeckRequest(model, deck, case, has_boundary_policy, force, is_repaired)
     program = None if using is None else PROGRAMS[using]
     with report_errors():
         if bridge is None:
-            found = own_bridge(lambda text: echo(text, err=True), program or NOVOMODELO_BRIDGE)
+            found = own_bridge(lambda text: echo(text, err=True), program or BRIDGE_0_19)
         else:
             found = bridge_at(bridge, program)
         (_answer if as_json else _print_result)(found, request)

@@ -33,9 +33,9 @@ def _cobre_python(source: RunSource, folder: Path) -> None:
 
 def _novomodelo(source: RunSource, folder: Path) -> None:
     from cobre.export.cobre_python.layout import write_layout
-    from cobre.export.cobre_python.program import NOVOMODELO
+    from cobre.export.cobre_python.program import LAYOUT_0_19
 
-    write_layout(source, folder, NOVOMODELO)
+    write_layout(source, folder, LAYOUT_0_19)
 
 
 def _csv(tables: RunTables, target: Path) -> None:

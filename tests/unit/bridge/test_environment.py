@@ -7,8 +7,8 @@ import venv
 import pytest
 
 from cobre.bridge.environment import (
-    COBRE_BRIDGE,
-    NOVOMODELO_BRIDGE,
+    BRIDGE_0_18,
+    BRIDGE_0_19,
     bridge_at,
     clean_environment,
     own_bridge,
@@ -24,7 +24,7 @@ def test_environment_without_a_bridge_is_refused(tmp_path):
     with pytest.raises(
         NoBridgeError, match=r"cobre-bridge is not installed there: .*pip install cobre-bridge==0\.18\.0"
     ):
-        bridge_at(tmp_path / "environment" / "bin" / "python", COBRE_BRIDGE)
+        bridge_at(tmp_path / "environment" / "bin" / "python", BRIDGE_0_18)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_environment_without_a_bridge_is_refused(tmp_path):
         (["cobre-bridge"], None, "cobre-bridge"),
         (["novomodelo-bridge"], None, "novomodelo-bridge"),
         (["cobre-bridge", "novomodelo-bridge"], None, "novomodelo-bridge"),
-        (["cobre-bridge", "novomodelo-bridge"], COBRE_BRIDGE, "cobre-bridge"),
+        (["cobre-bridge", "novomodelo-bridge"], BRIDGE_0_18, "cobre-bridge"),
     ],
 )
 def test_an_environment_is_searched_for_the_bridge_that_it_has(tmp_path, installed, wanted, expected):
@@ -49,8 +49,8 @@ def test_an_environment_is_searched_for_the_bridge_that_it_has(tmp_path, install
 
 
 def test_each_bridge_has_a_folder_of_its_own():
-    assert own_folder(COBRE_BRIDGE).name == "bridge-0.18.0"
-    assert own_folder().name == own_folder(NOVOMODELO_BRIDGE).name == "bridge-0.19.1"
+    assert own_folder(BRIDGE_0_18).name == "bridge-0.18.0"
+    assert own_folder().name == own_folder(BRIDGE_0_19).name == "bridge-0.19.1"
 
 
 def test_a_folder_that_is_no_environment(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 
 from cobre.compat.stored_results import convergence_with_times
 from cobre.export.cobre_python.policy import Producer, Seasons, write_policy_files
-from cobre.export.cobre_python.program import COBRE_PYTHON, Program
+from cobre.export.cobre_python.program import LAYOUT_0_18, Program
 from cobre.export.cobre_python.simulation import write_simulation
 from cobre.export.cobre_python.training import copy_exports, write_training
 from cobre.export.source import RunSource
@@ -18,7 +18,7 @@ from cobre.sddp.problem.prepared import PreparedStudy
 CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
 
 
-def write_layout(source: RunSource, folder: Path, program: Program = COBRE_PYTHON) -> None:
+def write_layout(source: RunSource, folder: Path, program: Program = LAYOUT_0_18) -> None:
     """Write policy/, training/ and, if the run has simulated, simulation/. Raises ExportError for an unfinished run."""
     facts = source.training  # fails early, before anything large is read
     study = source.prepared

@@ -23,5 +23,5 @@ class Program:
     more_columns: Mapping[str, str] = field(default_factory=dict)
 
 
-COBRE_PYTHON = Program("cobre", "0.18.0", 3, has_scaled_cuts=False)
-NOVOMODELO = Program("novomodelo", "0.19.1", 4, True, {"convergence": "lazy_round_cap_hits"})
+LAYOUT_0_18 = Program("cobre", "0.18.0", 3, has_scaled_cuts=False)
+LAYOUT_0_19 = Program("novomodelo", "0.19.1", 4, True, {"convergence": "lazy_round_cap_hits"})
