@@ -14,7 +14,7 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-scale peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz package wheels clean
+.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-scale decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ bench-start: $(READY)  ## what starting one worker, four and 128 ranks costs, fo
 
 bench-scale: $(READY)  ## predict iteration times on many ranks, after a check of the model on this machine
 	$(BIN)/python benchmarks/bench_scale.py
+
+decks: $(READY)  ## every published deck of DECKS (default ../shared/decks) converted, validated and run for one iteration, beside the peer: a table
+	$(BIN)/python benchmarks/decks.py $(DECKS)
 
 peer-environment: $(READY)  ## cobre-python and novomodelo for the tests that compare with them; needs Python 3.12 or newer
 	$(BIN)/python benchmarks/sddp/peer_environment.py
