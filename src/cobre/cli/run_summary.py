@@ -69,7 +69,10 @@ def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
 def _bounds(summary: RunSummary) -> Iterator[str]:
     costs = _path_costs(summary)
     if summary.lower_bound is not None:
-        yield f"lower bound {money(summary.lower_bound)} $"
+        kind = (
+            "" if summary.lower_bound_is_valid else " (not a bound of the cost: truncated inflows depend on their past)"
+        )
+        yield f"lower bound {money(summary.lower_bound)} ${kind}"
     if summary.upper_bound is not None:
         half = f" +- {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
         yield f"{costs.name} {money(summary.upper_bound)}{half} $ ({_origin(costs)})"

@@ -20,6 +20,10 @@ TOO_HIGH = (
     "it lies above the 95 % band of the sampled cost in all of these iterations, so it may be too high: "
     "cuts of another problem are a usual reason"
 )
+NOT_A_BOUND = (
+    "it is not a bound of the cost, because inflows truncated at zero depend on their past: along the paths of the "
+    "last iteration cuts lay {share} of it above the cost-to-go"
+)
 NO_UPPER_BOUND = (
     "under a risk measure the mean of sampled paths is not an upper bound of the objective (`cobre bound` computes one)"
 )
@@ -85,6 +89,8 @@ class ComputedBound:
         """A clause for the verdict, such as `the exact cost of the policy is 0.02 % above the lower bound`."""
         gap = _percent(max(0.0, self.gap))
         if self.confidence is None:
+            if self.gap < -CLOSED:
+                return f"the {BOUND_NAMES[self.method]} is {_percent(-self.gap)} below the lower bound"
             return f"the {BOUND_NAMES[self.method]} is {gap} above the lower bound"
         sure = f"({100 * self.confidence:g} % confidence)"
         return f"the {BOUND_NAMES[self.method]} is at most {gap} above the lower bound {sure}"
@@ -132,6 +138,8 @@ class BoundHistory:
     is_exact: the upper bound is that of all paths of a tree, under the risk measure too.
     is_risk_averse: the objective is not the expected cost.
     computed: a bound of the policy after the last iteration, which takes precedence over sampled costs.
+    overstated: $, by how much cuts lay above a cost-to-go that is not convex, along the paths of the last iteration;
+    None where it is convex, so that the lower bound is a bound.
     """
 
     lower: Sequence[float]
@@ -140,6 +148,7 @@ class BoundHistory:
     is_exact: bool = False
     is_risk_averse: bool = False
     computed: ComputedBound | None = None
+    overstated: float | None = None
 
     @property
     def path_costs(self) -> PathCosts:
@@ -187,12 +196,16 @@ def verdict(history: BoundHistory, *, is_interrupted: bool = False) -> Convergen
 
 def _judged(history: BoundHistory) -> ConvergenceVerdict:
     rise, computed = history.rise, history.computed
-    if computed is not None and computed.closes:
+    if computed is not None and computed.closes and history.overstated is None:
         return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged: {computed.clause}", rise)
     if rise is None or not math.isfinite(rise):
         sentence = "undecided: one iteration does not show how the bounds develop"
         return ConvergenceVerdict(VerdictKind.UNDECIDED, sentence, None)
     is_flat = rise <= FLAT * history.scale
+    if history.overstated is not None:
+        share = _percent(history.overstated / history.scale)
+        clauses = [] if computed is None else [computed.clause]
+        return _open(history, rise, is_flat, "; ".join([*clauses, NOT_A_BOUND.format(share=share)]))
     if history.is_exact and computed is None:
         return _of_exact(history, rise, is_flat)
     remark = _remark(history)

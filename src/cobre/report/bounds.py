@@ -23,6 +23,7 @@ class Bounds:
     is_exact: bool = False
     is_risk_averse: bool = False
     computed: ComputedBound | None = None
+    overstated: float | None = None  # $, by which cuts lay above the cost-to-go; None: the lower bound is a bound
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "lower_bound", "upper_bound", "upper_bound_half_width")
 
@@ -53,7 +54,8 @@ class Bounds:
     @property
     def _history(self) -> BoundHistory:
         lower, upper, half_width = (values.tolist() for values in (self.lower, self.upper, self.half_width))
-        return BoundHistory(lower, upper, half_width, self.is_exact, self.is_risk_averse, self.computed)
+        kind = (self.is_exact, self.is_risk_averse, self.computed, self.overstated)
+        return BoundHistory(lower, upper, half_width, *kind)
 
     def __len__(self) -> int:
         return len(self.iteration)

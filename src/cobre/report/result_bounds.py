@@ -14,4 +14,8 @@ def bounds_of_result(result: TrainingLike) -> Bounds:
     bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
     is_exact = bool(result.history) and result.history[-1].is_exact
     computed = ComputedBound.of(result.bound, is_enough=result.stop_kind == "upper_bound")
-    return replace(bounds, is_exact=is_exact, is_risk_averse=result.is_risk_averse, computed=computed)
+    points = result.history[-1].trial_points if result.history else None
+    overstated = None if points is None else points.overstated
+    return replace(
+        bounds, is_exact=is_exact, is_risk_averse=result.is_risk_averse, computed=computed, overstated=overstated
+    )

@@ -65,7 +65,7 @@ def read_run(folder: Path) -> RunFolder:
         study=study,
         summary=summary,
         manifests=manifests,
-        bounds=_classified(_bounds(folder / TRAINING, manifests[TRAINING], log, file_errors), study, computed),
+        bounds=_classified(_bounds(folder / TRAINING, manifests[TRAINING], log, file_errors), study, log, computed),
         simulated=_simulated(folder / SIMULATION, manifests[SIMULATION], study, file_errors),
         file_errors=file_errors,
     )
@@ -126,9 +126,15 @@ def _bounds(folder: Path, manifest: Mapping[str, Any], log: RunView, file_errors
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
 
 
-def _classified(bounds: Bounds, study: StudyFacts, computed: ComputedBound | None) -> Bounds:
-    """The bounds with the kind of their upper bound."""
-    return replace(bounds, is_exact=study.has_exact_bounds, is_risk_averse=study.is_risk_averse, computed=computed)
+def _classified(bounds: Bounds, study: StudyFacts, log: RunView, computed: ComputedBound | None) -> Bounds:
+    """The bounds with the kind of their upper bound, and whether the lower one is a bound."""
+    return replace(
+        bounds,
+        is_exact=study.has_exact_bounds,
+        is_risk_averse=study.is_risk_averse,
+        computed=computed,
+        overstated=log.bounds.overstated,
+    )
 
 
 def _computed_bound(log: RunView, stored: Mapping[str, Any]) -> ComputedBound | None:

@@ -29,12 +29,21 @@ def bound_history(
         is_exact=bool(history) and history[-1].is_exact,
         is_risk_averse=is_risk_averse,
         computed=computed,
+        overstated=_overstated(history),
     )
+
+
+def _overstated(history: Sequence[IterationRecord]) -> float | None:
+    """Of the last iteration, $; None where the lower bound is a bound."""
+    points = history[-1].trial_points if history else None
+    return None if points is None else points.overstated
 
 
 def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
     """One row for each iteration; the upper bound is that of the sampled paths, which its kind says.
 
+    excess: $ by which values of trial points exceeded their cuts, mean and standard deviation over paths; overstated:
+    by which cuts lay above the values, where the cost-to-go is not convex; the worst is relative to the value.
     Solver statistics have one column per phase: `backward_pivots`, `forward_us_per_pivot` and so on.
     """
     import pyarrow as pa
@@ -53,6 +62,9 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
         "lp_solves": column_of([record.solves for record in history], pa.int64()),
         "simplex_iterations": column_of([record.simplex_iterations for record in history], pa.int64()),
     }
+    points = [record.trial_points for record in history]
+    for name in ("excess", "excess_std", "overstated", "overstated_worst"):
+        columns[name] = column_of([None if point is None else getattr(point, name) for point in points], pa.float64())
     for phase in Phase:
         parts = [record.solver.get(phase) for record in history]
         columns |= {f"{phase}_{name}": _column(parts, name) for name in SOLVER_COLUMNS}

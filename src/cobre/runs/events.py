@@ -8,6 +8,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
@@ -45,7 +46,7 @@ def new_event(kind: str, /, **facts: Any) -> Event:
 
 def iteration_event(record: IterationRecord) -> Event:
     """An iteration, with how each rank spent it."""
-    times = record.times
+    times, points = record.times, record.trial_points
     return new_event(
         "iteration",
         iteration=record.iteration,
@@ -68,6 +69,7 @@ def iteration_event(record: IterationRecord) -> Event:
         imbalance_s=[load.imbalance_s for load in record.loads],
         solver=as_dict(record.solver),
         traffic_bytes=dict(record.traffic_bytes),
+        trial_points=None if points is None else asdict(points),
     )
 
 

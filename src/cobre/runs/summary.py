@@ -37,6 +37,8 @@ class RunSummary:
     the method needs however the work is shared.
     is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing, and so is the gap.
     bound: what the stopping rule `upper_bound` found for the policy, as in bound.json.
+    lower_bound_is_valid: False where inflows truncated at zero depend on their past, so that the cost-to-go is not
+    convex. overstated: $, by how much its cuts then lay above it along the paths of the last iteration.
     verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.
     solver: what all ranks' solvers did, by phase (see `cobre.sddp.records.phases`).
     """
@@ -68,6 +70,8 @@ class RunSummary:
     verdict_kind: VerdictKind | None = None
     cost_note: str | None = None
     bound: Mapping[str, Any] | None = None
+    lower_bound_is_valid: bool = True
+    overstated: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """As in summary.json."""

@@ -1,8 +1,8 @@
 """The events of a run, reduced to what is known of it: for terminals, live views, notebooks, reports and exports."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -144,7 +144,10 @@ class RunView:
         rows = [[number_of(event.get(name)) for name in names] for event in self.iterations]
         whole = [[value for value in row if value is not None] for row in rows if None not in row]
         lower, upper, half = zip(*whole, strict=True) if whole else ((), (), ())
-        return BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse, self.computed_bound)
+        bounds = BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse, self.computed_bound)
+        points = (self.last or {}).get("trial_points")
+        overstated = number_of(points.get("overstated")) if isinstance(points, Mapping) else None
+        return replace(bounds, overstated=overstated)
 
     @property
     def verdict(self) -> ConvergenceVerdict | None:

@@ -28,6 +28,7 @@ from cobre.study.arguments import check_policy, checked_count, training_request
 from cobre.study.placement import WorldRequest, run_in, script_placement
 from cobre.study.plausibility import check_plausibility
 from cobre.study.preparation.case_argument import case_and_overrides
+from cobre.study.preparation.prepare import convexity_notes
 from cobre.study.preparation.ready_study import as_case
 from cobre.study.ranks.train_and_simulate import simulate_rank, train_rank
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides
@@ -108,7 +109,7 @@ def validate(path: Case | str | Path, config_overrides: Overrides | None = None)
     if case is not None and not problems.errors:
         try:
             noise = with_lags_of_boundary(case, build_noise_model(case), load_boundary_policy(case))
-            for note in noise.notes:
+            for note in (*noise.notes, *convexity_notes(case, noise)):
                 problems.warn(Layer.MEANING, note.file, note.where, "", note.text)
             check_plausibility(case, noise, problems)
         except NoiseModelError as error:

@@ -266,6 +266,15 @@ class CutPool:
             part[:] = chunk[:, : len(part)].T
         return CutSet(table[:, 0].copy(), table[:, 1:])
 
+    def stored_rows(self, stage: int, first: int, count: int) -> Floats:
+        """A copy of `count` cuts of a stage from slot `first` on: rows of intercept and the stored components."""
+        table = np.empty((count, self._layouts[stage].height))
+        for start, end, chunk in zip(self._starts, self._starts[1:], self._chunks[stage], strict=False):
+            low, high = max(start, first), min(end, first + count)
+            if low < high:
+                table[low - first : high - first] = chunk[:, low - start : high - start].T
+        return table
+
     def close(self) -> None:
         """Release the shared regions; the pool cannot be used any more."""
         self._chunks, self._writable = [], []

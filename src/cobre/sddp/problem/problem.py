@@ -1,5 +1,6 @@
 """The study as the method sees it: one LP for each stage, the noise, the first state."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,6 +123,15 @@ class Problem:
         return len(program.row_lower) > MAX_DENSE_ROWS and program.has_shape_of(before)
 
     @property
+    def is_convex(self) -> bool:
+        """Whether costs-to-go are convex in the state: nothing is corrected below zero that depends on its past."""
+        options = self.stages[0].plan.options
+        if not (options.truncates_inflow or options.limits_inflow_slack):
+            return True
+        psi = [stage.program.autoregression for stage in self.stages]
+        return not may_be_negative(psi, [opening.realisations.inflow_m3s for opening in self.openings])
+
+    @property
     def discounts(self) -> Floats:
         """By stage: the factor that discounts the cost of all later stages."""
         return np.array([stage.plan.data.discount for stage in self.stages])
@@ -186,6 +196,28 @@ def build_problem(
         cost_scale=options.cost_scale,
         names=names,
     )
+
+
+def may_be_negative(autoregression: Sequence[Floats], inflow_m3s: Sequence[Floats]) -> bool:
+    """Whether an inflow that depends on its past, or that a later one depends on, may be negative in some opening.
+
+    By stage. autoregression: lags x hydros. inflow_m3s: openings x hydros, without the part of the past.
+    """
+    remembers = np.any([(psi != 0.0).any(axis=0) for psi in autoregression], axis=0)
+    if not remembers.any():
+        return False
+    return any(bool((psi < 0.0).any()) for psi in autoregression) or any(
+        bool((inflow[:, remembers] < 0.0).any()) for inflow in inflow_m3s
+    )
+
+
+def has_negative_memory(noise: NoiseModel) -> bool:
+    """Whether inflows of a noise model `may_be_negative`, so that correcting them makes costs-to-go non-convex."""
+    stages = range(len(noise.ar_coefficients))
+    if not noise.ar_coefficients.any():
+        return False
+    openings = [realise(noise, stage, noise.openings[stage]).inflow_m3s for stage in stages]
+    return may_be_negative(list(noise.ar_coefficients), openings)
 
 
 def realise(noise: NoiseModel, stage: int, values: Floats) -> Realisations:

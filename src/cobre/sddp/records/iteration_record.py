@@ -34,6 +34,22 @@ class RankLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class TrialPoints:
+    """What the backward pass found at the trial points of the forward pass; $ of the first stage, by path.
+
+    excess: by how much the values of trial points exceed what the cuts had said, summed along a path; mean over paths.
+    excess_std: standard deviation over paths. overstated: by how much cuts lay above the values, likewise summed and
+    averaged; overstated_worst: the most at one trial point, relative to the value there. Both are None where the
+    cost-to-go is convex: cuts lie below it.
+    """
+
+    excess: float
+    excess_std: float
+    overstated: float | None = None
+    overstated_worst: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class IterationRecord:
     """One iteration in $; the upper bound is the mean of the sampled paths, with its standard deviation, or exact.
 
@@ -58,6 +74,7 @@ class IterationRecord:
     is_exact: bool = False
     solver: PhaseStatistics = field(default_factory=dict)
     traffic_bytes: Mapping[str, int] = field(default_factory=dict)
+    trial_points: TrialPoints | None = None  # None: not measured (trees, a single stage), or not known any more
 
     @property
     def half_width(self) -> float:

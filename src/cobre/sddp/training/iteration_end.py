@@ -44,6 +44,7 @@ def iteration_record(context: TrainingContext, measured: IterationResult) -> Ite
         times=times,
         cuts_active=int(context.pool.active.sum()),
         is_exact=is_exact,
+        trial_points=measured.trial_points,
     )
 
 

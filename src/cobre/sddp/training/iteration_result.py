@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from cobre.core.arrays import Floats
+from cobre.sddp.records.iteration_record import TrialPoints
 from cobre.sddp.training.clock import Clock
 
 
@@ -15,3 +16,4 @@ class IterationResult:
     costs: Floats
     clock: Clock
     exact: float | None = None  # what the policy costs in $, where all paths took part
+    trial_points: TrialPoints | None = None

@@ -18,6 +18,7 @@ from cobre.sddp.training.iteration_result import IterationResult
 from cobre.sddp.training.lower_bound import lower_bound
 from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.training.tree_iteration import iterate_tree
+from cobre.sddp.training.trial_points import measure_trial_points
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
         add_cuts(context, iteration, plan, paths, clock)
     context.bases = share_bases(context.comm, team, [context.basis_from(bases) for bases in paths.bases])
     context.traffic.add("bases", sum(bases.status.nbytes + bases.cuts.nbytes for bases in context.bases))
+    trial_points = measure_trial_points(context, paths, slots)
     clock.lap("exchange")
 
     bound_value = lower_bound(context, iteration)
@@ -127,4 +129,4 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
         exchanged = apply_selection(context.comm, pool, selection, context.visited, iteration, kept, context.solver.ask)
         context.traffic.add("active cuts", exchanged)
         clock.lap("bound")
-    return IterationResult(iteration, bound_value, costs, clock)
+    return IterationResult(iteration, bound_value, costs, clock, trial_points=trial_points)

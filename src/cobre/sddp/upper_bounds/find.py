@@ -10,7 +10,7 @@ from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.lower_bound import lower_bound
 from cobre.sddp.upper_bounds.enumeration import policy_cost, tree_size
-from cobre.sddp.upper_bounds.inner import inner_bound, is_convex
+from cobre.sddp.upper_bounds.inner import inner_bound
 from cobre.sddp.upper_bounds.sampled import sample_paths
 from cobre.sddp.upper_bounds.vertices import state_variables
 
@@ -29,7 +29,7 @@ def choose_method(problem: Problem, plan: BoundPlan) -> BoundMethod:
         return plan.method
     if tree_size(problem) <= plan.max_nodes:
         return BoundMethod.ENUMERATION
-    return BoundMethod.INNER if is_convex(problem) and state_variables(problem) <= MAX_STATES else BoundMethod.SAMPLED
+    return BoundMethod.INNER if problem.is_convex and state_variables(problem) <= MAX_STATES else BoundMethod.SAMPLED
 
 
 def find_upper_bound(context: TrainingContext, plan: BoundPlan, iteration: int = 0) -> UpperBound:
@@ -57,7 +57,7 @@ def _enumerated(context: TrainingContext, plan: BoundPlan) -> UpperBound:
 
 
 def _inner(context: TrainingContext, plan: BoundPlan, iteration: int) -> UpperBound:
-    if not is_convex(context.problem):
+    if not context.problem.is_convex:
         raise BoundError(
             "inflow truncated at zero while it depends on its past makes the cost-to-go non-convex: an inner "
             "approximation is not a bound. Use the method sampled, or the inflow method penalty"

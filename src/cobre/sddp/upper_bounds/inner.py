@@ -11,7 +11,6 @@ import numpy as np
 from cobre.core.arrays import Flags, Floats
 from cobre.sddp.cuts.components import stored_components
 from cobre.sddp.plugins.risk import weighted
-from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.records.phases import Phase
 from cobre.sddp.training.context import TrainingContext
@@ -20,12 +19,6 @@ from cobre.sddp.upper_bounds.openings import chains_over_openings, risk_into
 from cobre.sddp.upper_bounds.slopes import slopes_before, slopes_of_boundary
 from cobre.sddp.upper_bounds.vertices import boxes, corners
 from cobre.solver.batches import Outputs, SolveFailedError
-
-
-def is_convex(problem: Problem) -> bool:
-    """Whether costs-to-go are convex in the state: no inflow is cut off that depends on its past."""
-    programs = [stage.program for stage in problem.stages]
-    return not any((program.truncates or program.corrections) and program.autoregression.any() for program in programs)
 
 
 def inner_bound(context: TrainingContext, visited: Floats) -> tuple[float, int]:

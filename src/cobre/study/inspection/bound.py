@@ -29,6 +29,10 @@ from cobre.study.training.training_context import training_context
 from cobre.study.worker_errors import raising_worker_errors
 from cobre.wording import money, percent
 
+NO_LOWER_BOUND = (
+    "not a bound of this cost, because inflows truncated at zero depend on their past (one of the cost of inflows that "
+    "are not truncated, method penalty)"
+)
 _UNKNOWN_PROBLEM = (
     "the policy file does not record the case that it was trained on; the lower bound is valid only if it was this one"
 )
@@ -46,12 +50,14 @@ class CaseChangedError(PolicyIncompatibleError):
 class PolicyBound:
     """An upper bound of a policy. is_risk_averse: what is bounded is a nested risk, not an expectation.
 
-    notes: what a reader should know before relying on it.
+    notes: what a reader should know before relying on it. lower_bound_is_valid: False where the cost-to-go is not
+    convex, so that the lower bound may lie above the cost of the policy.
     """
 
     bound: UpperBound
     is_risk_averse: bool
     notes: tuple[str, ...] = ()
+    lower_bound_is_valid: bool = True
 
     @property
     def upper_bound(self) -> float:
@@ -71,14 +77,15 @@ class PolicyBound:
     def as_dict(self) -> dict[str, Any]:
         """As in bound.json."""
         notes = {"notes": list(self.notes)} if self.notes else {}
-        return self.bound.as_dict() | {"is_risk_averse": self.is_risk_averse} | notes
+        kind = {"is_risk_averse": self.is_risk_averse, "lower_bound_is_valid": self.lower_bound_is_valid}
+        return self.bound.as_dict() | kind | notes
 
     def __str__(self) -> str:
         return "\n".join((*self._lines(), *(f"note: {note}" for note in self.notes)))
 
     def _lines(self) -> Iterator[str]:
         bound = self.bound
-        yield f"lower bound {money(bound.lower_bound)} $"
+        yield f"lower bound {money(bound.lower_bound)} ${'' if self.lower_bound_is_valid else f': {NO_LOWER_BOUND}'}"
         match bound.method:
             case BoundMethod.ENUMERATION:
                 yield f"upper bound {money(bound.value)} $: the exact cost of the policy on all {bound.size:,} nodes"
@@ -196,9 +203,11 @@ def bound_rank(comm: Backend, request: BoundRequest, emit: EventListener) -> Pol
     ready = prepare_on_ranks(comm, request.case, emit)
     policy = share_policy(comm, request.policy)
     notes = _checked_problem(ready, policy, request.trained)
+    is_valid = ready.study.problem.is_convex
     context = training_context(comm, ready.study, ready.solver, paths=1)
     fill_pool(context.pool, policy, ready.study)
-    found = PolicyBound(find_upper_bound(context, request.plan), ready.study.case.is_risk_averse, notes)
+    bound = find_upper_bound(context, request.plan)
+    found = PolicyBound(bound, ready.study.case.is_risk_averse, notes, lower_bound_is_valid=is_valid)
     context.team.close()
     context.pool.close()
     if comm.rank == 0 and request.keep_in is not None:

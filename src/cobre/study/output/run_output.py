@@ -83,6 +83,9 @@ def write_training(output: Path, policy_folder: Path, trained: TrainedStudy) -> 
     }
     write_results(output / TRAINING, {CONVERGENCE: convergence_table(trained.history)}, facts)
     if (bound := trained.context.upper_bound) is not None:
-        write_bound(output, PolicyBound(bound, trained.study.case.is_risk_averse))
+        write_bound(
+            output,
+            PolicyBound(bound, trained.study.case.is_risk_averse, lower_bound_is_valid=trained.study.problem.is_convex),
+        )
     visited = trained.context.visited
     write_state_export(output, trained.study, visited, len(trained.history) - len(visited.iterations) + 1)

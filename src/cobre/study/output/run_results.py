@@ -30,6 +30,7 @@ def summarize_run(
     return replace(
         summary,
         is_risk_averse=ready.study.case.is_risk_averse,
+        lower_bound_is_valid=ready.study.problem.is_convex,
         shared_bytes=ready.shared_bytes + pool_bytes,
         saved_bytes=ready.saved_bytes + pool_saved,
         solver=as_dict(_solver_work(source, simulation)),
@@ -48,6 +49,7 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
         verdict=None if judged is None else judged.sentence,
         verdict_kind=None if judged is None else judged.kind,
         gap=last.gap,
+        overstated=None if last.trial_points is None else last.trial_points.overstated,
         iterations=last.iteration,
         is_interrupted=trained.stop.kind.is_interruption,
         output=output,

@@ -7,20 +7,22 @@ import numpy as np
 
 from cobre.core.case import Case
 from cobre.errors import ValidationError
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.grouped_findings import lines_of
 from cobre.io.findings.problems import CaseProblem, Layer
 from cobre.policy.boundary import apply_boundary_policy, later_periods, load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
 from cobre.sddp.problem.prepared import PreparedStudy
-from cobre.sddp.problem.problem import build_problem
+from cobre.sddp.problem.problem import build_problem, has_negative_memory
 from cobre.sddp.resolved.resolve import resolve
 from cobre.sddp.tree.build import with_tree
 from cobre.solver.batches import LpSolver
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
-from cobre.stochastic.model import build_noise_model
+from cobre.stochastic.model import NoiseModel, build_noise_model
 from cobre.stochastic.notes import NoiseNote
 
+TRUNCATING = ("truncation", "truncation_with_penalty")  # methods of modeling.inflow_non_negativity
 MAX_DENSE_ROWS_VARIABLE = "COBRE_MAX_DENSE_ROWS"
 
 
@@ -34,7 +36,20 @@ def prepare(case: Case) -> PreparedStudy:
     resolved = resolve(case, [period.hours for period in later_periods(case, policy)])
     built = with_tree(case, build_problem(resolved, noise, options, consumption, names))
     problem, boundary, notes = apply_boundary_policy(case, resolved, built, policy)
-    return PreparedStudy(case, noise, problem, boundary, (*_grouped(noise.notes), *notes))
+    found = [*noise.notes, *convexity_notes(case, noise)]
+    return PreparedStudy(case, noise, problem, boundary, (*_grouped(found), *notes))
+
+
+def convexity_notes(case: Case, noise: NoiseModel) -> list[NoiseNote]:
+    """Say that the lower bound is not a bound, where inflows are truncated that depend on their past."""
+    method = case.config.modeling.inflow_non_negativity
+    if method not in TRUNCATING or not has_negative_memory(noise):
+        return []
+    text = (
+        f"is {method}, and inflows that depend on their past are truncated at zero: the cost-to-go is not convex in "
+        "past inflows, so the lower bound may lie above the cost of the policy. With penalty it is a bound"
+    )
+    return [NoiseNote(CONFIG_FILE, "modeling.inflow_non_negativity.method", text)]
 
 
 def max_dense_rows() -> int:

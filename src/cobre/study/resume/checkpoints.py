@@ -1,9 +1,10 @@
 """Checkpoints: everything that a training run needs to resume with the same bits, and how it is read back."""
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from cobre.io.storage.array_file import (
 )
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.records import phases
-from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes
+from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes, TrialPoints
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.visited import StoredStates, VisitedStates, entry_flags
 from cobre.solver.batches import Bases
@@ -34,6 +35,7 @@ SUFFIX = ".ckpt"
 _NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
 _NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
 _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts")
+_TRIAL_POINTS = "history_trial_points"  # by iteration; only where they were measured in all of them
 _EXACT = "history_exact"  # by iteration; only where some upper bound is exact
 _STATES, _STATES_KEPT = "visited_states", "visited_entries"  # only where selection or an export reads them
 _COEFFICIENTS = "coefficients"
@@ -153,6 +155,9 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
         "history_active": np.array(active, np.int64),
         "history_times": np.array([[getattr(record.times, name) for name in _TIMES] for record in history]),
     }
+    if all(record.trial_points is not None for record in history):
+        points = [astuple(record.trial_points) for record in history if record.trial_points]
+        arrays[_TRIAL_POINTS] = np.array(points, np.float64)  # None becomes NaN
     if any(record.is_exact for record in history):
         arrays[_EXACT] = np.array([record.is_exact for record in history], np.uint8)
     if all(record.solver for record in history):
@@ -232,7 +237,9 @@ def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
     active = arrays.get("history_active", np.full(iterations, _UNKNOWN))
     exact = arrays.get(_EXACT, np.zeros(iterations, np.uint8))
     parts = (arrays["history_numbers"], arrays["history_counts"], active, exact, arrays["history_times"])
-    rows = zip(*(part.tolist() for part in parts), _solver_history(arrays, iterations), strict=True)
+    stored = arrays.get(_TRIAL_POINTS, np.zeros(0)).tolist()
+    points = [_trial_points(*row) for row in stored] or [None] * iterations
+    rows = zip(*(part.tolist() for part in parts), _solver_history(arrays, iterations), points, strict=True)
     return tuple(
         IterationRecord(
             **dict(zip(_NUMBERS, numbers, strict=True)),
@@ -241,9 +248,15 @@ def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
             cuts_active=None if cuts_active == _UNKNOWN else cuts_active,
             solver=solver,
             is_exact=bool(is_exact),
+            trial_points=trial_point,
         )
-        for numbers, counts, cuts_active, is_exact, times, solver in rows
+        for numbers, counts, cuts_active, is_exact, times, solver, trial_point in rows
     )
+
+
+def _trial_points(excess: float, std: float, overstated: float, worst: float) -> TrialPoints | None:
+    """What was found at trial points; NaN stands for None."""
+    return TrialPoints(excess, std) if math.isnan(overstated) else TrialPoints(excess, std, overstated, worst)
 
 
 def _solver_history(arrays: dict[str, NDArray[Any]], iterations: int) -> list[dict[phases.Phase, SolveStatistics]]:
