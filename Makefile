@@ -158,12 +158,11 @@ containers: $(READY)  ## the image built and run by podman: tcp between containe
 	$(BIN)/python tests/containers/prepare.py && $(BIN)/python -m pytest tests/containers; \
 	    status=$$?; $(BIN)/python tests/containers/take_down.py; exit $$status
 
-package: $(READY)  ## build wheel and sdist, install each into an empty environment, use it there
+package: $(READY)  ## install wheels (of dist/, and one built here) and sdist into empty environments, run kit, study and demo there
 	$(BIN)/python tests/package/check_package.py
 
-wheels: $(READY)  ## wheels for all supported Pythons, by cibuildwheel; needs docker
-	$(BIN)/python -m pip install --quiet --group wheels
-	$(BIN)/python -m cibuildwheel --output-dir dist
+wheels: $(READY)  ## manylinux wheels in dist/ for every Python here from 3.11 on, for x86_64 and aarch64; by zig, without docker
+	$(BIN)/python tests/package/build_wheels.py
 
 clean:
 	rm -rf build dist $(VENV) .venv-mpich .venv-openmpi .venv-gloo .venv-peer .venv-novomodelo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -11,6 +11,7 @@ import yaml
 from manifests import ROOT
 
 import cobre
+from cobre.errors import DISTRIBUTION
 
 FORGE = ROOT / ".github"
 SCHEMAS = {
@@ -63,3 +64,26 @@ def test_there_is_one_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert project["version"] == citation["version"] == cobre.__version__
     assert project["license"] == citation["license"]
+
+
+def test_extras_are_the_profiles_of_the_documents():
+    """The plain install needs no MPI, `hpc` adds it, `dev` has every extra; the name is not somebody else's."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    assert project["name"] == DISTRIBUTION == "pycobre"
+    assert not any("mpi" in requirement for requirement in project["dependencies"])
+    assert [requirement.split(">")[0] for requirement in extras["mpi"]] == ["mpi4py"]
+    assert extras["hpc"] == ["pycobre[mpi]"]
+    everything = set(re.fullmatch(r"pycobre\[(.*)\]", extras["dev"][0])[1].split(","))
+    assert everything == set(extras) - {"dev", "mpi"}
+
+
+def test_no_message_names_a_distribution_of_somebody_else():
+    files = [
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "docs").rglob("*.md"),
+        ROOT / "README.md",
+        *(ROOT / "deploy").iterdir(),
+    ]
+    found = [file for file in files if file.is_file() and re.search(r"(?<!py)cobre\[[a-z]+\]", file.read_text())]
+    assert found == [ROOT / "docs" / "adr" / "0052-one-distribution.md"]

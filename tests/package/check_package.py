@@ -1,12 +1,21 @@
-"""Build wheel and sdist, install each into an empty environment, and use it there: `make package`."""
+"""Install what a release consists of into empty environments, and use it there: `make package`.
 
+Wheel and sdist are built here; the wheels that `make wheels` left in dist/ are tried by the interpreters that they are
+for. Each environment runs a few ranks, the conformance kit, and a study whose digest must be that of this clone. One
+more has `cobre.comm` alone: the wheel without its dependencies, beside numpy and cloudpickle.
+"""
+
+import json
+import re
 import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 
+from build_wheels import find_interpreter
+
 ROOT = Path(__file__).resolve().parents[2]
+COMM_ALONE = ("numpy", "cloudpickle")
 
 PROGRAM = """
 import numpy as np
@@ -20,6 +29,8 @@ def total(comm):
 assert launch.run(total, size=2) == [3.0, 3.0]
 print("works with", *available_backends())
 """
+DEMO = ("init", "demo", "--template", "two_reservoirs")
+STUDY = ("run", "demo", "--iterations", "5", "--quiet", "--json", "--workers", "2")
 
 
 def build(folder: Path) -> list[Path]:
@@ -27,10 +38,25 @@ def build(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def check(artifact: Path, folder: Path) -> None:
-    venv.create(folder, with_pip=True)
-    python = folder / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", str(artifact)], check=True)
+def built_wheels() -> list[tuple[Path, Path]]:
+    """The wheels in dist/ for this machine, each with an interpreter that it is for."""
+    found = []
+    for wheel in sorted((ROOT / "dist").glob("*manylinux*_x86_64.whl")):
+        version = re.search(r"-cp3(\d+)-", wheel.name)
+        python = find_interpreter(f"3.{version[1]}") if version else None
+        if python is not None:
+            found.append((wheel, python))
+    return found
+
+
+def environment(folder: Path, python: Path, *requirements: str) -> Path:
+    subprocess.run([python, "-m", "venv", folder], check=True)
+    own = folder / "bin" / "python"
+    subprocess.run([own, "-m", "pip", "install", "--quiet", *requirements], check=True)
+    return own
+
+
+def use_comm(python: Path, folder: Path) -> None:
     script = folder / "program.py"
     script.write_text(PROGRAM)
     # Isolated, from another folder: nothing of the source tree may help.
@@ -40,15 +66,39 @@ def check(artifact: Path, folder: Path) -> None:
     )
 
 
+def digest_of_study(python: Path, folder: Path) -> str:
+    """Train and simulate the demo as a user would; the digest of its policy."""
+    cobre = python.parent / "cobre"
+    subprocess.run([cobre, *DEMO], check=True, cwd=folder, capture_output=True)
+    done = subprocess.run([cobre, *STUDY], check=True, cwd=folder, capture_output=True, text=True)
+    return str(json.loads(done.stdout.splitlines()[-1])["digest"])
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        artifacts = build(Path(scratch) / "dist")
+        place = Path(scratch)
+        here = place / "here"
+        here.mkdir()
+        expected = digest_of_study(Path(sys.executable), here)
+        artifacts = build(place / "dist")
         kinds = {path.suffix for path in artifacts}
         if kinds != {".whl", ".gz"}:
             raise SystemExit(f"expected a wheel and an sdist, got {artifacts}")
-        for number, artifact in enumerate(artifacts):
-            print(f"== {artifact.name}, {artifact.stat().st_size / 1024:.0f} KiB")
-            check(artifact, Path(scratch) / f"empty-{number}")
+        tried = [(artifact, Path(sys.executable)) for artifact in artifacts] + built_wheels()
+        for number, (artifact, python) in enumerate(tried):
+            print(f"== {artifact.name}, {artifact.stat().st_size / 1024:.0f} KiB, {python}", flush=True)
+            folder = place / f"empty-{number}"
+            own = environment(folder, python, str(artifact))
+            use_comm(own, folder)
+            digest = digest_of_study(own, folder)
+            print(f"study {digest[:16]}, {'as here' if digest == expected else 'OTHER BITS THAN HERE'}", flush=True)
+            if digest != expected:
+                raise SystemExit(f"{artifact.name} gives other bits than this clone")
+        [wheel] = [artifact for artifact in artifacts if artifact.suffix == ".whl"]
+        print("== cobre.comm alone", flush=True)
+        own = environment(place / "comm", Path(sys.executable), *COMM_ALONE)
+        subprocess.run([own, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True)
+        use_comm(own, place / "comm")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,85 @@
+"""The specification page: every requirement has a source that the founding documents bear out, and names a test."""
+
+import re
+
+import pytest
+from snippets import DOCS, ROOT
+
+PAGE = (DOCS / "explanation" / "specification.md").read_text()
+SEEDS = ROOT.parent / "shared" / "seeds"
+SOURCE = re.compile(r'(plan|notes|phase 1|phase 2|crate), \*([^*]+)\*: "([^"]+)"')
+HEADERS = ("| asked for | source | here | tested by | deviation, and why |", "| asked for | source | measured | by |")
+
+
+def rows():
+    """The cells of every row of the tables of requirements."""
+    inside = False
+    for line in PAGE.splitlines():
+        if line in HEADERS:
+            inside = True
+        elif not line.startswith("|"):
+            inside = False
+        elif inside and not line.startswith("|---"):
+            yield [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+ROWS = list(rows())
+
+
+def test_every_requirement_has_a_source_and_says_how_it_is_tested():
+    assert len(ROWS) > 70
+    for row in ROWS:
+        rest = SOURCE.sub("", row[1]).replace(";", "").strip()
+        assert SOURCE.search(row[1]) and not rest, row[:2]
+        assert len(row) in (4, 5) and all(row), row
+
+
+def test_the_counts_are_those_of_the_tables():
+    listed, fulfilled, deviating = map(
+        int, re.search(r"(\d+) requirements are listed; (\d+) are fulfilled as they stand, (\d+) with", PAGE).groups()
+    )
+    assert listed == len(ROWS)
+    assert fulfilled == sum(len(row) == 5 and row[4] == "-" for row in ROWS)
+    assert deviating == listed - fulfilled
+
+
+def documents():
+    """The text of each section, by the page's name of the document and by heading."""
+    titles = dict(re.findall(r"^\| (plan|notes|phase 1|phase 2|crate) \| (.+?) \|$", PAGE, re.MULTILINE))
+    found = {}
+    for file in sorted(SEEDS.glob("*.txt")):
+        text = file.read_text()
+        title = text.splitlines()[0].removeprefix("# ")
+        [name] = [name for name, listed in titles.items() if title.startswith(listed)]
+        found[name] = sections(text)
+    return found
+
+
+def sections(text):
+    """By heading: everything below it up to the next heading of its level or above."""
+    lines = re.sub(r"```.*?```", lambda block: re.sub(r"^#", "", block[0], flags=re.MULTILINE), text, flags=re.DOTALL)
+    lines = lines.splitlines()
+    levels = [len(found[1]) if (found := re.match(r"(#+) ", line)) else 0 for line in lines]
+    result = {}
+    for start, level in enumerate(levels):
+        if level:
+            after = (at for at in range(start + 1, len(lines)) if 0 < levels[at] <= level)
+            result[lines[start].lstrip("# ")] = squeezed(" ".join(lines[start + 1 : next(after, len(lines))]))
+    return result
+
+
+def squeezed(text):
+    return re.sub(r"\s+", " ", text).lower()
+
+
+@pytest.mark.skipif(not SEEDS.is_dir(), reason="the founding documents are not beside the repository")
+def test_sources_are_in_the_documents():
+    found = documents()
+    assert len(found) == 5
+    wrong = [
+        (row[0], name, section, words)
+        for row in ROWS
+        for name, section, words in SOURCE.findall(row[1])
+        if squeezed(words) not in found[name].get(section, "")
+    ]
+    assert wrong == []
