@@ -34,19 +34,10 @@ from sddp.peer_environment import COBRE_PYTHON, NOVOMODELO, Peer, peer_environme
 PEER_PROGRAM = ROOT / "benchmarks" / "sddp" / "programs" / "run_deck.py"
 MODULES = {COBRE_PYTHON.folder: "cobre", NOVOMODELO.folder: "novomodelo"}
 ITERATIONS, SCENARIOS = 1, 2
-HEADINGS = [
-    "deck",
-    "format",
-    "accepted",
-    "solves",
-    "library",
-    "first bound",
-    "peer's bound",
-    "difference",
-    "CPU s",
-    "peer's CPU s",
-    "remarks",
-]
+HEADINGS = (
+    *("deck", "format", "accepted", "solves", "library", "first bound", "peer's bound", "difference"),
+    *("CPU s", "peer's CPU s", "remarks"),
+)
 REMARK_CHARACTERS = 110
 
 
