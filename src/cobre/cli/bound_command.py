@@ -46,10 +46,11 @@ from cobre.limits import MAX_COUNT
     show_default=True,
     help="Largest number of tree nodes to enumerate.",
 )
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of the sampled paths.")
 @world_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: bool, **options: Any) -> None:
-    """Compute an upper bound for a policy, valid under a risk measure.
+    """Compute an upper bound for a policy, or estimate its cost, under its risk measure.
 
     RUN is the output directory of a run. With a CASE, give its policy (--policy), unless CASE/output holds one. The
     result is written to the run's bound.json and shown in its report.
@@ -60,7 +61,8 @@ def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: boo
     Methods:
       enumeration  the policy on every path of the opening tree: its exact cost
       inner        inner approximation of the cost-to-go: deterministic, for few state variables
-      sampled      paths drawn by the weights of the risk measure: an estimate and its confidence
+      sampled      paths drawn by the weights of the risk measure: an estimate and its confidence;
+                   under a risk measure it comes from below, and is not a bound
       auto         the first of these that the size of the study allows
 
     \b
@@ -78,7 +80,7 @@ def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: boo
     events: list[Event] = []
     with report_errors():
         placement = script_placement(WorldRequest(options["backend"], options["workers"], options["threads"]))
-        plan = bound_plan(*(options[name] for name in ("method", "paths", "confidence", "max_nodes")))
+        plan = bound_plan(*(options[name] for name in ("method", "paths", "confidence", "max_nodes", "seed")))
         request = bound_request(folder, policy, plan, placement.threads, moved_to)
         found = bound_in(placement, request, events.append)
     if events:  # of several ranks the first one speaks

@@ -79,7 +79,8 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
     if (found := ComputedBound.of(summary.bound)) is not None:
         spread = f" +- {money(found.half_width)}" if found.confidence else ""
         yield f"{BOUND_NAMES[found.method]} {money(found.value)}{spread} $"
-        yield f"gap {'at most ' if found.confidence else ''}{percent(found.gap)} of the lower bound"
+        most = "" if not found.confidence else "up to " if found.is_estimate else "at most "
+        yield f"{'estimated ' if found.is_estimate else ''}gap {most}{percent(found.gap)} of the lower bound"
     elif summary.gap is not None and costs.is_bound:
         yield f"gap {percent(summary.gap)} of the lower bound{_gap_error(summary)}"
     if summary.digest:

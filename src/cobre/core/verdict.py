@@ -29,6 +29,9 @@ NO_UPPER_BOUND = (
 )
 
 
+_BOUND_KEYS = ("upper_bound", "half_width", "gap")  # of bound.json
+
+
 class VerdictKind(StrEnum):
     """The verdict as a fixed name, for programs: summary.json, the assistant server."""
 
@@ -57,7 +60,7 @@ class ComputedBound:
     """The upper bound of a policy that `cobre bound` or the stopping rule `upper_bound` computed.
 
     gap: from the lower bound to the bound, or to the upper end of its confidence interval, relative to the lower bound.
-    is_enough: it met a stopping rule of the case.
+    is_enough: it met a stopping rule of the case. is_estimate: value is an estimate from below, under a risk measure.
     """
 
     method: str
@@ -66,6 +69,7 @@ class ComputedBound:
     gap: float
     confidence: float | None = None
     is_enough: bool = False
+    is_estimate: bool = False
 
     @classmethod
     def of(cls, content: object, *, is_enough: bool = False) -> "ComputedBound | None":
@@ -73,16 +77,20 @@ class ComputedBound:
         if not isinstance(content, Mapping) or content.get("method") not in BOUND_NAMES:
             return None
         confidence: Any = content.get("confidence")
-        numbers: list[Any] = [content.get(name) for name in ("upper_bound", "half_width", "gap")]
-        needed = [*numbers, confidence] if content["method"] == BoundMethod.SAMPLED else numbers
+        is_sampled = content["method"] == BoundMethod.SAMPLED
+        is_estimate = bool(content.get("is_estimate", is_sampled and content.get("is_risk_averse")))
+        names = ("policy_cost", "half_width", "estimated_gap") if "is_estimate" in content else _BOUND_KEYS
+        numbers: list[Any] = [content.get(name) for name in names]
+        needed = [*numbers, confidence] if is_sampled else numbers
         if not all(isinstance(number, int | float) for number in needed):
             return None
-        return cls(str(content["method"]), numbers[0], numbers[1], numbers[2], confidence, is_enough)
+        value, half_width, gap = numbers
+        return cls(str(content["method"]), value, half_width, gap, confidence, is_enough, is_estimate)
 
     @property
     def closes(self) -> bool:
-        """Whether the bound proves convergence: it met a stopping rule, or its gap is closed."""
-        return self.is_enough or self.gap <= CLOSED
+        """Whether the bound proves convergence: it met a stopping rule, or its gap is closed. An estimate does not."""
+        return not self.is_estimate and (self.is_enough or self.gap <= CLOSED)
 
     @property
     def clause(self) -> str:
@@ -93,6 +101,8 @@ class ComputedBound:
                 return f"the {BOUND_NAMES[self.method]} is {_percent(-self.gap)} below the lower bound"
             return f"the {BOUND_NAMES[self.method]} is {gap} above the lower bound"
         sure = f"({100 * self.confidence:g} % confidence)"
+        if self.is_estimate:
+            return f"the {BOUND_NAMES[self.method]} is up to {gap} above the lower bound {sure}, estimated from below"
         return f"the {BOUND_NAMES[self.method]} is at most {gap} above the lower bound {sure}"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -124,10 +125,62 @@ def test_the_sampled_estimate_lies_between_the_bounds(tmp_path):
     exact = cobre.bound(case, result.policy, method="enumeration")
     estimate = cobre.bound(case, result.policy, method="sampled", paths=4000, confidence=0.999)
     assert estimate.lower_bound == pytest.approx(exact.lower_bound, rel=1e-12)
-    assert estimate.lower_bound <= estimate.upper_bound
-    assert estimate.upper_bound - estimate.bound.half_width <= exact.upper_bound
+    assert estimate.lower_bound <= estimate.policy_cost
+    assert estimate.policy_cost - estimate.bound.half_width <= exact.upper_bound
     # At this policy the gap is 5 % and more; the estimate sees most of it.
-    assert estimate.upper_bound - estimate.lower_bound >= 0.5 * (exact.upper_bound - exact.lower_bound)
+    assert estimate.policy_cost - estimate.lower_bound >= 0.5 * (exact.upper_bound - exact.lower_bound)
+    assert exact.upper_bound <= estimate.upper_bound
+
+
+@pytest.mark.parametrize("iterations", [2, 4, 8])
+def test_the_sampled_bound_under_a_risk_measure_errs_on_the_safe_side(tmp_path, iterations):
+    """50 seeds: the estimate's interval misses the cost more often than 5 % say, the bound never lies below it."""
+    case, result = trained(tmp_path, reservoirs(), iterations)
+    exact = cobre.bound(case, result.policy, method="enumeration")
+    found = [cobre.bound(case, result.policy, method="sampled", paths=50, seed=seed) for seed in range(50)]
+    assert len({bound.policy_cost for bound in found}) == 50
+    assert all(bound.upper_bound >= exact.policy_cost for bound in found)
+    # In expectation it is a bound, too: the middles of the intervals lie above the cost.
+    assert sum(bound.policy_cost for bound in found) / 50 <= exact.policy_cost * (1 + 1e-3)
+
+
+def test_the_words_of_an_estimate(tmp_path):
+    case, result = trained(tmp_path, reservoirs(), iterations=4)
+    found = cobre.bound(case, result.policy, method="sampled", paths=50)
+    text, content = str(found), found.as_dict()
+    assert "at most" not in text
+    assert "an estimate, not a bound" in text
+    assert "estimated gap" in text
+    assert content["is_estimate"]
+    assert content["policy_cost"] < content["upper_bound"]
+    assert content["gap"] == pytest.approx((content["upper_bound"] - found.lower_bound) / found.lower_bound)
+    plain = cobre.bound(case, result.policy, method="enumeration").as_dict()
+    assert "is_estimate" not in plain
+    assert plain["policy_cost"] == plain["upper_bound"]
+
+
+def test_a_rule_that_an_estimate_met_is_not_called_converged(tmp_path):
+    case = write_case(tmp_path, reservoirs(), forward_passes=4, iterations=30)
+    config = json.loads((case / "config.json").read_text())
+    rule = {"type": "upper_bound", "gap_percent": 50.0, "period": 4, "method": "sampled", "paths": 50}
+    config["training"]["stopping_rules"] += [rule]
+    (case / "config.json").write_text(json.dumps(config))
+    result = cobre.train(case, threads=1)
+    assert result.stop_kind == "upper_bound"
+    assert "estimated from below" in result.stop_reason
+    assert result.verdict.kind != "converged"
+    assert "estimated from below" in result.verdict.sentence
+
+
+def test_many_stages_have_no_sampled_bound(tmp_path):
+    """The largest weight is 3.4 times its probability here: over twelve stages that says nothing."""
+    system = reservoirs(risk=(0.25, 0.8))
+    system = replace(system, loads=system.loads * 3, noise=system.noise * 3)
+    case, result = trained(tmp_path, system, iterations=2)
+    found = cobre.bound(case, result.policy, method="sampled", paths=10)
+    assert found.upper_bound is None
+    assert found.as_dict()["gap"] is None
+    assert "upper bound: none by sampling" in str(found)
 
 
 def test_without_a_risk_measure_the_estimate_is_that_of_the_mean(tmp_path):

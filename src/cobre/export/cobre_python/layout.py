@@ -1,5 +1,6 @@
 """Write an output directory in the layout of cobre-python and novomodelo."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from cobre.export.cobre_python.policy import Producer, Seasons, write_policy_fil
 from cobre.export.cobre_python.program import LAYOUT_0_18, Program
 from cobre.export.cobre_python.simulation import write_simulation
 from cobre.export.cobre_python.training import copy_exports, write_training
-from cobre.export.source import RunSource
+from cobre.export.source import ExportError, RunSource
 from cobre.io.policies.policy_file import read_policy
 from cobre.runs.files import POLICY, POLICY_FILE
 from cobre.sddp.problem.prepared import PreparedStudy
@@ -22,6 +23,7 @@ def write_layout(source: RunSource, folder: Path, program: Program = LAYOUT_0_18
     """Write policy/, training/ and, if the run has simulated, simulation/. Raises ExportError for an unfinished run."""
     facts = source.training  # fails early, before anything large is read
     study = source.prepared
+    _require_chain(study, program)
     write_training(source, study, folder / "training", program)
     copy_exports(source, folder)
     policy = read_policy(source.folder / POLICY / POLICY_FILE)
@@ -40,8 +42,25 @@ def write_layout(source: RunSource, folder: Path, program: Program = LAYOUT_0_18
     write_simulation(source, folder / "simulation")
 
 
+def _require_chain(study: PreparedStudy, program: Program) -> None:
+    """Raise ExportError for a study on a graph of nodes: the other program refuses what we have of its policy.
+
+    It keeps cuts by node, leaves excepted. Ours belong to all nodes of a stage where nodes do not differ, and to every
+    node of a tree otherwise.
+    """
+    if study.case.horizon.policy_graph.nodes:
+        raise ExportError(
+            f"the policy of a graph of nodes cannot be written for {program.software} {program.version}, which keeps "
+            "cuts by node in another way: export its tables as csv, xlsx, netcdf or duckdb, or train there"
+        )
+
+
 def _seasons(study: PreparedStudy) -> Seasons | None:
-    """None where the case defines no seasons."""
+    """Seasons, and the order of every inflow model in them; None where the case defines no seasons.
+
+    An order counts as declared, also where its coefficients have no effect because a season before has no statistics:
+    a study that uses the policy at its end compares orders.
+    """
     definitions = study.case.horizon.season_definitions
     if definitions is None:
         return None
@@ -54,4 +73,20 @@ def _seasons(study: PreparedStudy) -> Seasons | None:
             season = ids.index(stage.season_id)
             for found, order in zip(orders.values(), row.tolist(), strict=True):
                 found[season] = max(found[season], order)
+    for hydro, season, order in _declared_orders(study, ids):
+        orders[hydro][season] = max(orders[hydro][season], order)
     return Seasons(CYCLES.get(definitions.cycle_type, 2), len(ids), orders)
+
+
+def _declared_orders(study: PreparedStudy, season_ids: list[int]) -> Iterator[tuple[int, int, int]]:
+    """Hydro, index of the season and lag of every coefficient in scenarios/inflow_ar_coefficients.parquet."""
+    table = study.case.scenarios.inflow_ar_coefficients
+    if table is None:
+        return
+    season_of = {stage.id: stage.season_id for stage in study.case.horizon.stages}
+    hydros = {hydro.id for hydro in study.case.system.hydros}
+    rows = zip(*(table[name].tolist() for name in ("hydro_id", "stage_id", "lag")), strict=True)
+    for hydro, stage, lag in rows:
+        season = season_of.get(stage)
+        if hydro in hydros and season in season_ids:
+            yield hydro, season_ids.index(season), lag

@@ -17,7 +17,8 @@ def upper_bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
         return []
     title, kind = _NAMES[found.method]
     sure = f" ± {money_in_words(found.half_width)}, {100 * found.confidence:g} % confidence" if found.confidence else ""
-    most = "at most " if found.confidence else ""
+    most = "" if not found.confidence else "up to " if found.is_estimate else "at most "
+    kind += ", from below: not a bound" if found.is_estimate else ""
     return [
         (title, money_in_words(found.value), f"{kind}{sure}; {most}{percent_in_words(found.gap)} above the lower bound")
     ]

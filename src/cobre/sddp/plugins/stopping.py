@@ -162,7 +162,8 @@ class StopWhenGapCloses(StoppingRule):
 class StopWhenBoundGapCloses(StoppingRule):
     """Every few iterations an upper bound is found that is valid under a risk measure too; it is near the lower one.
 
-    Of a sampled estimate the upper end of the confidence interval counts.
+    Of a sample the upper end of the confidence interval counts. Under a risk measure a sample is an estimate from
+    below, which the reason says.
     """
 
     plan: BoundPlan
@@ -185,8 +186,10 @@ class StopWhenBoundGapCloses(StoppingRule):
         if bound is None or not 100.0 * bound.gap <= self.gap_percent:
             return None
         percent = max(0.0, 100.0 * bound.gap)
+        most, kind = ("up to", ", estimated from below") if bound.is_estimate else ("at most", "")
         return (
-            f"the {bound.name} is at most {percent:.3g} % above the lower bound, as asked for ({self.gap_percent:g} %)"
+            f"the {bound.name} is {most} {percent:.3g} % above the lower bound{kind}, as asked for "
+            f"({self.gap_percent:g} %)"
         )
 
 

@@ -12,12 +12,14 @@ class BoundPlan:
     """How to find a bound.
 
     paths: sampled ones, which an inner approximation takes its vertices from. max_nodes: of a tree that is enumerated.
+    seed: of the sampled paths.
     """
 
     method: BoundMethod = BoundMethod.AUTO
     paths: int = DEFAULT_PATHS
     confidence: float = DEFAULT_CONFIDENCE
     max_nodes: int = DEFAULT_MAX_NODES
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class UpperBound:
     """In $. half_width: of the confidence interval, 0 where the bound is deterministic.
 
     size: nodes of the tree, vertices of the inner approximation, or sampled paths.
+    is_estimate: value is an estimate of the policy's cost from below (sampled, under a risk measure), not a bound.
+    at_most: then the upper end of the interval of a bound in expectation; None where that says nothing.
     """
 
     method: BoundMethod
@@ -33,6 +37,18 @@ class UpperBound:
     half_width: float
     confidence: float | None
     size: int
+    is_estimate: bool = False
+    at_most: float | None = None
+
+    @property
+    def upper_bound(self) -> float | None:
+        """The bound, $: of an estimate `at_most`; of another sample the middle of its interval."""
+        return self.at_most if self.is_estimate else self.value
+
+    @property
+    def policy_cost(self) -> float | None:
+        """The cost of the policy, exact or estimated; None for the bound of an inner approximation."""
+        return None if self.method is BoundMethod.INNER else self.value
 
     @property
     def is_deterministic(self) -> bool:
@@ -55,14 +71,22 @@ class UpperBound:
         return relative_gap(self.lower_bound, self.largest)
 
     def as_dict(self) -> dict[str, Any]:
-        """The bound with plain keys, as `cobre bound --json` prints it and bound.json holds it."""
+        """The bound with plain keys, as `cobre bound --json` prints it and bound.json holds it.
+
+        Of an estimate, `upper_bound` and `gap` are those of `at_most`, and may be null; `policy_cost`, `half_width` and
+        `estimated_gap` are the estimate's.
+        """
+        upper = self.upper_bound
+        gap = self.gap if not self.is_estimate else None if upper is None else relative_gap(self.lower_bound, upper)
+        estimate = {"is_estimate": True, "estimated_gap": self.gap} if self.is_estimate else {}
         return {
             "method": str(self.method),
-            "upper_bound": self.value,
+            "upper_bound": upper,
+            "policy_cost": self.policy_cost,
             "half_width": self.half_width,
             "confidence": self.confidence,
             "lower_bound": self.lower_bound,
-            "gap": self.gap,
+            "gap": gap,
             "is_deterministic": self.is_deterministic,
             "size": self.size,
-        }
+        } | estimate

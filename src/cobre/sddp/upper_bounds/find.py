@@ -1,17 +1,20 @@
 """The upper bound of a policy by the method that suits its study."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from cobre.core.bound_methods import BoundMethod
 from cobre.core.confidence import mean_with_half_width
 from cobre.errors import CobreError
+from cobre.sddp.plugins.risk import Expectation
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.lower_bound import lower_bound
 from cobre.sddp.upper_bounds.enumeration import policy_cost, tree_size
 from cobre.sddp.upper_bounds.inner import inner_bound
-from cobre.sddp.upper_bounds.sampled import sample_paths
+from cobre.sddp.upper_bounds.sampled import Draw, bounding_excess, sample_paths
 from cobre.sddp.upper_bounds.vertices import state_variables
 
 MAX_STATES = 8  # with more state variables an inner approximation is loose
@@ -63,15 +66,24 @@ def _inner(context: TrainingContext, plan: BoundPlan, iteration: int) -> UpperBo
             "approximation is not a bound. Use the method sampled, or the inflow method penalty"
         )
     # Half of the paths favour expensive openings, which weigh most in the bound; the others spread vertices evenly.
-    paths = sample_paths(context, -(-plan.paths // 2), iteration)
-    others = sample_paths(context, -(-plan.paths // 2), iteration, is_weighted=False)
+    draw = Draw(-(-plan.paths // 2), iteration, plan.seed)
+    paths = sample_paths(context, draw)
+    others = sample_paths(context, draw, is_weighted=False)
     visited = np.concatenate([paths.states, others.states], axis=1)
     value, vertices = inner_bound(context, visited)
     return UpperBound(BoundMethod.INNER, value, paths.lower_bound, 0.0, None, vertices)
 
 
 def _sampled(context: TrainingContext, plan: BoundPlan, iteration: int) -> UpperBound:
-    paths = sample_paths(context, plan.paths, iteration)
+    draw = Draw(plan.paths, iteration, plan.seed)
+    paths = sample_paths(context, draw)
     mean, half_width = mean_with_half_width(paths.excess.tolist(), plan.confidence)
-    value = paths.lower_bound + mean
-    return UpperBound(BoundMethod.SAMPLED, value, paths.lower_bound, half_width, plan.confidence, plan.paths)
+    lower = paths.lower_bound
+    found = UpperBound(BoundMethod.SAMPLED, lower + mean, lower, half_width, plan.confidence, plan.paths)
+    if all(isinstance(measure, Expectation) for measure in context.problem.risk):
+        return found
+    excess = bounding_excess(context, draw)
+    at_most = None
+    if excess is not None:
+        at_most = lower + sum(mean_with_half_width(excess.tolist(), plan.confidence))
+    return replace(found, is_estimate=True, at_most=at_most)

@@ -8,8 +8,13 @@ averaged, so a policy that has converged has an estimate without variance.
 The weights are feasible for the dual of the risk measure: the expectation lies between the lower bound and the nested
 cost of the policy, and is equal to both when the cuts rank the openings as their true costs do. It is an estimate of
 the policy's cost, approached from below, not a bound on it (docs/adr/0037).
+
+A bound in expectation has all openings drawn alike, with excesses that grow by the largest ratio of a weight to its
+probability from stage to stage. Risk measures are subadditive: risk(cost + excess) <= risk(cost) + risk(excess), and
+the risk of an excess, which is not negative, is at most that ratio times its mean (`bounding_excess`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,11 +22,15 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
 from cobre.sddp.plugins.risk import weighted
+from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.upper_bounds.openings import risk_into, solve_all_openings
 from cobre.stochastic.random.seeds import BOUND_BASE, uniform_draws
 
+# A bound whose excesses grow by more than this from the first stage to the last says nothing any more.
+MAX_GROWTH = 1e4
+_SPREAD = 0x9E3779B97F4A7C15  # spreads the bits of a small seed over 64
 STAGE_BITS = 16  # the rest of a seed tells samples of different iterations apart
 
 
@@ -34,12 +43,50 @@ class SampledPaths:
     states: Floats  # stages x paths x dimension
 
 
-def sample_paths(context: TrainingContext, count: int, iteration: int = 0, *, is_weighted: bool = True) -> SampledPaths:
-    """Draw paths by the weights of the risk measure, or all openings alike. The same bits for any number of ranks."""
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How paths are drawn: how many, and by which random numbers; samples of different iterations differ."""
+
+    paths: int
+    iteration: int = 0
+    seed: int = 0
+
+    def at(self, stage: int) -> Floats:
+        """A number in [0, 1) for each path."""
+        base = BOUND_BASE ^ (self.seed * _SPREAD & (2**64 - 1))
+        return uniform_draws(base, (self.iteration << STAGE_BITS) | stage, self.paths)
+
+
+def bounding_excess(context: TrainingContext, draw: Draw) -> Floats | None:
+    """By path, $: excesses whose mean, added to the lower bound, bounds the nested cost of the policy from above.
+
+    None where the bound is useless because excesses grow too much over the stages, or where a risk measure does not
+    say how large its weights get.
+    """
+    growth = [_growth(context.problem, stage) for stage in range(context.problem.num_stages)]
+    if None in growth or np.prod([ratio or 1.0 for ratio in growth[:-1]]) > MAX_GROWTH:
+        return None
+    return sample_paths(context, draw, is_weighted=False, growth=[ratio or 1.0 for ratio in growth]).excess
+
+
+def _growth(problem: Problem, stage: int) -> float | None:
+    """The largest ratio of a weight to the probability of its opening, 1 without a risk measure."""
+    count = problem.openings[stage].count
+    weights = risk_into(problem, stage).spectral_weights(count)
+    return None if weights is None else float(weights.max()) * count
+
+
+def sample_paths(
+    context: TrainingContext, draw: Draw, *, is_weighted: bool = True, growth: Sequence[float] | None = None
+) -> SampledPaths:
+    """Draw paths by the weights of the risk measure, or all openings alike. The same bits for any number of ranks.
+
+    growth: by stage, the factor of all later excesses, which then are not negative; None: they count as they are.
+    """
+    count = draw.paths
     split = WorkSplit(count, context.comm.size)
-    lower, excess, states = _simulate(
-        context, count, split.block(context.comm.rank), iteration, is_weighted=is_weighted
-    )
+    own = split.block(context.comm.rank)
+    lower, excess, states = _simulate(context, draw, own, is_weighted=is_weighted, growth=growth)
     table = context.gather(split, np.column_stack([lower, excess, states]), "sampled paths")
     stages, dimension = context.problem.num_stages, context.problem.dimension
     by_stage = np.ascontiguousarray(table[:, 2:].reshape(count, stages, dimension).transpose(1, 0, 2))
@@ -47,7 +94,7 @@ def sample_paths(context: TrainingContext, count: int, iteration: int = 0, *, is
 
 
 def _simulate(
-    context: TrainingContext, count: int, own: range, iteration: int, *, is_weighted: bool
+    context: TrainingContext, draw: Draw, own: range, *, is_weighted: bool, growth: Sequence[float] | None
 ) -> tuple[Floats, Floats, Floats]:
     """Lower bound, excess and states (one row for each path, all stages side by side) of this rank's paths."""
     problem = context.problem
@@ -62,13 +109,16 @@ def _simulate(
         if stage == 0:
             lower = risk * problem.cost_scale
         else:
-            excess = excess + scale * (risk - expected)
-        draws = uniform_draws(BOUND_BASE, (iteration << STAGE_BITS) | stage, count)[own.start : own.stop]
+            more = risk - expected
+            excess = excess + scale * (more if growth is None else np.maximum(more, 0.0))
+        draws = draw.at(stage)[own.start : own.stop]
         chosen = _choose(weights if is_weighted else np.full_like(found.costs, 1.0 / found.costs.shape[1]), draws)
         rows = np.arange(len(own))
         states = np.ascontiguousarray(found.leaving[rows, chosen])
         expected = found.future[rows, chosen]
         scale = scale * float(problem.discounts[stage])
+        if growth is not None:
+            scale = scale * growth[stage]
     return lower, excess, np.concatenate(visited, axis=1)
 
 

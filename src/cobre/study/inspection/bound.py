@@ -8,6 +8,7 @@ from typing import Any
 from cobre.comm import Backend, BackendConfig
 from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod
 from cobre.core.case import Case
+from cobre.core.verdict import relative_gap
 from cobre.errors import OutputError, PolicyIncompatibleError
 from cobre.io.policies.policy_file import find_policy_file
 from cobre.io.storage.stored_json import write_json
@@ -60,9 +61,18 @@ class PolicyBound:
     lower_bound_is_valid: bool = True
 
     @property
-    def upper_bound(self) -> float:
-        """The upper bound, $; for a sampled estimate the middle of its interval."""
-        return self.bound.value
+    def upper_bound(self) -> float | None:
+        """The upper bound, $; of a sample the middle of its interval.
+
+        Under a risk measure a sample gives an estimate from below (`policy_cost`), and this is a bound in expectation,
+        at the upper end of its interval; None where that says nothing because there are too many stages.
+        """
+        return self.bound.upper_bound
+
+    @property
+    def policy_cost(self) -> float | None:
+        """The cost of the policy, $: exact, or estimated; None for an inner approximation."""
+        return self.bound.policy_cost
 
     @property
     def lower_bound(self) -> float:
@@ -71,7 +81,10 @@ class PolicyBound:
 
     @property
     def gap(self) -> float:
-        """From the lower bound to the upper one (or to the upper end of its interval), relative to the lower bound."""
+        """From the lower bound to the upper one (or to the upper end of its interval), relative to the lower bound.
+
+        Of an estimate under a risk measure, to the upper end of the estimate's interval.
+        """
         return self.bound.gap
 
     def as_dict(self) -> dict[str, Any]:
@@ -94,15 +107,23 @@ class PolicyBound:
                 yield f"upper bound {money(bound.value)} $: of the optimum, by {how}"
             case _:
                 yield from self._sampled()
-        most = "" if bound.is_deterministic else " at most"
-        yield f"gap {percent_of_bound(bound.gap)} of the lower bound{most}"
+        if not bound.is_estimate:
+            most = "" if bound.is_deterministic else " at most"
+            yield f"gap {percent_of_bound(bound.gap)} of the lower bound{most}"
 
     def _sampled(self) -> Iterator[str]:
         bound = self.bound
         spread = f"{money(bound.value)} ± {money(bound.half_width)} $"
         yield f"cost of the policy {spread}: {bound.size:,} paths, {100 * (bound.confidence or 0.0):g} % confidence"
-        if self.is_risk_averse:
-            yield "an estimate, not a bound: it approaches the policy's cost under the risk measure from below"
+        if not bound.is_estimate:
+            return
+        yield "an estimate, not a bound: it approaches the policy's cost under the risk measure from below"
+        yield f"estimated gap {percent_of_bound(bound.gap)} of the lower bound"
+        if bound.at_most is None:
+            yield "upper bound: none by sampling, too many stages for this risk measure"
+        else:
+            gap = percent_of_bound(relative_gap(bound.lower_bound, bound.at_most))
+            yield f"upper bound {money(bound.at_most)} $ (in expectation, upper end of its interval): gap {gap}"
 
 
 def percent_of_bound(share: float) -> str:
@@ -132,6 +153,7 @@ def bound(
     paths: int = DEFAULT_PATHS,
     confidence: float = DEFAULT_CONFIDENCE,
     max_nodes: int = DEFAULT_MAX_NODES,
+    seed: int = 0,
     num_workers: int | None = None,
     backend: str | BackendConfig = "auto",
     comm: Any = None,
@@ -143,7 +165,8 @@ def bound(
     method: `enumeration` (exact: the policy on every path of the opening tree), `inner` (inner approximation:
     deterministic, for few state variables), `sampled` (an estimate with a confidence interval), or `auto`.
     paths: sampled paths; for `inner`, the paths whose states become its vertices. confidence: of the interval.
-    max_nodes: the largest tree that is enumerated. num_workers, backend, comm, threads: as in `train`.
+    max_nodes: the largest tree that is enumerated. seed: of the sampled paths.
+    num_workers, backend, comm, threads: as in `train`.
 
     Raises NothingToBoundError where case or policy is missing, CaseChangedError for a policy of another problem,
     ValueError for a wrong argument, and InvalidCaseError, StageFailedError, BackendError and WorkerError as `train`.
@@ -154,19 +177,22 @@ def bound(
     (True, True)
     """
     placement = script_placement(WorldRequest(backend, num_workers, threads, comm))
-    plan = bound_plan(method, paths, confidence, max_nodes)
+    plan = bound_plan(method, paths, confidence, max_nodes, seed)
     request = bound_request(case, policy, plan, placement.threads)
     with raising_worker_errors():
         return bound_in(placement, request, no_events)
 
 
-def bound_plan(method: str, paths: int, confidence: float, max_nodes: int) -> BoundPlan:
+def bound_plan(method: str, paths: int, confidence: float, max_nodes: int, seed: int = 0) -> BoundPlan:
     """A bound plan from arguments; raises ValueError for invalid ones."""
     if method not in list(BoundMethod):
         raise ValueError(f"method is {method!r}: expected one of {', '.join(BoundMethod)}")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence is {confidence!r}: expected a number between 0 and 1")
-    return BoundPlan(BoundMethod(method), _at_least_two(paths), confidence, checked_count("max_nodes", max_nodes) or 1)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ValueError(f"seed is {seed!r}: expected a whole number, 0 or more")
+    nodes = checked_count("max_nodes", max_nodes) or 1
+    return BoundPlan(BoundMethod(method), _at_least_two(paths), confidence, nodes, seed)
 
 
 def bound_request(
