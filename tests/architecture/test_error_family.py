@@ -20,6 +20,7 @@ INSIDE = {
     "cobre.comm.backends.tcp.rendezvous.connector.HandshakeFailedError",
     "cobre.comm.backends.tcp.wire.handshake_messages.VersionError",
     "cobre.comm.launch.fork_server.ForkServerGoneError",
+    "cobre.sddp.training.hooks.IterationDropped",
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -256,3 +257,19 @@ def test_profiles_of_our_backends():
     assert profile("local").sizes([1, 2, 4]) == [1]
     assert profile("local").sizes([2]) == [1]
     assert profile("shm").sizes([1, 2]) == [1, 2]
+
+
+ASKS = "from cobre.comm.testing.case import find_case; print(find_case('callers/forked_child').skip_reason())"
+
+
+def test_a_case_says_why_it_is_skipped_under_the_address_sanitizer():
+    compiler = shutil.which("gcc")
+    name = compiler and subprocess.check_output([compiler, "-print-file-name=libasan.so"], text=True).strip()
+    if not name or not Path(name).is_absolute():
+        pytest.skip("gcc and its address sanitizer are not installed")
+    reasons = []
+    for environ in ({}, {"LD_PRELOAD": name, "ASAN_OPTIONS": "detect_leaks=0"}):
+        found = subprocess.check_output([sys.executable, "-c", ASKS], env=os.environ | environ, text=True)
+        reasons.append(found.strip())
+    assert reasons[0] == ""
+    assert "a fork may copy while another thread holds it" in reasons[1]

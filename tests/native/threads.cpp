@@ -193,6 +193,41 @@ void pool_runs_everything(size_t cores) {
     }
 }
 
+// A call that is told to end: from the thread that asks, while it works and while it waits for the others.
+void pool_stops(bool caller_works) {
+    lp::ThreadPool pool(3, 3);
+    std::vector<int32_t> order(1000);
+    std::iota(order.begin(), order.end(), 0);
+    std::atomic<int> started{0}, at_work{0};
+    StopSignal stop;
+    stop.begin([] { throw std::runtime_error("enough"); });
+    pool.run(
+        order,
+        [&](size_t thread, int32_t) {
+            started.fetch_add(1);
+            const StopPoint point{&stop, thread == 0};
+            if (thread == 0 && !caller_works) {
+                while (at_work.load() == 0) sched_yield();
+                return;
+            }
+            at_work.fetch_add(1);
+            for (;;) point.pass();  // for ever, unless it is told to end
+        },
+        nullptr, &stop);
+    require(stop.is_set(), "the answer is known to all");
+    require(started.load() <= static_cast<int>(order.size()), "an item is started once");
+    try {
+        stop.rethrow();
+        require(false, "an answer");
+    } catch (const std::runtime_error& error) {
+        require(std::string(error.what()) == "enough", "the answer of the caller");
+    }
+    std::vector<int> runs(order.size());
+    stop.begin(nullptr);
+    pool.run(order, [&](size_t, int32_t item) { ++runs[static_cast<size_t>(item)]; }, nullptr, &stop);
+    for (const int count : runs) require(count == 1, "the next call runs everything");
+}
+
 // Two pools that take from one counter run each item once.
 void pools_share_a_counter() {
     lp::WorkCounter counter{0};
@@ -221,5 +256,6 @@ int main() {
     }
     for (const size_t cores : {1, 4}) pool_runs_everything(cores);
     pools_share_a_counter();
+    for (const bool caller_works : {true, false}) pool_stops(caller_works);
     std::printf("thread pool: as expected\n");
 }

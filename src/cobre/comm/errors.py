@@ -279,6 +279,10 @@ def _named_variable(message: str) -> str:
     return found[0] if found else ""
 
 
+class RendezvousAbandonedError(InitializationFailedError):
+    """This rank has joined, but the coordinator has given up waiting for others: a consequence, not the cause."""
+
+
 class SharedMemoryExhaustedError(InitializationFailedError, AllocationFailedError):
     """Not enough shared memory for the backend itself; caught as either of its base classes."""
 

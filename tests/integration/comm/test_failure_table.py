@@ -8,6 +8,7 @@ cause                        | tested by
 a rank raises                | test_a_rank_that_raises, kit raise, kit case, mpi/test_job_end.py
 mpiexec and mpi4py differ    | mpi/test_worlds.py::test_the_launcher_of_another_mpi_is_refused
 a rank is killed             | test_a_rank_that_is_killed, kit kill, mpi/test_job_end.py,
+                             | test_the_last_call_of_a_rank_that_dies_is_not_an_old_one,
                              | test_tcp_network.py::test_a_worker_that_dies_on_another_host_is_known_at_once
 a rank is frozen             | test_a_frozen_rank, test_a_long_wait_says_for_whom, kit stop, kit compute_long,
                              | test_a_wait_of_half_a_minute_says_for_whom
@@ -52,8 +53,9 @@ import pytest
 from processes import finish, start_python
 from tcp_worlds import DEADLINE_S, results, tcp_world
 
-from cobre.comm import BackendError, MismatchedCallError, ShmConfig, create_communicator, launch
+from cobre.comm import BackendError, MismatchedCallError, PeerLostError, ShmConfig, create_communicator, launch
 from cobre.comm.backends.tcp.transport import waiting
+from cobre.comm.launch import WorkerError
 from cobre.comm.testing.case import all_cases
 from cobre.comm.testing.faults.table import all_plans
 
@@ -150,6 +152,35 @@ def test_a_frozen_rank(backend, options, silence):
     found = re.search(rf"barrier call #2 failed: rank 1 {WHO} {silence} (\d+\.\d) s \(stopped.*; {last}", text)
     assert found and float(found[1]) >= 2.0  # the limit; how much later it is noticed is up to the machine
     assert "#2 barrier 'backward' under way for" in text
+
+
+@pytest.mark.parametrize("ranks_per_host", ["1", "2"])
+def test_the_last_call_of_a_rank_that_dies_is_not_an_old_one(ranks_per_host):
+    """Its heartbeat may be a second old, and it has made a thousand calls since."""
+
+    def train(comm):
+        for _ in range(1100):
+            comm.barrier()
+        if comm.rank == 1:
+            os._exit(7)
+        try:
+            comm.barrier()
+        except PeerLostError as error:
+            launch.send_to_parent(str(error))
+
+    lines = []
+    with pytest.raises(WorkerError):
+        launch.run(
+            train,
+            2,
+            "tcp",
+            environment={"COBRE_TCP_RANKS_PER_HOST": ranks_per_host},
+            output=launch.discard,
+            on_message=lambda _, line: lines.append(line),
+        )
+    (text,) = lines
+    numbers = [int(number) for number in re.findall(r"its last (?:known )?call was #(\d+)", text)]
+    assert numbers and min(numbers) >= 1100, text
 
 
 def test_a_long_wait_says_for_whom(monkeypatch, caplog):

@@ -132,13 +132,13 @@ def is_pending(pid, number):
     ("number", "expected", "words"),
     [(signal.SIGINT, 130, "cobre: interrupted"), (signal.SIGTERM, 143, "cobre: terminated")],
 )
-def test_a_second_signal_ends_at_once_and_leaves_no_process(tmp_path, case, number, expected, words):
+def test_a_third_signal_ends_at_once_and_leaves_no_process(tmp_path, case, number, expected, words):
     output = tmp_path / "output"
     process = start_study(case, output, *SHM_2, *ENDLESS)
     wait_for_iteration(output, 1, process)
     ranks = ranks_of(process)
     family = children_of(process.pid)
-    for rank in ranks:  # frozen ranks cannot end in their own way: only the second one can end this
+    for rank in ranks:  # frozen ranks cannot end in their own way: only the third one can end this
         os.kill(rank, signal.SIGSTOP)
     wait_until(lambda: all(map(is_frozen, ranks)), "the ranks are frozen")
     process.send_signal(number)
@@ -146,6 +146,10 @@ def test_a_second_signal_ends_at_once_and_leaves_no_process(tmp_path, case, numb
     wait_until(lambda: all(is_pending(rank, number) for rank in ranks), "the first one was passed on")
     assert process.poll() is None
     wait_until(lambda: time.monotonic() - first_at > SAME_REQUEST_S, "SIGTERM is a request of its own again")
+    process.send_signal(number)
+    other = signal.SIGTERM if number == signal.SIGINT else signal.SIGINT
+    wait_until(lambda: all(is_pending(rank, other) for rank in ranks), "the second one was passed on as another one")
+    assert process.poll() is None
     process.send_signal(number)
     code, _, err = end_of(process)
     assert (code, err.splitlines()[-1]) == (expected, words)

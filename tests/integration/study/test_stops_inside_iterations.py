@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -175,13 +176,17 @@ def test_ctrl_c_ends_a_simulation_while_a_native_call_lasts(tmp_path, flags):
     assert (code, err) == (130, "cobre: interrupted\n")
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(not DECK.is_dir(), reason=f"{DECK} is not there")
 @pytest.mark.parametrize("flags", [THREADS_2, SHM_2], ids=["threads", "shm"])
 def test_a_deck_of_full_size_ends_when_it_is_told(tmp_path, flags):
     """200 forward passes through 117 stages: the forward pass alone is a native call of minutes."""
     output = tmp_path / "output"
     process = start_study(DECK, output, *flags)
-    wait_until(lambda: any(event["name"] == "training" for event in events_of(output, "phase")), "it trains")
+    deadline = time.monotonic() + 500  # to read a deck and to build its stages, on a busy machine
+    while not any(event["name"] == "training" for event in events_of(output, "phase")):
+        assert process.poll() is None and time.monotonic() < deadline, "it does not train"
+        time.sleep(0.05)
     family = children_of(process.pid)
     send_twice(process, signal.SIGINT)
     code, _, err = end_of(process)

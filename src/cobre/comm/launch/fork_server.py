@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from cobre.comm.launch.failure import ending_of
 from cobre.comm.launch.fork_protocol import MESSAGE_BYTES
 from cobre.comm.launch.interpreter import interpreter_command, with_import_path
 from cobre.comm.launch.output import Output
@@ -29,6 +30,7 @@ logger = logging.getLogger("cobre.comm")
 
 PROGRAM = Path(__file__).with_name("fork_server_process.py")
 REPLY_S = 30.0  # far longer than a fork takes: only a fork server that is stopped or stuck does not reply in time
+EXIT_S = 1.0  # from the end of its connection to the end of the process
 SHUTDOWN_S = 5.0  # for the fork server to end by itself, before it is killed
 
 
@@ -142,11 +144,15 @@ class ForkServer:
         return dict(reply)
 
     def exit_reason(self) -> str:
-        """How the fork server ended, for error messages. Kills it first: this is called if it does not reply."""
-        self._kill()
-        code = self._process.wait()
-        how = f"was killed by {signal.Signals(-code).name} (signal {-code})" if code < 0 else f"exited with code {code}"
-        return f"the fork server of the ranks (pid {self.pid}) {how}"
+        """How the fork server ended, for error messages; called if it does not reply. One that still runs is killed."""
+        who = f"the fork server of the ranks (pid {self.pid})"
+        try:
+            # Its end of the connection is closed before it is a zombie.
+            return f"{who} {ending_of(self._process.wait(EXIT_S))}"
+        except subprocess.TimeoutExpired:
+            self._kill()
+            self._process.wait()
+        return f"{who} did not reply within {REPLY_S:g} s, and was killed"
 
     def __enter__(self) -> Self:
         return self

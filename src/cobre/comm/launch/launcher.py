@@ -1,5 +1,6 @@
 """Starts ranks and waits for them: `run` for a function, `run_script` for a script."""
 
+import errno
 import logging
 import math
 import os
@@ -163,13 +164,20 @@ class _LaunchRequest:
 def _started(request: _LaunchRequest, task: Task, startup: Startup) -> Iterator[Supervisor]:
     """Start all ranks. When the block is left, none of them is running any more, whatever happened in it."""
     environments = rank_environments(request.backend, request.size, request.environment)
+    if not sys.executable:
+        raise InitializationFailedError(
+            request.backend,
+            "ranks are processes of the Python interpreter, and this program does not know where that is "
+            "(sys.executable is empty, as in programs that embed Python): set sys.executable, or work in one process",
+        )
     # The stack unwinds in reverse: first the supervisor, which kills what still runs; then the fork server, the parent
     # of the ranks; then the reaper, which must outlive both; then the lifeline and the files.
     with ExitStack() as stack:
         stack.enter_context(standard_descriptors_taken())
         # Before any process is started: what cannot be pickled is an error of the caller.
         task_file = stack.enter_context(anonymous_file("cobre-task"))
-        write_task(task_file, startup, task)
+        with _startup_errors(request):
+            write_task(task_file, startup, task)
         _warn_if_oversubscribed(request.size)
         with _startup_errors(request):
             # Ranks hold the reading end of the lifeline; they end when its writing end, which only this process has,
@@ -215,15 +223,28 @@ def _startup_errors(request: _LaunchRequest) -> Iterator[None]:
     except TimeoutError:  # before OSError, which is its base class
         raise request.timed_out(range(request.size)) from None
     except ForkServerGoneError as error:
-        raise InitializationFailedError(
-            request.backend, f"could not start {request.size} ranks: {error}; try again"
-        ) from error
+        raise InitializationFailedError(request.backend, f"could not start {request.size} ranks: {error}") from error
     except OSError as error:
+        advice = _advice_for(error)
         raise InitializationFailedError(
-            request.backend,
-            f"could not start {request.size} ranks: {error}; try fewer ranks, or raise the limits on open files "
-            "(ulimit -n) and processes (ulimit -u)",
+            request.backend, f"could not start {request.size} ranks: {error}" + (advice and f"; {advice}")
         ) from error
+
+
+def _advice_for(error: OSError) -> str:
+    """What to do about a rank that could not be started; empty where nothing can be said."""
+    if error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE):
+        return "try fewer ranks, or raise the limits on open files (ulimit -n) and processes (ulimit -u)"
+    if error.errno in (errno.ENOMEM, errno.ENOSPC):
+        return "there is too little memory for them: try fewer ranks"
+    if error.errno == errno.EFBIG:
+        return "raise the limit on the size of files (ulimit -f), which holds for what ranks exchange in memory, too"
+    if error.filename is not None and error.filename == sys.executable:
+        return (
+            "ranks are processes of this interpreter, which cannot be run here: allow that, use another one, "
+            "or work in one process (one worker, backend local)"
+        )
+    return ""
 
 
 def _warn_if_oversubscribed(size: int) -> None:

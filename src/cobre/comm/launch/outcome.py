@@ -1,21 +1,14 @@
 """Finds the rank that caused a failure, and words the error."""
 
-import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cobre.comm.errors import Peer
 from cobre.comm.launch.errors import WorkerError
-from cobre.comm.launch.failure import RankFailure
+from cobre.comm.launch.failure import RankFailure, ending_of
 from cobre.comm.launch.payload import VALUE, original_exception
 from cobre.comm.launch.rank_process import RankProcess
-
-HINTS = {
-    signal.SIGKILL: "likely out of memory. Try fewer ranks.",
-    signal.SIGBUS: "likely a mapped file, or shared memory, on a full disk.",
-    signal.SIGSEGV: "a crash in native code.",
-}
 
 
 def has_crashed(process: RankProcess) -> bool:
@@ -45,6 +38,9 @@ def _value(process: RankProcess) -> Any:
 def first_failure_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
     """The error of the rank that failed first. failed: in the order in which they ended."""
     failures = {process.rank: process.result.failure() for process in failed}
+    absent = _absent_ranks(failed, failures)
+    if absent:
+        return _never_joined(absent, failed, failures, size)
     # A stable sort: ranks that failed because of another one go to the end, otherwise the order of ends decides.
     cause, *others = sorted(failed, key=lambda process: _is_secondary(process, failures[process.rank]))
     primary = [other for other in others if not _is_secondary(other, failures[other.rank])]
@@ -60,6 +56,45 @@ def first_failure_error(failed: Sequence[RankProcess], size: int) -> WorkerError
     return WorkerError(cause.rank, cause.exit_code or 0, inner, "\n".join(filter(None, parts)))
 
 
+def _absent_ranks(failed: Sequence[RankProcess], failures: Mapping[int, RankFailure | None]) -> list[RankProcess]:
+    """Ranks that hung before they joined the others, which gave up waiting for them: these are not to blame.
+
+    Empty if some rank failed in another way: that may be why another one did not come.
+    """
+    missing = {rank for failure in failures.values() if failure for rank in failure.missing}
+    absent = [process for process in failed if process.rank in missing and process.was_stopped]
+    explained = [
+        process
+        for process in failed
+        if process in absent or _is_secondary(process, found := failures[process.rank]) or (found and found.missing)
+    ]
+    return absent if len(explained) == len(failed) else []
+
+
+def _never_joined(
+    absent: Sequence[RankProcess],
+    failed: Sequence[RankProcess],
+    failures: Mapping[int, RankFailure | None],
+    size: int,
+) -> WorkerError:
+    cause = absent[0]
+    waited = [
+        f"{_headline(process, found)}" for process in failed if (found := failures[process.rank]) and found.missing
+    ]
+    parts = [
+        *(f"Run stopped: {_who(process, None)} {_why_absent(process)}" for process in absent),
+        _stderr_tail(cause),
+        *waited[:1],
+        _rest(size - len(absent), all_healthy=True),
+    ]
+    return WorkerError(cause.rank, cause.exit_code or 0, None, "\n".join(filter(None, parts)))
+
+
+def _why_absent(process: RankProcess) -> str:
+    how = "was stopped, by SIGSTOP or a debugger, and" if process.was_frozen else "hung, or was still starting, and"
+    return f"{how} did not join the other ranks"
+
+
 def _is_secondary(process: RankProcess, failure: RankFailure | None) -> bool:
     return process.was_stopped or bool(process.exit_reason) or (failure is not None and failure.is_consequence)
 
@@ -70,25 +105,14 @@ def _headline(process: RankProcess, failure: RankFailure | None) -> str:
     if process.exit_reason:
         return f"{who} {process.exit_reason}"
     if failure is None:
-        return f"{who} {_ending(code)}"
+        return f"{who} {ending_of(code)}"
     # A signal after the exception came while the interpreter was exiting; the exception is the cause.
-    return f"{who} raised {failure.summary}" + (f", then {_ending(code)}" if code < 0 else "")
+    return f"{who} raised {failure.summary}" + (f", then {ending_of(code)}" if code < 0 else "")
 
 
 def _who(process: RankProcess, failure: RankFailure | None) -> str:
     host = failure.host if failure else socket.gethostname()
     return str(Peer(process.rank, host, process.pid))
-
-
-def _ending(exit_code: int) -> str:
-    if exit_code >= 0:
-        return f"exited with code {exit_code} before it finished"
-    try:
-        signum = signal.Signals(-exit_code)
-    except ValueError:  # a real-time signal
-        return f"was killed by signal {-exit_code}"
-    hint = f": {HINTS[signum]}" if signum in HINTS else ""
-    return f"was killed by {signum.name} (signal {-exit_code}){hint}"
 
 
 def _stderr_tail(process: RankProcess) -> str:

@@ -7,6 +7,7 @@ rank has ended.
 """
 
 import contextlib
+import errno
 import linecache
 import mmap
 import os
@@ -84,8 +85,12 @@ def anonymous_file(name: str) -> Iterator[IO[bytes]]:
         file: IO[bytes] = os.fdopen(os.memfd_create(name), "w+b")
     else:
         file = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed below
-    with file:
+    try:
         yield file
+    finally:
+        # Whoever writes flushes. What could not be written then cannot be written now, and has been reported.
+        with contextlib.suppress(OSError):
+            file.close()
 
 
 def _cloudpickle() -> Any:
@@ -102,6 +107,8 @@ def write_task(file: IO[bytes], startup: Startup, task: Task) -> None:
     pickle.dump(startup, file)
     try:
         _cloudpickle().dump(task, file)
+    except OSError:  # no room: not what pickling raises
+        raise
     except Exception as error:
         raise TypeError(f"cannot pickle {_unpicklable_part(task)} to send it to the ranks: {error}") from error
     file.flush()
@@ -184,10 +191,16 @@ class ResultWriter:
         self._restart()
         try:
             _cloudpickle().dump(value, self._file)
+        except OSError as error:
+            raise _no_room(value, error) from error
         except Exception as error:  # noqa: BLE001 - pickling runs the value's own code
             # Without the cause, whose traceback would only show the inside of pickle.
             raise TypeError(f"cannot pickle the return value ({_shown(value)}): {error}") from None
-        self._seal(VALUE)
+        try:
+            self._seal(VALUE)
+        except OSError as error:
+            self._file = os.fdopen(self._file.fileno(), "r+b", closefd=False)  # the old buffer cannot be written
+            raise _no_room(value, error) from error
 
     def write_failure(self, failure: RankFailure) -> None:
         """Write the exception that ended the rank."""
@@ -204,6 +217,12 @@ class ResultWriter:
         # The content first: a rank that is killed in between has written nothing, rather than half a value.
         self._file.flush()
         os.pwrite(self._file.fileno(), kind, 0)
+
+
+def _no_room(value: object, error: OSError) -> OSError:
+    """The error for a value that its file cannot hold: it lies in memory, and is subject to the limit on files."""
+    limit = "; raise the limit on the size of files (ulimit -f)" if error.errno == errno.EFBIG else ""
+    return OSError(error.errno, f"cannot store the return value ({_shown(value)}): {error.strerror or error}{limit}")
 
 
 class ResultReader:

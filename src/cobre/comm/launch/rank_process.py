@@ -1,6 +1,7 @@
 """The parent's handle on one rank: its process, exit, output and result."""
 
 import signal
+from pathlib import Path
 from typing import Protocol
 
 from cobre.comm.launch.orphan_reaper_process import ProcessGroup, start_ticks_of
@@ -36,6 +37,8 @@ class RankProcess:
         self.result = result
         self.exit_code: int | None = None
         self.was_stopped = False
+        self.was_frozen = False
+        """Whether it was stopped by a signal or a debugger when it was told to end, and could not."""
         self.pid = child.pid
         # Now, while the process cannot have been reaped: later the pid might be that of another process.
         self._group = ProcessGroup(self.pid, start_ticks_of(self.pid))
@@ -56,6 +59,12 @@ class RankProcess:
     def has_exited(self) -> bool:
         """Whether the process has ended, without reaping it if the platform allows that."""
         return self._child.has_exited()
+
+    def stop(self, signum: signal.Signals) -> None:
+        """Signal the group so that the rank ends: from now on its failure is a consequence, not the cause."""
+        self.was_stopped = True
+        self.was_frozen = self.was_frozen or _is_frozen(self.pid)
+        self.signal_group(signum)
 
     def signal_group(self, signum: signal.Signals) -> None:
         """Signal the rank and everything that it has started."""
@@ -82,3 +91,11 @@ class RankProcess:
     def stderr_tail(self) -> str:
         """The last lines that the rank wrote to stderr, for error reports."""
         return "\n".join(self._errors.tail)
+
+
+def _is_frozen(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:  # it has ended, or there is no such file on this platform
+        return False
+    return stat.rpartition(")")[2].split()[0] in "Tt"

@@ -115,8 +115,7 @@ class Supervisor:
 
     def _signal_all(self, signum: signal.Signals) -> None:
         for process in self._running:
-            process.was_stopped = True  # from now on its failure is a consequence, not the cause
-            process.signal_group(signum)
+            process.stop(signum)
 
     def _handle_events_for(self, seconds: float) -> bool:
         """Handle events until all ranks have ended; False if the time was up first."""

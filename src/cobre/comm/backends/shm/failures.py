@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import socket
 from collections.abc import Sequence
 
@@ -18,7 +19,7 @@ from cobre.comm.errors import (
     PeerTimeoutError,
     SharedMemoryExhaustedError,
 )
-from cobre.comm.shm_space import no_shm_space
+from cobre.comm.shm_space import MIB, no_shm_space
 from cobre.comm.types import Operation
 
 # By kind of failure, as native code and the tcp protocol name them.
@@ -69,4 +70,11 @@ def segment_error(config: ShmConfig, error: OSError) -> InitializationFailedErro
 
 
 def _no_memory(nbytes: int, error: OSError) -> str:
+    if error.errno == errno.EFBIG:
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        allowed = "" if limit == resource.RLIM_INFINITY else f" of {limit / MIB:.1f} MiB"
+        return (
+            f"need {nbytes / MIB:.1f} MiB of shared memory, more than the limit{allowed} on the size of a file allows: "
+            "raise it (ulimit -f), it holds for shared memory, too"
+        )
     return no_shm_space(nbytes, os.strerror(error.errno or 0))

@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,21 @@ def _probe(comm: Backend, worker: threading.Thread) -> str:
 _FORKED = dict.fromkeys(COLLECTIVES, "ForkedCommunicatorError") | {"state": "forked"}
 
 
-@case("callers/forked_child", (6,), expect=_expect_next(_FORKED))
+def _fork_skip_reason() -> str:
+    """A fork copies the lock of the sanitizer's allocator as it is, and so does a program without Cobre."""
+    try:
+        is_sanitized = "libasan" in Path("/proc/self/maps").read_text()
+    except OSError:  # not on this platform
+        return ""
+    return (
+        "the allocator of the address sanitizer has a lock that a fork may copy while another thread holds it: the "
+        "child then waits for ever (3 of 377 forks of a program without Cobre)"
+        if is_sanitized
+        else ""
+    )
+
+
+@case("callers/forked_child", (6,), expect=_expect_next(_FORKED), skip_reason=_fork_skip_reason)
 def forked_child(comm: Backend, _params: Params) -> Value:
     """Calls in a forked child raise; its `close` and its exit do not affect the parent's world."""
     comm.barrier()

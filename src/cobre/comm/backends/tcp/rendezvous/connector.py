@@ -19,7 +19,7 @@ from cobre.comm.backends.tcp.wire.fields import ProtocolError
 from cobre.comm.backends.tcp.wire.handshake_messages import INSTANCE_BYTES, Link
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
-from cobre.comm.errors import InitializationFailedError, Peer
+from cobre.comm.errors import InitializationFailedError, Peer, RendezvousAbandonedError
 from cobre.printable import printable
 
 TLS_RECORDS = (TLS_ALERT, TLS_HANDSHAKE)
@@ -61,6 +61,7 @@ class Connector:
         self._cause = ""
         """The last problem that says more than "connection refused", which it may end with once rank 0 has given up."""
         self._unproven_text = ""
+        self._is_welcome = False
 
     def connect(self) -> CoordinatorConnection:
         """Connect, authenticate, and wait until all ranks have connected.
@@ -98,6 +99,8 @@ class Connector:
             return self._connect_at(target, links)
         except RefusedError as refusal:
             close_all(list(links.values()))
+            if self._is_welcome:
+                raise RendezvousAbandonedError("tcp", self._refused_text(target, refusal)) from refusal
             self._handle_refusal(target, refusal)
         except ssl.SSLCertVerificationError as error:
             close_all(list(links.values()))
@@ -126,12 +129,13 @@ class Connector:
             raise self._refused(target, refusal) from refusal
 
     def _connect_at(self, target: SocketAddress, links: dict[Link, socket.socket]) -> CoordinatorConnection:
-        instance = secrets.token_bytes(INSTANCE_BYTES)
+        instance, self._is_welcome = secrets.token_bytes(INSTANCE_BYTES), False
         # START comes on the data connection, so that one is made last: when it is authenticated, both are.
         for link in (Link.CONTROL, Link.DATA):
             links[link] = self._connect(target)
             handshake = self._handshake(link, instance)
             self._run_handshake(links[link], handshake)
+        self._is_welcome = True  # from here on a refusal is not about this rank
         self._await_start(links[Link.DATA], handshake)
         assert handshake.coordinator is not None  # noqa: S101 - set by the handshake
         return CoordinatorConnection(links, handshake.coordinator)
@@ -228,8 +232,10 @@ class Connector:
             )
 
     def _refused(self, target: SocketAddress, refusal: RefusedError) -> InitializationFailedError:
-        text = printable(refusal.text)
-        return InitializationFailedError("tcp", f"the coordinator at {target} refused rank {self._config.rank}: {text}")
+        return InitializationFailedError("tcp", self._refused_text(target, refusal))
+
+    def _refused_text(self, target: SocketAddress, refusal: RefusedError) -> str:
+        return f"the coordinator at {target} refused rank {self._config.rank}: {printable(refusal.text)}"
 
     def _timed_out(self) -> InitializationFailedError:
         return InitializationFailedError(

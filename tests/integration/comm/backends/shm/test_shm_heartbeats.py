@@ -1,0 +1,56 @@
+"""The thread that writes heartbeats allocates nothing: a fork copies the allocator's locks as it finds them."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+
+# Counts what threads other than the first one allocate.
+COUNTER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+atomic_long allocated_beside;
+void *malloc(size_t size) {
+    static void *(*next)(size_t);
+    if (!next) next = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
+    if (syscall(SYS_gettid) != getpid()) atomic_fetch_add(&allocated_beside, 1);
+    return next(size);
+}
+"""
+
+PROGRAM = """
+import ctypes, os, sys, time
+from cobre.comm import ShmConfig, create_communicator
+
+rank, name, counter = int(sys.argv[1]), sys.argv[2], ctypes.c_long.in_dll(ctypes.CDLL(None), "allocated_beside")
+with create_communicator(ShmConfig(name, rank, 2, timeout_s=20.0)) as comm:  # a heartbeat every 0.5 s
+    comm.barrier()
+    before = counter.value
+    time.sleep(2.2)  # some heartbeats, while this thread does nothing
+    print(counter.value - before)
+    comm.barrier()
+"""
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler to make a counting malloc with")
+def test_heartbeats_allocate_nothing(tmp_path):
+    source, library = tmp_path / "count.c", tmp_path / "count.so"
+    source.write_text(COUNTER)
+    subprocess.run([COMPILER, "-shared", "-fPIC", "-O1", source, "-o", library, "-ldl"], check=True)
+    command = [sys.executable, "-c", PROGRAM]
+    environ = os.environ | {"LD_PRELOAD": str(library), "PYTHONMALLOC": "malloc"}
+    name = f"cobre-heartbeats-{os.getpid()}"
+    ranks = [
+        subprocess.Popen([*command, str(rank), name], env=environ, stdout=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]
+    printed = [rank.communicate(timeout=60)[0].strip() for rank in ranks]
+    assert printed == ["0", "0"]

@@ -1,0 +1,196 @@
+"""What the launcher says where the system sets limits: the advice must be true."""
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from cobre.comm import InitializationFailedError, launch, variables
+from cobre.comm.launch import WorkerError
+
+FEW_RANKS = "likely out of memory. Try fewer ranks."
+
+
+def in_new_process(program):
+    """What a program prints: limits that it lowers for itself could not be raised again here."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def limited(limits, function="comm.rank", backend="shm"):
+    """The error of a launch under some limits, or its values."""
+    return in_new_process(f"""
+        import resource, sys
+        from cobre.comm import launch
+
+        def work(comm):
+            return {function}
+
+        {limits}
+        try:
+            print(launch.run(work, 2, {backend!r}))
+        except Exception as error:
+            print(error)
+    """)
+
+
+def file_size(nbytes):
+    return f"resource.setrlimit(resource.RLIMIT_FSIZE, ({nbytes}, resource.RLIM_INFINITY))"
+
+
+def test_a_limit_on_file_sizes_that_the_segment_exceeds():
+    text = limited(file_size(1 << 20))
+    assert "shared memory, more than the limit of 1.0 MiB on the size of a file allows: raise it (ulimit -f)" in text
+    assert "docker" not in text and "/dev/shm" not in text.rpartition("SharedMemoryExhaustedError")[2]
+
+
+def test_a_limit_on_file_sizes_that_the_task_exceeds():
+    text = limited(file_size(100))
+    assert (
+        "could not start 2 ranks: [Errno 27] File too large; raise the limit on the size of files (ulimit -f)" in text
+    )
+    assert "ulimit -n" not in text
+
+
+@pytest.mark.parametrize("size", [1 << 21, 9 << 20], ids=["in the buffer's last part", "long before the end"])
+def test_a_limit_on_file_sizes_that_a_value_exceeds(size):
+    """What a rank returns goes through a file in memory."""
+    text = limited(file_size(1 << 20), f"bytes({size})", "tcp")
+    assert "cannot store the return value (a bytes): File too large; raise the limit on the size of files" in text
+    assert "pickle the return value" not in text
+
+
+def test_a_rank_that_has_used_its_cpu_time():
+    def compute(comm):
+        used = sum(os.times()[:2])
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        resource.setrlimit(resource.RLIMIT_CPU, (int(used) + 1, hard))
+        while comm.rank == 1:
+            sum(range(1000))
+        comm.barrier()
+
+    with pytest.raises(WorkerError, match=r"was killed by SIGXCPU \(signal 24\): .* Raise the limit \(ulimit -t\)\."):
+        launch.run(compute, 2)
+
+
+def test_a_kill_under_a_hard_limit_of_cpu_time_may_be_due_to_that():
+    text = in_new_process("""
+        import resource
+        from cobre.comm.launch.failure import ending_of
+
+        print(ending_of(-9))
+        resource.setrlimit(resource.RLIMIT_CPU, (1000, 1000))
+        print(ending_of(-9))
+    """)
+    without, with_limit = text.splitlines()
+    if resource.getrlimit(resource.RLIMIT_CPU)[1] == resource.RLIM_INFINITY:
+        assert without == f"was killed by SIGKILL (signal 9): {FEW_RANKS}"
+    assert "or 1000 s of CPU time used, the hard limit (ulimit -H -t)." in with_limit
+
+
+def test_a_file_that_grows_beyond_its_limit_by_a_program_that_does_not_ignore_the_signal(tmp_path):
+    def write(comm, path):
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        path.write_bytes(bytes(100))
+
+    with pytest.raises(WorkerError, match=r"was killed by SIGXFSZ .* Raise the limit \(ulimit -f\)\."):
+        launch.run(write, 1, "tcp", (tmp_path / "file",))
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"), [(0o600, "Permission denied"), (0o700, "Exec format error"), (None, "No such file or directory")]
+)
+def test_an_interpreter_that_cannot_be_run(tmp_path, mode, words):
+    path = tmp_path / "python"
+    if mode is not None:
+        path.write_bytes(b"\0")
+        path.chmod(mode)
+    text = limited(f"sys.executable = {str(path)!r}")
+    assert f"] {words}: '{path}'; ranks are processes of this interpreter, which cannot be run here" in text
+    assert "could not start 2 ranks" in text and "ulimit" not in text and "fewer" not in text
+
+
+@pytest.mark.parametrize("value", ["None", "''"])
+def test_an_interpreter_that_nobody_knows(value):
+    assert "sys.executable is empty" in limited(f"sys.executable = {value}")
+
+
+def test_ranks_that_end_with_a_fork_server_that_was_killed():
+    """As the kernel does for want of memory: the fork server may be the largest process."""
+
+    def kill_parent(comm):
+        comm.barrier()
+        if comm.rank == 1:
+            os.kill(os.getppid(), signal.SIGKILL)
+        while True:
+            comm.barrier()
+
+    with pytest.raises(WorkerError, match=r"was killed because the fork server") as caught:
+        launch.run(kill_parent, 2)
+    assert f"was killed by SIGKILL (signal 9): {FEW_RANKS}" in str(caught.value)
+
+
+KILLED_AT_FORK = "import os, signal; os.register_at_fork(before=lambda: os.kill(os.getpid(), signal.SIGKILL))"
+
+
+def test_a_fork_server_that_is_killed_while_it_starts_ranks(tmp_path, monkeypatch):
+    (tmp_path / "killed_at_fork.py").write_text(KILLED_AT_FORK)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InitializationFailedError) as caught:
+        launch.run(lambda comm: comm.rank, 2, preload=["killed_at_fork"])
+    text = str(caught.value)
+    assert re.search(r"could not start 2 ranks: the fork server of the ranks \(pid \d+\) was killed by SIGKILL", text)
+    assert text.endswith(FEW_RANKS) and "try again" not in text
+
+
+class StopsRank1:
+    """An argument that stops rank 1 while it is unpickled there, before it can join."""
+
+    def __reduce__(self):
+        return stop_rank_1, ()
+
+
+def stop_rank_1():
+    if any(os.environ.get(name) == "1" for name in variables.RANKS):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_a_rank_that_is_stopped_before_it_has_joined_is_the_one_to_blame(backend):
+    limit = {f"COBRE_{backend.upper()}_CONNECT_TIMEOUT_SECS": "1"}
+    with pytest.raises(WorkerError) as caught:
+        launch.run(lambda comm, _: comm.barrier(), 3, backend, (StopsRank1(),), environment=limit)
+    text = str(caught.value)
+    assert caught.value.rank == 1
+    assert re.match(
+        r"Run stopped: rank 1 \(.*\) was stopped, by SIGSTOP or a debugger, and did not join the other", text
+    )
+    assert "missing rank 1" in text and "2 other ranks were healthy and have exited." in text
+    assert "Traceback" not in text and "Also, " not in text
+
+
+def test_a_rank_that_fails_before_it_has_joined_is_still_the_cause():
+    """The others miss it, too; but its own error says more."""
+    limit = {"COBRE_TCP_CONNECT_TIMEOUT_SECS": "1"}
+
+    class Fails:
+        def __reduce__(self):
+            return fail_on_rank_1, ()
+
+    with pytest.raises(WorkerError, match=r"Run stopped: rank 1 .* raised LookupError: no inflows") as caught:
+        launch.run(lambda comm, _: comm.barrier(), 3, "tcp", (Fails(),), environment=limit)
+    assert caught.value.rank == 1
+
+
+def fail_on_rank_1():
+    if any(os.environ.get(name) == "1" for name in variables.RANKS):
+        raise LookupError("no inflows")
