@@ -87,7 +87,8 @@ def _water(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
             0.0,
             plan.max_pair_generation,
             0.0,
-            plan.is_plane_pair[:, None] & (plan.max_pair_generation > 0),
+            # Planes limit what is spilled, too, and so stay where nothing can be generated.
+            np.broadcast_to(plan.is_plane_pair[:, None], (f, k)),
         ),
         "spilled": lp.add_columns(
             "spilled",
@@ -213,9 +214,7 @@ def _block_slacks(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
 
     owner = plan.pair_hydro
     return {
-        "outflow_below": slack(
-            "outflow_below", hydro.outflow_violation_below_cost, is_there & (hydro.min_outflow_m3s > 0)
-        ),
+        "outflow_below": slack("outflow_below", hydro.outflow_violation_below_cost, hydro.min_outflow_m3s > 0),
         "outflow_above": slack(
             "outflow_above", hydro.outflow_violation_above_cost, is_there & np.isfinite(hydro.max_outflow_m3s)
         ),

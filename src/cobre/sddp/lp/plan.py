@@ -289,24 +289,22 @@ class StagePlan:
     @cached_property
     def limits_pair_turbined(self) -> Flags:
         """F x K: a minimum of the turbined flow."""
-        return self.in_service[self.pair_hydro][:, None] & (self.min_pair_turbined > 0)
+        return np.asarray(self.min_pair_turbined > 0)
 
     @cached_property
     def limits_pair_generation(self) -> Flags:
         """F x K: where the unit groups of a pair have a minimum power."""
-        return self.in_service[self.pair_hydro][:, None] & (self.min_pair_generation > 0)
+        return np.asarray(self.min_pair_generation > 0)
 
     @cached_property
     def limits_turbined(self) -> Flags:
         """N x K: a minimum of the turbined flow that the minimums of the groups do not ensure."""
-        return self.in_service[:, None] & (self.data.hydro.min_turbined_m3s > self._sum_pairs(self.min_pair_turbined))
+        return np.asarray(self.data.hydro.min_turbined_m3s > self._sum_pairs(self.min_pair_turbined))
 
     @cached_property
     def limits_generation(self) -> Flags:
         """N x K: a minimum of the power that the minimums of the groups do not ensure."""
-        return self.in_service[:, None] & (
-            self.data.hydro.min_generation_mw > self._sum_pairs(self.min_pair_generation)
-        )
+        return np.asarray(self.data.hydro.min_generation_mw > self._sum_pairs(self.min_pair_generation))
 
     def _sum_pairs(self, values: Floats) -> Floats:
         total = np.zeros((self.num_hydros, self.num_blocks))

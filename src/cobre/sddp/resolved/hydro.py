@@ -17,6 +17,9 @@ from cobre.sddp.resolved.hydro_costs import HydroCostResolver
 from cobre.sddp.resolved.override_rows import OverrideRows
 from cobre.sddp.resolved.production import ProductionResolver
 
+# What must flow or be generated counts in every stage, also before a plant enters and while it fills: both peers charge
+# for it then.
+ALWAYS = ("min_outflow_m3s", "min_turbined_m3s", "min_generation_mw")
 WITHOUT_MACHINES = ("min_outflow_m3s", "max_outflow_m3s", "min_spillage_m3s", "max_spillage_m3s")
 
 
@@ -76,7 +79,8 @@ class HydroResolver:
         for name, declared in self._declared().items():
             values = self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
             # While a plant fills, its machines and its channel rest; water over the spillway obeys all limits.
-            limits[name] = zero_unless(is_active | is_filling if name in WITHOUT_MACHINES else is_active, values)
+            counts = is_active | is_filling if name in WITHOUT_MACHINES else is_active
+            limits[name] = values if name in ALWAYS else zero_unless(counts, values)
         # A plant that is not there limits nothing. An override cannot create a diversion channel.
         limits["max_outflow_m3s"][~(is_active | is_filling)] = np.inf
         has_channel = np.array([hydro.diversion is not None for hydro in self._hydros], dtype=np.bool_)
@@ -130,4 +134,6 @@ class GroupResolver:
     def _limit(self, stage: Stage, name: str) -> Floats:
         declared = np.array([getattr(group, name) for _, group in self._pairs], dtype=np.float64)
         values = self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
+        if name in ALWAYS:
+            return values
         return zero_unless(in_service([hydro for hydro, _ in self._pairs], stage.id), values)
