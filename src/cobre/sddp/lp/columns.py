@@ -87,8 +87,8 @@ def _water(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
             0.0,
             plan.max_pair_generation,
             0.0,
-            # Planes limit what is spilled, too, and so stay where nothing can be generated.
-            np.broadcast_to(plan.is_plane_pair[:, None], (f, k)),
+            # Planes limit what is spilled, too: by the rules of format 0.19 also where nothing can be generated.
+            plan.is_plane_pair[:, None] & (plan.options.keeps_planes_at_rest | (plan.max_pair_generation > 0)),
         ),
         "spilled": lp.add_columns(
             "spilled",

@@ -23,12 +23,20 @@ class Level1(CutSelection):
     dominated, are deactivated. `level1` and `domination` of a configuration are this rule, each with its own tolerance.
     only_oldest: one cut for each state, the oldest of those within the tolerance (limited-memory level 1, `lml1`).
     forgets: states of old iterations count no more, so that nothing is known of them from one choice to the next.
+    is_exact: by the rules of format 0.19, which spare no cut for being new, and leave the first stage alone. With
+    `only_oldest` and no tolerance, each state then has one owner: the highest cut there, the oldest of equals.
     """
 
     check_frequency: int
     tolerance: float
     only_oldest: bool = False
     forgets: bool = False
+    is_exact: bool = False
+
+    @property
+    def spares_first_stage(self) -> bool:
+        """By the rules of format 0.19 alone."""
+        return self.is_exact
 
     def is_due(self, iteration: int) -> bool:
         """In every iteration that is a multiple of `check_frequency`."""
@@ -47,6 +55,8 @@ class Level1(CutSelection):
     def update(self, state: OldestBest, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int) -> ByteFlags:
         """The oldest cut within the tolerance of the highest at each state, from new cuts and states alone."""
         state.update(cuts, states)
+        if self.is_exact:
+            return state.chosen().astype(np.uint8)
         return _stays(state.chosen(), created, iteration)
 
 
@@ -85,6 +95,12 @@ class Capped(CutSelection):
     inner: CutSelection | None
     max_cuts: int
     state_window: int | None = None  # iterations whose states count; None: all
+    spares_first: bool = False
+
+    @property
+    def spares_first_stage(self) -> bool:
+        """By the rules of format 0.19 alone."""
+        return self.spares_first
 
     def is_due(self, iteration: int) -> bool:
         """Every iteration: a cap holds always."""
@@ -135,12 +151,15 @@ def _activity(values: Floats, iterations: int) -> tuple[Ints, Ints]:
 def cut_selection(config: CutSelectionConfig) -> CutSelection | None:
     """The selection of a configuration; `dynamic` without a window is what the solver does anyway."""
     inner: CutSelection | None = None
-    window = config.state_window
+    window, is_exact = config.state_window, config.rules == "0.19"
     if config.method in ("level1", "lml1"):
-        inner = Level1(config.check_frequency, config.tie_tolerance, config.method == "lml1", window is not None)
+        only_oldest = is_exact or config.method == "lml1"
+        inner = Level1(config.check_frequency, config.tie_tolerance, only_oldest, window is not None, is_exact)
     elif config.method == "domination":
         inner = Level1(config.check_frequency, config.domination_tolerance)
     elif config.method == "dynamic" and config.candidate_recency is not None:
         # Rows that seed every LP stay, however old a candidate may be.
         inner = Recent(max(config.candidate_recency, config.seed_window), config.start_iteration)
-    return inner if config.max_active_per_stage is None else Capped(inner, config.max_active_per_stage, window)
+    if config.max_active_per_stage is None:
+        return inner
+    return Capped(inner, config.max_active_per_stage, window, is_exact)

@@ -213,6 +213,11 @@ class CutSelection(ABC):
     """
 
     @property
+    def spares_first_stage(self) -> bool:
+        """Whether the cuts of the first stage are never chosen from: all of them stay active. False by default."""
+        return False
+
+    @property
     def reads_states(self) -> bool:
         """Whether `choose` looks at visited states; if not, they are neither exchanged nor kept, and it gets none."""
         return True

@@ -17,16 +17,21 @@ from cobre.sddp.resolved.hydro_costs import HydroCostResolver
 from cobre.sddp.resolved.override_rows import OverrideRows
 from cobre.sddp.resolved.production import ProductionResolver
 
-# What must flow or be generated counts in every stage, also before a plant enters and while it fills: both peers charge
-# for it then.
+# By the rules of format 0.19, what must flow or be generated is charged in every stage, also before a plant enters and
+# while it fills. It is a constant cost.
 ALWAYS = ("min_outflow_m3s", "min_turbined_m3s", "min_generation_mw")
 WITHOUT_MACHINES = ("min_outflow_m3s", "max_outflow_m3s", "min_spillage_m3s", "max_spillage_m3s")
+
+
+def _always(case: Case) -> tuple[str, ...]:
+    return ALWAYS if case.format_version == "0.19" else ()
 
 
 class HydroResolver:
     """Limits and costs of hydro plants by stage, from declarations and override tables."""
 
     def __init__(self, case: Case) -> None:
+        self._always = _always(case)
         self._hydros = case.system.hydros
         order = positions_by_id(hydro.id for hydro in self._hydros)
         self._bounds = OverrideRows(case.overrides.hydro_bounds, ("hydro_id",), order)
@@ -80,7 +85,7 @@ class HydroResolver:
             values = self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
             # While a plant fills, its machines and its channel rest; water over the spillway obeys all limits.
             counts = is_active | is_filling if name in WITHOUT_MACHINES else is_active
-            limits[name] = values if name in ALWAYS else zero_unless(counts, values)
+            limits[name] = values if name in self._always else zero_unless(counts, values)
         # A plant that is not there limits nothing. An override cannot create a diversion channel.
         limits["max_outflow_m3s"][~(is_active | is_filling)] = np.inf
         has_channel = np.array([hydro.diversion is not None for hydro in self._hydros], dtype=np.bool_)
@@ -116,6 +121,7 @@ class GroupResolver:
     """Unit groups of all plants, one after the other."""
 
     def __init__(self, case: Case) -> None:
+        self._always = _always(case)
         self._hydros = case.system.hydros
         self._pairs = [(hydro, group) for hydro in self._hydros for group in hydro.unit_groups]
         order = {(hydro.id, group.id): position for position, (hydro, group) in enumerate(self._pairs)}
@@ -134,6 +140,6 @@ class GroupResolver:
     def _limit(self, stage: Stage, name: str) -> Floats:
         declared = np.array([getattr(group, name) for _, group in self._pairs], dtype=np.float64)
         values = self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
-        if name in ALWAYS:
+        if name in self._always:
             return values
         return zero_unless(in_service([hydro for hydro, _ in self._pairs], stage.id), values)

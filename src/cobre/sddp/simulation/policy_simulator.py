@@ -23,7 +23,7 @@ from cobre.solver.batches import Bases, Batch, Chains, LpSolver, Outputs, Realis
 
 @dataclass(frozen=True, slots=True)
 class PolicySimulator:
-    """A policy that is followed; all cuts count, also inactive ones."""
+    """A policy that is followed. uses_all_cuts: inactive cuts count as well."""
 
     problem: Problem
     solver: LpSolver
@@ -32,6 +32,7 @@ class PolicySimulator:
     failure_folder: Path | None = None
     paths: Ints | None = None  # of a tree: which of its paths each scenario follows; None: its own number
     counter: SolveCounter = field(default_factory=SolveCounter)
+    uses_all_cuts: bool = True
 
     def simulate(
         self, scenarios: Sequence[int] | Indices, starts: list[Bases], outputs: Outputs, team: Team
@@ -54,7 +55,7 @@ class PolicySimulator:
         def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> Batch:
             chains = Chains.single(states, realisation_index, starts[stage])
             shared = team.solutions(self.problem.stages[stage].program, len(states))
-            work = StageSolve(stage, chains, realisations, outputs, all_cuts=True, shared=shared)
+            work = StageSolve(stage, chains, realisations, outputs, all_cuts=self.uses_all_cuts, shared=shared)
             batch = self._solve(scenarios, work)
             team.wait("simulated scenarios")
             return batch
@@ -79,7 +80,9 @@ class PolicySimulator:
                 at = np.flatnonzero(nodes[:, stage] == met[number])
                 chains = Chains.single(states[at], realisation_index[at], Bases.none(program))
                 names = [int(scenarios[int(row)]) for row in at]
-                work = StageSolve(stage, chains, realisations, outputs, all_cuts=True, pool_number=met[number])
+                work = StageSolve(
+                    stage, chains, realisations, outputs, all_cuts=self.uses_all_cuts, pool_number=met[number]
+                )
                 joined.put(at, self._solve(names, work))
             team.wait("simulated scenarios")
             return joined

@@ -46,6 +46,8 @@ def apply_selection(
     for stage in own:
         if ask is not None:
             ask()
+        if stage == 0 and selection.spares_first_stage:
+            continue
         _select(pool, selection, visited, iteration, kept, stage)
     if comm.size == 1:
         return 0

@@ -124,7 +124,10 @@ def _simulate(comm: Backend, simulated: SimulatedPolicy, target: _Destination) -
     pool = policy if isinstance(policy, CutPool) else _pool_of(comm, policy, study)
     paths, num_scenarios = tree_scenarios(study, simulated.num_scenarios)
     sampler = study.noise.simulation_sampler
-    simulator = PolicySimulator(study.problem, simulated.solver, pool, sampler, target.failure_folder, paths)
+    uses_all_cuts = study.case.config.simulation.cut_set == "all"
+    simulator = PolicySimulator(
+        study.problem, simulated.solver, pool, sampler, target.failure_folder, paths, uses_all_cuts=uses_all_cuts
+    )
     output = SimulationOutput(target.sink, ids_of_system(study.case.system), target.spool_folder, done=target.done)
     outcome = simulate(comm, simulator, num_scenarios, output, comm)
     if pool is not policy:

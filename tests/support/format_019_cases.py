@@ -1,0 +1,214 @@
+"""Three months of one plant with a memory, in either format, and what both Rust programs find for them."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+SCHEMA = "https://raw.githubusercontent.com/{}/refs/heads/main/schemas/config.schema.json"
+OWNERS = {"0.18": "cobre-rs/cobre", "0.19": "ons-ccee-epe/novomodelo"}
+MACHINES = {"min_turbined_m3s": 0.0, "max_turbined_m3s": 200.0, "min_generation_mw": 0.0, "max_generation_mw": 200.0}
+START = {"operational_start_date": "2024-01-01"}
+NOISE = (-0.5, -3.0, 0.0)
+NO_NOISE = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class PlantCase:
+    """What differs from case to case. penalty: of negative inflows. hydro: fields of the plant that are replaced."""
+
+    version: str = "0.19"
+    method: str = "penalty"
+    penalty: float = 1000.0
+    noise: tuple[float, ...] = NO_NOISE
+    hydro: dict[str, Any] = field(default_factory=dict)
+    minimum: dict[str, float] = field(default_factory=dict)
+    constraint: dict[str, Any] | None = None
+    parameters: tuple[dict[str, Any], ...] = ()
+    is_filling: bool = False
+
+    def write(self, folder: Path) -> Path:
+        """All files; the folder is the case."""
+        for name, content in self._documents().items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(content))
+        for name, table in self._tables().items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            parquet.write_table(table, path, compression="zstd")
+        return folder
+
+    def _documents(self) -> dict[str, Any]:
+        machines = MACHINES | self.minimum
+        hydro = {
+            "id": 0,
+            "name": "H0",
+            **START,
+            "downstream_id": None,
+            "reservoir": {"min_storage_hm3": 0.0, "max_storage_hm3": 1000.0},
+            "outflow": {"min_outflow_m3s": 0.0, "max_outflow_m3s": 200.0},
+            "generation": {"model": "constant_productivity", **machines},
+            "unit_groups": [{"id": 0, "name": "H0", "bus_id": 0, **machines}],
+            "penalties": {"turbined_cost": 0.0},
+        } | self.hydro
+        thermal = {"id": 0, "name": "T0", **START, "bus_id": 0, "cost_per_mwh": 50.0}
+        model = {"start_stage_id": 0, "model": "constant_productivity", "productivity_mw_per_m3s": 1.0}
+        found = {
+            "config.json": self._config(),
+            "stages.json": _stages(),
+            "penalties.json": _penalties(self.penalty),
+            "initial_conditions.json": self._start(),
+            "system/buses.json": {"buses": [{"id": 0, "name": "B0", **START}]},
+            "system/lines.json": {"lines": []},
+            "system/thermals.json": {"thermals": [thermal | {"generation": {"min_mw": 0.0, "max_mw": 300.0}}]},
+            "system/hydros.json": {"hydros": [hydro]},
+            "system/hydro_production_models.json": {
+                "production_models": [{"hydro_id": 0, "selection_mode": "stage_ranges", "stage_ranges": [model]}]
+            },
+        }
+        if self.constraint is not None:
+            found["constraints/generic_constraints.json"] = {"constraints": [{"id": 0, "name": "c"} | self.constraint]}
+        if self.parameters:
+            found["constraints/generic_parameters.json"] = {"scalar_parameters": list(self.parameters)}
+        return found
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "$schema": SCHEMA.format(OWNERS[self.version]),
+            "training": {
+                "selection": {"method": "sampled", "forward_passes": 1},
+                "stopping_rules": [{"type": "iteration_limit", "limit": 4}],
+                "scenario_source": {"seed": 1, "openings": {"source": "file"}},
+            },
+            "modeling": {"inflow_non_negativity": {"method": self.method}},
+        }
+
+    def _start(self) -> dict[str, Any]:
+        volume = [{"hydro_id": 0, "value_hm3": 0.0 if self.is_filling else 300.0}]
+        window = {"hydro_id": 0, "start_date": "2023-12-01", "end_date": "2024-01-01", "value_m3s": 20.0}
+        return {
+            "storage": [] if self.is_filling else volume,
+            "filling_storage": volume if self.is_filling else [],
+            "recent_observations": [window],
+        }
+
+    def _tables(self) -> dict[str, pa.Table]:
+        stages = range(-1, 3)
+        found = {
+            "scenarios/inflow_seasonal_stats.parquet": _table(
+                hydro_id=[0] * 4, stage_id=list(stages), mean_m3s=[50.0] * 4, std_m3s=[40.0] * 4
+            ),
+            "scenarios/inflow_ar_coefficients.parquet": _table(
+                hydro_id=[0] * 3, stage_id=[0, 1, 2], lag=[1] * 3, coefficient=[0.5] * 3, residual_std_ratio=[1.0] * 3
+            ),
+            "scenarios/load_seasonal_stats.parquet": _table(
+                bus_id=[0] * 3, stage_id=[0, 1, 2], mean_mw=[250.0] * 3, std_mw=[0.0] * 3
+            ),
+            "scenarios/noise_openings.parquet": _table(
+                stage_id=[0, 1, 2], opening_index=[0] * 3, entity_index=[0] * 3, value=list(self.noise)
+            ),
+        }
+        if self.constraint is not None:
+            found["constraints/generic_constraint_bounds.parquet"] = _table(
+                constraint_id=[0], stage_id=[0], block_id=[None], bound_lower=[0.0], bound_upper=[None]
+            )
+        return found
+
+
+def _table(**columns: list[Any]) -> pa.Table:
+    kinds = {"lag": pa.int32(), "opening_index": pa.uint32(), "entity_index": pa.uint32()}
+    return pa.table(
+        {
+            name: pa.array(values, kinds.get(name, pa.int32() if name.endswith("_id") else pa.float64()))
+            for name, values in columns.items()
+        }
+    )
+
+
+def _stages() -> dict[str, Any]:
+    days = ["2024-01-01", "2024-02-01", "2024-03-01", "2024-04-01"]
+    stages = [
+        {
+            "id": number,
+            "start_date": days[number],
+            "end_date": days[number + 1],
+            "season_id": number,
+            "blocks": [{"id": 0, "name": "all", "hours": 730}],
+            "state_variables": {"storage": True, "inflow_lags": True},
+            "num_openings": 1,
+        }
+        for number in range(3)
+    ]
+    seasons = [{"id": month, "label": f"m{month}", "month_start": month + 1} for month in range(12)]
+    before = {"id": -1, "start_date": "2023-12-01", "end_date": "2024-01-01", "season_id": 11}
+    return {
+        "policy_graph": {"type": "finite_horizon", "annual_discount_rate": 0.0},
+        "stages": stages,
+        "pre_study_stages": [before],
+        "season_definitions": {"cycle_type": "monthly", "seasons": seasons},
+    }
+
+
+def _penalties(inflow: float) -> dict[str, Any]:
+    high = [
+        "storage_violation_below_cost",
+        "filling_target_violation_cost",
+        "turbined_violation_below_cost",
+        "outflow_violation_below_cost",
+        "outflow_violation_above_cost",
+        "generation_violation_below_cost",
+        "evaporation_violation_cost",
+        "water_withdrawal_violation_cost",
+    ]
+    low = {"spillage_cost": 0.01, "diversion_cost": 0.01, "turbined_cost": 0.01}
+    return {
+        "bus": {"deficit_segments": [{"depth_mw": None, "cost": 1000.0}], "excess_cost": 0.01},
+        "line": {"exchange_cost": 0.01},
+        "hydro": low | dict.fromkeys(high, 10000.0) | {"inflow_nonnegativity_cost": inflow},
+        "non_controllable_source": {"curtailment_cost": 0.005},
+    }
+
+
+TRUNCATED = {
+    (version, method, penalty): PlantCase(version, method, penalty, NOISE)
+    for version in ("0.18", "0.19")
+    for method, penalty in (("truncation_with_penalty", 1.0), ("truncation_with_penalty", 1e5), ("truncation", 1.0))
+}
+FILLING = {
+    "entry_stage_id": 1,
+    "filling": {"start_stage_id": 0, "filling_min_rate_m3s": 60.0},
+    "reservoir": {"min_storage_hm3": 50.0, "max_storage_hm3": 1000.0},
+}
+AT_REST = {
+    "outflow": PlantCase(hydro={"entry_stage_id": 1, "outflow": {"min_outflow_m3s": 5.0, "max_outflow_m3s": 200.0}}),
+    "turbined": PlantCase(hydro={"entry_stage_id": 1}, minimum={"min_turbined_m3s": 4.0}),
+    "generation": PlantCase(hydro={"entry_stage_id": 1}, minimum={"min_generation_mw": 4.0}),
+    "filling": PlantCase(hydro=FILLING, minimum={"min_turbined_m3s": 4.0}, is_filling=True),
+}
+
+
+def constrained(expression: str, basis: str = "per_unit", *parameters: dict[str, Any]) -> PlantCase:
+    """A case with one constraint in its first stage, which may be violated."""
+    slack = {"enabled": True, "penalty": 100.0, "penalty_basis": basis}
+    return PlantCase(constraint={"expression": expression, "slack": slack}, parameters=parameters)
+
+
+K = {"id": 0, "name": "k", "kind": "constant", "value": 4.0}
+E = {"id": 1, "name": "e", "kind": "expression", "expression": "(@k * 300 + 3 - 3) / (@k - 2)"}
+CONSTRAINED = {
+    "volume by hour": constrained("hydro_storage(0) >= 600", "per_hour"),
+    "volume once": constrained("hydro_storage(0) >= 600"),
+    "flow by hour": constrained("hydro_turbined(0) >= 600", "per_hour"),
+    "flow once": constrained("hydro_turbined(0) >= 600"),
+    "arithmetic": constrained("hydro_storage(0) * 3 / (@k - 1) + 10 >= (@k + 1) * 122", "per_unit", K),
+    "expression": constrained("hydro_storage(0) >= @e", "per_unit", K, E),
+}
+EVERYTHING = {
+    **{f"truncated {key}": case for key, case in TRUNCATED.items() if key[0] == "0.19"},
+    **{f"at rest {key}": case for key, case in AT_REST.items()},
+    **{f"constrained {key}": case for key, case in CONSTRAINED.items()},
+}

@@ -1,0 +1,50 @@
+"""Cut selection by the rules of format 0.19."""
+
+import numpy as np
+import pytest
+
+from cobre.core.config import CutSelectionConfig
+from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.plugins.cut_selection import Capped, Level1, cut_selection
+
+# Values at the states 0, 1 and 2: cut 0 is highest at 0; cuts 1 and 2 are equal everywhere; cut 3 owns nothing.
+CUTS = CutSet(np.array([0.5, 0.0, 0.0, 0.1]), np.array([[0.0], [1.0], [1.0], [0.5]]))
+STATES = np.array([[0.0], [1.0], [2.0]])
+CREATED = np.array([1, 2, 2, 3], np.int32)
+ACTIVE = np.ones(4, np.uint8)
+
+
+def selection(**settings):
+    return cut_selection(CutSelectionConfig(method="level1", tie_tolerance=0.0, rules="0.19", **settings))
+
+
+def test_each_state_has_one_owner_the_oldest_of_equals():
+    assert selection().choose(CUTS, STATES, CREATED, 3, ACTIVE).tolist() == [1, 1, 0, 0]
+
+
+def test_new_cuts_are_judged_like_others_and_come_back():
+    chosen = selection().choose(CUTS, STATES[:1], CREATED, 3, np.zeros(4, np.uint8))
+    assert chosen.tolist() == [1, 0, 0, 0]
+    old = Level1(5, 1e-10).choose(CUTS, STATES[:1], CREATED, 3, ACTIVE)
+    assert old.tolist() == [1, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("config", "spares"),
+    [
+        (CutSelectionConfig(method="level1", rules="0.19"), True),
+        (CutSelectionConfig(max_active_per_stage=3, rules="0.19"), True),
+        (CutSelectionConfig(method="level1"), False),
+        (CutSelectionConfig(max_active_per_stage=3), False),
+    ],
+)
+def test_the_first_stage_is_left_alone(config, spares):
+    found = cut_selection(config)
+    assert found is not None
+    assert found.spares_first_stage is spares
+
+
+def test_the_cap_comes_after_the_choice():
+    found = selection(max_active_per_stage=1)
+    assert isinstance(found, Capped)
+    assert int(found.choose(CUTS, STATES, CREATED, 5, ACTIVE).sum()) == 1
