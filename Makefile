@@ -14,7 +14,7 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-scale decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz package wheels clean
+.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults oracle torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-scale decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ faults: $(READY)  ## the whole fault table on shm and tcp, there too on one host
 
 torture: $(READY)  ## hundreds of kills, strangers, disagreements and resumed studies; a table, and no leak, hang or wrong bit (20 min)
 	$(BIN)/python tests/torture/torture.py
+
+oracle: $(READY)  ## random systems of three to six features against their extensive form; SEED=1 COUNT=200 (2 min)
+	$(BIN)/python tests/integration/oracles/random_systems.py --seed $(or $(SEED),1) --count $(or $(COUNT),200)
 
 # The wheels of the two MPIs cannot share an environment.
 .venv-%/.ready: $(READY)

@@ -83,7 +83,9 @@ class Node:
 def optimum(system: SmallSystem) -> float:
     """What the best policy costs, in $."""
     program = Program()
-    root = Node(-1, [hydro.first_hm3 for hydro in system.hydros], [hydro.last_inflow for hydro in system.hydros], -1)
+    # The format clamps initial volumes into the limits of the first stage.
+    first = [min(hydro.first_hm3, system.max_storage(at, 0)) for at, hydro in enumerate(system.hydros)]
+    root = Node(-1, first, [hydro.last_inflow for hydro in system.hydros], -1)
     return MONEY * program.minimise(_future(program, system, root))
 
 
@@ -120,7 +122,7 @@ def _node(program: Program, system: SmallSystem, parent: Node, opening: int) -> 
     hydros = range(len(system.hydros))
     inflow = [system.inflow(hydro, stage, opening, parent.inflow[hydro]) for hydro in hydros]
     cost: Terms = {}
-    power = _Power(program, system, cost)
+    power = _Power(program, system, cost, stage)
     storage = _Water(program, system, cost, power).balance(parent.storage, inflow)
     power.balance(stage)
     node = Node(stage, storage, inflow, program.column(-np.inf))
@@ -134,8 +136,8 @@ def _node(program: Program, system: SmallSystem, parent: Node, opening: int) -> 
 class _Power:
     """The balances of one node, by bus and block; whoever has power adds to them."""
 
-    def __init__(self, program: Program, system: SmallSystem, cost: Terms) -> None:
-        self.program, self.system, self.cost = program, system, cost
+    def __init__(self, program: Program, system: SmallSystem, cost: Terms, stage: int) -> None:
+        self.program, self.system, self.cost, self.stage = program, system, cost, stage
         self.blocks = range(len(system.hours))
         self.supply: list[list[Terms]] = [[{} for _ in self.blocks] for _ in range(system.num_buses)]
         self._plants()
@@ -151,8 +153,15 @@ class _Power:
     def _plants(self) -> None:
         system = self.system
         for block in self.blocks:
-            for thermal in system.thermals:
-                self.add(thermal.bus, block, thermal.cost, thermal.max_mw, thermal.min_mw)
+            running: Terms = {}
+            for index, thermal in enumerate(system.thermals):
+                most, price = system.thermal(index, self.stage)
+                running[self.add(thermal.bus, block, price, most, thermal.min_mw)] = 1.0
+            if system.floor is not None:
+                least, penalty = system.floor
+                missing = self.program.column(0.0)
+                self.cost[missing] = penalty * system.hours[block]
+                self.program.row(running | {missing: 1.0}, least, np.inf)
             for source in system.sources:
                 self.add(source.bus, block, -source.reward, source.available_mw)
             for contract in system.contracts:
@@ -197,8 +206,8 @@ class _Water:
             self.net[target][block][column] = -1.0
 
     def _release(self, hydro: int, block: int, hours: float) -> None:
-        plant = self.system.hydros[hydro]
-        turbined = self.power.add(plant.bus, block, TURBINED_COST, plant.max_turbined, sign=plant.productivity)
+        plant, most = self.system.hydros[hydro], self.system.max_turbined(hydro, self.power.stage)
+        turbined = self.power.add(plant.bus, block, TURBINED_COST, most, sign=plant.productivity)
         spilled, missing = self.program.columns(2)
         self.cost |= {spilled: SPILLAGE_COST * hours, missing: OUTFLOW_BELOW_COST * hours}
         self.program.row({turbined: 1.0, spilled: 1.0, missing: 1.0}, plant.min_outflow, np.inf)
@@ -213,7 +222,7 @@ class _Water:
         plant = self.system.hydros[hydro]
         volume = before
         for blocks in self._periods():
-            end = self.program.column(plant.min_hm3, plant.max_hm3)
+            end = self.program.column(plant.min_hm3, self.system.max_storage(hydro, self.power.stage))
             hm3 = {block: HM3_PER_M3S_HOUR * self.system.hours[block] for block in blocks}
             terms = {end: 1.0}
             for block in blocks:

@@ -37,13 +37,36 @@ def write_case(folder: Path, system: SmallSystem, forward_passes: int, iteration
     }
     if system.has_memory:
         tables["scenarios/inflow_ar_coefficients.parquet"] = _memory(system)
+    _add_limits(system, files, tables)
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content))
     for name, table in tables.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, folder / name, compression="zstd")
     return folder
+
+
+def _add_limits(system: SmallSystem, files: dict, tables: dict) -> None:
+    """The files of constraints/, where the system has limits by stage or a constraint."""
+    if system.thermal_rows:
+        plants, stages, most, price = (list(column) for column in zip(*system.thermal_rows, strict=True))
+        ids = {"thermal_id": plants, "stage_id": stages}
+        tables["constraints/thermal_bounds.parquet"] = _table(ids, {"max_generation_mw": most, "cost_per_mwh": price})
+    rows = [(*row, None) for row in system.turbine_rows] + [(*row[:2], None, row[2]) for row in system.storage_rows]
+    if rows:
+        plants, stages, turbined, stored = (list(column) for column in zip(*rows, strict=True))
+        values = {"max_turbined_m3s": turbined, "max_storage_hm3": stored}
+        tables["constraints/hydro_bounds.parquet"] = _table({"hydro_id": plants, "stage_id": stages}, values)
+    if system.floor is not None:
+        total = " + ".join(f"thermal_generation({index})" for index in range(len(system.thermals)))
+        slack = {"enabled": True, "penalty": system.floor[1]}
+        row = {"id": 0, "name": "floor", "expression": f"{total} >= {system.floor[0]}", "slack": slack}
+        files["constraints/generic_constraints.json"] = {"constraints": [row]}
+        stages = list(range(system.num_stages))
+        ids = {"constraint_id": [0] * len(stages), "stage_id": stages}
+        tables["constraints/generic_constraint_bounds.parquet"] = _table(ids, {})
 
 
 def _config(forward_passes: int, iterations: int) -> dict:

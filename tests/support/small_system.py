@@ -95,6 +95,10 @@ class SmallSystem:
     is_chronological: bool = False
     discount_rate: float = 0.0
     risk: tuple[float, float] | None = field(default=None)  # alpha and lambda of all stages
+    thermal_rows: tuple[tuple[int, int, float, float], ...] = ()  # thermal, stage, most MW, $/MWh there
+    turbine_rows: tuple[tuple[int, int, float], ...] = ()  # hydro, stage, most m3/s there
+    storage_rows: tuple[tuple[int, int, float], ...] = ()  # hydro, stage, most hm3 at its end
+    floor: tuple[float, float] | None = None  # least MW of all thermals in every block, $/MWh of what is missing
 
     @property
     def num_stages(self) -> int:
@@ -111,6 +115,18 @@ class SmallSystem:
     @property
     def has_memory(self) -> bool:
         return any(hydro.memory is not None for hydro in self.hydros)
+
+    def thermal(self, index: int, stage: int) -> tuple[float, float]:
+        """Most MW and $/MWh of a thermal plant in a stage."""
+        plant = self.thermals[index]
+        return {row[:2]: row[2:] for row in self.thermal_rows}.get((index, stage), (plant.max_mw, plant.cost))
+
+    def max_turbined(self, hydro: int, stage: int) -> float:
+        rows = {row[:2]: row[2] for row in self.turbine_rows}
+        return rows.get((hydro, stage), self.hydros[hydro].max_turbined)
+
+    def max_storage(self, hydro: int, stage: int) -> float:
+        return {row[:2]: row[2] for row in self.storage_rows}.get((hydro, stage), self.hydros[hydro].max_hm3)
 
     def first_day(self, stage: int) -> date:
         return date(2024 + stage // 12, 1 + stage % 12, 1)

@@ -3,9 +3,11 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from drawn_systems import small_systems
 from extensive_form import optimum
 from hypothesis import HealthCheck, given, settings
+from random_systems import check
 from small_case import write_case
 
 import cobre
@@ -25,6 +27,13 @@ def train(system):
 def distance(bound, best):
     """Relative; costs of next to nothing count as ten thousand $."""
     return (bound - best) / max(10_000.0, abs(best))
+
+
+@pytest.mark.parametrize("seed", range(1001, 1013))
+def test_random_systems_of_several_features(seed):
+    """A few of those that `make oracle` tries."""
+    names, problem = check(seed)
+    assert not problem, names
 
 
 @PATIENT
