@@ -116,7 +116,11 @@ def _mixing(
     _check_matrix(group.matrix, where)
     root, least = symmetric_root(group.matrix[np.ix_(members, members)])
     if least < _NEGATIVE_EIGENVALUE:
-        text = f"the matrix is not positive semidefinite: negative eigenvalues, down to {least:.6g}, count as zero"
+        growth = math.sqrt(float((root * root).sum(axis=1).max())) - 1.0
+        text = (
+            f"the matrix is not positive semidefinite: negative eigenvalues, down to {least:.6g}, count as zero, and "
+            f"the standard deviations of the noise grow by up to {100.0 * growth:.1f} %"
+        )
         notes.append(NoiseNote(source, where, text))
     return Mixing(positions, root)
 

@@ -94,6 +94,11 @@ CASES: dict[str, dict] = {
         "values": until(11, series(30, 12, 22, phi=0.05)),
         "estimation": {"order_selection": "pacf_annual"},
     },
+    "a yearly component, two years": {"values": series(2, 3, 5), "estimation": {"order_selection": "pacf_annual"}},
+    "a yearly component, two years and a January": {
+        "values": until(1, series(3, 3, 5)),
+        "estimation": {"order_selection": "pacf_annual", "max_order": 1},
+    },
     "years that are alike": {
         "values": np.round(10.0 + 2.0 * np.random.default_rng(3).normal(size=(40, MONTHS, 2)), 2),
         "estimation": {"order_selection": "pacf_annual", "max_order": 2},

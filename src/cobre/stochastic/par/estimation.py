@@ -7,6 +7,7 @@ contributions of Maceira and Damazio) is fitted again with a smaller order.
 With a yearly component the mean of the last year stands beside the lags in the Yule-Walker equations, and partial
 correlations are taken given it. Then at least one lag is kept. When a negative first coefficient drops the lags, the
 yearly coefficient stays as it was fitted beside them in the first fit of a season, and is fitted alone in a later one.
+A season before which only one year is known is white noise.
 This matches the Rust implementation, whose results we reproduce.
 """
 
@@ -40,6 +41,7 @@ class HydroSample:
     std: Sequence[float]
     count: Sequence[int]
     annual: PeriodicCorrelation | None = None
+    annual_std: Sequence[float] | None = None
 
     @property
     def seasons(self) -> int:
@@ -77,10 +79,13 @@ def _has_negative(sample: HydroSample, fits: Sequence[SeasonFit], season: int) -
 def _fit_season(sample: HydroSample, season: int, max_order: int, max_magnitude: float | None) -> SeasonFit:
     if sample.std[season] == 0.0 or sample.count[season] == 0:
         return WHITE
+    if sample.annual_std is not None and sample.annual_std[season] == 0.0:
+        return WHITE  # one year before this season is known: two points would give a correlation of exactly 1
     order = select_order(sample, season, max_order)
     solution = yule_walker(sample, season, order)
-    if solution is None:
-        return WHITE
+    if solution is None:  # such as a lag that follows the last year exactly: the last year alone
+        alone = None if sample.annual is None else yule_walker(sample, season, 0)
+        return WHITE if alone is None else SeasonFit((), alone[0])
     phi, annual = tuple(solution[:order]), solution[order] if sample.annual is not None else 0.0
     if max_magnitude is not None and any(abs(value) > max_magnitude for value in phi):
         return WHITE

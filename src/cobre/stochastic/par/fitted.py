@@ -91,6 +91,7 @@ def _samples(statistics: SampleStatistics, annual: SampleStatistics | None, max_
             statistics.std[:, hydro].tolist(),
             statistics.count[:, hydro].tolist(),
             _of_hydro(yearly, seasons, hydro) if yearly else None,
+            None if annual is None else annual.std[:, hydro].tolist(),
         )
         for hydro in range(hydros)
     ]
