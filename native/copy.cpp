@@ -18,7 +18,7 @@ namespace {
 // destination lie differently; a plain loop of wide loads and stores is not.
 constexpr size_t kLoopFrom = 4096;
 
-const bool have_avx = wide_instructions_allowed() && __builtin_cpu_supports("avx");
+const bool have_avx = wide_instructions_allowed() && has_avx();
 
 enum class Store { cached, streaming };
 

@@ -27,7 +27,7 @@ void add_scaled_plain(double* __restrict y, double factor, const double* __restr
 #if defined(__x86_64__)
 
 // Looked up once: kernels are called millions of times a second.
-const bool has_avx2 = wide_instructions_allowed() && __builtin_cpu_supports("avx2");
+const bool use_avx2 = wide_instructions_allowed() && has_avx2();
 
 __attribute__((target("avx2"))) inline __m256i first_lanes(size_t count) {
     const __m256i wanted = _mm256_set1_epi64x(static_cast<long long>(count));
@@ -81,21 +81,21 @@ __attribute__((target("avx2"))) void add_scaled_wide(double* y, double factor, c
 
 double dot(const double* a, const double* b, size_t n) {
 #if defined(__x86_64__)
-    if (has_avx2) return dot_once(a, b, n);
+    if (use_avx2) return dot_once(a, b, n);
 #endif
     return dot_plain(a, b, n);
 }
 
 void multiply(const double* matrix, size_t stride, const double* x, double* out, size_t rows, size_t n) {
 #if defined(__x86_64__)
-    if (has_avx2) return multiply_wide(matrix, stride, x, out, rows, n);
+    if (use_avx2) return multiply_wide(matrix, stride, x, out, rows, n);
 #endif
     for (size_t row = 0; row < rows; ++row) out[row] = dot_plain(matrix + row * stride, x, n);
 }
 
 void add_scaled(double* y, double factor, const double* x, size_t n) {
 #if defined(__x86_64__)
-    if (has_avx2) return add_scaled_wide(y, factor, x, n);
+    if (use_avx2) return add_scaled_wide(y, factor, x, n);
 #endif
     add_scaled_plain(y, factor, x, n);
 }

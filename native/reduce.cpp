@@ -128,7 +128,7 @@ void fold_plain(const void* const* inputs, T* out, size_t count, Combine combine
 
 #if defined(__x86_64__)
 // The same loop with wider registers. Element by element the same operations, so the same bits.
-const bool have_avx2 = wide_instructions_allowed() && __builtin_cpu_supports("avx2");
+const bool have_avx2 = wide_instructions_allowed() && has_avx2();
 
 template <size_t N, typename T, typename Combine>
 [[gnu::target("avx2")]] void fold_wide(const void* const* inputs, T* out, size_t count, Combine combine) {

@@ -84,18 +84,20 @@ def digests():
 def test_two_parts_train_two_policies(mpi, digests):
     done = mpi.run(4, str(PROGRAM))
     expected = [f"seed {seed}, 2 ranks: digest {digest}" for seed, digest in enumerate(digests)]
-    assert (done.code, done.output.splitlines()) == (0, expected), done.output
+    # Open MPI prints messages of its own here and there.
+    printed = [line for line in done.output.splitlines() if line.startswith("seed")]
+    assert (done.code, printed) == (0, expected), done.output
 
 
 def test_the_program_goes_on_with_its_own_messages(mpi):
     done = mpi.run(3, "-c", BESIDE, str(CASE))
-    assert (done.code, done.output.split()) == (0, ["right"] * 3), done.output
+    assert (done.code, done.output.splitlines().count("right")) == (0, 3), done.output
 
 
 def test_an_invalid_case_can_be_caught(mpi, tmp_path):
     (tmp_path / "config.json").write_text("{}")
     done = mpi.run(4, "-c", CAUGHT, str(CASE), str(tmp_path))
-    assert (done.code, done.output.split()) == (0, ["right"] * 4), done.output
+    assert (done.code, done.output.splitlines().count("right")) == (0, 4), done.output
 
 
 def test_a_rank_that_fails_alone_ends_the_job(mpi):

@@ -108,7 +108,7 @@ def repaired(tools: Path, wheel: Path, arch: str, output: Path) -> Path:
     platform = f"manylinux_{GLIBC.replace('.', '_')}_{arch}"
     folder = wheel.parent / "repaired"
     run(
-        [tools, "-m", "auditwheel", "--quiet", "repair", "--plat", platform, "--wheel-dir", folder, wheel],
+        [tools, "-m", "auditwheel", "repair", "--plat", platform, "--wheel-dir", folder, wheel],
         {},
         tools.parent,
     )
