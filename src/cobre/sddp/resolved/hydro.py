@@ -86,11 +86,8 @@ class HydroResolver:
             # While a plant fills, its machines and its channel rest; water over the spillway obeys all limits.
             counts = is_active | is_filling if name in WITHOUT_MACHINES else is_active
             limits[name] = values if name in self._always else zero_unless(counts, values)
-        # A plant that is not there limits nothing. An override cannot create a diversion channel.
+        # A plant that is not there limits nothing. What a plant without a channel may divert leaves the system.
         limits["max_outflow_m3s"][~(is_active | is_filling)] = np.inf
-        has_channel = np.array([hydro.diversion is not None for hydro in self._hydros], dtype=np.bool_)
-        for name in ("min_diversion_m3s", "max_diversion_m3s"):
-            limits[name] = zero_unless(has_channel, limits[name])
         return limits
 
     def _declared(self) -> dict[str, Floats]:

@@ -40,7 +40,11 @@ WARNINGS = {
     ),
     "limit of a diversion that is not there": (
         columns("hydro_bounds", hydro_id=[1, 1], min_diversion_m3s=[0.0, 0.0], max_diversion_m3s=[0.0, 5.0]),
-        "hydro 1, stage 1, block 0, max_diversion_m3s: is 5, but the plant has no `diversion`: no effect",
+        "block 0, max_diversion_m3s: is 5, but the plant has no `diversion`: water that it diverts leaves the system",
+    ),
+    "power of machines at two buses": (
+        columns("hydro_bounds", max_generation_mw=[None, 9.0]),
+        "hydro 0 (H0), max_generation_mw: limits the machines at its 2 buses together",
     ),
     "geometry of one point": (
         columns("hydro_geometry", hydro_id=[2], volume_hm3=[50.0], height_m=[10.0], area_km2=[1.0]),

@@ -148,6 +148,7 @@ def test_hydro_limits(study):
             "min_spillage_m3s": 0.5,
             "max_spillage_m3s": 9.0,
         },
+        {"hydro_id": 1, "stage_id": 1, "max_diversion_m3s": 2.0},  # without a channel: out of the system
     ]
     found = study(hydros=[plant, hydro(1)], storage={0: 50.0}, tables={"constraints/hydro_bounds": rows})
     before, after = found.stages[0].hydro, found.stages[1].hydro
@@ -161,7 +162,7 @@ def test_hydro_limits(study):
     assert after.min_generation_mw[0].tolist() == [0.0, 2.0]
     assert after.max_outflow_m3s.tolist() == [[60.0, 50.0], [np.inf, np.inf]]
     assert after.min_outflow_m3s[0].tolist() == [1.0, 5.0]
-    assert after.max_diversion_m3s.tolist() == [[7.0, 6.0], [0.0, 0.0]]
+    assert after.max_diversion_m3s.tolist() == [[7.0, 6.0], [2.0, 2.0]]
     assert after.min_spillage_m3s[0].tolist() == [0.0, 0.5]
     assert after.max_spillage_m3s.tolist() == [[np.inf, 9.0], [np.inf, np.inf]]
     assert found.topology.diversion_target.tolist() == [1, -1]

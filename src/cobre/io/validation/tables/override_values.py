@@ -11,7 +11,7 @@ from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro, UnitGroup
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
-from cobre.io.validation.layer_findings import Findings, Rule
+from cobre.io.validation.layer_findings import Findings, Rule, named
 
 TOLERANCE = 1e-9
 Key = tuple[int, ...]
@@ -190,8 +190,8 @@ def no_blocks_for_stage_values(case: Case, findings: Findings) -> None:
 def overrides_have_effect(case: Case, findings: Findings) -> None:
     """Bounds of diversion need a plant with a diversion, and filling rates a plant with filling.
 
-    Converters write limits of diversions for plants without one. Nothing is diverted there, so a maximum has no effect
-    and only a minimum above 0 cannot be met.
+    Converters of weekly decks write a maximum for plants that divert water out of the modelled rivers, and declare no
+    channel for it: that water leaves the system. A minimum needs a channel.
     """
     table, form = case.overrides.hydro_bounds, OVERRIDE_TABLES["hydro_bounds"]
     if table is None:
@@ -212,12 +212,32 @@ def _check_feature(
             *ids, stage, block = (int(table[key][row]) for key in form.keys)
             label, value = _row_label(form, (tuple(ids), stage, block)), table[column][row]
             if column.startswith("max_"):
-                findings.warn(form.file, label, column, f"is {value:g}, but the plant has no `{feature}`: no effect")
+                message = f"is {value:g}, but the plant has no `{feature}`: water that it diverts leaves the system"
+                findings.warn(form.file, label, column, message)
             else:
                 findings.error(form.file, label, column, f"is {value:g}, but the plant has no `{feature}`", remedy)
 
 
+def powers_of_plants_at_several_buses(case: Case, findings: Findings) -> None:
+    """Warn where the power of a plant with machines at several buses is limited: it holds for all of them together.
+
+    Converters write a limit on the machines of one frequency as one of the plant, and cobre-python applies it to each
+    bus.
+    """
+    table, form, column = case.overrides.hydro_bounds, OVERRIDE_TABLES["hydro_bounds"], "max_generation_mw"
+    if table is None:
+        return
+    for hydro in case.system.hydros:
+        buses = {group.bus_id for group in hydro.unit_groups}
+        is_lowered = (table["hydro_id"] == hydro.id) & (table[column] < hydro.generation.max_generation_mw)
+        if len(buses) > 1 and is_lowered.any():
+            message = f"limits the machines at its {len(buses)} buses together (cobre-python: those at each bus)"
+            remedy = f"limits of one bus belong into {OVERRIDE_TABLES['hydro_unit_group_bounds'].file}"
+            findings.warn(form.file, named("hydro", hydro), column, message, remedy)
+
+
 RULES: tuple[Rule, ...] = (
+    powers_of_plants_at_several_buses,
     minima_below_maxima,
     limits_not_negative,
     capacities_not_raised,
