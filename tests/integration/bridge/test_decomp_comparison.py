@@ -1,0 +1,73 @@
+"""The tool that compares a DECOMP deck with its official results: its parts on small files, then the real deck."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bridges import SHARED_DECKS
+from peer import novomodelo_python
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = ROOT / "benchmarks" / "decomp_comparison.py"
+sys.path.insert(0, str(PROGRAM.parent))
+
+from decomp_comparison import official_costs, official_rows, summary  # noqa: E402
+
+TABLE = """\
+IPER;      Indice do periodo
+-----;------;
+IPER ; INO  ; ICEN ;IPAT ;  Dur   ;SIST;   Nome Sist   ;   CMO   ;
+  -  ;   -  ;   -  ;  -  ;   h    ; -  ;       -       ;    -    ;
+   1 ;    1 ;    1 ;   1 ;  28.00 ;  3 ; NE            ;    7.50 ;
+   1 ;    1 ;    1 ;  -  ;   -    ;  3 ; NE            ;    5.25 ;
+"""
+
+
+def test_rows_of_an_official_table(tmp_path):
+    (tmp_path / "table.csv").write_text(TABLE)
+    block, stage = official_rows(tmp_path / "table.csv")
+    assert (block["IPAT"], block["CMO"], stage["IPAT"], stage["CMO"]) == ("1", "7.50", "-", "5.25")
+    assert stage["Nome Sist"] == "NE"
+
+
+def test_costs_of_the_report(tmp_path):
+    words = "   Custo total de operacao no estagio:"
+    lines = [
+        f"{words} 60.5 (1000 $)",
+        f"{words} 60.1 (1000 $) (Atualizado para valor presente)",
+        f"{words} 44.0 (1000 $)",
+    ]
+    (tmp_path / "relato.rv0").write_text("\n".join(lines))
+    assert official_costs(tmp_path) == [60500.0, 44000.0]
+
+
+def test_lines_are_means_and_the_worst_stage():
+    official = {("hydro", 1, "N"): 10.0, ("hydro", 2, "N"): 20.0, ("hydro", 1, "only there"): 1.0}
+    (line,) = summary(official, {("hydro", 1, "N"): 13.0, ("hydro", 2, "N"): 19.0}, 2)
+    assert (line.official, line.ours, line.worst) == (15.0, 16.0, 3.0)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_thermal_generation_and_costs_of_may_2024_are_the_official_ones(tmp_path):
+    archive = SHARED_DECKS / "decomp_2024_05_with_results.zip"
+    if not archive.exists():
+        pytest.skip(f"there is no deck {archive}")
+    bridge = novomodelo_python()
+    command = [sys.executable, PROGRAM, archive, "--bridge", bridge, "--output", tmp_path / "compared"]
+    environ = {**os.environ, "COBRE_COMM_BACKEND": ""}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1700, check=False, env=environ)
+    assert done.returncode == 0, done.stderr
+    found = {
+        (row["quantity"], row["entity"]): row
+        for row in json.loads((tmp_path / "compared" / "comparison.json").read_text())
+    }
+    for subsystem in ("SE", "S", "NE", "N"):
+        assert found["thermal", subsystem]["worst"] <= 0.01, "official numbers have two digits"
+        assert found["other", subsystem]["worst"] <= 0.1
+        assert found["marginal cost", subsystem]["worst"] <= 0.01
+    assert found["cost", ""]["ours"] == pytest.approx(found["cost", ""]["official"], rel=1e-3)
+    assert found["storage", "SE"]["ours"] == pytest.approx(found["storage", "SE"]["official"], rel=0.02)
