@@ -14,7 +14,7 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults oracle torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-scale decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz package wheels clean
+.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults oracle torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-scale decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz fuzz-stages package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -145,6 +145,9 @@ fuzz: $(READY)  ## ten minutes each: the tcp parser and handshake guided by cove
 	$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python tests/fuzz/fuzz_tcp.py -max_total_time=600
 	$(BIN)/python tests/fuzz/fuzz_lp.py --seconds 600
+
+fuzz-stages: $(READY)  ## a hundred thousand solves of decks and generated systems, rescaled, against HiGHS (an hour)
+	$(BIN)/python tests/fuzz/fuzz_stages.py
 
 docs: $(READY)  ## build the site into build/docs/html; a warning is an error
 	$(BIN)/python -m sphinx -q -n -W --keep-going -d build/docs/doctrees docs build/docs/html

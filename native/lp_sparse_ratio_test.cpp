@@ -12,8 +12,6 @@ namespace {
 constexpr double kSmallestRatioTestPivot = 1e-9;  // of an entering variable
 constexpr double kPivotShare = 0.1;               // a pivot has at least this share of the largest one in its group
 constexpr double kGroupFactor = 8.0;              // breakpoints up to so many times the first one are examined together
-constexpr double kHarrisTolerance =
-    1e-10;  // by how much a reduced cost may get the wrong sign for the sake of a larger pivot
 
 }  // namespace
 
@@ -117,11 +115,11 @@ double SparseDualSimplex::harris_limit() const {
     size_t at = 0;
     for (; at + 4 <= candidates_; at += 4)
         for (size_t lane = 0; lane < 4; ++lane) {
-            const double limit = (candidate_cost_[at + lane] + kHarrisTolerance) / candidate_pivot_[at + lane];
+            const double limit = (candidate_cost_[at + lane] + stage_->harris_tolerance) / candidate_pivot_[at + lane];
             least[lane] = limit < least[lane] ? limit : least[lane];
         }
     for (; at < candidates_; ++at)
-        least[0] = std::min(least[0], (candidate_cost_[at] + kHarrisTolerance) / candidate_pivot_[at]);
+        least[0] = std::min(least[0], (candidate_cost_[at] + stage_->harris_tolerance) / candidate_pivot_[at]);
     return std::min(std::min(least[0], least[1]), std::min(least[2], least[3]));
 }
 
@@ -143,7 +141,7 @@ bool SparseDualSimplex::choose_in_group(double step, size_t& best) const {
     const std::span<const size_t> group(group_.data(), group_size_);
     double limit = kInfinity;
     for (const size_t at : group) {
-        const double own = (candidate_cost_[at] + kHarrisTolerance) / candidate_pivot_[at];
+        const double own = (candidate_cost_[at] + stage_->harris_tolerance) / candidate_pivot_[at];
         if (own < limit) limit = own, best = at;
     }
     if (!(limit <= step) || std::isinf(limit)) return false;

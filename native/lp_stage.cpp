@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -63,6 +64,19 @@ void StageModel::finish() {
     std::sort(moving_rows.begin(), moving_rows.end());
     moving_rows.erase(std::unique(moving_rows.begin(), moving_rows.end()), moving_rows.end());
     find_singletons();
+    choose_harris_tolerance();
+}
+
+// A tolerance that is not small beside the smallest costs makes them invisible, and ratio tests that rely on it leave
+// reduced costs of the wrong sign, which are repaired by more pivots. A deck of 2025 has costs of 4e-10: with 1e-10 it
+// takes 30 % more pivots than with anything from 1e-14 to 4e-12. With costs of 5e-9 (a deck of 2018) there is no
+// difference.
+void StageModel::choose_harris_tolerance() {
+    constexpr double kUsual = 1e-10, kSmallCost = 1e-9, kShareOfCost = 1e-4;
+    double least = std::numeric_limits<double>::infinity();
+    for (const double number : cost)
+        if (number != 0.0) least = std::min(least, std::abs(number));
+    harris_tolerance = least >= kSmallCost ? kUsual : std::max(1e-16, kShareOfCost * least);
 }
 
 // The simplex methods look for the entry of a column in a row, and there must be one.

@@ -72,6 +72,8 @@ struct StageModel {
     // planes of a production function) are a family: few of them can be active at once. By row: its family, or -1.
     std::vector<Int> family, deferred_rows;
     Int families = 0;
+    // By how much a reduced cost may get the wrong sign in a ratio test for the sake of a larger pivot (Harris).
+    double harris_tolerance = 0.0;
 
     bool has_shape_of(const StageModel& other) const {
         return columns == other.columns && rows == other.rows && num_decided == other.num_decided;
@@ -93,6 +95,7 @@ private:
     void transpose();
     void find_families();
     void find_singletons();
+    void choose_harris_tolerance();
 };
 
 }  // namespace cobre::lp

@@ -1,0 +1,136 @@
+"""Solves of decks and generated systems, as they are and in other units, against HiGHS: `make fuzz-stages`.
+
+`python tests/fuzz/fuzz_stages.py [--solves 100000] [--seed 1] [--reference-every 20]`. Every case trains for a few
+iterations; its backward passes are solved again, solve by solve, in units that random powers of ten change. Each solve
+must end within 50 times the median pivots of its case and fail nowhere; every n-th optimum is compared with HiGHS's of
+the LP in its own units. Prints a line for each case and scale, and every solve that breaks a rule.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from stage_lps import Call, record, reference_costs, rescaled, solve_each
+
+from cobre.solver.program import MAX_DENSE_ROWS
+
+ROOT = Path(__file__).resolve().parents[2]
+DECKS = Path(os.environ.get("COBRE_DECKS", ROOT.parent / "shared" / "decks"))
+SPREADS = (0.0, 0.0, 1.0, 2.0)  # decades by which units change
+MOST_PIVOTS = 50
+TOLERANCE = 1e-6  # HiGHS's own: reduced costs of 1e-9 times ranges of 1e5
+CASES = (
+    (DECKS / "pmo_2018_common_12", 4, 2),
+    (DECKS / "pmo_2025_12_first_12", 2, 1),
+    (DECKS / "pmo_2025_12_v19_first_12", 1, 1),
+    (DECKS / "decomp_2025_12_w1", 2, 1),
+    (ROOT / "examples" / "large", 6, 4),
+    (ROOT / "examples" / "four_regions", 6, 4),
+)
+GENERATED = (("--hydros", "80"), ("--hydros", "40", "--planes", "25"), ("--hydros", "160", "--openings", "10"))
+
+
+@dataclass
+class Tally:
+    """What became of the solves of one case in one spread of units."""
+
+    pivots: list[int] = field(default_factory=list)
+    library: int = 0
+    failed: int = 0
+    compared: int = 0
+    wrong: int = 0
+    worst: float = 0.0
+
+    def sentence(self) -> str:
+        median, most = float(np.median(self.pivots or [0])), max(self.pivots or [0])
+        return (
+            f"{len(self.pivots)} solves, median {median:.0f} pivots, most {most} ({most / max(1.0, median):.1f} times),"
+            f" library {self.library}, failed {self.failed}; {self.compared} beside HiGHS, worst {self.worst:.1e}"
+        )
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no rule is broken."""
+        within = max(self.pivots or [0]) <= MOST_PIVOTS * max(1.0, float(np.median(self.pivots or [0])))
+        return within and self.failed == 0 and self.wrong == 0
+
+
+def cases(folder: Path, seed: int) -> Iterator[tuple[str, list[Call]]]:
+    """Record the decks that are here, the examples, and systems generated from the seed."""
+    for path, iterations, passes in CASES:
+        if path.is_dir():
+            yield path.name, record(path, iterations, passes)
+    for number, options in enumerate(GENERATED):
+        path = folder / f"generated-{number}"
+        program = ROOT / "examples" / "generate_sized.py"
+        command = [sys.executable, program, path, *options, "--stages", "6", "--seed", str(seed)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        yield " ".join(options), record(path, 2, 2)
+
+
+def check(call: Call, tally: Tally, spread: float, seed: int, every: int) -> None:
+    """Solve all items of one call."""
+    program = call.program if spread == 0.0 else rescaled(call.program, spread, seed)
+    other = Call(program, call.cuts, call.chains, call.realisations)
+    items = np.arange(len(call.chains.realisation_index), dtype=np.int32)
+    where = f"seed {seed}, spread {spread}, {len(program.row_lower)} rows"
+    solved = solve_each(other, items, MAX_DENSE_ROWS)
+    compared = items[(seed + items) % every == 0]
+    expected = dict(zip(compared.tolist(), reference_costs(call, compared), strict=True))
+    for item, one in enumerate(solved):
+        if one.failure:
+            tally.failed += 1
+            print(f"  failed: {where}, item {item}: {one.failure}", flush=True)
+            continue
+        tally.pivots.append(one.pivots)
+        tally.library += one.is_by_library
+        if item in expected:
+            error = abs(one.objective - expected[item]) / (1.0 + abs(expected[item]))
+            tally.compared += 1
+            tally.worst = max(tally.worst, error)
+            if not error <= TOLERANCE:
+                tally.wrong += 1
+                print(f"  {error:.2e} from HiGHS: {where}, item {item}", flush=True)
+
+
+def main() -> int:
+    """Go round the cases until there are enough solves; not 0 when a rule is broken."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--solves", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--reference-every", type=int, default=20)
+    wanted = parser.parse_args()
+    done, is_clean = 0, True
+    folder = tempfile.TemporaryDirectory()
+    share = -(-wanted.solves // (len(CASES) + len(GENERATED)))
+    for name, calls in cases(Path(folder.name), wanted.seed):
+        tallies = {spread: Tally() for spread in SPREADS}
+        order = np.random.default_rng(wanted.seed).permutation(len(calls) * len(SPREADS))
+        solved = 0
+        for turn in range(10_000):
+            if solved >= share:
+                break
+            at = int(order[turn % len(order)])
+            call, spread = calls[at % len(calls)], SPREADS[at // len(calls)]
+            check(call, tallies[spread], spread, wanted.seed + turn, wanted.reference_every)
+            solved += len(call.chains.realisation_index)
+        for spread, tally in tallies.items():
+            print(f"{name}, units by 10^{spread:g}: {tally.sentence()}", flush=True)
+            is_clean = is_clean and tally.is_clean
+        done += solved
+    folder.cleanup()
+    print(f"{done} solves: {'every rule holds' if is_clean else 'some rule is broken, see above'}")
+    return 0 if is_clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

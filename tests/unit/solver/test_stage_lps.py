@@ -1,0 +1,34 @@
+"""LPs of backward passes, as they are and in other units: the optima of HiGHS, few pivots, no library.
+
+`make fuzz-stages` does the same with a hundred thousand solves of decks and generated systems.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stage_lps import Call, record, reference_costs, rescaled, solve_each
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+MOST_PIVOTS = 50  # times the median of a study
+
+
+@pytest.fixture(scope="module", params=["four_regions", "large"])
+def calls(request: pytest.FixtureRequest) -> list[Call]:
+    recorded = record(EXAMPLES / request.param, 3, 2)
+    return recorded[:: max(1, len(recorded) // 6)]
+
+
+@pytest.mark.parametrize("max_dense_rows", [1000, 0], ids=["dense", "sparse"])
+@pytest.mark.parametrize("decades", [0.0, 1.0])
+def test_every_solve_is_right_and_short(calls: list[Call], decades: float, max_dense_rows: int) -> None:
+    pivots = []
+    for number, call in enumerate(calls):
+        items = np.arange(0, len(call.chains.realisation_index), 7, dtype=np.int32)
+        program = rescaled(call.program, decades, number)
+        solved = solve_each(Call(program, call.cuts, call.chains, call.realisations), items, max_dense_rows)
+        expected = list(reference_costs(call, items))
+        np.testing.assert_allclose([one.objective for one in solved], expected, rtol=1e-7, atol=1e-7)
+        assert not any(one.is_by_library for one in solved)
+        pivots += [one.pivots for one in solved]
+    assert max(pivots) <= MOST_PIVOTS * max(1.0, float(np.median(pivots)))
