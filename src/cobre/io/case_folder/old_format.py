@@ -1,9 +1,10 @@
 """Recognise cases of the 0.5 format, which are converted rather than read."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from cobre.io.decoding.json_documents import Document
+from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.findings.problems import Layer, Problems
 
 Documents = Mapping[str, Document | None]
@@ -18,6 +19,13 @@ def is_old_format(documents: Documents, problems: Problems) -> bool:
     message = f"this is a case of format version 0.5 ({', '.join(old)})"
     problems.error(Layer.STRUCTURE, "(the whole case)", "", "", message, "run `cobre migrate OLD NEW` and use NEW")
     return True
+
+
+def has_old_format(folder: Path) -> bool:
+    """Whether the case in a folder is of the 0.5 format."""
+    names = ("config.json", "stages.json", "initial_conditions.json", "penalties.json", "system/hydros.json")
+    files = (*names, "system/buses.json")
+    return is_old_format({name: read_document(folder, name, Problems()) for name in files}, Problems())
 
 
 Mark = Callable[[Mapping[str, Any]], bool]

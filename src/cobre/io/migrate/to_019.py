@@ -1,0 +1,108 @@
+"""Cases of format 0.18 written as 0.19: what changes its form, what cannot be carried over, what acts differently."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from cobre.core.case import Case
+from cobre.core.config import CutSelectionConfig
+from cobre.core.hydro import Hydro
+from cobre.core.production import HydroProduction, ProductionChoice, ProductionModels
+from cobre.io.case import load_case_with_problems
+from cobre.io.file_names import CONFIG_FILE
+from cobre.io.migrate.notes import MigrationReport, Notes
+from cobre.io.saving.case_writer import save_case
+
+HYDROS, MODELS = "system/hydros.json", "system/hydro_production_models.json"
+PRODUCTIVITY = "system/hydro_energy_productivity.parquet"
+CONSTRAINTS = "constraints/generic_constraints.json"
+EQUIVALENT, INTEGRATED = "equivalent_productivity_mw_per_m3s", "integrated_equivalent_productivity_mw_per_m3s"
+
+
+def migrate_to_019(old: Path, new: Path) -> MigrationReport:
+    """Write the case of format 0.18 in `old` to the new directory `new`, in format 0.19.
+
+    Raises InvalidCaseError if `old` has errors, and WriteError if `new` is not empty; then nothing is left at `new`.
+    """
+    notes = Notes()
+    save_case(as_019(load_case_with_problems(old).case, notes), new)
+    return MigrationReport(old, new, notes.all(), tuple(load_case_with_problems(new).problems))
+
+
+def as_019(case: Case, notes: Notes) -> Case:
+    """The same study in format 0.19, with notes on what is different there."""
+    training = case.config.training
+    selection = _cut_selection(training.cut_selection, notes)
+    config = replace(case.config, training=replace(training, cut_selection=selection))
+    _note_effects(case, notes)
+    return replace(
+        case,
+        format_version="0.19",
+        config=config,
+        system=replace(case.system, hydros=tuple(_hydro(hydro, notes) for hydro in case.system.hydros)),
+        production=_production(case.production, notes),
+    )
+
+
+def _cut_selection(chosen: CutSelectionConfig, notes: Notes) -> CutSelectionConfig:
+    default = CutSelectionConfig()
+    if chosen.method in ("level1", "lml1", "domination"):
+        if chosen.method != "level1":
+            notes.dropped(CONFIG_FILE, f"the cut selection `{chosen.method}`, which is `level1` now")
+        if chosen.method == "domination" or chosen.tie_tolerance != default.tie_tolerance:
+            notes.dropped(CONFIG_FILE, "the tolerance of cut selection: values of cuts are compared exactly")
+        chosen = replace(chosen, method="level1", tie_tolerance=0.0, domination_tolerance=default.domination_tolerance)
+        notes.now_effective(CONFIG_FILE, "level1 keeps one cut for each state, and all cuts of the first stage")
+    return replace(chosen, rules="0.19")
+
+
+def _note_effects(case: Case, notes: Notes) -> None:
+    method = case.config.modeling.inflow_non_negativity
+    if method.startswith("truncation"):
+        text = f"under `{method}` negative inflows stay, also as lags, and a correction lifts them"
+        notes.now_effective(CONFIG_FILE, text)
+    if any(constraint.slack_enabled for constraint in case.generic_constraints.constraints):
+        notes.converted(CONSTRAINTS, 'penalties of slacks have the basis "per_hour", as they had')
+    choices = [choice for plant in case.production.by_hydro.values() for choice in _choices(plant)]
+    if any(choice.fpha_config is not None and choice.fpha_config.source == "computed" for choice in choices):
+        notes.now_effective(MODELS, "computed planes fall with spillage by another rule")
+    late = [hydro.id for hydro in case.system.hydros if hydro.entry_stage_id or hydro.exit_stage_id is not None]
+    if late:
+        ids = ", ".join(map(str, late))
+        notes.now_effective(HYDROS, f"minimums of plants that enter or leave (hydro {ids}) cost also out of service")
+
+
+def _hydro(hydro: Hydro, notes: Notes) -> Hydro:
+    if hydro.generation.model != "linearized_head":
+        return hydro
+    notes.converted(HYDROS, f"hydro {hydro.id}: the model linearized_head is constant_productivity, as it acted")
+    return replace(hydro, generation=replace(hydro.generation, model="constant_productivity"))
+
+
+def _production(models: ProductionModels, notes: Notes) -> ProductionModels:
+    plants: Mapping[int, HydroProduction] = {id_: _plant(plant, notes) for id_, plant in models.by_hydro.items()}
+    table = models.energy_productivity
+    if table is not None and INTEGRATED not in table:
+        table = {**table, INTEGRATED: table[EQUIVALENT].copy()}
+        notes.converted(PRODUCTIVITY, f"{INTEGRATED} has the values of {EQUIVALENT}, which served for both")
+    return replace(models, by_hydro=plants, energy_productivity=table)
+
+
+def _choices(plant: HydroProduction) -> list[ProductionChoice]:
+    return [*(part.choice for part in plant.stage_ranges), *plant.seasons.values()]
+
+
+def _plant(plant: HydroProduction, notes: Notes) -> HydroProduction:
+    given = [*_choices(plant), *([] if plant.default is None else [plant.default])]
+    if any(choice.model == "linearized_head" for choice in given):
+        notes.converted(MODELS, f"hydro {plant.hydro_id}: linearized_head is constant_productivity, as it acted")
+    return replace(
+        plant,
+        stage_ranges=tuple(replace(part, choice=_choice(part.choice)) for part in plant.stage_ranges),
+        seasons={season: _choice(choice) for season, choice in plant.seasons.items()},
+        default=None if plant.default is None else _choice(plant.default),
+    )
+
+
+def _choice(choice: ProductionChoice) -> ProductionChoice:
+    return replace(choice, model="constant_productivity") if choice.model == "linearized_head" else choice
