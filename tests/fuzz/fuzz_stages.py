@@ -32,7 +32,6 @@ CASES = (
     (DECKS / "pmo_2018_common_12", 4, 2),
     (DECKS / "pmo_2025_12_first_12", 2, 1),
     (DECKS / "pmo_2025_12_v19_first_12", 1, 1),
-    (DECKS / "decomp_2025_12_w1", 2, 1),
     (ROOT / "examples" / "large", 6, 4),
     (ROOT / "examples" / "four_regions", 6, 4),
 )
