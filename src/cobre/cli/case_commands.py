@@ -32,7 +32,7 @@ def _complete_template(_: click.Context, __: click.Parameter, incomplete: str) -
 def init(folder: Path | None, template: str, is_list: bool) -> None:
     """Create a new study in DIR from a template.
 
-    DIR must be new or empty. The copy is yours to change.
+    DIR must be new or empty. The new case is of format 0.19, and yours to change.
 
     \b
     Examples:

@@ -79,7 +79,9 @@ def test_versions_for_programs():
 
 def test_init_gives_a_case_that_is_valid(tmp_path):
     assert cobre("init", tmp_path / "new").returncode == 0
-    assert cobre("validate", tmp_path / "new").returncode == 0
+    done = cobre("validate", tmp_path / "new")
+    assert done.returncode == 0
+    assert "format 0.19 ($schema of config.json): 0 errors" in done.stdout
 
 
 def test_every_example_is_a_template():

@@ -1,4 +1,7 @@
-"""Case templates: the examples, as installed with the package or in the source tree."""
+"""Case templates: the examples, as installed with the package or in the source tree.
+
+The examples are of format 0.18 and mean the same in 0.19; a new case says that it is of format 0.19, in each file.
+"""
 
 import shutil
 from dataclasses import dataclass
@@ -6,6 +9,8 @@ from pathlib import Path
 
 import cobre
 from cobre.errors import CobreError
+from cobre.io.case_folder.case_schemas import SCHEMAS
+from cobre.io.decoding.format_version import SCHEMA_ADDRESS
 from cobre.io.file_names import OUTPUT
 from cobre.io.storage.atomic import new_directory
 
@@ -32,7 +37,7 @@ def templates() -> tuple[Template, ...]:
 
 
 def create_case(name: str, folder: Path) -> None:
-    """Copy a template into a new or empty directory, completely or not at all.
+    """Write a template as a case of format 0.19 into a new or empty directory, completely or not at all.
 
     Raises UnknownTemplateError, and WriteError if the directory cannot be written.
     """
@@ -41,6 +46,15 @@ def create_case(name: str, folder: Path) -> None:
         raise UnknownTemplateError(f"there is no template `{name}`; choose from {', '.join(known)}")
     with new_directory(folder) as fresh:
         shutil.copytree(known[name].folder, fresh, ignore=_LEFT_OUT, dirs_exist_ok=True)
+        for schema, (file, _) in SCHEMAS.items():
+            if (fresh / file).is_file():
+                _name_schema(fresh / file, SCHEMA_ADDRESS.format(name=schema))
+
+
+def _name_schema(path: Path, address: str) -> None:
+    """Add `$schema` as the first key of an object with others; its lines stay as somebody laid them out."""
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("{", f'{{\n  "$schema": "{address}",', 1), encoding="utf-8")
 
 
 def _folders() -> list[Path]:

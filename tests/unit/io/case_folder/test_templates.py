@@ -1,0 +1,56 @@
+"""New cases from templates are of format 0.19, and the same studies as the examples, which are of format 0.18."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import cobre
+from cobre.io.case_folder.case_schemas import SCHEMAS
+from cobre.io.case_folder.templates import create_case, templates
+from cobre.io.decoding.format_version import SCHEMA_ADDRESS
+
+TEMPLATES = {template.name: template.folder for template in templates()}
+
+
+@pytest.fixture(scope="module", params=sorted(TEMPLATES))
+def pair(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("new") / "case"
+    create_case(request.param, folder)
+    return TEMPLATES[request.param], folder
+
+
+def test_a_new_case_is_valid_in_format_019(pair):
+    report = cobre.validate(pair[1])
+    assert str(report.format) == "format 0.19 ($schema of config.json)"
+    assert report.errors == ()
+    assert report.warnings == cobre.validate(pair[0]).warnings
+
+
+def test_every_file_names_its_schema_and_is_otherwise_the_same(pair):
+    example, folder = pair
+    names = {file: name for name, (file, _) in SCHEMAS.items()}
+    files = sorted(path.relative_to(folder) for path in folder.rglob("*.json"))
+    assert files == sorted(path.relative_to(example) for path in example.rglob("*.json"))
+    for file in files:
+        content = json.loads((folder / file).read_text())
+        assert next(iter(content)) == "$schema"
+        assert content.pop("$schema") == SCHEMA_ADDRESS.format(name=names[str(file)])
+        assert content == json.loads((example / file).read_text())
+
+
+def test_a_new_case_states_what_the_formats_have_other_defaults_for(pair):
+    """So that what the format changes is only what a user does not see in the files."""
+    old, new = map(cobre.load_case, pair)
+    assert new.config.modeling == old.config.modeling
+    assert replace(new.config.training, cut_selection=old.config.training.cut_selection) == old.config.training
+    assert new.config.training.cut_selection.rules == "0.19"
+
+
+def test_a_new_case_runs_to_the_bits_of_the_example(tmp_path):
+    create_case("two_reservoirs", tmp_path / "case")
+    new, old = (
+        cobre.train(case, iterations=3, backend="local") for case in (tmp_path / "case", TEMPLATES["two_reservoirs"])
+    )
+    assert new.lower_bound == old.lower_bound
+    assert new.digest == old.digest
