@@ -9,6 +9,7 @@ from record_tables import Style, is_list, records, table, words
 from cobre.io.case_folder.case_files import MOVED, REQUIRED_JSON
 from cobre.io.constraints.reading import BOUNDS
 from cobre.io.constraints.variables import VARIABLES
+from cobre.io.decoding.format_version import INTEGRATED_COLUMN, MARKS, PRODUCTIVITY_TABLE
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.input_files import block_factors, correlation_file, entities, stages_file
 from cobre.io.input_files.initial_conditions import InitialConditionsFile
@@ -20,9 +21,10 @@ from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLE
 INTRODUCTION = """\
 # The case directory
 
-A case is a folder of JSON files and Parquet tables, in the format of Cobre 0.18. `cobre init` creates one from a
-template, `cobre validate` lists its errors with file, entity and field, and warns about values that look like mistakes,
-and `cobre migrate` converts a case of format version 0.5.
+A case is a folder of JSON files and Parquet tables, in the format of Cobre 0.18 or that of its successor, 0.19.
+`cobre init` creates one of format 0.19 from a template. `cobre validate` says which format a case is of, lists its
+errors with file, entity and field, and warns about values that look like mistakes. `cobre migrate` converts a case of
+format 0.18 to 0.19, and one of format 0.5 to 0.18.
 
 Names contain the units: `_hm3` (millions of cubic metres), `_m3s`, `_mw`, `_mwh`. Costs are in $. Entities and stages
 are identified by their `id`. Dates are written `2026-01-31`; an `end_date` is the first day after the period. Terms are
@@ -67,6 +69,28 @@ are those of `constraints/generic_constraint_bounds.parquet`. The first argument
 second a block's:
 
 """
+FORMATS = """
+## Formats
+
+The `$schema` of a file decides, that of config.json first. Without one, a case is of format 0.19 if it has something
+that only 0.19 has, and otherwise of format 0.18. What belongs to the other format is an error that says what to do.
+Schemas of `cobre.schema.export` have the same list: fields of one format carry `x-format` and a description.
+
+| file | field | only in format | in the other |
+|---|---|---|---|
+"""
+OF_FORMATS = f"""
+In format 0.19, `{PRODUCTIVITY_TABLE}` must have the column `{INTEGRATED_COLUMN}`, and
+`penalty_basis` is required where a slack is enabled. The same fields mean or default to something else:
+
+| | 0.18 | 0.19 |
+|---|---|---|
+| `modeling.inflow_non_negativity.method`, if absent | `penalty` | `truncation_with_penalty` |
+| truncated inflows | become 0, also as lags | stay negative, also as lags; a correction lifts them |
+| cut selection `level1` | cuts near the best at some state | one cut for each state; all cuts of the first stage stay |
+| slope of computed planes with spillage | at the point of most power | a mean over points of the grid |
+| minimums of a plant out of service | cost nothing | cost as a violation, a constant |
+"""
 OF_TABLES = """\
 Tables are optional. The columns in bold identify a row. Ids, indices and lags are integers, dates are dates, all
 other columns are numbers. Where a table has no value, the general value applies."""
@@ -75,7 +99,7 @@ STYLE = Style(has_paths=False)
 
 def case_page() -> str:
     """The whole page."""
-    return "\n".join([INTRODUCTION, *_overview(), *_json(), *_generic(), *_parquet(), *_refused(), ""])
+    return "\n".join([INTRODUCTION, *_overview(), *_formats(), *_json(), *_generic(), *_parquet(), *_refused(), ""])
 
 
 def formats() -> list[TableFormat]:
@@ -91,6 +115,15 @@ def _overview() -> Iterator[str]:
     yield "| `constraints/generic_*.json` | [Limits](#generic-constraints) on sums of decisions. | |"
     for folder, title in TABLES.items():
         yield f"| [`{folder}/*.parquet`](#{_anchor(title)}) | {title}. | |"
+
+
+def _formats() -> Iterator[str]:
+    yield FORMATS.rstrip()
+    for mark in MARKS:
+        values = " or ".join("absent or null" if value is None else f"`{value}`" for value in mark.values)
+        name = ", ".join(f"`{field}`" for field in mark.fields) + (f": {values}" if values else "")
+        yield f"| `{mark.file}` | {name} | {mark.version} | {mark.remedy} |"
+    yield OF_FORMATS
 
 
 def _json() -> Iterator[str]:

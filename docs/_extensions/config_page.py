@@ -19,6 +19,8 @@ list `stopping_rules` in the object `training`. Where a field chooses between ob
 `config_overrides` takes the same paths: `{"training.cut_selection.selection.check_frequency": 10}`. `cobre.changed`
 does not: it takes names of fields of a case, `config.training.cut_selection.check_frequency`
 ([both compared](../how-to/change-a-case-in-python.md)).
+
+Some fields belong to [format](case-directory.md#formats) 0.18 or 0.19 alone; they say so below.
 """
 
 

@@ -17,6 +17,7 @@ from cobre.comm.testing.case import all_cases
 from cobre.comm.testing.faults.table import all_plans
 from cobre.io.case_folder.case_files import known_files
 from cobre.io.config.records import ConfigFile
+from cobre.io.decoding.format_version import INTEGRATED_COLUMN, MARKS
 
 COMM = ROOT / "src" / "cobre" / "comm"
 INTERNAL = {"COBRE_TABLE", "COBRE_VECTOR", "COBRE_SANITIZE"}  # macros of native code
@@ -102,6 +103,15 @@ def test_every_file_of_a_case_is_documented():
     assert missing == set()
     assert "| `min_storage_hm3` | number | required |" in page
     assert "| `scenarios/load_seasonal_stats.parquet` | **`bus_id`**, **`stage_id`**, `mean_mw`, `std_mw` |" in page
+
+
+def test_what_only_one_format_has_is_documented():
+    lines = case_page().split("## Formats", 1)[1].split("\n## ", 1)[0].splitlines()
+    for mark in MARKS:
+        [line] = [line for line in lines if f"| `{mark.file}` | `{mark.fields[0]}`" in line]
+        assert f"| {mark.version} | {mark.remedy} |" in line
+        assert all(f"`{value}`" in line for value in mark.values if value)
+    assert any(INTEGRATED_COLUMN in line for line in lines)
 
 
 def test_every_command_is_documented():

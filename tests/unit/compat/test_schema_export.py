@@ -11,6 +11,11 @@ from cobre.io.case_folder.case_schemas import SCHEMAS
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed: schemas are not tried")
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+TAGS = (
+    "integrated_equivalent_productivity_mwh_per_hm3",
+    "integrated_accumulated_productivity_mwh_per_hm3",
+    "max_stored_energy_mwh",
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +68,42 @@ def test_where_nothing_can_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(cobre.errors.OutputError, match="file"):
         cobre.schema.export(tmp_path / "file")
+
+
+def places(node, path=()):
+    """Every field that says its format, by the object that has it."""
+    if isinstance(node, dict):
+        for key, part in node.items():
+            if isinstance(part, dict) and "x-format" in part:
+                yield path[-2] if len(path) > 1 else "", key, part["x-format"], part["description"]
+            yield from places(part, (*path, key))
+
+
+def test_fields_of_one_format_say_so(schemas):
+    found = {name: {(field, str(version)) for _, field, version, _ in places(schemas[name])} for name in schemas}
+    only_old = str({"linearized_head": "0.18"})
+    assert {name: fields for name, fields in found.items() if fields} == {
+        "config": {
+            ("lookback_iterations", "0.19"),
+            ("cut_set", "0.19"),
+            ("tie_tolerance", "0.18"),
+            ("domination_tolerance", "0.18"),
+            ("method", str({"lml1": "0.18"})),
+            ("method", str({"domination": "0.18"})),
+        },
+        "generic_constraints": {("penalty_basis", "0.19")},
+        "generic_parameters": {
+            ("kind", str({"expression": "0.19"})),
+            ("tag", str(dict.fromkeys(sorted(TAGS), "0.19"))),
+        },
+        "hydros": {("max_flow_m3s", str({"null": "0.19"})), ("model", only_old)},
+        "production_models": {
+            ("turbined_fit_max_m3s", "0.19"),
+            ("spillage_fit_max_m3s", "0.19"),
+            ("model", only_old),
+            ("default_model", only_old),
+        },
+    }
+    said = {description for name in schemas for *_, description in places(schemas[name])}
+    assert "In format 0.19 only: null, and leaving it out." in said
+    assert "In format 0.18 only: lml1." in said

@@ -1,12 +1,18 @@
-"""JSON Schemas of the files of a case, generated from the records that decode them."""
+"""JSON Schemas of the files of a case, generated from the records that decode them.
+
+They hold for both formats. What only one of them has says so: in words (`description`) and for programs (`x-format`,
+a format or, where values are meant, an object of values and their format).
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from cobre.io.config.records import ConfigFile
 from cobre.io.constraints.parameters import GenericParametersFile
 from cobre.io.constraints.reading import GenericConstraintsFile
+from cobre.io.decoding.format_version import MARKS, Mark
 from cobre.io.decoding.json_files import JsonFile
 from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.input_files.block_factors import LoadFactorsFile, SourceFactorsFile
@@ -63,4 +69,40 @@ def write_schemas(folder: Path) -> int:
 def schema_of(name: str) -> dict[str, object]:
     """The JSON Schema of an input file, by its name."""
     file, record = SCHEMAS[name]
-    return {"$schema": DIALECT, **record.model_json_schema(), "title": file}
+    schema = {"$schema": DIALECT, **record.model_json_schema(), "title": file}
+    for mark in MARKS:
+        if mark.file == file:
+            for field in mark.fields:
+                _say_format(schema, field.split("."), mark)
+    return schema
+
+
+def _say_format(schema: dict[str, Any], keys: list[str], mark: Mark) -> None:
+    nodes = [schema]
+    for key in keys[:-1]:
+        nodes = [part["properties"][key.removesuffix("[]")] for node in nodes for part in _objects(schema, node, key)]
+        if key.endswith("[]"):
+            nodes = [part["items"] for part in nodes]
+    for part in (found for node in nodes for found in _objects(schema, node, keys[-1])):
+        field = part["properties"][keys[-1]]
+        known = field.get("enum", [field["const"]] if "const" in field else None)
+        values = [value for value in mark.values if known is None or value in known]
+        if not mark.values:
+            field |= {"description": f"In format {mark.version} only.", "x-format": mark.version}
+        elif values:
+            names = ", ".join("null, and leaving it out," if value is None else str(value) for value in values)
+            versions = {json.dumps(value).strip('"'): mark.version for value in values}
+            field |= {
+                "description": f"In format {mark.version} only: {names}.".replace(",.", "."),
+                "x-format": versions,
+            }
+
+
+def _objects(schema: Mapping[str, Any], node: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
+    """The objects with a field of this name that a part of a schema allows."""
+    if "$ref" in node:
+        yield from _objects(schema, schema["$defs"][node["$ref"].rpartition("/")[2]], key)
+    for part in (*node.get("anyOf", ()), *node.get("oneOf", ())):
+        yield from _objects(schema, part, key)
+    if key.removesuffix("[]") in node.get("properties", {}):
+        yield node

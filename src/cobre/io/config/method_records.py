@@ -111,6 +111,7 @@ StoppingRuleRecord = Annotated[
 class Level1Record:
     """Keeps cuts that are near the best at some visited state (lml1: only the oldest of them).
 
+    method: lml1 belongs to format 0.18 only.
     check_frequency: iterations between two selections.
     tie_tolerance: largest distance from the best cut; format 0.18 only.
     lookback_iterations: number of latest iterations whose visited states choose cuts; null: all; format 0.19 only.
@@ -124,7 +125,7 @@ class Level1Record:
 
 @dataclass(frozen=True, slots=True)
 class DominationRecord:
-    """Removes cuts that are below the best at every visited state.
+    """Removes cuts that are below the best at every visited state; format 0.18 only.
 
     domination_tolerance: smallest distance below the best cut.
     check_frequency: iterations between two selections.

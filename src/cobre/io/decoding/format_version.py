@@ -5,7 +5,7 @@ one is of format 0.19 if a file has something that only 0.19 knows, and otherwis
 case does not know is refused, wherever it is found; both questions are answered by one list, `MARKS`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ _ADDRESSES: Mapping[str, FormatVersion] = {"/novomodelo/": "0.19", "/cobre-rs/co
 
 Documents = Mapping[str, Document | None]
 Keys = tuple[str | int, ...]
-Finder = Callable[[Any], Iterator[Keys]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +46,37 @@ FORMAT_018 = FormatSeen("0.18", "no file says otherwise")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that only one of the formats has. `remedy`: what to do about it in a case of the other format."""
+    """Something that only one of the formats has. Schemas and the reference pages are made from these, too.
+
+    fields: paths of one kind of field, such as `constraints[].slack.penalty_basis`, where `[]` is each of an array.
+    remedy: what to do about it in a case of the other format.
+    values: the values that only this format has; empty: the field itself. Null stands for a field that is absent, too.
+    """
 
     version: FormatVersion
     file: str
-    find: Finder
+    fields: tuple[str, ...]
     remedy: str
+    values: tuple[str | None, ...] = ()
 
-    def paths(self, documents: Documents) -> Iterator[Keys]:
-        """Where it is, in its file."""
-        document = documents.get(self.file)
-        return iter(()) if document is None else self.find(document.content)
+    def find(self, content: Any) -> Iterator[Keys]:
+        """Where it is, in the content of its file."""
+        for field in self.fields:
+            yield from self._below(content, field.split("."), ())
+
+    def _below(self, node: Any, keys: list[str], path: Keys) -> Iterator[Keys]:
+        if not isinstance(node, dict):
+            return
+        key = keys[0].removesuffix("[]")
+        if len(keys) == 1:
+            if key in node if not self.values else _is_among(node.get(key), self.values):
+                yield (*path, key)
+        elif key == keys[0]:
+            yield from self._below(node.get(key), keys[1:], (*path, key))
+        else:
+            elements = node.get(key)
+            for index, element in enumerate(elements if isinstance(elements, list) else ()):
+                yield from self._below(element, keys[1:], (*path, key, index))
 
 
 def recognise_format(folder: Path, documents: Documents) -> FormatSeen:
@@ -67,7 +86,8 @@ def recognise_format(folder: Path, documents: Documents) -> FormatSeen:
         if version is not None:
             return FormatSeen(version, f"$schema of {name}")
     for mark in MARKS:
-        path = next(mark.paths(documents), None) if mark.version == "0.19" else None
+        document = documents.get(mark.file)
+        path = next(mark.find(document.content), None) if document and mark.version == "0.19" else None
         if path is not None:
             return FormatSeen("0.19", f"{_words(documents[mark.file], path)} in {mark.file}")
     if _has_integrated_column(folder):
@@ -114,75 +134,37 @@ def _has_integrated_column(folder: Path) -> bool:
         return False  # reported when the table is read
 
 
-def _at(*keys: str, if_value: tuple[object, ...] = ()) -> Finder:
-    """The path of a key in nested objects, where it is given and, with `if_value`, has one of these values."""
-
-    def find(content: Any) -> Iterator[Keys]:
-        node = content
-        for key in keys[:-1]:
-            node = node.get(key) if isinstance(node, dict) else None
-        if isinstance(node, dict) and keys[-1] in node and (not if_value or node[keys[-1]] in if_value):
-            yield keys
-
-    return find
+def _is_among(value: Any, values: tuple[str | None, ...]) -> bool:
+    return (value is None or isinstance(value, str)) and value in values
 
 
-def _each(array: str, finder: Finder) -> Finder:
-    """What a finder finds in each element of an array."""
-
-    def find(content: Any) -> Iterator[Keys]:
-        elements = content.get(array) if isinstance(content, dict) else None
-        for index, element in enumerate(elements if isinstance(elements, list) else ()):
-            yield from ((array, index, *path) for path in finder(element))
-
-    return find
+def _of_production(field: str) -> tuple[str, ...]:
+    return f"production_models[].seasons[].{field}", f"production_models[].stage_ranges[].{field}"
 
 
-def _any_of(*finders: Finder) -> Finder:
-    return lambda content: (path for finder in finders for path in finder(content))
-
-
-def _rows_of_production(finder: Finder) -> Finder:
-    return _each("production_models", _any_of(_each("seasons", finder), _each("stage_ranges", finder)))
-
-
-def _unlimited_diversion(hydro: Any) -> Iterator[Keys]:
-    diversion = hydro.get("diversion") if isinstance(hydro, dict) else None
-    if isinstance(diversion, dict) and diversion.get("max_flow_m3s") is None:
-        yield ("diversion", "max_flow_m3s")
-
-
-_SELECTION = ("training", "cut_selection", "selection")
+_SELECTION = "training.cut_selection.selection"
 _TAGS = (
     "integrated_equivalent_productivity_mwh_per_hm3",
     "integrated_accumulated_productivity_mwh_per_hm3",
     "max_stored_energy_mwh",
 )
 _OLD_MODEL = ("linearized_head",)
+_MODELS = (*_of_production("model"), "production_models[].default_model")
 _CONSTANT = 'use "constant_productivity", with the productivity at the reference volume, or "fpha"'
+_UNITS = "use the tag without a unit, and multiply by 1e6/3600"
+_EXACT = "remove it: values of cuts are compared exactly"
 MARKS: tuple[Mark, ...] = (
-    Mark("0.19", CONFIG_FILE, _at(*_SELECTION, "lookback_iterations"), "remove it, or use state_window"),
-    Mark("0.19", CONFIG_FILE, _at("simulation", "cut_set"), "remove it"),
-    Mark("0.19", CONSTRAINTS, _each("constraints", _at("slack", "penalty_basis")), "remove it: the penalty is by hour"),
-    Mark(
-        "0.19",
-        PARAMETERS,
-        _each("scalar_parameters", _at("kind", if_value=("expression",))),
-        "give its numbers as another kind",
-    ),
-    Mark(
-        "0.19",
-        PARAMETERS,
-        _each("scalar_parameters", _at("computed_spec", "tag", if_value=_TAGS)),
-        "use the tag without a unit, and multiply by 1e6/3600",
-    ),
-    Mark("0.19", PRODUCTION, _rows_of_production(_at("fpha_config", "turbined_fit_max_m3s")), "remove it"),
-    Mark("0.19", PRODUCTION, _rows_of_production(_at("fpha_config", "spillage_fit_max_m3s")), "remove it"),
-    Mark("0.19", HYDROS, _each("hydros", _unlimited_diversion), "give the largest flow of the channel, m3/s"),
-    Mark("0.18", CONFIG_FILE, _at(*_SELECTION, "method", if_value=("lml1", "domination")), 'use "level1"'),
-    Mark("0.18", CONFIG_FILE, _at(*_SELECTION, "tie_tolerance"), "remove it: values of cuts are compared exactly"),
-    Mark("0.18", CONFIG_FILE, _at(*_SELECTION, "domination_tolerance"), 'remove it, and use the method "level1"'),
-    Mark("0.18", HYDROS, _each("hydros", _at("generation", "model", if_value=_OLD_MODEL)), _CONSTANT),
-    Mark("0.18", PRODUCTION, _rows_of_production(_at("model", if_value=_OLD_MODEL)), _CONSTANT),
-    Mark("0.18", PRODUCTION, _each("production_models", _at("default_model", if_value=_OLD_MODEL)), _CONSTANT),
+    Mark("0.19", CONFIG_FILE, (f"{_SELECTION}.lookback_iterations",), "remove it, or use state_window"),
+    Mark("0.19", CONFIG_FILE, ("simulation.cut_set",), "remove it"),
+    Mark("0.19", CONSTRAINTS, ("constraints[].slack.penalty_basis",), "remove it: the penalty is by hour"),
+    Mark("0.19", PARAMETERS, ("scalar_parameters[].kind",), "give its numbers as another kind", ("expression",)),
+    Mark("0.19", PARAMETERS, ("scalar_parameters[].computed_spec.tag",), _UNITS, _TAGS),
+    Mark("0.19", PRODUCTION, _of_production("fpha_config.turbined_fit_max_m3s"), "remove it"),
+    Mark("0.19", PRODUCTION, _of_production("fpha_config.spillage_fit_max_m3s"), "remove it"),
+    Mark("0.19", HYDROS, ("hydros[].diversion.max_flow_m3s",), "give the largest flow of the channel, m3/s", (None,)),
+    Mark("0.18", CONFIG_FILE, (f"{_SELECTION}.method",), 'use "level1"', ("lml1", "domination")),
+    Mark("0.18", CONFIG_FILE, (f"{_SELECTION}.tie_tolerance",), _EXACT),
+    Mark("0.18", CONFIG_FILE, (f"{_SELECTION}.domination_tolerance",), 'remove it, and use the method "level1"'),
+    Mark("0.18", HYDROS, ("hydros[].generation.model",), _CONSTANT, _OLD_MODEL),
+    Mark("0.18", PRODUCTION, _MODELS, _CONSTANT, _OLD_MODEL),
 )
