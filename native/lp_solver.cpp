@@ -146,21 +146,22 @@ void Solver::load_start_basis(const ChainBatch& batch, Int chain) {
     simplex_->start(batch.basis_status + basis * width, batch.basis_cuts + basis * max_cuts, stage_->num_decided + 1);
 }
 
-bool Solver::solve_by_simplex() {
+bool Solver::solve_by_simplex(bool improves_duals) {
     const Bounds bounds{column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(), cut_rhs_};
     if (simplex_->optimise(bounds) != SimplexStatus::optimal) return false;
     simplex_->solution(column_value_, column_dual_, row_dual_, cuts_with_dual_);
     if (is_accurate(settings_.tolerances.duality_gap)) return true;
-    if (!simplex_->improve_duals()) return false;
+    if (!improves_duals || !simplex_->improve_duals()) return false;
     simplex_->solution(column_value_, column_dual_, row_dual_, cuts_with_dual_);
     return is_accurate(settings_.tolerances.duality_gap);
 }
 
-// The starting basis may be to blame: numerically bad, or a cycle that began there.
+// The starting basis may be to blame: numerically bad, or a cycle that began there. Duals are improved only here and
+// after HiGHS, so that solves which a start from slacks repairs keep their bits.
 bool Solver::solve_from_slacks() {
     ++counts.retries;
     simplex_->start_from_slacks();
-    return solve_by_simplex();
+    return solve_by_simplex(/*improves_duals=*/true);
 }
 
 // The dual solution must prove the primal one, because cuts are made of duals: no dual that points at an infinite

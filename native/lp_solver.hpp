@@ -110,7 +110,7 @@ private:
     void load_realisation(const ChainBatch& batch, Int realisation, Int item);
     void set_bounds(const ChainBatch& batch, Int realisation);
     void load_start_basis(const ChainBatch& batch, Int chain);
-    bool solve_by_simplex();
+    bool solve_by_simplex(bool improves_duals = false);
     bool solve_from_slacks();
     bool is_accurate(double tolerance);
 

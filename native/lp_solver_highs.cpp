@@ -163,7 +163,7 @@ void Solver::solve_by_highs(Int chain, Int item) {
     for (std::vector<Int> found;;) {
         if (!run_highs() && !retry_with_other_settings()) {
             const Int status = api_.model_status(highs_);
-            if (status == kOptimal && start_from_highs_basis() && solve_by_simplex()) return;
+            if (status == kOptimal && start_from_highs_basis() && solve_by_simplex(/*improves_duals=*/true)) return;
             throw LpFailure(chain, item, status, "no solver setting led to an optimum");
         }
         if (!find_violated_cuts(found)) break;
