@@ -13,6 +13,7 @@
 
 #include "call_guard.hpp"
 #include "lp_bindings.hpp"
+#include "noise.hpp"
 #include "process.hpp"
 #include "shm_transport.hpp"
 
@@ -260,4 +261,5 @@ NB_MODULE(_native, module) {
     bind_shared_names(module);
     cobre::lp::bind_cuts(module);
     cobre::lp::bind_engine(module);
+    cobre::noise::bind_noise(module);
 }

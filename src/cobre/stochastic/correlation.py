@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre._native import diagonalise
 from cobre.core.arrays import Floats
 from cobre.core.case import Correlation, CorrelationGroup
 from cobre.stochastic.errors import NoiseModelError
@@ -23,7 +24,6 @@ NoisePositions = Mapping[tuple[str, int], int]
 CORRELATION_FILE = "scenarios/correlation.json"
 DEFAULT_PROFILE = "default"
 _MAX_SWEEPS = 100
-_NEGLIGIBLE = 1e-15
 _NEGATIVE_EIGENVALUE = -1e-8
 _ASYMMETRY = 1e-10
 
@@ -173,65 +173,6 @@ def jacobi_eigen(matrix: Floats) -> tuple[list[float], Floats]:
 
     A sweep turns every pair of axes once, in rounds of disjoint pairs that are turned together.
     """
-    work, rows = matrix.copy(), np.eye(len(matrix))
-    rounds = _rounds(len(matrix))
-    for _ in range(_MAX_SWEEPS):
-        is_done = True
-        for p, q in rounds:
-            turn = _turn(work, p, q)
-            if turn is not None:
-                is_done = False
-                turn.apply(rows)
-                turn.apply(work)
-                work = np.ascontiguousarray(work.T)
-                turn.apply(work)
-                # What rounding leaves here would be turned again and again.
-                work[turn.p, turn.q] = work[turn.q, turn.p] = 0.0
-        if is_done:
-            break
+    work, rows = np.array(matrix, dtype=np.float64, order="C"), np.eye(len(matrix))
+    diagonalise(work, rows, _MAX_SWEEPS)
     return [float(value) for value in np.diagonal(work)], rows.T
-
-
-def _rounds(count: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """All pairs below `count`, as in a tournament where everybody plays once a round."""
-    players = list(range(count + count % 2))
-    half, found = len(players) // 2, []
-    for _ in range(len(players) - 1):
-        pairs = [tuple(sorted(pair)) for pair in zip(players[:half], reversed(players[half:]), strict=True)]
-        played = np.array([pair for pair in pairs if pair[1] < count], dtype=np.intp).reshape(-1, 2)
-        found.append((played[:, 0], played[:, 1]))
-        players = [players[0], players[-1], *players[1:-1]]
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """Rotations of disjoint pairs of axes."""
-
-    p: NDArray[np.intp]
-    q: NDArray[np.intp]
-    cosine: Floats
-    sine: Floats
-
-    def apply(self, rows: Floats) -> None:
-        """Turn pairs of rows, in place; arrays are used again, for a deck's matrices are turned thousands of times."""
-        first, second = rows[self.p], rows[self.q]
-        turned, other = self.cosine * first, self.sine * second
-        turned -= other
-        rows[self.p] = turned
-        first *= self.sine
-        second *= self.cosine
-        first += second
-        rows[self.q] = first
-
-
-def _turn(work: Floats, p: NDArray[np.intp], q: NDArray[np.intp]) -> _Turn | None:
-    """The rotations that make the elements of these pairs vanish; None when none is worth it."""
-    element, left, right = work[p, q], work[p, p], work[q, q]
-    matters = np.abs(element) > _NEGLIGIBLE * np.maximum(1.0, np.maximum(np.abs(left), np.abs(right)))
-    if not matters.any():
-        return None
-    ratio = (right[matters] - left[matters]) / (2.0 * element[matters])
-    tangent = np.copysign(1.0, ratio) / (np.abs(ratio) + np.sqrt(ratio * ratio + 1.0))
-    cosine = (1.0 / np.sqrt(tangent * tangent + 1.0))[:, None]
-    return _Turn(p[matters], q[matters], cosine, tangent[:, None] * cosine)

@@ -22,7 +22,7 @@ _32 = np.uint64(32)
 _63 = np.uint64(63)
 
 
-class _Wide(NamedTuple):
+class Wide(NamedTuple):
     """128-bit numbers as pairs of 64-bit words."""
 
     high: Words
@@ -30,27 +30,27 @@ class _Wide(NamedTuple):
 
 
 class Pcg64Streams:
-    """One generator per seed; every draw names the streams that advance."""
+    """One generator per seed; every draw names the streams that advance. Native code advances `state` in place."""
 
     def __init__(self, seeds: Words) -> None:
         words = _expand(np.atleast_1d(seeds))
-        self._increment = _Wide(words[3], words[2] | np.uint64(1))
-        self._state = _step(_add(_Wide(words[1], words[0]), self._increment), self._increment)
+        self.increment = Wide(words[3], words[2] | np.uint64(1))
+        self.state = _step(_add(Wide(words[1], words[0]), self.increment), self.increment)
 
     @property
     def count(self) -> int:
         """The number of generators."""
-        return len(self._state.low)
+        return len(self.state.low)
 
     def next_u64(self, streams: NDArray[np.intp] | None = None) -> Words:
         """The next 64 bits of all streams, or of those that are named."""
         if streams is None:
-            self._state = _step(self._state, self._increment)
-            return _output(self._state)
-        increment = _Wide(self._increment.high[streams], self._increment.low[streams])
-        state = _step(_Wide(self._state.high[streams], self._state.low[streams]), increment)
-        self._state.high[streams] = state.high
-        self._state.low[streams] = state.low
+            self.state = _step(self.state, self.increment)
+            return _output(self.state)
+        increment = Wide(self.increment.high[streams], self.increment.low[streams])
+        state = _step(Wide(self.state.high[streams], self.state.low[streams]), increment)
+        self.state.high[streams] = state.high
+        self.state.low[streams] = state.low
         return _output(state)
 
     def next_range_unit(self) -> Floats:
@@ -128,28 +128,28 @@ def _rotate_right_32(values: Words, counts: Words) -> Words:
     return ((values >> counts) | (values << (_32 - counts))) & _LOW_32
 
 
-def _step(state: _Wide, increment: _Wide) -> _Wide:
+def _step(state: Wide, increment: Wide) -> Wide:
     high, low = _multiply_low(state.low)
     high = high + state.high * _MULTIPLIER_LOW + state.low * _MULTIPLIER_HIGH
-    return _add(_Wide(high, low), increment)
+    return _add(Wide(high, low), increment)
 
 
-def _multiply_low(low: Words) -> _Wide:
+def _multiply_low(low: Words) -> Wide:
     """The full product of `low` and the low word of the multiplier, from 32-bit halves."""
     a1, a0 = low >> _32, low & _LOW_32
     b1, b0 = _MULTIPLIER_LOW >> _32, _MULTIPLIER_LOW & _LOW_32
     middle = a1 * b0 + ((a0 * b0) >> _32)
     other = a0 * b1 + (middle & _LOW_32)
-    return _Wide(a1 * b1 + (middle >> _32) + (other >> _32), low * _MULTIPLIER_LOW)
+    return Wide(a1 * b1 + (middle >> _32) + (other >> _32), low * _MULTIPLIER_LOW)
 
 
-def _add(left: _Wide, right: _Wide) -> _Wide:
+def _add(left: Wide, right: Wide) -> Wide:
     low = left.low + right.low
     carry = (low < left.low).astype(np.uint64)
-    return _Wide(left.high + right.high + carry, low)
+    return Wide(left.high + right.high + carry, low)
 
 
-def _output(state: _Wide) -> Words:
+def _output(state: Wide) -> Words:
     folded = state.high ^ state.low
     turn = state.high >> np.uint64(58)
     back: Words = (np.uint64(64) - turn) & _63
