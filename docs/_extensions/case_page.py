@@ -89,7 +89,7 @@ In format 0.19, `{PRODUCTIVITY_TABLE}` must have the column `{INTEGRATED_COLUMN}
 | truncated inflows | become 0, also as lags | stay negative, also as lags; a correction lifts them |
 | cut selection `level1` | cuts near the best at some state | one cut for each state; all cuts of the first stage stay |
 | slope of computed planes with spillage | at the point of most power | a mean over points of the grid |
-| minimums of a plant out of service | cost nothing | cost as a violation, a constant |
+| minimums of a plant out of service | cost nothing | cost as a violation, a constant: `cobre validate` warns |
 """
 OF_TABLES = """\
 Tables are optional. The columns in bold identify a row. Ids, indices and lags are integers, dates are dates, all

@@ -36,12 +36,15 @@ def total(parts: Iterable[Coefficient], value_of: Callable[[str], float]) -> flo
 
 
 def product(coefficient: Coefficient, value_of: Callable[[str], float]) -> float:
-    """The value of one product; raises ZeroDivisionError where a divisor is 0."""
+    """The value of one product; raises ZeroDivisionError where a divisor is 0, with the parameters of the divisor."""
     value = coefficient.factor
     for name in coefficient.parameters:
         value *= value_of(name)
     for divisor in coefficient.divisors:
-        value /= total(divisor, value_of)
+        by = total(divisor, value_of)
+        if by == 0.0:
+            raise ZeroDivisionError(", ".join(f"@{name}" for name in dict.fromkeys(names_in(divisor))))
+        value /= by
     return value
 
 

@@ -1,6 +1,6 @@
 """Rows of generic constraints: where they act, with numbers for every coefficient and bound."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from cobre.core.generic_constraints import Coefficient, GenericConstraint, Term,
 from cobre.core.stage_data import GenericRow, GenericTerm
 from cobre.core.temporal import Stage
 from cobre.sddp.resolved.declared import positions_by_id
-from cobre.sddp.resolved.parameters import ParameterValues
+from cobre.sddp.resolved.parameters import NotFiniteError, ParameterValues
 
 # Volumes at the ends of a stage, and power for later stages. All else is of a block, or is as if it were: evaporation,
 # inflow.
@@ -44,6 +44,19 @@ class GenericRowResolver:
         rows = np.flatnonzero(self._bounds["stage_id"] == stage.id)
         return tuple(row for position in rows for row in self._rows(int(position), stage))
 
+    def divisions_by_zero(self, stage: Stage) -> Iterator[tuple[GenericConstraint, str]]:
+        """Constraints whose rows cannot be computed in a stage, with the parameters of the divisor that is 0."""
+        if self._bounds is None:
+            return
+        for position in np.flatnonzero(self._bounds["stage_id"] == stage.id):
+            constraint = self._constraints[int(self._bounds["constraint_id"][position])]
+            if not self._parameters.divides(_coefficients(constraint)):
+                continue
+            try:
+                tuple(self._rows(int(position), stage))
+            except NotFiniteError as error:
+                yield constraint, error.divisor
+
     def _rows(self, position: int, stage: Stage) -> Iterable[GenericRow]:
         bounds = self._bounds
         assert bounds is not None  # noqa: S101
@@ -56,9 +69,8 @@ class GenericRowResolver:
         """The block of the row; without one all blocks, or the stage when nothing in it differs by block."""
         if block_id != ABSENT_ID:
             return (block_id,)
-        coefficients = [*(term.coefficient for term in constraint.terms), *constraint.constant, *constraint.bound]
         by_block = any(term.variable not in STAGE_VARIABLES for term in constraint.terms)
-        by_block = by_block or any(self._parameters.is_by_block(name) for name in names_in(coefficients))
+        by_block = by_block or any(self._parameters.is_by_block(name) for name in names_in(_coefficients(constraint)))
         return range(len(stage.blocks)) if by_block else (None,)
 
     def _row(
@@ -110,6 +122,10 @@ class GenericRowResolver:
 
     def _value(self, coefficient: Coefficient, stage: Stage, block: int | None) -> float:
         return self._parameters.product(coefficient, stage, block)
+
+
+def _coefficients(constraint: GenericConstraint) -> list[Coefficient]:
+    return [*(term.coefficient for term in constraint.terms), *constraint.constant, *constraint.bound]
 
 
 def _class_of(variable: str) -> str:

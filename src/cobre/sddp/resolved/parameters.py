@@ -12,7 +12,14 @@ from cobre.sddp.hydro_models.geometry import geometry_by_hydro
 
 
 class NotFiniteError(CobreError, ValueError):
-    """A coefficient or bound of a generic constraint that is divided by 0."""
+    """A coefficient or bound of a generic constraint that is divided by 0; `divisor`: the parameters that make it."""
+
+    def __init__(self, message: str, divisor: str) -> None:
+        super().__init__(message, divisor)
+        self.divisor = divisor
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class ParameterValues:
@@ -29,6 +36,13 @@ class ParameterValues:
             return any(self.is_by_block(part) for part in names_in(parameter.expression))
         return parameter.kind == "per_stage_block"
 
+    def divides(self, parts: Iterable[Coefficient]) -> bool:
+        """Whether a sum has a divisor that is not a plain number, in itself or in a parameter that it names."""
+        return any(
+            part.divisors or any(self.divides(self._parameters[name].expression) for name in part.parameters)
+            for part in parts
+        )
+
     def value(self, name: str, stage: Stage, block: int | None) -> float:
         """The number; `block` None: the row is one of the stage."""
         parameter = self._parameters[name]
@@ -44,8 +58,8 @@ class ParameterValues:
         try:
             return total(parts, lambda name: self.value(name, stage, block))
         except ZeroDivisionError as error:
-            message = f"a number of a generic constraint is divided by 0 in stage {stage.id}"
-            raise NotFiniteError(message) from error
+            message = f"a number of a generic constraint is divided by 0 in stage {stage.id}: by a sum with {error}"
+            raise NotFiniteError(message, str(error)) from error
 
     def product(self, coefficient: Coefficient, stage: Stage, block: int | None) -> float:
         """As `total`, of one product."""

@@ -1,4 +1,4 @@
-"""Inflows beside turbines and limits: wrong units, means below zero, minimum outflows that no water can meet."""
+"""Inflows beside turbines and limits: wrong units, means below zero, minimums that no water can meet."""
 
 import numpy as np
 
@@ -6,12 +6,14 @@ from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import Case
 from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.io.input_files import entities
-from cobre.io.input_files.table_formats import SCENARIO_TABLES
-from cobre.io.validation.layer_findings import Findings, named
+from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
+from cobre.io.validation.layer_findings import Findings, named, with_ids
 from cobre.study.plausibility.expected import Expected
 
 INFLOWS = SCENARIO_TABLES["inflow_seasonal_stats"].file
 HISTORY = SCENARIO_TABLES["inflow_history"].file
+PLANT_BOUNDS, GROUP_BOUNDS = (OVERRIDE_TABLES[name].file for name in ("hydro_bounds", "hydro_unit_group_bounds"))
+OUTFLOW, OF_MACHINES = "min_outflow_m3s", ("min_turbined_m3s", "min_generation_mw")
 TIMES_TURBINES = 20.0  # turbines are built for about the mean inflow; wrong units are off by far more
 LARGEST_RIVER_M3S = 209_000.0  # mean of the Amazon at its mouth
 
@@ -71,6 +73,34 @@ def _mean(expected: Expected, values: Floats) -> Floats:
     return mean
 
 
+def minimums_out_of_service(case: Case, expected: Expected, findings: Findings) -> None:
+    """By the rules of format 0.19, what must flow or be generated costs also where a plant cannot do either."""
+    stages = expected.study.stages
+    not_there = np.array([~(stage.hydro.is_active | stage.hydro.is_filling) for stage in stages])
+    idle = np.array([~stage.hydro.is_active for stage in stages])
+    group_hydro = expected.topology.group_hydro
+    least = np.array([stage.hydro.min_outflow_m3s.max(axis=1) for stage in stages])
+    _warn_of_charges(case, expected, OUTFLOW, np.where(not_there, least, 0.0), PLANT_BOUNDS, findings)
+    for name in OF_MACHINES:
+        least = np.array([getattr(stage.hydro, name).max(axis=1) for stage in stages])
+        _warn_of_charges(case, expected, name, np.where(idle, least, 0.0), PLANT_BOUNDS, findings)
+        groups = [getattr(stage.group, name).max(axis=1) for stage in stages]
+        least = np.array([np.bincount(group_hydro, values, idle.shape[1]) for values in groups])
+        _warn_of_charges(case, expected, name, np.where(idle, least, 0.0), GROUP_BOUNDS, findings)
+
+
+def _warn_of_charges(case: Case, expected: Expected, name: str, least: Floats, bounds: str, findings: Findings) -> None:
+    """Warn of each plant with a minimum in stages in which it is out of service; least: T x N, 0 in service."""
+    for position in np.flatnonzero((least > 0.0).any(axis=0)).tolist():
+        ids = [expected.stage_id(stage) for stage in np.flatnonzero(least[:, position] > 0.0).tolist()]
+        message = (
+            f"is {least[:, position].max():g} while the plant is not in service, in {with_ids('stage', ids)}: "
+            "format 0.19 charges for it as for a violation, a constant cost"
+        )
+        remedy = f"0, unless that is meant, in a row for each of these stages of {bounds}"
+        findings.warn(entities.HYDROS, named("hydro", case.system.hydros[position]), name, message, remedy)
+
+
 def _accumulated(downstream: Indices, values: Floats) -> Floats:
     """By plant: the sum over itself and all plants upstream."""
     total, moving = values.astype(np.float64), values.astype(np.float64)
@@ -98,4 +128,4 @@ def _file(case: Case) -> str:
     return HISTORY if case.scenarios.inflow_seasonal_stats is None else INFLOWS
 
 
-RULES = (inflows_beside_turbines, inflows_below_zero, minimum_outflows)
+RULES = (inflows_beside_turbines, inflows_below_zero, minimum_outflows, minimums_out_of_service)
