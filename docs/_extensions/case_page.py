@@ -88,8 +88,12 @@ In format 0.19, `{PRODUCTIVITY_TABLE}` must have the column `{INTEGRATED_COLUMN}
 | `modeling.inflow_non_negativity.method`, if absent | `penalty` | `truncation_with_penalty` |
 | truncated inflows | become 0, also as lags | stay negative, also as lags; a correction lifts them |
 | cut selection `level1` | cuts near the best at some state | one cut for each state; all cuts of the first stage stay |
+| `max_active_per_stage` | all cuts of a stage | cuts that this run made, in all stages but the first and the last |
 | slope of computed planes with spillage | at the point of most power | a mean over points of the grid |
 | minimums of a plant out of service | cost nothing | cost as a violation, a constant: `cobre validate` warns |
+
+Two differences from Novomodelo 0.19.1 are known for `max_active_per_stage`: which cuts go first is decided by their
+values at visited states, not by solves in which they were binding, and the method `dynamic` with a cap is not refused.
 """
 OF_TABLES = """\
 Tables are optional. The columns in bold identify a row. Ids, indices and lags are integers, dates are dates, all

@@ -159,7 +159,8 @@ class CutSelectionRecord:
     """training.cut_selection.
 
     selection: method of choosing cuts; null: all are used.
-    max_active_per_stage: largest number of active cuts per stage.
+    max_active_per_stage: largest number of active cuts per stage; in format 0.19 of those that this run made, and not
+    in the first stage.
     state_window: number of latest iterations whose visited states choose cuts; null: all iterations.
     row_activity_tolerance: no effect here, with a warning.
     """

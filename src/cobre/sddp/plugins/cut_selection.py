@@ -88,6 +88,9 @@ class Capped(CutSelection):
     Those that were best at no visited state for the longest time go first, of them those that were best the fewest
     times, and then the oldest. Cuts of the present iteration always stay.
 
+    is_exact: by the rules of format 0.19, which leave the first stage alone, count and remove only cuts that this run
+    made, and rank a cut that was never best by the iteration that made it.
+
     Has no `new_state`, even where the inner selection has one: where that is not due, the cap starts from the cuts that
     are active now, which `update` does not get.
     """
@@ -95,12 +98,12 @@ class Capped(CutSelection):
     inner: CutSelection | None
     max_cuts: int
     state_window: int | None = None  # iterations whose states count; None: all
-    spares_first: bool = False
+    is_exact: bool = False
 
     @property
     def spares_first_stage(self) -> bool:
         """By the rules of format 0.19 alone."""
-        return self.spares_first
+        return self.is_exact
 
     def is_due(self, iteration: int) -> bool:
         """Every iteration: a cap holds always."""
@@ -112,15 +115,18 @@ class Capped(CutSelection):
         if self.inner is not None and self.inner.is_due(iteration):
             kept = self.inner.choose(cuts, states, created, iteration, active)
         slots = np.flatnonzero(kept)
+        is_own = created[slots] > 0 if self.is_exact else np.ones(len(slots), np.bool_)  # 0: of a stored policy
         is_new = created[slots] == iteration
         limit = max(self.max_cuts, int(is_new.sum()))
-        if len(slots) <= limit:
+        if is_own.sum() <= limit:
             return kept
         seen = iterations_in_window(iteration, self.state_window)
         last, wins = _activity(cuts.values_at(states)[:, slots], seen)
-        ranking = np.lexsort((-slots, -wins, -last, ~is_new))
-        chosen = np.zeros_like(kept)
-        chosen[slots[ranking[:limit]]] = 1
+        if self.is_exact:
+            last = np.where(last < 0, created[slots], last + iteration - seen + 1)
+        ranking = np.lexsort((-slots, -wins, -last, ~is_new, ~is_own))
+        chosen = kept.copy()
+        chosen[slots[ranking[limit : is_own.sum()]]] = 0
         return chosen
 
 

@@ -48,3 +48,31 @@ def test_the_cap_comes_after_the_choice():
     found = selection(max_active_per_stage=1)
     assert isinstance(found, Capped)
     assert int(found.choose(CUTS, STATES, CREATED, 5, ACTIVE).sum()) == 1
+
+
+# Values at the states of iterations 1 to 3: cut 0, of a stored policy, is best at the first two, cut 3 at the last.
+STARTED = CutSet(np.array([2.0, 0.5, 0.4, -3.0]), np.array([[0.0], [0.0], [0.0], [3.0]]))
+FROM_ELSEWHERE = np.array([0, 1, 2, 2], np.int32)
+
+
+def capped(limit, rules):
+    found = cut_selection(CutSelectionConfig(max_active_per_stage=limit, rules=rules))
+    assert found is not None
+    return found.choose(STARTED, STATES, FROM_ELSEWHERE, 3, ACTIVE).tolist()
+
+
+def test_the_cap_counts_and_removes_only_cuts_of_this_run():
+    assert capped(3, "0.19") == [1, 1, 1, 1]
+    assert capped(2, "0.19") == [1, 0, 1, 1]
+    assert capped(1, "0.19") == [1, 0, 0, 1]
+    assert capped(2, None) == [1, 0, 0, 1]
+
+
+def test_a_cut_that_was_never_best_ranks_by_the_iteration_that_made_it():
+    """Cut 0 was best last in iteration 1; cut 1 never was, but is of iteration 2."""
+    cuts = CutSet(np.array([1.0, 0.0, -1.0]), np.array([[0.0], [0.0], [1.5]]))
+    created = np.array([1, 2, 2], np.int32)
+    old, new = (cut_selection(CutSelectionConfig(max_active_per_stage=2, rules=rules)) for rules in (None, "0.19"))
+    states = np.array([[0.0], [2.0], [2.0]])
+    assert old.choose(cuts, states, created, 3, np.ones(3, np.uint8)).tolist() == [1, 0, 1]
+    assert new.choose(cuts, states, created, 3, np.ones(3, np.uint8)).tolist() == [0, 1, 1]
