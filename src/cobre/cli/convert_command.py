@@ -108,6 +108,7 @@ def _convert(
     has_boundary_policy: bool,
     is_repaired: bool = False,
 ) -> None:
+    from cobre.bridge.archive import unpacked_deck
     from cobre.bridge.conversion import DeckRequest
     from cobre.bridge.environment import BRIDGE_0_19, PROGRAMS, bridge_at, own_bridge
 
@@ -115,6 +116,8 @@ def _convert(
     program = None if using is None else PROGRAMS[using]
     with report_errors():
         if bridge is None:
+            with unpacked_deck(deck):
+                pass  # an archive without a deck is refused before hundreds of megabytes are installed
             found = own_bridge(lambda text: echo(text, err=True), program or BRIDGE_0_19)
         else:
             found = bridge_at(bridge, program)

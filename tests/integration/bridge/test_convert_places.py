@@ -120,3 +120,13 @@ def test_the_program_that_converts_ends_with_the_command(bridge, deck, tmp_path)
     finish(process)
     wait_until_gone(pids)
     assert not Path(tmp_path / "case").exists()
+
+
+def test_an_archive_without_a_deck_is_refused_before_a_bridge_is_installed(tmp_path):
+    archive, cache = tmp_path / "deck.zip", tmp_path / "cache"
+    archive.write_bytes(b"")
+    done = cobre("convert", "newave", archive, tmp_path / "case", XDG_CACHE_HOME=str(cache))
+    assert done.returncode != 0
+    assert "neither a folder nor a zip archive" in done.stderr
+    assert not cache.exists()
+    assert not (tmp_path / "case").exists()
