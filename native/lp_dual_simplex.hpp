@@ -70,6 +70,8 @@ public:
     // columns with a negative cost have an upper bound.
     virtual bool start(const int8_t* status, const Int* active_cuts, Int max_cuts) = 0;
     virtual void start_from_slacks() = 0;
+    // Start from slacks, and take no small pivots until the next start. False where that makes no difference.
+    virtual bool start_carefully() { return false; }
 
     // Optimise for these bounds, from the present basis.
     virtual SimplexStatus optimise(const Bounds& bounds) = 0;

@@ -146,11 +146,11 @@ void Solver::load_start_basis(const ChainBatch& batch, Int chain) {
     simplex_->start(batch.basis_status + basis * width, batch.basis_cuts + basis * max_cuts, stage_->num_decided + 1);
 }
 
-bool Solver::solve_by_simplex(bool improves_duals) {
+bool Solver::solve_by_simplex(double gap, bool improves_duals) {
     const Bounds bounds{column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(), cut_rhs_};
     if (simplex_->optimise(bounds) != SimplexStatus::optimal) return false;
     simplex_->solution(column_value_, column_dual_, row_dual_, cuts_with_dual_);
-    if (is_accurate(settings_.tolerances.duality_gap)) return true;
+    if (is_accurate(gap)) return true;
     if (!improves_duals || !simplex_->improve_duals()) return false;
     simplex_->solution(column_value_, column_dual_, row_dual_, cuts_with_dual_);
     return is_accurate(settings_.tolerances.duality_gap);
@@ -161,7 +161,15 @@ bool Solver::solve_by_simplex(bool improves_duals) {
 bool Solver::solve_from_slacks() {
     ++counts.retries;
     simplex_->start_from_slacks();
-    return solve_by_simplex(/*improves_duals=*/true);
+    return solve_by_simplex(settings_.tolerances.duality_gap, /*improves_duals=*/true);
+}
+
+// Small pivots may be to blame: the basis that they lead to is singular, or nearly. Reduced costs get more wrong this way,
+// and are corrected sooner.
+bool Solver::solve_carefully() {
+    if (!simplex_->start_carefully()) return false;
+    ++counts.retries;
+    return solve_by_simplex(settings_.tolerances.careful_gap, /*improves_duals=*/true);
 }
 
 // The dual solution must prove the primal one, because cuts are made of duals: no dual that points at an infinite
@@ -188,7 +196,7 @@ bool Solver::is_accurate(double tolerance) {
 }
 
 // The order of attempts is fixed, and so are the results: own simplex from the last basis, own simplex from slacks,
-// HiGHS.
+// the same without small pivots, HiGHS.
 void Solver::solve_chain(Int chain, const ChainBatch& batch, const Results& results) {
     const Int first = batch.chain_start[chain], end = batch.chain_start[chain + 1];
     if (first == end) return;
@@ -199,7 +207,9 @@ void Solver::solve_chain(Int chain, const ChainBatch& batch, const Results& resu
         set_bounds(batch, batch.realisation_index[item]);
         const auto began = std::chrono::steady_clock::now();
         if (item == first) load_start_basis(batch, chain);
-        if (!solve_by_simplex() && !solve_from_slacks()) solve_by_highs(chain, item);
+        if (!solve_by_simplex(settings_.tolerances.duality_gap, /*improves_duals=*/false) && !solve_from_slacks() &&
+            !solve_carefully())
+            solve_by_highs(chain, item);
         counts.solve_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
         const SimplexCounts done = simplex_->take_counts();
         counts.add(done);

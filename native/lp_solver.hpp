@@ -25,6 +25,7 @@ struct Tolerances {
     double violation = 1e-9;            // of a cut, relative to the cost-to-go
     double dual_sign = 1e-7;            // how large a dual with the wrong sign may be
     double duality_gap = 1e-7;          // of our own simplex, relative; a solve with a larger gap is repeated
+    double careful_gap = 1e-10;         // above it a solve without small pivots gets primal pivots
     double highs_gap = 1e-6;            // the duality gap of HiGHS, relative
 };
 
@@ -110,8 +111,9 @@ private:
     void load_realisation(const ChainBatch& batch, Int realisation, Int item);
     void set_bounds(const ChainBatch& batch, Int realisation);
     void load_start_basis(const ChainBatch& batch, Int chain);
-    bool solve_by_simplex(bool improves_duals = false);
+    bool solve_by_simplex(double gap, bool improves_duals);
     bool solve_from_slacks();
+    bool solve_carefully();
     bool is_accurate(double tolerance);
 
     // lp_solver_highs.cpp: what our own simplex could not finish
@@ -119,12 +121,14 @@ private:
     void set_defaults();
     void take_interrupts();
     void solve_by_highs(Int chain, Int item);
-    void pass_lp_to_highs();
+    void pass_lp_to_highs(double cost_factor);
     bool run_highs();
+    bool retry_with_large_costs();
     bool retry_with_other_settings();
     void add_cuts(const std::vector<Int>& wanted);
     bool find_violated_cuts(std::vector<Int>& found);
     bool start_from_highs_basis();
+    bool prove_optimum_of_highs();
 
     // lp_solver_results.cpp: what a solve gives
     void store(size_t row, const Results& results);
@@ -152,7 +156,7 @@ private:
         rhs_;  // by row of the stage: what the state, and all inputs, add to its right-hand side
     std::vector<double> row_lower_, row_upper_, column_lower_, column_upper_;
     std::vector<double> inflow_, inflow_gradient_, share_, decided_, passed_, values_;
-    double objective_ = 0.0;
+    double objective_ = 0.0, cost_factor_ = 1.0;  // of the costs that HiGHS has
     std::vector<double> column_value_, column_dual_, row_value_, row_dual_;
 };
 

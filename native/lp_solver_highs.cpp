@@ -9,6 +9,7 @@ namespace cobre::lp {
 
 namespace {
 
+constexpr int kExponentOfLargeCosts = 26;     // of two: the largest cost where small ones must count
 constexpr Int kMaxInteriorPointSteps = 1000;  // an interior point method that converges takes dozens
 
 // A cut as a row: theta - coefficients . decided states >= right-hand side. Lags and passed states are known when a
@@ -58,10 +59,13 @@ void Solver::take_interrupts() {
     check(api_.start_callback(highs_, kIpmInterrupt), "call back from its interior point method");
 }
 
-void Solver::pass_lp_to_highs() {
+void Solver::pass_lp_to_highs(double cost_factor) {
     const StageModel& stage = *stage_;
+    cost_factor_ = cost_factor;
+    std::vector<double> cost(stage.cost.begin(), stage.cost.end());
+    for (double& each : cost) each *= cost_factor;
     check(api_.pass_lp(highs_, stage.columns, stage.rows, static_cast<Int>(stage.value.size()), kRowwise, kMinimise,
-                       0.0, stage.cost.data(), column_lower_.data(), column_upper_.data(), row_lower_.data(),
+                       0.0, cost.data(), column_lower_.data(), column_upper_.data(), row_lower_.data(),
                        row_upper_.data(), stage.row_start.data(), stage.column_index.data(), stage.value.data()),
           "load an LP");
     // Limited by iterations and not by seconds: seconds differ from run to run, and so would the results.
@@ -100,7 +104,27 @@ bool Solver::run_highs() {
     row_dual_.resize(row_value_.size());
     check(api_.get_solution(highs_, column_value_.data(), column_dual_.data(), row_value_.data(), row_dual_.data()),
           "return its solution");
+    for (double& dual : column_dual_) dual /= cost_factor_;
+    for (double& dual : row_dual_) dual /= cost_factor_;
     return is_accurate(settings_.tolerances.highs_gap);
+}
+
+// The tolerance of HiGHS for reduced costs is absolute: beside costs of 1e-10, and ranges of 1e6, it has to be smaller than
+// it can be set. The same LP in a smaller unit of money has larger costs; a power of two changes none of their digits.
+bool Solver::retry_with_large_costs() {
+    if (api_.model_status(highs_) != kOptimal || cost_factor_ != 1.0) return false;
+    ++counts.retries;
+    double largest = 0.0;
+    for (const double cost : stage_->cost) largest = std::max(largest, std::abs(cost));
+    const std::vector<Int> cuts = cuts_with_dual_;
+    const auto pass = [&](double factor) {
+        pass_lp_to_highs(factor);
+        if (!cuts.empty()) add_cuts(cuts);
+    };
+    pass(std::ldexp(1.0, std::max(0, kExponentOfLargeCosts - std::ilogb(largest))));
+    if (run_highs()) return true;
+    pass(1.0);
+    return false;
 }
 
 // Other settings of HiGHS, in a fixed order so that every run takes the same: with scaling, primal simplex, presolve,
@@ -155,16 +179,29 @@ bool Solver::find_violated_cuts(std::vector<Int>& found) {
     return !found.empty();
 }
 
-// Cuts that are violated join the LP and stay: at most as many rounds as there are cuts. An optimum of HiGHS that its
-// duals do not prove (reduced costs within its tolerance, times ranges of 1e5) is a good start for our own simplex.
+// An optimum of HiGHS that its duals do not prove (reduced costs within its tolerance, which costs of 1e-10 are too, times
+// ranges of 1e5) is a good start for our own simplex.
+bool Solver::prove_optimum_of_highs() {
+    if (api_.model_status(highs_) != kOptimal) return false;
+    const std::vector<Int> rows_of_highs = cuts_with_dual_;
+    if (start_from_highs_basis() && solve_by_simplex(settings_.tolerances.duality_gap, /*improves_duals=*/true))
+        return true;
+    cuts_with_dual_ = rows_of_highs;
+    return false;
+}
+
+// Cuts that are violated join the LP and stay: at most as many rounds as there are cuts.
 void Solver::solve_by_highs(Int chain, Int item) {
     ++counts.library_solves;
-    pass_lp_to_highs();
+    pass_lp_to_highs(1.0);
     for (std::vector<Int> found;;) {
-        if (!run_highs() && !retry_with_other_settings()) {
-            const Int status = api_.model_status(highs_);
-            if (status == kOptimal && start_from_highs_basis() && solve_by_simplex(/*improves_duals=*/true)) return;
-            throw LpFailure(chain, item, status, "no solver setting led to an optimum");
+        if (!run_highs()) {
+            if (prove_optimum_of_highs()) return;
+            if (!retry_with_large_costs() && !retry_with_other_settings()) {
+                const Int status = api_.model_status(highs_);
+                if (prove_optimum_of_highs()) return;
+                throw LpFailure(chain, item, status, "no solver setting led to an optimum");
+            }
         }
         if (!find_violated_cuts(found)) break;
         add_cuts(found);

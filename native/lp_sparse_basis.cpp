@@ -137,14 +137,28 @@ void SparseDualSimplex::reset_cut_values() {
 void SparseDualSimplex::start_from_slacks() {
     reset_cut_values();
     clear_rows();
+    smallest_pivot_ = kSmallestPivot;
+    harris_tolerance_ = stage_->harris_tolerance;
     for (Int row = 0; row < stage_->rows; ++row)
         if (!is_deferred(row)) append_row({row}, basic);
     factorise();
 }
 
+// The row and the column of a pivot agree also where it is rounding that both have from the same factors. The basis is
+// singular then, which shows at the next factorisation, and all pivots are lost. A wider tolerance of the ratio test
+// leaves more candidates to choose a large pivot from; what it does to reduced costs is corrected at the end.
+bool SparseDualSimplex::start_carefully() {
+    start_from_slacks();
+    smallest_pivot_ = kSmallestCarefulPivot;
+    harris_tolerance_ = std::max(harris_tolerance_, kCarefulHarrisTolerance);
+    return true;
+}
+
 bool SparseDualSimplex::start(const int8_t* status, const Int* active_cuts, Int max_cuts) {
     reset_cut_values();
     clear_rows();
+    smallest_pivot_ = kSmallestPivot;
+    harris_tolerance_ = stage_->harris_tolerance;
     std::copy(status, status + columns_, status_.begin());
     for (Int row = 0; row < stage_->rows; ++row)
         if (status[columns_ + row] != basic || !is_deferred(row)) append_row({row}, status[columns_ + row]);

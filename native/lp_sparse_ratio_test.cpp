@@ -9,9 +9,8 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kSmallestRatioTestPivot = 1e-9;  // of an entering variable
-constexpr double kPivotShare = 0.1;               // a pivot has at least this share of the largest one in its group
-constexpr double kGroupFactor = 8.0;              // breakpoints up to so many times the first one are examined together
+constexpr double kPivotShare = 0.1;   // a pivot has at least this share of the largest one in its group
+constexpr double kGroupFactor = 8.0;  // breakpoints up to so many times the first one are examined together
 
 }  // namespace
 
@@ -44,7 +43,7 @@ void SparseDualSimplex::list_candidates(double sign) {
         candidates[count] = column;
         pivots[count] = -sign * pivot_row_.value[column] * direction;
         costs[count] = std::max(0.0, reduced_[column] * direction);
-        count += pivots[count] >= kSmallestRatioTestPivot;
+        count += pivots[count] >= smallest_pivot_;
     }
     for (const Int row : inverse_row_.index()) {
         const double rise = -sign * inverse_row_.value[row];
@@ -52,7 +51,7 @@ void SparseDualSimplex::list_candidates(double sign) {
         candidates[count] = bound.variable;
         pivots[count] = std::abs(rise) * bound.size;
         costs[count] = std::max(0.0, std::copysign(1.0, rise) * (bound.dual - reduced_[slack(row)])) * bound.size;
-        count += pivots[count] >= kSmallestRatioTestPivot;
+        count += pivots[count] >= smallest_pivot_;
     }
     candidates_ = count;
     if (has_free_) list_free_candidates();
@@ -61,7 +60,7 @@ void SparseDualSimplex::list_candidates(double sign) {
 // Free nonbasic variables, which hardly any LP has: they may move in either direction.
 void SparseDualSimplex::list_free_candidates() {
     const auto consider = [this](Int variable) {
-        if (status_[variable] != at_zero || std::abs(pivot_entry_of(variable)) < kSmallestRatioTestPivot) return;
+        if (status_[variable] != at_zero || std::abs(pivot_entry_of(variable)) < smallest_pivot_) return;
         candidate_[candidates_] = variable;
         candidate_pivot_[candidates_] = std::abs(pivot_entry_of(variable));
         candidate_cost_[candidates_++] = 0.0;
@@ -115,11 +114,11 @@ double SparseDualSimplex::harris_limit() const {
     size_t at = 0;
     for (; at + 4 <= candidates_; at += 4)
         for (size_t lane = 0; lane < 4; ++lane) {
-            const double limit = (candidate_cost_[at + lane] + stage_->harris_tolerance) / candidate_pivot_[at + lane];
+            const double limit = (candidate_cost_[at + lane] + harris_tolerance_) / candidate_pivot_[at + lane];
             least[lane] = limit < least[lane] ? limit : least[lane];
         }
     for (; at < candidates_; ++at)
-        least[0] = std::min(least[0], (candidate_cost_[at] + stage_->harris_tolerance) / candidate_pivot_[at]);
+        least[0] = std::min(least[0], (candidate_cost_[at] + harris_tolerance_) / candidate_pivot_[at]);
     return std::min(std::min(least[0], least[1]), std::min(least[2], least[3]));
 }
 
@@ -141,7 +140,7 @@ bool SparseDualSimplex::choose_in_group(double step, size_t& best) const {
     const std::span<const size_t> group(group_.data(), group_size_);
     double limit = kInfinity;
     for (const size_t at : group) {
-        const double own = (candidate_cost_[at] + stage_->harris_tolerance) / candidate_pivot_[at];
+        const double own = (candidate_cost_[at] + harris_tolerance_) / candidate_pivot_[at];
         if (own < limit) limit = own, best = at;
     }
     if (!(limit <= step) || std::isinf(limit)) return false;

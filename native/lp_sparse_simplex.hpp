@@ -29,6 +29,7 @@ class SparseDualSimplex final : public DualSimplex {
 public:
     bool start(const int8_t* status, const Int* active_cuts, Int max_cuts) override;
     void start_from_slacks() override;
+    bool start_carefully() override;
     SimplexStatus optimise(const Bounds& bounds) override;
     bool improve_duals() override;
     void solution(std::vector<double>& columns, std::vector<double>& column_duals, std::vector<double>& row_duals,
@@ -56,6 +57,7 @@ private:
         Int row;
         double value;
     };
+    static constexpr double kSmallestPivot = 1e-9, kSmallestCarefulPivot = 1e-6, kCarefulHarrisTolerance = 1e-10;
     struct Leaving {
         Int slot = -1;
         double infeasibility = 0.0;  // signed distance to the violated bound
@@ -163,6 +165,8 @@ private:
 
     Factorisation factorisation_;
     bool has_reduced_costs_ = false, is_freshly_factorised_ = false;
+    double smallest_pivot_ = kSmallestPivot;  // of an entering variable
+    double harris_tolerance_ = 0.0;           // how wrong the sign of a reduced cost may get in a pivot
     BasisColumns basis_columns_;
     std::vector<uint8_t> slack_is_basic_;
     std::vector<Int> basic_columns_, slot_of_column_;

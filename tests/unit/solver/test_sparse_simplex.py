@@ -141,3 +141,16 @@ def test_infeasible_lp_is_reported() -> None:
             noise_of(right_sides(shape, OPENINGS, 5) + 1000.0),
             Outputs(gradient=True),
         )
+
+
+@pytest.mark.parametrize("size", [1.0, 1e5])
+def test_a_basis_that_small_pivots_made_singular_is_avoided_without_the_library(size: float) -> None:
+    """Coefficients over six decades, costs over twelve: one of a thousand such LPs ends at a singular basis."""
+    shape, seed = Shape(rows=60, columns=120, spread=6.0, cost_decades=12.0, size=size), 164
+    program, right = random_program(shape, seed), right_sides(shape, 1, seed)
+    cuts = random_cuts(20, shape.states, seed)
+    states, none = np.zeros((1, shape.states)), np.full(1, -1, np.int32)
+    chains = all_chains(states, np.zeros(1, np.int32), no_bases(program), none)
+    batch = solver_of(program).solve(0, cut_rows(*cuts), chains, noise_of(right), Outputs(gradient=True))
+    assert (batch.retries, batch.library_solves) == (2, 0)
+    np.testing.assert_allclose(batch.objective[0], whole_lp(program, right[0], cuts), rtol=1e-7)
