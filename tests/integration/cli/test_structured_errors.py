@@ -133,6 +133,7 @@ def rebuilt(kind):
     facts = {
         "case": "case",
         "problems": (),
+        "missing": (),
         "saved": None,
         "status": "infeasible",
         "operation": "barrier",
