@@ -199,7 +199,7 @@ void Solver::solve_by_highs(Int chain, Int item) {
             if (prove_optimum_of_highs()) return;
             if (!retry_with_large_costs() && !retry_with_other_settings()) {
                 const Int status = api_.model_status(highs_);
-                if (prove_optimum_of_highs()) return;
+                if (prove_optimum_of_highs() || (!stage_->has_small_costs && solve_carefully())) return;
                 throw LpFailure(chain, item, status, "no solver setting led to an optimum");
             }
         }

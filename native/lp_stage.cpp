@@ -76,7 +76,8 @@ void StageModel::choose_harris_tolerance() {
     double least = std::numeric_limits<double>::infinity();
     for (const double number : cost)
         if (number != 0.0) least = std::min(least, std::abs(number));
-    harris_tolerance = least >= kSmallCost ? kUsual : std::max(1e-16, kShareOfCost * least);
+    has_small_costs = least < kSmallCost;
+    harris_tolerance = !has_small_costs ? kUsual : std::max(1e-16, kShareOfCost * least);
 }
 
 // The simplex methods look for the entry of a column in a row, and there must be one.

@@ -74,6 +74,7 @@ struct StageModel {
     Int families = 0;
     // By how much a reduced cost may get the wrong sign in a ratio test for the sake of a larger pivot (Harris).
     double harris_tolerance = 0.0;
+    bool has_small_costs = false;  // beside the absolute tolerances of HiGHS
 
     bool has_shape_of(const StageModel& other) const {
         return columns == other.columns && rows == other.rows && num_decided == other.num_decided;
