@@ -38,6 +38,8 @@ HighsApi::HighsApi(const std::string& path) {
     look_up(library, "Highs_startCallback", start_callback);
     look_up(library, "Highs_getModelStatus", model_status);
     look_up(library, "Highs_getSolution", get_solution);
+    look_up(library, "Highs_getPrimalRay", primal_ray);
+    look_up(library, "Highs_getDualRay", dual_ray);
     look_up(library, "Highs_writeModel", write_model);
     look_up(library, "Highs_passColName", pass_col_name);
     look_up(library, "Highs_passRowName", pass_row_name);

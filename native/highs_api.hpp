@@ -17,6 +17,7 @@ constexpr Int kBasic = 1;
 constexpr Int kOptimal = 7;
 constexpr Int kInfeasible = 8;
 constexpr Int kUnbounded = 10;
+constexpr Int kUnproved = 100;        // ours: infeasible or unbounded for HiGHS, without a ray that holds
 constexpr Int kSimplexInterrupt = 1;  // types of callbacks
 constexpr Int kIpmInterrupt = 2;
 
@@ -44,6 +45,8 @@ struct HighsApi {
     Int (*start_callback)(void*, Int);
     Int (*model_status)(const void*);
     Int (*get_solution)(const void*, double*, double*, double*, double*);
+    Int (*primal_ray)(const void*, Int*, double*);  // whether there is one; by column
+    Int (*dual_ray)(const void*, Int*, double*);    // whether there is one; by row
     Int (*write_model)(void*, const char*);
     Int (*pass_col_name)(const void*, Int, const char*);
     Int (*pass_row_name)(const void*, Int, const char*);

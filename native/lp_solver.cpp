@@ -28,7 +28,10 @@ Solver::~Solver() { api_.destroy(highs_); }
 void Solver::load(const StageModel& stage, const CutView& cuts) {
     stage_ = &stage;
     cuts_ = &cuts;
-    simplex_ = stage.rows > settings_.max_dense_rows ? static_cast<DualSimplex*>(&sparse_) : &dense_;
+    // The dense kernel has no primal pivots, by which reduced costs of the wrong sign are corrected: beside small costs
+    // such errors hide better solutions.
+    const bool is_dense = stage.rows <= settings_.max_dense_rows && !stage.has_small_costs;
+    simplex_ = is_dense ? static_cast<DualSimplex*>(&dense_) : &sparse_;
     simplex_->load(stage, cuts, settings_.tolerances.simplex_feasibility, settings_.tolerances.violation);
     base_cut_rhs_.resize(static_cast<size_t>(cuts.count()));
     values_.resize(base_cut_rhs_.size());

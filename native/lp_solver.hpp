@@ -27,6 +27,7 @@ struct Tolerances {
     double duality_gap = 1e-7;          // of our own simplex, relative; a solve with a larger gap is repeated
     double careful_gap = 1e-10;         // above it a solve without small pivots gets primal pivots
     double highs_gap = 1e-6;            // the duality gap of HiGHS, relative
+    double ray = 1e-9;                  // of a ray that proves an LP infeasible or unbounded, relative to its terms
 };
 
 // `SimplexOptions` in Python has the defaults of what the caller gives: tolerances.highs_feasibility and
@@ -129,6 +130,9 @@ private:
     bool find_violated_cuts(std::vector<Int>& found);
     bool start_from_highs_basis();
     bool prove_optimum_of_highs();
+    bool is_proved_unsolvable();
+    bool has_ray_of_falling_cost();
+    bool has_farkas_proof();
 
     // lp_solver_results.cpp: what a solve gives
     void store(size_t row, const Results& results);

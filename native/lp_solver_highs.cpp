@@ -154,8 +154,7 @@ bool Solver::retry_with_other_settings() {
         check(api_.set_double(highs_, "primal_feasibility_tolerance", tolerance), "set a tolerance");
         check(api_.set_double(highs_, "dual_feasibility_tolerance", tolerance), "set a tolerance");
         solved = run_highs();
-        const Int status = api_.model_status(highs_);
-        if (status == kInfeasible || status == kUnbounded) break;
+        if (is_proved_unsolvable()) break;
     }
     set_defaults();
     return solved;
@@ -190,6 +189,103 @@ bool Solver::prove_optimum_of_highs() {
     return false;
 }
 
+// HiGHS calls LPs infeasible or unbounded that are not, where costs and coefficients differ by many decades. Its rays are
+// checked against the LP as it was given: what they do not prove is solved in other ways.
+bool Solver::is_proved_unsolvable() {
+    const Int status = api_.model_status(highs_);
+    return status == kInfeasible ? has_farkas_proof() : status == kUnbounded && has_ray_of_falling_cost();
+}
+
+bool Solver::has_ray_of_falling_cost() {
+    const StageModel& stage = *stage_;
+    const double tolerance = settings_.tolerances.ray;
+    std::vector<double> ray(static_cast<size_t>(stage.columns));
+    Int exists = 0;
+    if (api_.primal_ray(highs_, &exists, ray.data()) == kStatusError || !exists) return false;
+    double cost = 0.0, size = 0.0;
+    for (Int column = 0; column < stage.columns; ++column) {
+        double& pace = ray[column];
+        if (std::isfinite(pace < 0.0 ? column_lower_[column] : column_upper_[column])) pace = 0.0;
+        cost += stage.cost[column] * pace;
+        size += std::abs(stage.cost[column] * pace);
+    }
+    if (!(cost < -tolerance * size)) return false;
+    const auto leaves = [&](const Int* index, const double* value, size_t count, double lower, double upper) {
+        double sum = 0.0, terms = 0.0;
+        for (size_t entry = 0; entry < count; ++entry) {
+            sum += value[entry] * ray[index[entry]];
+            terms += std::abs(value[entry] * ray[index[entry]]);
+        }
+        return (std::isfinite(lower) && sum < -tolerance * terms) || (std::isfinite(upper) && sum > tolerance * terms);
+    };
+    for (Int row = 0; row < stage.rows; ++row) {
+        const auto first = static_cast<size_t>(stage.row_start[row]);
+        if (leaves(&stage.column_index[first], &stage.value[first], stage.row_start[row + 1] - first, row_lower_[row],
+                   row_upper_[row]))
+            return false;
+    }
+    for (const Int cut : cuts_with_dual_) {
+        std::vector<Int> index;
+        std::vector<double> value;
+        append_cut(stage, *cuts_, cut, index, value);
+        if (leaves(index.data(), value.data(), index.size(), cut_rhs_[cut], kInfinity)) return false;
+    }
+    return true;
+}
+
+// Farkas: a combination of rows whose least right-hand side is beyond what the bounds of the columns allow.
+bool Solver::has_farkas_proof() {
+    const StageModel& stage = *stage_;
+    for (Int row = 0; row < stage.rows; ++row)
+        if (row_lower_[row] > row_upper_[row]) return true;
+    for (Int column = 0; column < stage.columns; ++column)
+        if (column_lower_[column] > column_upper_[column]) return true;
+    const double tolerance = settings_.tolerances.ray;
+    std::vector<double> ray(static_cast<size_t>(stage.rows) + cuts_with_dual_.size());
+    Int exists = 0;
+    if (api_.dual_ray(highs_, &exists, ray.data()) == kStatusError || !exists) return false;
+    std::vector<double> sum, terms;
+    const auto proves = [&](double sign) {
+        double excess = 0.0, size = 0.0;
+        sum.assign(static_cast<size_t>(stage.columns), 0.0);
+        terms.assign(sum.size(), 0.0);
+        const auto add = [&](double weight, double lower, double upper, const Int* index, const double* value,
+                             size_t count) {
+            const double bound = weight > 0.0 ? lower : upper;
+            if (weight == 0.0 || !std::isfinite(bound)) return;
+            excess += weight * bound;
+            size += std::abs(weight * bound);
+            for (size_t entry = 0; entry < count; ++entry) {
+                sum[index[entry]] += weight * value[entry];
+                terms[index[entry]] += std::abs(weight * value[entry]);
+            }
+        };
+        for (Int row = 0; row < stage.rows; ++row) {
+            const auto first = static_cast<size_t>(stage.row_start[row]);
+            add(sign * ray[row], row_lower_[row], row_upper_[row], &stage.column_index[first], &stage.value[first],
+                stage.row_start[row + 1] - first);
+        }
+        for (size_t at = 0; at < cuts_with_dual_.size(); ++at) {
+            std::vector<Int> index;
+            std::vector<double> value;
+            append_cut(stage, *cuts_, cuts_with_dual_[at], index, value);
+            add(sign * ray[stage.rows + at], cut_rhs_[cuts_with_dual_[at]], kInfinity, index.data(), value.data(),
+                index.size());
+        }
+        for (Int column = 0; column < stage.columns; ++column) {
+            const double most = sum[column] > 0.0 ? column_upper_[column] : column_lower_[column];
+            if (std::isfinite(most)) {
+                excess -= sum[column] * most;
+                size += std::abs(sum[column] * most);
+            } else if (std::abs(sum[column]) > tolerance * terms[column]) {
+                return false;
+            }
+        }
+        return excess > tolerance * size;
+    };
+    return proves(1.0) || proves(-1.0);
+}
+
 // Cuts that are violated join the LP and stay: at most as many rounds as there are cuts.
 void Solver::solve_by_highs(Int chain, Int item) {
     ++counts.library_solves;
@@ -198,7 +294,8 @@ void Solver::solve_by_highs(Int chain, Int item) {
         if (!run_highs()) {
             if (prove_optimum_of_highs()) return;
             if (!retry_with_large_costs() && !retry_with_other_settings()) {
-                const Int status = api_.model_status(highs_);
+                Int status = api_.model_status(highs_);
+                if ((status == kInfeasible || status == kUnbounded) && !is_proved_unsolvable()) status = kUnproved;
                 if (prove_optimum_of_highs() || (!stage_->has_small_costs && solve_carefully())) return;
                 throw LpFailure(chain, item, status, "no solver setting led to an optimum");
             }

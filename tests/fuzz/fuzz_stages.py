@@ -29,9 +29,16 @@ SPREADS = (0.0, 0.0, 1.0, 2.0)  # decades by which units change
 MOST_PIVOTS = 50
 TOLERANCE = 1e-6  # HiGHS's own: reduced costs of 1e-9 times ranges of 1e5
 CASES = (
+    (DECKS / "pmo_2018_never_ends", 5, 4),
     (DECKS / "pmo_2018_common_12", 4, 2),
     (DECKS / "pmo_2025_12_first_12", 2, 1),
     (DECKS / "pmo_2025_12_v19_first_12", 1, 1),
+    (DECKS / "decomp_2024_05", 20, None),  # a tree
+    (DECKS / "decomp_2025_12_w1", 3, None),
+    (DECKS / "d12-par-annual", 6, 2),
+    (DECKS / "d28-decomp-weekly-monthly", 6, 2),
+    (DECKS / "d29-weekly-par-noise-sharing", 6, 2),
+    (DECKS / "d30-multi-resolution-monthly-quarterly", 6, 2),
     (ROOT / "examples" / "large", 6, 4),
     (ROOT / "examples" / "four_regions", 6, 4),
 )
@@ -110,7 +117,8 @@ def main() -> int:
     wanted = parser.parse_args()
     done, is_clean = 0, True
     folder = tempfile.TemporaryDirectory()
-    share = -(-wanted.solves // (len(CASES) + len(GENERATED)))
+    found = [case for case in CASES if case[0].is_dir()]
+    share = -(-wanted.solves // (len(found) + len(GENERATED)))
     for name, calls in cases(Path(folder.name), wanted.seed):
         tallies = {spread: Tally() for spread in SPREADS}
         order = np.random.default_rng(wanted.seed).permutation(len(calls) * len(SPREADS))

@@ -90,9 +90,10 @@ class RecordingSolver(LpSolver):
         return self.inner.version
 
 
-def record(case: Path, iterations: int, forward_passes: int) -> list[Call]:
-    """Train a case for a while, and return what its backward passes solved."""
-    passes = {"training.selection": {"method": "sampled", "forward_passes": forward_passes}}
+def record(case: Path, iterations: int, forward_passes: int | None) -> list[Call]:
+    """Train a case for a while, and return what its backward passes solved; None: with the passes that it asks for."""
+    sampled = {"training.selection": {"method": "sampled", "forward_passes": forward_passes}}
+    passes = {} if forward_passes is None else sampled
     study = prepare(load_case(case, with_iterations(passes, iterations)))
     solver = RecordingSolver()
     for number, stage in enumerate(study.problem.stages):

@@ -8,4 +8,5 @@ STATUS_WORDS = {
     9: f"{UNBOUNDED} or {INFEASIBLE}",
     10: UNBOUNDED,
     14: "iteration limit reached",
+    100: "not solved by any method (numbers of very different sizes), nor proved to be without a solution",
 }

@@ -5,8 +5,8 @@ import pytest
 from random_programs import Shape, random_program, right_sides, whole_lp
 from small_programs import all_chains, cut_rows, no_bases, random_cuts
 
-from cobre.solver.batches import Bases, Chains, Outputs, Realisations, SolveFailedError
-from cobre.solver.program import StageProgram
+from cobre.solver.batches import Bases, Batch, Chains, Outputs, Realisations, SolveFailedError
+from cobre.solver.program import MAX_DENSE_ROWS, StageProgram
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 SHAPES = {
@@ -154,3 +154,47 @@ def test_a_basis_that_small_pivots_made_singular_is_avoided_without_the_library(
     batch = solver_of(program).solve(0, cut_rows(*cuts), chains, noise_of(right), Outputs(gradient=True))
     assert (batch.retries, batch.library_solves) == (2, 0)
     np.testing.assert_allclose(batch.objective[0], whole_lp(program, right[0], cuts), rtol=1e-7)
+
+
+@pytest.mark.parametrize("max_dense_rows", [0, 1000], ids=["sparse", "dense"])
+def test_what_highs_calls_unbounded_without_proof_is_solved_in_other_ways(max_dense_rows: int) -> None:
+    """No cost and no column is negative, so nothing can be unbounded; five settings of HiGHS say so all the same."""
+    shape, seed = Shape(rows=60, columns=120, spread=6.0, cost_decades=12.0, size=1e5, inequalities=1.0), 121
+    program, right = random_program(shape, seed), right_sides(shape, 1, seed)
+    cuts = np.zeros(1), np.zeros((1, shape.states))
+    batch = one_solve(program, right, cuts, max_dense_rows)
+    np.testing.assert_allclose(batch.objective[0], whole_lp(program, right[0], cuts), rtol=1e-9)
+
+
+def test_small_costs_are_not_hidden_by_reduced_costs_of_the_wrong_sign() -> None:
+    """The best solution is worth less than HiGHS finds (its tolerance is absolute), and keeps every limit."""
+    shape, seed = Shape(rows=60, columns=120, spread=6.0, cost_decades=12.0, size=1e5), 81
+    program, right = random_program(shape, seed), right_sides(shape, 1, seed)
+    cuts = np.zeros(1), np.zeros((1, shape.states))
+    batch = one_solve(program, right, cuts, MAX_DENSE_ROWS)
+    matrix = np.zeros((shape.rows, len(program.cost)))
+    row_of_entry = np.repeat(np.arange(shape.rows), np.diff(program.row_start))
+    matrix[row_of_entry, program.column_index] = program.value
+    values, size = matrix @ batch.primal[0], np.abs(matrix) @ np.abs(batch.primal[0])
+    assert np.all(values - program.row_lower - right[0] >= -1e-12 * size)
+    assert np.all(program.row_upper + right[0] - values >= -1e-12 * size)
+    assert np.all(batch.primal[0] >= program.column_lower)
+    assert np.all(batch.primal[0] <= program.column_upper)
+    assert program.cost @ batch.primal[0] < 0.998 * whole_lp(program, right[0], cuts)
+
+
+def one_solve(
+    program: StageProgram, right: np.ndarray, cuts: tuple[np.ndarray, np.ndarray], max_dense_rows: int
+) -> Batch:
+    states, none = np.zeros((1, program.num_decided)), np.full(1, -1, np.int32)
+    chains = all_chains(states, np.zeros(1, np.int32), no_bases(program), none)
+    solver = solver_of(program, max_dense_rows)
+    return solver.solve(0, cut_rows(*cuts), chains, noise_of(right), Outputs(gradient=True, solution=True))
+
+
+def test_unbounded_lp_is_reported_with_its_proof() -> None:
+    shape = SHAPES["ordinary"]
+    program = random_program(shape, 5)
+    program.cost[len(program.cost) - 2 * shape.rows - 1 :][: 2 * shape.rows] = -1.0  # slacks of both sides earn money
+    with pytest.raises(SolveFailedError, match="unbounded"):
+        one_solve(program, right_sides(shape, 1, 5), random_cuts(CUTS, shape.states), 0)
