@@ -19,7 +19,7 @@ import numpy as np
 from cobre.core.case import Case, Correlation, CorrelationGroup
 from cobre.stochastic.external import ExternalLibrary
 from cobre.stochastic.notes import NoiseNote
-from cobre.stochastic.par.fitted import checked_statistics, fitted_terms, notes_on_kinds
+from cobre.stochastic.par.fitted import checked_statistics, fitted_terms, notes_on_kinds, notes_on_short_history
 from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.observations import observations
 from cobre.stochastic.par.residual_correlation import residual_correlation
@@ -92,15 +92,17 @@ def _estimated(case: Case) -> InflowDescription:
     if tables.inflow_seasonal_stats is not None:
         # What the file leaves open (seasons before the study) history knows.
         statistics = replace(given_statistics(case), by_season=statistics.by_season)
+    notes = [*notes_on_kinds(case, sample, cycle)]
     if tables.inflow_ar_coefficients is None:
         terms = fitted_terms(history, sample, cycle, case.config.estimation)
+        notes += notes_on_short_history(case, history, sample, cycle)
     else:
         terms = given_terms(case)
     correlation = None
     if tables.correlation is None:
         correlation = residual_correlation(case, sample, terms, cycle)
     periods = StagePeriods(case.horizon, cycle)
-    return InflowDescription(statistics, terms, periods, correlation, tuple(notes_on_kinds(case, sample, cycle)))
+    return InflowDescription(statistics, terms, periods, correlation, tuple(notes))
 
 
 def _estimated_by_cycle(case: Case, cycle: SeasonCycle) -> InflowDescription:

@@ -26,7 +26,7 @@ from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.study.arguments import check_policy, checked_count, training_request
 from cobre.study.placement import WorldRequest, run_in, script_placement
-from cobre.study.plausibility import check_divisions, check_plausibility
+from cobre.study.plausibility import check_generic_numbers, check_plausibility
 from cobre.study.preparation.case_argument import case_and_overrides
 from cobre.study.preparation.prepare import convexity_notes
 from cobre.study.preparation.ready_study import as_case
@@ -107,7 +107,7 @@ def validate(path: Case | str | Path, config_overrides: Overrides | None = None)
     else:
         case = read_case(path, problems, config_overrides)
     if case is not None and not problems.errors:
-        check_divisions(case, problems)
+        check_generic_numbers(case, problems)
         try:
             noise = with_lags_of_boundary(case, build_noise_model(case), load_boundary_policy(case))
             for note in (*noise.notes, *convexity_notes(case, noise)):

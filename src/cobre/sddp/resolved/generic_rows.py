@@ -9,7 +9,7 @@ from cobre.core.generic_constraints import Coefficient, GenericConstraint, Term,
 from cobre.core.stage_data import GenericRow, GenericTerm
 from cobre.core.temporal import Stage
 from cobre.sddp.resolved.declared import positions_by_id
-from cobre.sddp.resolved.parameters import NotFiniteError, ParameterValues
+from cobre.sddp.resolved.parameters import ParameterValues, UnusableNumberError, usable
 
 # Volumes at the ends of a stage, and power for later stages. All else is of a block, or is as if it were: evaporation,
 # inflow.
@@ -35,6 +35,11 @@ class GenericRowResolver:
         self._bounds = case.generic_constraints.bounds
         self._parameters = ParameterValues(case)
         self._positions = _positions(case)
+        self._suspects = {
+            constraint.id
+            for constraint in self._constraints.values()
+            if self._parameters.may_be_unusable(_coefficients(constraint))
+        }
         self._dead_hm3 = [hydro.reservoir.min_storage_hm3 for hydro in case.system.hydros]
 
     def of(self, stage: Stage) -> tuple[GenericRow, ...]:
@@ -44,18 +49,18 @@ class GenericRowResolver:
         rows = np.flatnonzero(self._bounds["stage_id"] == stage.id)
         return tuple(row for position in rows for row in self._rows(int(position), stage))
 
-    def divisions_by_zero(self, stage: Stage) -> Iterator[tuple[GenericConstraint, str]]:
-        """Constraints whose rows cannot be computed in a stage, with the parameters of the divisor that is 0."""
+    def unusable_numbers(self, stage: Stage) -> Iterator[tuple[GenericConstraint, UnusableNumberError]]:
+        """Constraints with a row that no LP can have in a stage: divided by 0, or with a number beyond 1e20."""
         if self._bounds is None:
             return
         for position in np.flatnonzero(self._bounds["stage_id"] == stage.id):
             constraint = self._constraints[int(self._bounds["constraint_id"][position])]
-            if not self._parameters.divides(_coefficients(constraint)):
+            if constraint.id not in self._suspects:
                 continue
             try:
                 tuple(self._rows(int(position), stage))
-            except NotFiniteError as error:
-                yield constraint, error.divisor
+            except UnusableNumberError as error:
+                yield constraint, error
 
     def _rows(self, position: int, stage: Stage) -> Iterable[GenericRow]:
         bounds = self._bounds
@@ -86,8 +91,8 @@ class GenericRowResolver:
             name=constraint.name,
             block=block,
             terms=terms,
-            lower=low + dead,
-            upper=high + dead,
+            lower=low if low == -np.inf else usable(low + dead, stage),
+            upper=high if high == np.inf else usable(high + dead, stage),
             slack_cost=constraint.slack_penalty if constraint.slack_enabled else None,
             slack_basis=constraint.slack_basis,
         )

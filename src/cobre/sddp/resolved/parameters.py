@@ -1,5 +1,6 @@
 """Values of the named numbers in generic constraints."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 
 from cobre.core.case import Case
@@ -10,16 +11,30 @@ from cobre.errors import CobreError
 from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity
 from cobre.sddp.hydro_models.geometry import geometry_by_hydro
 
+MAX_NUMBER = 1e20  # of a coefficient or bound, as of every number in a file; solvers take more for infinite
+_LARGE_COMPUTED = 1e10  # of a parameter computed from the system; beyond it a number is looked at more closely
 
-class NotFiniteError(CobreError, ValueError):
-    """A coefficient or bound of a generic constraint that is divided by 0; `divisor`: the parameters that make it."""
 
-    def __init__(self, message: str, divisor: str) -> None:
-        super().__init__(message, divisor)
-        self.divisor = divisor
+class UnusableNumberError(CobreError, ValueError):
+    """A coefficient or bound of a generic constraint that no LP can have in a stage.
+
+    what: what is wrong with it. cause: the parameters of a divisor that is 0, or the number that is too large.
+    """
+
+    def __init__(self, what: str, cause: str, remedy: str, stage: Stage) -> None:
+        super().__init__(what, cause, remedy, stage.id)
+        self.what, self.cause, self.remedy = what, cause, remedy
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return f"generic constraints: {self.what} in stage {self.args[-1]}: {self.cause} ({self.remedy})"
+
+
+def usable(number: float, stage: Stage) -> float:
+    """Return a number of at most 1e20; raise UnusableNumberError for others."""
+    if abs(number) <= MAX_NUMBER:
+        return number
+    remedy = "smaller numbers, or other units"
+    raise UnusableNumberError(f"a coefficient or bound is beyond {MAX_NUMBER:g}", f"{number:g}", remedy, stage)
 
 
 class ParameterValues:
@@ -43,6 +58,26 @@ class ParameterValues:
             for part in parts
         )
 
+    def may_be_unusable(self, parts: Iterable[Coefficient]) -> bool:
+        """Whether a number could be divided by 0 or beyond 1e20 in some stage; False is certain."""
+        parts = tuple(parts)
+        return self.divides(parts) or not self._most(parts) <= MAX_NUMBER
+
+    def _most(self, parts: Iterable[Coefficient]) -> float:
+        """Bound the size of a sum without divisors in all stages."""
+        sizes = (
+            abs(part.factor) * math.prod(self._most_of(self._parameters[name]) for name in part.parameters)
+            for part in parts
+        )
+        return sum(sizes)
+
+    def _most_of(self, parameter: Parameter) -> float:
+        if parameter.kind == "computed":
+            return _LARGE_COMPUTED
+        if parameter.kind == "expression":
+            return self._most(parameter.expression)
+        return max(map(abs, parameter.values.values()), default=0.0)
+
     def value(self, name: str, stage: Stage, block: int | None) -> float:
         """The number; `block` None: the row is one of the stage."""
         parameter = self._parameters[name]
@@ -54,12 +89,13 @@ class ParameterValues:
         return parameter.values[_key(parameter, stage, block)]
 
     def total(self, parts: Iterable[Coefficient], stage: Stage, block: int | None) -> float:
-        """The value of a sum of products. Raises NotFiniteError where something is divided by 0."""
+        """The value of a sum of products. Raises UnusableNumberError for a division by 0 and beyond 1e20."""
         try:
-            return total(parts, lambda name: self.value(name, stage, block))
+            return usable(total(parts, lambda name: self.value(name, stage, block)), stage)
         except ZeroDivisionError as error:
-            message = f"a number of a generic constraint is divided by 0 in stage {stage.id}: by a sum with {error}"
-            raise NotFiniteError(message, str(error)) from error
+            remedy = "other values of these parameters, or no row of bounds for these stages"
+            by = f"by a sum with {error}"
+            raise UnusableNumberError("something is divided by 0", by, remedy, stage) from error
 
     def product(self, coefficient: Coefficient, stage: Stage, block: int | None) -> float:
         """As `total`, of one product."""

@@ -135,3 +135,26 @@ def notes_on_kinds(case: Case, statistics: SampleStatistics, cycle: SeasonCycle)
                     f"hydro_id {hydro.id} ({hydro.name})",
                     f"{'season' if len(found) == 1 else 'seasons'} {', '.join(found)}: {text}",
                 )
+
+
+def notes_on_short_history(
+    case: Case, observations: Observations, statistics: SampleStatistics, cycle: SeasonCycle
+) -> Iterator[NoiseNote]:
+    """Seasons of the study that are white noise for want of years before them; one note for each plant."""
+    if case.config.estimation.order_selection != "pacf_annual":
+        return
+    is_short = (annual_statistics(observations).std == 0.0) & (statistics.std > 0.0)
+    for index, hydro in enumerate(case.system.hydros):
+        found = [
+            str(cycle.seasons[position].id)
+            for position in sorted(set(cycle.stage_positions))
+            if is_short[position, index]
+        ]
+        if found:
+            yield NoiseNote(
+                HISTORY_FILE,
+                f"hydro_id {hydro.id} ({hydro.name})",
+                f"{'season' if len(found) == 1 else 'seasons'} {', '.join(found)}: the mean of the year before is "
+                "known only once, so that the inflow is white noise, without memory (give a longer history, or set "
+                "estimation.order_selection to pacf)",
+            )

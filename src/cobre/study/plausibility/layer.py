@@ -16,16 +16,16 @@ Rule = Callable[[Case, Expected, Findings], None]
 RULES: tuple[Rule, ...] = (*names.RULES, *adequacy.RULES, *water.RULES, *prices.RULES)
 
 
-def check_divisions(case: Case, problems: Problems) -> None:
-    """Add an error for each generic constraint with a divisor that parameters make 0 in some stage."""
-    stages: dict[tuple[str, str], list[int]] = {}
+def check_generic_numbers(case: Case, problems: Problems) -> None:
+    """Add an error for each generic constraint with a number that is divided by 0, or beyond 1e20, in some stage."""
+    stages: dict[tuple[str, str, str, str], list[int]] = {}
     rows = GenericRowResolver(case)
     for stage in case.horizon.stages:
-        for constraint, divisor in rows.divisions_by_zero(stage):
-            stages.setdefault((named("constraint", constraint), divisor), []).append(stage.id)
-    for (entity, divisor), ids in stages.items():
-        message = f"something is divided by 0 in {with_ids('stage', sorted(set(ids)))}: by a sum with {divisor}"
-        remedy = "other values of these parameters, or no row of bounds for these stages"
+        for constraint, error in rows.unusable_numbers(stage):
+            key = named("constraint", constraint), error.what, error.cause, error.remedy
+            stages.setdefault(key, []).append(stage.id)
+    for (entity, what, cause, remedy), ids in stages.items():
+        message = f"{what} in {with_ids('stage', sorted(set(ids)))}: {cause}"
         problems.error(Layer.MEANING, CONSTRAINTS, entity, "expression", message, remedy)
 
 

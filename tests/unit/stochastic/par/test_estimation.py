@@ -156,6 +156,19 @@ def test_the_yearly_component_is_found():
     assert terms.stages[3].annual_std_m3s[0] == pytest.approx(means.std())
 
 
+def test_seasons_that_a_short_history_makes_white_noise_are_named():
+    values = simulated(2, [(0.5,)] * 12)
+    plain = describe_inflows(with_estimation(estimated_case(values), order_selection="pacf"))
+    assert not any("white noise" in note.text for note in plain.notes)
+    yearly = describe_inflows(with_estimation(estimated_case(values), order_selection="pacf_annual"))
+    notes = [note for note in yearly.notes if "white noise" in note.text]
+    assert [note.where for note in notes] == ["hydro_id 0 (H0)", "hydro_id 1 (H1)"]
+    # Season 3 of the first plant counts as constant, which another note says.
+    assert notes[0].text.startswith("seasons 0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11: the mean of the year before")
+    assert "longer history" in notes[0].text
+    assert all(not row.annual_coefficient.any() and not row.coefficients.any() for row in yearly.terms.stages)
+
+
 def test_history_beside_given_statistics_fits_coefficients_only():
     values = simulated(40, [(0.5,)] * 12)
     given = inflow_stats([(h, t, 200.0, 20.0) for h in range(2) for t in range(12)])

@@ -35,6 +35,32 @@ def test_a_division_by_zero_through_parameters_is_an_error(tmp_path, case):
         cobre.train(tmp_path)
 
 
+HUGE = {"id": 0, "name": "k", "kind": "constant", "value": 1e20}
+SQUARE = {"id": 1, "name": "e", "kind": "expression", "expression": "@k * @k * 1e300"}
+
+
+@pytest.mark.parametrize(
+    ("case", "number"),
+    [
+        (constrained("1e308 * 1e308 * hydro_storage(0) >= 600", "per_unit"), "inf"),
+        (constrained("hydro_storage(0) >= 2e20", "per_unit"), "2e+20"),
+        (constrained("hydro_storage(0) >= -1e308 - 1e308", "per_unit"), "-inf"),
+        (constrained("2 * @k * hydro_storage(0) >= 600", "per_unit", HUGE), "2e+20"),
+        (constrained("hydro_storage(0) >= @e", "per_unit", HUGE, SQUARE), "inf"),
+        (constrained("@e / @k * hydro_storage(0) >= 600", "per_unit", HUGE, SQUARE), "inf"),
+    ],
+)
+def test_numbers_that_overflow_or_count_as_infinite_are_errors(tmp_path, case, number):
+    [error] = cobre.validate(case.write(tmp_path)).errors
+    assert str(error).startswith(
+        "constraints/generic_constraints.json, constraint 0 (c), expression: "
+        f"a coefficient or bound is beyond 1e+20 in stage 0: {number}"
+    )
+    assert "smaller numbers" in error.remedy
+    with pytest.raises(cobre.errors.CobreError, match=r"beyond 1e\+20"):
+        cobre.train(tmp_path)
+
+
 def test_stages_without_a_row_of_the_constraint_do_not_matter(tmp_path):
     case = constrained("hydro_storage(0) >= @e", "per_unit", LATER, RATIO)
     assert cobre.validate(case.write(tmp_path)).errors == ()
