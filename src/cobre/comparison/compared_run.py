@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.comparison.errors import NotComparableError
 from cobre.io.output import ResultsError, read_manifest
+from cobre.io.output.results import table_file
 from cobre.io.output.scenario_rows import Columns, RowsInMemory, RowSource, StoredRows, scenario_rows
 from cobre.io.storage.stored_json import read_stored_object
-from cobre.io.storage.untrusted_file import named_inside
 from cobre.report.study_facts import StudyFacts
 from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE
 
@@ -32,7 +32,7 @@ class ComparedRun:
         results = folder / SIMULATION
         entries = read_manifest(results).get("tables", {})
         try:
-            tables = {name: StoredRows(named_inside(results, entry["file"], name)) for name, entry in entries.items()}
+            tables = {name: StoredRows(table_file(results, name, entry)) for name, entry in entries.items()}
         except (OSError, KeyError, TypeError, AttributeError) as error:
             raise ResultsError(f"{results} cannot be read: {error}") from error
         mean = _object(folder / SUMMARY_FILE).get("simulated_mean_cost")

@@ -1,6 +1,6 @@
 """The content of an output directory, as far as it exists and can be read."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,11 @@ from cobre.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """The content of an output directory. file_errors: a sentence for each damaged file, whose content is left out."""
+    """The content of an output directory.
+
+    file_errors: a sentence for each damaged file, whose content is left out. damaged: those of results, without the
+    lines of events that a killed run did not finish.
+    """
 
     path: Path
     state: RunState
@@ -47,6 +51,7 @@ class RunFolder:
     bounds: Bounds
     simulated: Simulated | None
     file_errors: list[str] = field(default_factory=list)
+    damaged: tuple[str, ...] = ()
 
 
 def read_run(folder: Path) -> RunFolder:
@@ -54,10 +59,15 @@ def read_run(folder: Path) -> RunFolder:
     _refuse_other_folder(folder)
     file_errors: list[str] = []
     log = _log(folder / EVENT_FILE, file_errors)
+    of_events = len(file_errors)
     study = StudyFacts(_object(folder / STUDY_FILE, file_errors))
     manifests = {name: _manifest(folder / name, file_errors) for name in (TRAINING, SIMULATION)}
     summary = _object(folder / SUMMARY_FILE, file_errors)
     computed = _computed_bound(log, _object(folder / BOUND_FILE, file_errors))
+    bounds = _bounds(folder / TRAINING, manifests[TRAINING], log, file_errors)
+    simulated = _simulated(folder / SIMULATION, manifests[SIMULATION], study, file_errors)
+    _check_others(folder / TRAINING, manifests[TRAINING], (CONVERGENCE,), file_errors)
+    _check_others(folder / SIMULATION, manifests[SIMULATION], NEEDED_COLUMNS, file_errors)
     return RunFolder(
         path=folder,
         state=log.state(folder),
@@ -65,9 +75,10 @@ def read_run(folder: Path) -> RunFolder:
         study=study,
         summary=summary,
         manifests=manifests,
-        bounds=_classified(_bounds(folder / TRAINING, manifests[TRAINING], log, file_errors), study, log, computed),
-        simulated=_simulated(folder / SIMULATION, manifests[SIMULATION], study, file_errors),
+        bounds=_classified(bounds, study, log, computed),
+        simulated=simulated,
         file_errors=file_errors,
+        damaged=tuple(file_errors[of_events:]),
     )
 
 
@@ -170,3 +181,14 @@ def _columns(
         file_errors.append(f"{folder.name}/{name}.parquet is left out: {error}")
         return None
     return columns
+
+
+def _check_others(folder: Path, manifest: Mapping[str, Any], shown: Collection[str], file_errors: list[str]) -> None:
+    """Compare tables that the report does not show with their checksums: other programs read them."""
+    tables = manifest.get("tables")
+    for name, entry in tables.items() if isinstance(tables, dict) else ():
+        if name not in shown:
+            try:
+                table_file(folder, str(name), entry)
+            except ResultsError as error:
+                file_errors.append(f"{folder.name}/{name}.parquet is damaged: {error}")

@@ -8,13 +8,15 @@ from cobre.report.page import page_of
 from cobre.report.run_folder import read_run
 
 
-def write(folder: Path, target: Path, *, is_full: bool = False) -> Path:
-    """Write the report of `folder` to `target`, which is replaced completely or not at all; returns `target`.
+def write(folder: Path, target: Path, *, is_full: bool = False) -> tuple[str, ...]:
+    """Write the report of `folder` to `target`, which is replaced completely or not at all.
 
-    Raises ReportError for malformed files, ReportNotWrittenError if `target` cannot be written.
+    Returns a sentence for each damaged file of results, whose content the report leaves out. Raises ReportError for
+    malformed files, ReportNotWrittenError if `target` cannot be written.
     """
     try:
-        page = page_of(read_run(folder), is_full=is_full)
+        run = read_run(folder)
+        page = page_of(run, is_full=is_full)
     except MALFORMED_DATA as error:
         message = f"{folder} holds something that `cobre run` does not write: {type(error).__name__}: {error}"
         raise ReportError(message) from error
@@ -22,4 +24,4 @@ def write(folder: Path, target: Path, *, is_full: bool = False) -> Path:
         write_file(target, page.encode())
     except WriteError as error:
         raise ReportNotWrittenError(str(error)) from error
-    return target
+    return run.damaged

@@ -35,6 +35,18 @@ def test_identical_runs_have_two_lines(runs):
     assert re.fullmatch(r"identical\ndigest [0-9a-f]{64} of bounds, cuts, policy file and simulation\n", done.output)
 
 
+def test_a_table_with_another_checksum_is_not_compared(runs, tmp_path):
+    copy = shutil.copytree(runs[1], tmp_path / "copy")
+    content = bytearray((copy / "simulation" / "hydros.parquet").read_bytes())
+    content[len(content) // 3] ^= 0x40
+    (copy / "simulation" / "hydros.parquet").write_bytes(content)
+    done = invoke(runs[0], copy)
+    assert done.exit_code == 8
+    assert "hydros.parquet is not the file that the manifest describes" in done.output
+    with pytest.raises(cobre.errors.CobreError, match=r"hydros\.parquet is not the file"):
+        cobre.compare(runs[0], copy)
+
+
 def test_option_bits_compares_bits_only(runs):
     done = invoke(*runs, "--bits")
     assert done.exit_code == 1

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import pytest
 from report_page import data_of
 
 
@@ -17,6 +18,29 @@ def test_it_prints_where_the_report_is(run_copy):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == str(run_copy / "report.html")
     assert (run_copy / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["simulation/hydros.parquet", "training/convergence.parquet", "simulation/entity_stages.parquet"]
+)
+def test_a_damaged_table_is_an_error_that_names_it(run_copy, name):
+    """One bit of a table that the report shows, or of one that it does not show."""
+    (run_copy / "report.html").unlink(missing_ok=True)
+    content = bytearray((run_copy / name).read_bytes())
+    content[len(content) // 3] ^= 0x40
+    (run_copy / name).write_bytes(content)
+    done = report(run_copy)
+    assert done.returncode == 8
+    assert name in done.stderr
+    assert "checksum differs" in done.stderr
+    assert "run the study again" in done.stderr
+    assert any(name in warning for warning in data_of((run_copy / "report.html").read_text())["warnings"])
+
+
+def test_events_that_a_killed_run_did_not_finish_are_no_error(run_copy):
+    with (run_copy / "events.jsonl").open("a") as events:
+        events.write('{"type": "iter')
+    assert report(run_copy).returncode == 0
 
 
 def test_pandas_is_not_waited_for(run_copy):
