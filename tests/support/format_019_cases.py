@@ -18,7 +18,10 @@ NO_NOISE = (0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class PlantCase:
-    """What differs from case to case. penalty: of negative inflows. hydro: fields of the plant that are replaced."""
+    """What differs from case to case. penalty: of negative inflows. hydro: fields of the plant that are replaced.
+
+    limits_hm3: of the storage at the end of the first stage, where these differ from the plant's.
+    """
 
     version: str = "0.19"
     method: str = "penalty"
@@ -29,6 +32,8 @@ class PlantCase:
     constraint: dict[str, Any] | None = None
     parameters: tuple[dict[str, Any], ...] = ()
     is_filling: bool = False
+    initial_hm3: float = 300.0
+    limits_hm3: tuple[float, float] | None = None
 
     def write(self, folder: Path) -> Path:
         """All files; the folder is the case."""
@@ -88,7 +93,7 @@ class PlantCase:
         }
 
     def _start(self) -> dict[str, Any]:
-        volume = [{"hydro_id": 0, "value_hm3": 0.0 if self.is_filling else 300.0}]
+        volume = [{"hydro_id": 0, "value_hm3": 0.0 if self.is_filling else self.initial_hm3}]
         window = {"hydro_id": 0, "start_date": "2023-12-01", "end_date": "2024-01-01", "value_m3s": 20.0}
         return {
             "storage": [] if self.is_filling else volume,
@@ -115,6 +120,11 @@ class PlantCase:
         if self.constraint is not None:
             found["constraints/generic_constraint_bounds.parquet"] = _table(
                 constraint_id=[0], stage_id=[0], block_id=[None], bound_lower=[0.0], bound_upper=[None]
+            )
+        if self.limits_hm3 is not None:
+            low, high = self.limits_hm3
+            found["constraints/hydro_bounds.parquet"] = _table(
+                hydro_id=[0], stage_id=[0], min_storage_hm3=[low], max_storage_hm3=[high]
             )
         return found
 
@@ -207,8 +217,14 @@ CONSTRAINED = {
     "arithmetic": constrained("hydro_storage(0) * 3 / (@k - 1) + 10 >= (@k + 1) * 122", "per_unit", K),
     "expression": constrained("hydro_storage(0) >= @e", "per_unit", K, E),
 }
+STARTING = {
+    (version, name): PlantCase(version, initial_hm3=volume, limits_hm3=limits)
+    for version in ("0.18", "0.19")
+    for name, volume, limits in (("above", 300.0, (0.0, 250.0)), ("below", 100.0, (200.0, 1000.0)))
+}
 EVERYTHING = {
     **{f"truncated {key}": case for key, case in TRUNCATED.items() if key[0] == "0.19"},
     **{f"at rest {key}": case for key, case in AT_REST.items()},
     **{f"constrained {key}": case for key, case in CONSTRAINED.items()},
+    **{f"starting {key}": case for key, case in STARTING.items() if key[0] == "0.19"},
 }

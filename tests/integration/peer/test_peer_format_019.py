@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from format_019_cases import AT_REST, CONSTRAINED, EVERYTHING, TRUNCATED, PlantCase
+from format_019_cases import AT_REST, CONSTRAINED, EVERYTHING, STARTING, TRUNCATED, PlantCase
 from peer import TIMEOUT_S, novomodelo_python
 
 import cobre
@@ -32,6 +32,12 @@ OF_CONSTRAINTS = {
     "flow once": 18736542.808219172,
     "arithmetic": 18712260.33333333,
     "expression": 18712260.33333333,
+}
+OF_FIRST_VOLUMES = {
+    ("0.19", "above"): 18691458.33333333,
+    ("0.19", "below"): 23585624.99999999,
+    ("0.18", "above"): 19385902.777777776,
+    ("0.18", "below"): 20080347.222222224,
 }
 PROGRAM = """
 import json, sys, novomodelo.run
@@ -61,6 +67,12 @@ def test_minimums_cost_before_a_plant_is_in_service(tmp_path, name):
 @pytest.mark.parametrize("name", OF_CONSTRAINTS)
 def test_constraints_are_those_of_format_019(tmp_path, name):
     assert bound(CONSTRAINED[name], tmp_path) == pytest.approx(OF_CONSTRAINTS[name], rel=1e-9)
+
+
+@pytest.mark.parametrize("key", OF_FIRST_VOLUMES, ids=str)
+def test_first_volumes_outside_the_limits_of_the_first_stage(tmp_path, key):
+    """0.19 starts from the volume that is given; 0.18 moves it to the nearest limit of the stage."""
+    assert bound(STARTING[key], tmp_path) == pytest.approx(OF_FIRST_VOLUMES[key], rel=1e-9)
 
 
 def test_novomodelo_finds_the_same_today(tmp_path):

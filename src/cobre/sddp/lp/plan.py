@@ -19,7 +19,8 @@ class PlanOptions:
     has_inflow_slack: water may be added to an inflow, at a penalty. truncates_inflow: negative inflows become zero,
     also for the lags of later stages. limits_inflow_slack: inflows stay as they are, and what may be added is at most
     what one is below zero. fixes_inflow_slack: just that is added, at no cost. keeps_planes_at_rest: production planes
-    hold also in stages in which a plant can generate nothing.
+    hold also in stages in which a plant can generate nothing. keeps_initial_storage: limits of the first stage hold for
+    its end alone; otherwise the study starts within them.
     """
 
     has_inflow_slack: bool
@@ -28,6 +29,7 @@ class PlanOptions:
     limits_inflow_slack: bool = False
     fixes_inflow_slack: bool = False
     keeps_planes_at_rest: bool = False
+    keeps_initial_storage: bool = False
 
     @classmethod
     def of(cls, modeling: ModelingConfig, version: FormatVersion) -> "PlanOptions":
@@ -42,6 +44,7 @@ class PlanOptions:
             limits_inflow_slack=truncates and is_new,
             fixes_inflow_slack=fixes,
             keeps_planes_at_rest=is_new,
+            keeps_initial_storage=is_new,
         )
 
 

@@ -192,7 +192,7 @@ def build_problem(
         openings=tuple(StageOpenings.of(realise(noise, t, noise.openings[t])) for t in range(len(stages))),
         risk=tuple(risk_measure(data.stage.risk) for data in study.stages),
         noise=noise,
-        initial_state=_first_state(study, np.asarray(noise.initial_lags, np.float64)),
+        initial_state=_first_state(study, options, np.asarray(noise.initial_lags, np.float64)),
         cost_scale=options.cost_scale,
         names=names,
     )
@@ -239,12 +239,15 @@ def _total_inflow_m3s(realisations: Realisations) -> Floats:
     return total
 
 
-def _first_state(study: ResolvedStudy, lags: Floats) -> Floats:
-    return np.concatenate([_first_storage(study), study.initial_decided, lags.reshape(-1), study.initial_passed])
+def _first_state(study: ResolvedStudy, options: PlanOptions, lags: Floats) -> Floats:
+    storage = _first_storage(study, options)
+    return np.concatenate([storage, study.initial_decided, lags.reshape(-1), study.initial_passed])
 
 
-def _first_storage(study: ResolvedStudy) -> Floats:
-    """Initial storages, clipped to the plants' limits; validation warns where that changes a number."""
+def _first_storage(study: ResolvedStudy, options: PlanOptions) -> Floats:
+    """Initial storages: within the plants' own limits (0.19), or also within those of the first stage (0.18)."""
+    if options.keeps_initial_storage:
+        return study.initial_storage_hm3
     hydro = study.stages[0].hydro
     is_there = hydro.is_active
     clamped = np.clip(study.initial_storage_hm3, hydro.min_storage_hm3, hydro.max_storage_hm3)

@@ -80,7 +80,19 @@ class _StageResolver:
 
 
 def _initial_storage(case: Case) -> Floats:
-    """Initial storages as given, hm3; a plant that is being filled starts from its filling storage."""
+    """Initial storages, hm3; a plant that is being filled starts from its filling storage.
+
+    As given in cases of 0.18, whose limits are applied later, stage by stage. In cases of 0.19 a plant that is there
+    from the beginning starts within its own limits; validation warns where that changes a number.
+    """
     conditions = case.initial_conditions
     given = {**conditions.filling_storage_hm3, **conditions.storage_hm3}
-    return np.array([given.get(hydro.id, 0.0) for hydro in case.system.hydros], dtype=np.float64)
+    hydros = case.system.hydros
+    volumes = np.array([given.get(hydro.id, 0.0) for hydro in hydros], dtype=np.float64)
+    if case.format_version != "0.19":
+        return volumes
+    low = np.array([hydro.reservoir.min_storage_hm3 for hydro in hydros])
+    high = np.array([hydro.reservoir.max_storage_hm3 for hydro in hydros])
+    first = case.horizon.stages[0].id
+    is_there = np.array([hydro.filling is None and (hydro.entry_stage_id or first) <= first for hydro in hydros], bool)
+    return np.where(is_there, np.clip(volumes, low, high), volumes)
