@@ -1,0 +1,59 @@
+"""Trainings of both peers on December 2025, put into our LPs: values are the same, and the rest is not unique."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from peer import ROOT, TIMEOUT_S, novomodelo_python, peer_python
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from cobre.io.case import load_case
+from cobre.study.preparation.prepare import prepare
+from first_bounds import (
+    MODULES,
+    CutLine,
+    compare,
+    copy_deck,
+    overrides,
+    relative,
+    run_peer,
+    text_of,
+)
+
+DECKS = Path(os.environ.get("COBRE_DECKS", ROOT.parent / "shared" / "decks"))
+PEERS = {"pmo_2025_12_first_12": peer_python, "pmo_2025_12_v19_first_12": novomodelo_python}
+SAME = 2e-9  # the peers' LPs are solved to 1e-7 of scaled numbers
+ITERATIONS = 1
+
+
+def test_a_kink_has_room_for_both_slopes():
+    line = CutLine(1, 0, 10.0, 10.0, "X", their_slope=-3.0, our_slope=-2.0, left=-4.0, right=-1.0)
+    assert line.is_kink()
+    outside = CutLine(1, 0, 10.0, 10.0, "X", their_slope=-5.0, our_slope=-2.0, left=-4.0, right=-1.0)
+    assert not outside.is_kink()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(6 * TIMEOUT_S)
+@pytest.mark.parametrize("deck", PEERS)
+def test_every_solve_of_a_training(tmp_path, deck):
+    if not (DECKS / deck).exists():
+        pytest.skip(f"the deck {deck} is not here: COBRE_DECKS says where it is")
+    python, case, settings = PEERS[deck](), tmp_path / "case", overrides(ITERATIONS)
+    version = copy_deck(DECKS / deck, case)
+    run_peer(python, MODULES[version], case, tmp_path / "peer", settings)
+    found = compare(prepare(load_case(case, settings)), tmp_path / "peer")
+    print(text_of(found))
+    assert len(found.cuts) == len(found.forward) == 11 * ITERATIONS
+    for theirs, ours in (*found.bounds, *found.paths):
+        assert abs(relative(ours, theirs)) < SAME
+    for line in (*found.cuts, *found.forward):
+        assert abs(line.difference) < SAME, line
+    assert [line for line in found.cuts if not line.is_kink()] == []
+    # Volumes of the myopic pass do differ: that is why first bounds do.
+    assert max(line.moved_hm3 for line in found.forward) > 10.0
+    largest, outside = found.openings
+    assert largest < 1e-7
+    assert outside < 2e-9
