@@ -96,6 +96,10 @@ bool CallGuard::barrier(nb::handle hook, nb::handle label) {
     return ready() && PyUnicode_Check(label.ptr()) && run(Operation::barrier, 0, label, hook);
 }
 
+bool CallGuard::fence(nb::handle hook, nb::handle label) {
+    return ready() && PyUnicode_Check(label.ptr()) && run(Operation::fence, 0, label, hook);
+}
+
 bool CallGuard::allgatherv(nb::handle hook, nb::handle send, nb::handle recv, nb::handle counts, nb::handle displs,
                            nb::handle label) {
     Buffer from, to;

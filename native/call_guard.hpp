@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "numpy_buffer.hpp"
@@ -37,11 +38,16 @@ public:
     // Number and record the call, run the hook with the arguments, and note its end. If the hook raises, the call stays
     // open for `fail` or `end`.
     bool barrier(nanobind::handle hook, nanobind::handle label);
+    bool fence(nanobind::handle hook, nanobind::handle label);
     bool allgatherv(nanobind::handle hook, nanobind::handle send, nanobind::handle recv, nanobind::handle counts,
                     nanobind::handle displs, nanobind::handle label);
     bool allreduce(nanobind::handle hook, nanobind::handle send, nanobind::handle recv, nanobind::handle op,
                    nanobind::handle label);
     bool broadcast(nanobind::handle hook, nanobind::handle buffer, nanobind::handle root, nanobind::handle label);
+    // The barrier of a library, in place of the endpoint's own method: looking that up would cost as much as the guard.
+    // It must not refer to the endpoint, which owns this guard.
+    void bind_barrier(nanobind::object hook) { barrier_ = std::move(hook); }
+    const nanobind::object& bound_barrier() const { return barrier_; }
     void end();
     void fail();
     bool close();  // false: it was closed already, or this is a forked child
@@ -62,6 +68,7 @@ private:
     uint32_t rank_;
     uint32_t size_;
     nanobind::object reduce_op_;
+    nanobind::object barrier_;
     uint64_t fork_count_;
     bool busy_ = false;
     bool broken_ = false;

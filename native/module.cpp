@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "call_guard.hpp"
+#include "guarded_method.hpp"
 #include "lp_bindings.hpp"
 #include "noise.hpp"
 #include "process.hpp"
@@ -76,6 +77,8 @@ void bind_guard(nb::module_& module) {
         .def(nb::init<uint32_t, uint32_t, nb::object>(), "rank"_a, "size"_a, "reduce_op"_a)
         .def("begin", &cobre::CallGuard::begin, nb::arg(), nb::arg(), anything)
         .def("barrier", &cobre::CallGuard::barrier, nb::arg(), anything)
+        .def("bind_barrier", &cobre::CallGuard::bind_barrier)
+        .def("fence", &cobre::CallGuard::fence, nb::arg(), anything)
         .def("allgatherv", &cobre::CallGuard::allgatherv, nb::arg(), anything, anything, anything, anything, anything)
         .def("allreduce", &cobre::CallGuard::allreduce, nb::arg(), anything, anything, anything, anything)
         .def("broadcast", &cobre::CallGuard::broadcast, nb::arg(), anything, anything, anything)
@@ -253,6 +256,7 @@ NB_MODULE(_native, module) {
     if (!cobre::import_numpy()) throw nb::python_error();
     nb::set_leak_warnings(false);  // the kernel closes what a program leaves open at exit: no page of warnings
     bind_guard(module);
+    cobre::bind_guarded_method(module);
     bind_shm_failures(module);
     bind_shm_memory(module);
     bind_shm_transport(module);

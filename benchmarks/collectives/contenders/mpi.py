@@ -112,6 +112,11 @@ class CobreMpiContender(MpiContender):
         self.entrants = (
             Entrant(self.name, f"cobre mpi + {flavour.library}", f"of {flavour.library}: {flavour.settings}"),
             Entrant(f"raw-{flavour.name}", f"mpi4py + {flavour.library}", "the same; in the same processes"),
+            Entrant(
+                f"fold-{flavour.name}",
+                f"by hand, mpi4py + {flavour.library}",
+                "the same; sums in rank order, written by hand on mpi4py and NumPy; Barrier in a function",
+            ),
         )
 
     def prepare(self) -> str:

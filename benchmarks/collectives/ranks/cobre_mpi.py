@@ -8,7 +8,7 @@ from mpi4py import MPI
 
 from cobre.comm import create_communicator
 from collectives.adapters.cobre import CobreAdapter
-from collectives.adapters.mpi import MpiAdapter
+from collectives.adapters.mpi import MpiAdapter, MpiFoldAdapter
 from collectives.ranks.entry import measure_and_leave, rank_parser
 
 
@@ -16,7 +16,8 @@ def main() -> None:
     """Join as any program would, and measure."""
     options = rank_parser().parse_args()
     with create_communicator("mpi") as comm:
-        measure_and_leave([CobreAdapter(comm), MpiAdapter(MPI.COMM_WORLD)], options)
+        world = MPI.COMM_WORLD
+        measure_and_leave([CobreAdapter(comm), MpiAdapter(world), MpiFoldAdapter(world)], options)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ from cobre.comm.endpoint import Endpoint
 from cobre.comm.errors import NotLeaderError, RegionClosedError
 from cobre.comm.types import Array, Dtype, Operation
 
+_FENCE = Operation.FENCE  # looking up an enum member costs as much as the guard
+
 
 class SharedRegion(ABC):
     """An array of `count` elements that every rank of a node maps, initially zero; made by `create_shared_region`.
@@ -92,8 +94,14 @@ class SharedRegion(ABC):
         `CollectiveFailedError`, as the collectives of the communicator do.
         """
         self._require_open()
-        with self._endpoint._call(Operation.FENCE, 0, label):
-            self._fence()
+        endpoint = self._endpoint
+        try:
+            done = endpoint._guard.fence(self._fence, label)
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
+            endpoint._fail(_FENCE, error)
+        if not done:
+            with endpoint._call(_FENCE, 0, label):
+                self._fence()
 
     def close(self) -> None:
         """Close the region on this rank; may be repeated. Not a collective.

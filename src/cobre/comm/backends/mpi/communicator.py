@@ -137,6 +137,11 @@ class MpiCommunicator(WindowOwner):
         self._region_bytes = 0
         self._nodes = DeferredRelease()
         self._call_check = CallCheck(mpi, self._comm, self._guard) if self._config.checked else None
+        if self._call_check is None:
+            # No Python frame between the guard and MPI, and one less before a reduction.
+            self._guard.bind_barrier(self._comm.Barrier)
+            if self._size > 1:
+                self._allreduce = self._reduction.reduce  # type: ignore[method-assign]
 
     # The collectives.
 
@@ -215,7 +220,9 @@ class MpiCommunicator(WindowOwner):
         if number and self._is_one_node and (locations[:, :3] == locations[0, :3]).all():
             # The same memory on all ranks: each writes its part, and a fence makes it visible to all.
             copy_into(send, recv, displs[self._rank])
-            self._synchronise(number, self._comm)
+            self._windows.synchronise(number)
+            self._comm.Barrier()
+            self._windows.synchronise(number)
             return True
         if locations[:, 0].any():
             self._gather(send, recv, counts, displs)
@@ -240,13 +247,10 @@ class MpiCommunicator(WindowOwner):
     def _fence_window(self, window: Window) -> None:
         if self._call_check is not None:
             self._call_check.compare(fence_call(window.number))
-        self._synchronise(window.number, self._node)
-
-    def _synchronise(self, number: int, comm: MpiComm) -> None:
         # Sync, barrier, sync: MPI's barrier alone does not order plain loads and stores to a window.
-        self._windows.synchronise(number)
-        comm.Barrier()
-        self._windows.synchronise(number)
+        window.synchronise()
+        self._node.Barrier()
+        window.synchronise()
 
     def _split_local(self) -> "MpiCommunicator":
         if self._call_check is not None:

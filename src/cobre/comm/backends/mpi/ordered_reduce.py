@@ -39,7 +39,7 @@ class OrderedReduction:
             return
         gathered, parts = self._shapes.get((send.dtype.char, nbytes)) or self._shape(send)
         self._comm.Allgather((send, nbytes, self._byte), gathered)
-        fold(parts, recv.reshape(-1), op)
+        fold(parts, recv, op)
 
     def _shape(self, send: Array) -> tuple[tuple[object, ...], list[Array]]:
         """The receive buffer for small operands of this dtype and size, and a view of each rank's operand in it."""
