@@ -1,6 +1,7 @@
 """Errors of calls that cannot be made now, and conversions of arguments."""
 
 import array
+import inspect
 import threading
 
 import numpy as np
@@ -8,10 +9,14 @@ import pytest
 
 from cobre.comm import (
     AllocationFailedError,
+    CollectiveFailedError,
+    Communicator,
+    CommunicatorBrokenError,
     CommunicatorBusyError,
     CommunicatorClosedError,
     InvalidBufferSizeError,
     InvalidRootError,
+    LocalCommunicator,
     LocalConfig,
     UnsupportedBufferError,
     create_communicator,
@@ -101,3 +106,84 @@ def test_a_closed_communicator_raises(comm):
     comm.close()
     with pytest.raises(CommunicatorClosedError, match="this communicator is closed"):
         comm.barrier()
+
+
+class Barriers(LocalCommunicator):
+    """A communicator whose hook is the test's."""
+
+    def __init__(self, hook):
+        super().__init__()
+        self._barrier = hook
+
+
+def test_a_barrier_that_raises_breaks_the_communicator():
+    """The native path of `barrier` ends a call as Python does: numbered, translated, broken, with its cause."""
+
+    def fail():
+        raise OSError("the wire was cut")
+
+    comm = Barriers(fail)
+    with pytest.raises(CollectiveFailedError, match="the wire was cut") as caught:
+        comm.barrier(label="here")
+    assert isinstance(caught.value.__cause__, OSError) and caught.value.operation == "barrier"
+    assert comm.state == "broken" and comm.recent_calls()[-1].label == "here"
+    with pytest.raises(CommunicatorBrokenError):
+        comm.barrier()
+    comm.close()
+    with pytest.raises(CommunicatorClosedError):
+        comm.barrier()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
+def test_other_errors_leave_a_barrier_as_they_are(error):
+    def fail():
+        raise error("as it is")
+
+    comm = Barriers(fail)
+    with pytest.raises(error, match="as it is"):
+        comm.barrier()
+    assert comm.state == "broken"
+
+
+def test_a_library_s_barrier_replaces_the_hook(comm):
+    calls = []
+    comm._guard.bind_barrier(lambda: calls.append(comm.state))
+    comm.barrier()
+    assert calls == ["busy"] and comm.sequence == 1 and comm.state == "open"
+
+
+def test_barrier_is_a_method_like_others(comm):
+    """Its signature, its docstring, its refusals, and subclasses that override it."""
+    assert str(inspect.signature(comm.barrier)) == "(*, label: str = '') -> None"
+    assert inspect.isroutine(Communicator.barrier) and "every rank" in Communicator.barrier.__doc__
+    with pytest.raises(TypeError, match="positional argument"):
+        comm.barrier("label")
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        comm.barrier(name="label")
+    with pytest.raises(AttributeError):
+        Communicator.barrier(object())
+    comm.barrier(label=7)  # a label is only for display
+    assert comm.recent_calls()[-1].label == "7"
+    Communicator.barrier(comm, **{"".join(["la", "bel"]): "built at run time"})
+    assert comm.recent_calls()[-1].label == "built at run time"
+
+    class Counting(LocalCommunicator):
+        count = 0
+
+        def barrier(self, *, label=""):
+            self.count += 1
+            super().barrier(label=label)
+
+    with Counting() as counting:
+        counting.barrier()
+        assert counting.count == counting.sequence == 1
+
+
+def test_a_fence_that_raises_breaks_the_communicator(comm):
+    region = comm.create_shared_region(1, np.float64)
+    region._fence = lambda: (_ for _ in ()).throw(OSError("no fence"))
+    with pytest.raises(CollectiveFailedError, match="no fence") as caught:
+        region.fence()
+    assert caught.value.operation == "fence" and comm.state == "broken"
+    with pytest.raises(CommunicatorBrokenError):
+        region.fence()
