@@ -110,8 +110,9 @@ bench-comm: $(READY)  ## shm beside mpi4py on MPICH and Open MPI, and beside mem
 bench-net: $(READY)  ## tcp beside gloo (torch, in an environment of its own) and beside plain sockets
 	$(BIN)/python benchmarks/bench_comm.py --suite net
 
-bench-mpi: mpi-environments  ## mpi beside raw mpi4py calls on MPICH and on Open MPI
+bench-mpi: mpi-environments  ## mpi beside mpi4py on MPICH and on Open MPI: single calls, sums by hand, and the calls of whole trainings
 	$(BIN)/python benchmarks/bench_comm.py --suite mpi
+	$(BIN)/python benchmarks/bench_mpi_training.py
 
 bench-sddp: $(READY)  ## training beside cobre-python (in an environment of its own) and beside a loop over highspy
 	$(BIN)/python benchmarks/bench_sddp.py

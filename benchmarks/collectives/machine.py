@@ -16,8 +16,14 @@ def describe_machine() -> dict[str, str]:
         "kernel": f"{platform.system()} {platform.release()}",
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
         "NumPy": np.__version__,
-        "load at the start": f"{os.getloadavg()[0]:.1f}",
+        "load at the start": f"{os.getloadavg()[0]:.1f}" + priority(),
     }
+
+
+def priority() -> str:
+    """Said where other programs cannot take the cores away: then their load does not matter."""
+    ordinary = os.sched_getscheduler(0) in (os.SCHED_OTHER, os.SCHED_BATCH, os.SCHED_IDLE)
+    return "" if ordinary else " (this run had real-time priority)"
 
 
 def usable_cores() -> int:

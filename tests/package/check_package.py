@@ -1,10 +1,14 @@
 """Install what a release consists of into empty environments, and use it there: `make package`.
 
 Wheel and sdist are built here; the wheels that `make wheels` left in dist/ are tried by the interpreters that they are
-for. Each environment runs a few ranks, the conformance kit, and a study whose digest must be that of this clone. One
-more has `cobre.comm` alone: the wheel without its dependencies, beside numpy and cloudpickle.
+for, and in roots of other distributions (`distributions.py`), one of them for aarch64. Each environment runs a few
+ranks, the conformance kit, and a study whose digest must be that of this clone. One more has `cobre.comm` alone: the
+wheel without its dependencies, beside numpy and cloudpickle. And one has the profile for clusters, `pycobre[hpc]`.
+
+    python tests/package/check_package.py [--only clone|wheels|distributions]
 """
 
+import argparse
 import json
 import re
 import subprocess
@@ -13,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from build_wheels import find_interpreter
+from distributions import DISTRIBUTIONS, UnavailableError, use_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 COMM_ALONE = ("numpy", "cloudpickle")
@@ -74,31 +79,79 @@ def digest_of_study(python: Path, folder: Path) -> str:
     return str(json.loads(done.stdout.splitlines()[-1])["digest"])
 
 
+def check_digest(name: str, digest: str, expected: str) -> None:
+    print(f"study {digest[:16]}, {'as here' if digest == expected else 'OTHER BITS THAN HERE'}", flush=True)
+    if digest != expected:
+        raise SystemExit(f"{name} gives other bits than this clone")
+
+
+def check_environment(artifact: Path, python: Path, folder: Path, expected: str) -> None:
+    """An empty virtual environment of one interpreter."""
+    print(f"== {artifact.name}, {artifact.stat().st_size / 1024:.0f} KiB, {python}", flush=True)
+    own = environment(folder, python, str(artifact))
+    use_comm(own, folder)
+    check_digest(artifact.name, digest_of_study(own, folder), expected)
+
+
+def check_clone(place: Path, expected: str) -> None:
+    """What the build makes of this clone, with and without its dependencies, and as the profile for clusters."""
+    artifacts = build(place / "dist")
+    kinds = {path.suffix for path in artifacts}
+    if kinds != {".whl", ".gz"}:
+        raise SystemExit(f"expected a wheel and an sdist, got {artifacts}")
+    for number, artifact in enumerate(artifacts):
+        check_environment(artifact, Path(sys.executable), place / f"clone-{number}", expected)
+    [wheel] = [artifact for artifact in artifacts if artifact.suffix == ".whl"]
+    print("== cobre.comm alone", flush=True)
+    own = environment(place / "comm", Path(sys.executable), *COMM_ALONE)
+    subprocess.run([own, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True)
+    use_comm(own, place / "comm")
+    print("== pycobre[hpc]", flush=True)
+    own = environment(place / "hpc", Path(sys.executable), f"{wheel}[hpc]")
+    subprocess.run([own, "-c", "import mpi4py; print('mpi4py', mpi4py.__version__)"], check=True, cwd=place)
+
+
+def check_wheels(place: Path, expected: str) -> None:
+    """The wheels in dist/ for this machine."""
+    wheels = built_wheels()
+    if not wheels:
+        print("no wheel for this machine in dist/: make wheels", flush=True)
+    for number, (wheel, python) in enumerate(wheels):
+        check_environment(wheel, python, place / f"wheel-{number}", expected)
+
+
+def check_distributions(_: Path, expected: str) -> None:
+    """The wheels in dist/ inside other distributions."""
+    for distribution in DISTRIBUTIONS:
+        tag = f"cp{distribution.python.replace('.', '')}"
+        wheels = sorted((ROOT / "dist").glob(f"*-{tag}-{tag}-manylinux*_{distribution.architecture}.whl"))
+        if not wheels:
+            print(f"== {distribution.name}: not tried, dist/ has no wheel for its Python {distribution.python}")
+            continue
+        print(f"== {wheels[-1].name} in {distribution.name}, {distribution.architecture}", flush=True)
+        try:
+            printed = use_wheel(wheels[-1], distribution, PROGRAM, (("cobre", *DEMO), ("cobre", *STUDY)))
+        except UnavailableError as error:
+            print(f"not tried: {error}", flush=True)
+            continue
+        digest = str(json.loads(printed.splitlines()[-1])["digest"])
+        check_digest(f"{wheels[-1].name} in {distribution.name}", digest, expected)
+
+
+PARTS = {"clone": check_clone, "wheels": check_wheels, "distributions": check_distributions}
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", choices=PARTS, help="default: all of them")
+    chosen = parser.parse_args().only or PARTS
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         here = place / "here"
         here.mkdir()
         expected = digest_of_study(Path(sys.executable), here)
-        artifacts = build(place / "dist")
-        kinds = {path.suffix for path in artifacts}
-        if kinds != {".whl", ".gz"}:
-            raise SystemExit(f"expected a wheel and an sdist, got {artifacts}")
-        tried = [(artifact, Path(sys.executable)) for artifact in artifacts] + built_wheels()
-        for number, (artifact, python) in enumerate(tried):
-            print(f"== {artifact.name}, {artifact.stat().st_size / 1024:.0f} KiB, {python}", flush=True)
-            folder = place / f"empty-{number}"
-            own = environment(folder, python, str(artifact))
-            use_comm(own, folder)
-            digest = digest_of_study(own, folder)
-            print(f"study {digest[:16]}, {'as here' if digest == expected else 'OTHER BITS THAN HERE'}", flush=True)
-            if digest != expected:
-                raise SystemExit(f"{artifact.name} gives other bits than this clone")
-        [wheel] = [artifact for artifact in artifacts if artifact.suffix == ".whl"]
-        print("== cobre.comm alone", flush=True)
-        own = environment(place / "comm", Path(sys.executable), *COMM_ALONE)
-        subprocess.run([own, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True)
-        use_comm(own, place / "comm")
+        for part in chosen:
+            PARTS[part](place, expected)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,141 @@
+"""Roots of other distributions, made from their packages, in which the wheels are installed and used: `make package`.
+
+Nothing is pulled from a registry of images. `mmdebstrap` makes each root once, in build/roots, from the archive of its
+distribution. What a wheel depends on is downloaded by the pip of this machine, for the target, so the root needs no
+network. A root of another architecture runs under qemu. Needs Linux, root, mmdebstrap and, for aarch64, Debian's
+qemu-user-static and arch-test; a root that cannot be made is named with the reason.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ROOTS = REPOSITORY / "build" / "roots"
+KEYRING = "usr/share/keyrings/ubuntu-archive-keyring.gpg"
+GLIBCS = ("2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")
+BINFMT = Path("/proc/sys/fs/binfmt_misc")
+INSIDE = "/package"
+
+
+class UnavailableError(Exception):
+    """This machine cannot make a root; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A root to be made. python: the version of its interpreter. keys_of: the distribution that has its keys."""
+
+    name: str
+    suite: str
+    mirror: str
+    python: str
+    architecture: str = "x86_64"
+    packages: tuple[str, ...] = ()
+    components: str = "main"
+    keys_of: str = ""
+
+
+DEBIAN = "http://deb.debian.org/debian"
+DISTRIBUTIONS = (
+    # Debian signs the package with Ubuntu's keys: no key is taken on trust.
+    Distribution("debian-13", "trixie", DEBIAN, "3.13", packages=("ubuntu-archive-keyring",)),
+    Distribution(
+        "ubuntu-24.04",
+        "noble",
+        "http://archive.ubuntu.com/ubuntu",
+        "3.12",
+        components="main,universe",
+        keys_of="debian-13",
+    ),
+    Distribution("debian-12-aarch64", "bookworm", DEBIAN, "3.11", architecture="aarch64"),
+)
+
+
+def make_root(distribution: Distribution) -> Path:
+    """The root's folder, made when it is missing; raises `UnavailableError`."""
+    root = ROOTS / distribution.name
+    if (root / "usr" / "bin" / "python3").exists():
+        return root
+    if os.geteuid() != 0:
+        raise UnavailableError("making a root needs root")
+    if shutil.which("mmdebstrap") is None:
+        raise UnavailableError("no mmdebstrap: apt-get install mmdebstrap")
+    if distribution.architecture != os.uname().machine:
+        enable_qemu()
+    ROOTS.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(root, ignore_errors=True)
+    packages = ("python3", "python3-venv", "ca-certificates", *distribution.packages)
+    words = ["mmdebstrap", "--variant=minbase", f"--include={','.join(packages)}"]
+    words += [f"--components={distribution.components}"]
+    words += [f"--arch={ {'x86_64': 'amd64', 'aarch64': 'arm64'}[distribution.architecture] }"]
+    if distribution.keys_of:
+        words.append(f"--keyring={ROOTS / distribution.keys_of / KEYRING}")
+    done = subprocess.run(
+        [*words, distribution.suite, str(root), distribution.mirror], check=False, capture_output=True, text=True
+    )
+    if done.returncode:
+        shutil.rmtree(root, ignore_errors=True)
+        errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
+        raise UnavailableError(f"mmdebstrap failed: {' '.join(errors) or done.stderr.strip()[-300:]}")
+    return root
+
+
+def enable_qemu() -> None:
+    """Let the kernel run programs for aarch64 by qemu, in every root."""
+    missing = [name for name in ("qemu-aarch64-static", "arch-test", "update-binfmts") if shutil.which(name) is None]
+    if missing:
+        raise UnavailableError(f"no {', '.join(missing)}: apt-get install qemu-user-static arch-test binfmt-support")
+    if not (BINFMT / "register").exists():
+        subprocess.run(["mount", "-t", "binfmt_misc", "binfmt_misc", str(BINFMT)], check=False)
+    subprocess.run(["update-binfmts", "--enable", "qemu-aarch64"], check=False, capture_output=True)
+    if not (BINFMT / "qemu-aarch64").exists():
+        raise UnavailableError("the kernel does not let qemu run programs for aarch64 (binfmt_misc)")
+
+
+def download(wheel: Path, distribution: Distribution, folder: Path) -> None:
+    """The wheel and what it depends on, for the target, into a folder."""
+    arch = distribution.architecture
+    platforms = [f"--platform=manylinux_{glibc}_{arch}" for glibc in GLIBCS] + [f"--platform=manylinux2014_{arch}"]
+    target = [*platforms, f"--python-version={distribution.python}", "--implementation=cp", "--only-binary=:all:"]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(folder), *target, str(wheel)]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+
+
+def run_inside(root: Path, commands: Sequence[Sequence[str]]) -> str:
+    """Run commands one after the other in the root, without network; what they print, or `CalledProcessError`.
+
+    In namespaces of their own: mounts and processes end with them.
+    """
+    quoted = " && ".join(" ".join(f"'{word}'" for word in command) for command in commands)
+    mounts = f"mount -t proc proc {root}/proc && mount --rbind /dev {root}/dev"
+    inside = f'{mounts} && exec chroot {root} /usr/bin/env -i PATH=/usr/bin:/bin HOME=/tmp LANG=C.UTF-8 sh -ec "$1"'
+    namespaces = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child"]
+    command = [*namespaces, "sh", "-ec", f"ip link set lo up; {inside}", "sh", f"cd {INSIDE} && {quoted}"]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def use_wheel(wheel: Path, distribution: Distribution, program: str, study: Sequence[Sequence[str]]) -> str:
+    """Install a wheel into a root and use it there; what the last command of the study prints."""
+    root = make_root(distribution)
+    place = root / INSIDE.lstrip("/")
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    with tempfile.TemporaryDirectory() as folder:
+        download(wheel, distribution, Path(folder))
+        shutil.copytree(folder, place / "wheels")
+    (place / "program.py").write_text(program)
+    python = f"{INSIDE}/env/bin/python"
+    install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", f"{INSIDE}/wheels", "pycobre"]
+    kit = [python, "-m", "cobre.comm.testing", "--backend", "shm", "--ranks", "2", "--quick"]
+    try:
+        run_inside(root, [["python3", "-m", "venv", f"{INSIDE}/env"], install])
+        print(run_inside(root, [[python, "-I", f"{INSIDE}/program.py"], kit]), end="", flush=True)
+        return run_inside(root, [[f"{INSIDE}/env/bin/{words[0]}", *words[1:]] for words in study])
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
