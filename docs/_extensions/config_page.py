@@ -16,9 +16,9 @@ Settings of a case. Unknown fields are refused, with their place. Options of `co
 this file. Fields are written as paths: `training.stopping_rules[].limit` is the field `limit` of each entry of the
 list `stopping_rules` in the object `training`. Where a field chooses between objects, each choice has its own heading.
 
-`config_overrides` takes the same paths: `{"training.cut_selection.selection.check_frequency": 10}`. `cobre.changed`
-does not: it takes names of fields of a case, `config.training.cut_selection.check_frequency`
-([both compared](../how-to/change-a-case-in-python.md)).
+The same paths change a setting elsewhere: `cobre run my_case --set training.selection.forward_passes=10`,
+`config_overrides={"training.selection.forward_passes": 10}` of `cobre.train` and others, and
+`cobre.changed(case, {"config.training.selection.forward_passes": 10})`. study.json and the report use them, too.
 
 Some fields belong to [format](case-directory.md#formats) 0.18 or 0.19 alone; they say so below.
 """

@@ -19,7 +19,7 @@ _HOMES = {
     "StudyComparison": "cobre.comparison.result",
     "TrainingResult": "cobre.study.results.script_results",
     "bound": "cobre.study.inspection.bound",
-    "changed": "cobre.core.editing",
+    "changed": "cobre.io.saving.changes",
     "compare": "cobre.comparison.api",
     "load_case": "cobre.io.case",
     "save_case": "cobre.io.saving",

@@ -10,6 +10,7 @@ import click
 from cobre.cli.echo import echo
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.run_path import CASE
+from cobre.cli.setting_options import overrides_of, set_option
 from cobre.limits import MAX_COUNT
 from cobre.runs.formatting import rough_duration, size
 from cobre.wording import counted
@@ -51,9 +52,16 @@ class WholeNumbers(click.ParamType[tuple[int, ...]]):
 @click.option(
     "--rounds", type=click.IntRange(2, MAX_COUNT), default=3, show_default=True, help="Number of short iterations."
 )
+@set_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def bench(
-    case: Path, cores: tuple[int, ...] | None, stages: int | None, paths: int, rounds: int, as_json: bool
+    case: Path,
+    cores: tuple[int, ...] | None,
+    stages: int | None,
+    paths: int,
+    rounds: int,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Time the stages of CASE on one core, and estimate the whole study.
 
@@ -71,7 +79,7 @@ def bench(
         from cobre.io.case import load_case
         from cobre.study.inspection.bench import bench_case
 
-        measured = bench_case(load_case(case), stages=stages, paths=paths, rounds=rounds)
+        measured = bench_case(load_case(case, overrides_of(options)), stages=stages, paths=paths, rounds=rounds)
     estimates = [measured.estimate(count) for count in cores or usual_cores(measured.forward_passes)]
     if as_json:
         click.echo(json.dumps(as_dict(measured, estimates), indent=1))

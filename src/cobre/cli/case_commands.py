@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -9,6 +10,7 @@ from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.run_path import CASE
+from cobre.cli.setting_options import overrides_of, set_option
 from cobre.shell_quoting import as_argument
 
 
@@ -56,8 +58,9 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
 
 @click.command()
 @click.argument("case", type=CASE)
+@set_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def validate(case: Path, as_json: bool) -> None:
+def validate(case: Path, as_json: bool, **options: Any) -> None:
     """Check CASE: list its errors, and warn about values that look like mistakes.
 
     All files that can be read are checked in one pass. Checks that depend on a broken part are left out, and the output
@@ -73,7 +76,7 @@ def validate(case: Path, as_json: bool) -> None:
     from cobre.study.api import validate as check
 
     with report_errors():
-        report = check(case)
+        report = check(case, overrides_of(options))
     echo_json(report.as_dict()) if as_json else echo(report)
     sys.exit(ExitCode.SUCCESS if report else ExitCode.INVALID_CASE)
 

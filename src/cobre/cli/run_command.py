@@ -15,6 +15,7 @@ from cobre.cli.error_reporting import mark_errors_of_rank, report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.progress import Progress, choose_progress
 from cobre.cli.run_summary import print_summary, write_report
+from cobre.cli.setting_options import overrides_of
 from cobre.cli.standard_streams import mark_output_as_optional
 from cobre.comm import Backend
 from cobre.comm.detection import find_launch
@@ -26,7 +27,7 @@ from cobre.sddp.records.stop import StopKind
 from cobre.study.config_outline import ConfigOutline, with_config_document
 from cobre.study.placement import WorldRequest, command_placement, run_in
 from cobre.study.ranks.entry import run_study
-from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest, with_iterations
+from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 
 _SIGNALLED = {StopKind.INTERRUPTED: ExitCode.INTERRUPTED, StopKind.TERMINATED: ExitCode.TERMINATED}
 
@@ -54,16 +55,14 @@ class RunOptions:
             checkpoint_every=options["checkpoint_every"],
             checkpoint_seconds=None if minutes is None else 60.0 * minutes,
         )
-        source = CaseRequest(case, with_iterations(None, options["iterations"]))
+        source = CaseRequest(case, overrides_of(options) or None)
         output = options["output"] or default_output(case)
         return cls._of(RunRequest(source, output, training, options["overwrite"]), options)
 
     @classmethod
     def of_simulation(cls, case: Path, options: Mapping[str, Any]) -> Self:
         """From the command line of `cobre simulate`: a run without training."""
-        overrides: dict[str, Any] = {"training.enabled": False, "simulation.enabled": True}
-        if options["scenarios"] is not None:
-            overrides["simulation.selection"] = {"method": "sampled", "num_scenarios": options["scenarios"]}
+        overrides = {"training.enabled": False, "simulation.enabled": True, **overrides_of(options)}
         training = TrainingRequest(warm_start=options["policy"])
         source = CaseRequest(case, overrides)
         return cls._of(RunRequest(source, options["output"], training, options["overwrite"]), options)

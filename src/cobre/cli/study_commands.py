@@ -8,6 +8,7 @@ import click
 
 from cobre.cli.finite_range import FiniteRange
 from cobre.cli.run_path import CASE, OutputPath, RunPath
+from cobre.cli.setting_options import set_option, study_options
 from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_SECONDS
 
@@ -81,11 +82,7 @@ def _display_options(command: Command) -> Command:
 @click.option(
     "--output", "-o", type=OutputPath(is_directory=True), help="Directory for the results. Default: CASE/output."
 )
-@click.option(
-    "--iterations",
-    type=click.IntRange(1, MAX_COUNT),
-    help="Number of iterations, instead of the case's stopping rules.",
-)
+@study_options
 @world_options
 @click.option("--resume", is_flag=True, help="Continue from the newest checkpoint in the output directory.")
 @click.option(
@@ -119,12 +116,17 @@ def run(case: Path, **options: Any) -> None:
     does SIGTERM five seconds after it came. Progress output that cannot be written, for example to a full disk, does
     not stop the run.
 
+    --set changes any setting of config.json for this run, by its name in the file with dots between. Changed settings
+    are checked like those of the file, and recorded in study.json; the case stays as it is.
+
     If the output directory already holds a run, --resume, --auto-resume or --overwrite must say what to do with it.
 
     \b
     Examples:
       cobre run examples/two_reservoirs
       cobre run my_case --output results --iterations 50 --workers 4
+      cobre run my_case --output trial --iterations 3 --forward-passes 4 --no-simulation
+      cobre run my_case --output other --seed 7 --set modeling.inflow_non_negativity.method=truncation
       cobre run my_case --output results --resume
       cobre run my_case --quiet --json > summary.json
       mpiexec -n 16 cobre run my_case --output results
@@ -149,6 +151,7 @@ def run(case: Path, **options: Any) -> None:
 @click.option("--output", "-o", type=OutputPath(is_directory=True), required=True, help="Directory for the results.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier simulation in the output directory.")
 @click.option("--scenarios", type=click.IntRange(1, MAX_COUNT), help="Number of scenarios. Default: that of the case.")
+@set_option
 @world_options
 @_display_options
 def simulate(case: Path, **options: Any) -> None:

@@ -78,7 +78,7 @@ def simulation_facts(folder: Path) -> dict[str, Any] | None:
 def _configuration(config: Mapping[str, Any]) -> dict[str, Any]:
     training = config.get("training", {})
     return {
-        "forward_passes": training.get("forward_passes"),
+        "forward_passes": training.get("selection", {}).get("forward_passes", 1),
         "max_iterations": iteration_limit(config),
         "policy_mode": config.get("policy", {}).get("mode"),
         "seed": training.get("tree_seed"),

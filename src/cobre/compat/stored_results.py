@@ -71,8 +71,8 @@ def _active_cuts(table: "pa.Table", added: NDArray[np.int64]) -> "dict[str, pa.A
 
 
 def _is_lazy(study: Mapping[str, Any]) -> bool:
-    selection = study.get("config", {}).get("training", {}).get("cut_selection", {})
-    return bool(selection.get("method") == "dynamic")
+    chosen = study.get("config", {}).get("training", {}).get("cut_selection", {})
+    return bool(chosen.get("selection", {}).get("method") == "dynamic")
 
 
 def _constant(value: float | None, count: int) -> "pa.Array":

@@ -36,7 +36,8 @@ class StudyFacts:
     @property
     def has_exact_bounds(self) -> bool:
         """Whether training enumerated all paths of a tree."""
-        return _mapping(_mapping(self.content.get("config")).get("training")).get("is_enumerated") is True
+        training = _mapping(_mapping(self.content.get("config")).get("training"))
+        return _mapping(training.get("selection")).get("method") == "enumerated"
 
     @property
     def warnings(self) -> list[str]:

@@ -54,14 +54,7 @@ def stored_policy_path(folder: Path, study: Mapping[str, Any]) -> Path:
 
 
 def iteration_limit(config: Mapping[str, Any]) -> int | None:
-    """The most iterations that a stored configuration allows, by the rule of `TrainingConfig.iteration_limit`.
-
-    study.json names a stopping rule by its class, config.json by `iteration_limit`.
-    """
+    """Return the most iterations that a stored configuration allows: `TrainingConfig.iteration_limit`."""
     training = config.get("training", {})
-    limits = (
-        rule["limit"]
-        for rule in training.get("stopping_rules", ())
-        if rule.get("type") == config_rules.IterationLimit.__name__
-    )
+    limits = (rule["limit"] for rule in training.get("stopping_rules", ()) if rule.get("type") == "iteration_limit")
     return config_rules.iteration_limit(limits, training.get("stopping_mode", "any"))

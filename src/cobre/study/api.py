@@ -148,6 +148,7 @@ def train(
     iterations: int | None = None,
     config_overrides: Overrides | None = None,
     progress_callback: ProgressCallback | None = None,
+    progress: bool = True,
     warm_start: Policy | str | Path | None = None,
     checkpoints: str | Path | None = None,
     checkpoint_every: int = DEFAULT_CHECKPOINT_INTERVAL,
@@ -170,7 +171,7 @@ def train(
     iterations: their number, in place of the case's own stopping rules.
     config_overrides: settings by dotted name, such as `{"training.tree_seed": 7}`; for directories only.
     progress_callback: called with a `ProgressEvent` for every iteration of every worker; an exception that it raises
-    ends the run. Without one, a notebook shows progress by itself.
+    ends the run. Without one, a notebook shows progress by itself, unless `progress` is False.
     warm_start: a policy, or the path of one, whose cuts training begins with.
     checkpoints: a folder for checkpoints, one every `checkpoint_every` iterations. resume: continue from the newest.
     time_limit_s: stop after the first iteration that ends after this many seconds; one that lasts five seconds longer
@@ -201,7 +202,7 @@ def train(
     )
     given, overrides = case_and_overrides(case, config_overrides, iterations)
     source = CaseRequest(given, overrides, placement.threads)
-    with raising_worker_errors(), _progress_listener(progress_callback) as emit:
+    with raising_worker_errors(), _progress_listener(progress_callback, show=progress) as emit:
         return _first(run_in(placement, train_rank, (source, request, placement.is_joined), emit))
 
 
@@ -252,9 +253,9 @@ def _first(values: Sequence[Result | None]) -> Result:
 
 
 @contextmanager
-def _progress_listener(callback: ProgressCallback | None) -> Iterator[EventListener]:
-    """The listener for a callback; without one, a notebook shows progress by itself."""
-    if callback is not None:
+def _progress_listener(callback: ProgressCallback | None, *, show: bool) -> Iterator[EventListener]:
+    """Yield the listener for a callback; without one, a notebook shows progress if `show` is set."""
+    if callback is not None or not show:
         yield progress_listener(callback)
         return
     with notebook.progress() as emit:

@@ -36,7 +36,7 @@ def test_a_whole_entity(case):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("config.trainin.tree_seed", "no field 'trainin'; it has training"),
+        ("config.trainin.tree_seed", "no setting or field 'trainin'; there are estimation"),
         ("system.hydros[9].name", "no entity with the id 9; there are 0, 1"),
         ("system.hydros.name", "no fields before 'name'"),
         ("config.training[3]", "not a list of entities"),

@@ -29,12 +29,42 @@ def provenance(run: RunFolder) -> Section:
         parts.append(
             DataTable("conversion", "Converted from a deck", (TableColumn("fact"), TableColumn("value")), rows)
         )
+    method = list(_method(run.study.content.get("method")))
+    if method:
+        parts.append(DataTable("method", "Method", (TableColumn("fact"), TableColumn("value")), method))
+    changed = list(flattened(run.study.content.get("config_overrides", {})))
+    if changed:
+        columns = (TableColumn("setting"), TableColumn("value"))
+        parts.append(DataTable("overrides", "Settings changed for this run", columns, changed))
     settings = list(flattened(run.study.content.get("config", {})))
     if settings:
         parts.append(
             _folded(DataTable("config", "Configuration", (TableColumn("setting"), TableColumn("value")), settings))
         )
     return Section("provenance", "Reproduce", parts, INTRO)
+
+
+def _method(facts: object) -> Iterator[tuple[str, str]]:
+    """Openings, risk measure, discount, passes and seeds, with the stages that a value holds for."""
+    for name, value in facts.items() if isinstance(facts, dict) else ():
+        label = name.replace("_", " ")
+        if isinstance(value, list):
+            for part in value:
+                if isinstance(part, dict):
+                    yield f"{label}, {_stages(part)}", _written_value(part.get("value"))
+        elif value is not None:
+            yield label, _written(value)
+
+
+def _stages(part: Mapping[str, Any]) -> str:
+    first, last = part.get("first_stage"), part.get("last_stage")
+    return f"stage {first}" if first == last else f"stages {first} to {last}"
+
+
+def _written_value(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_written(entry)}" for name, entry in value.items())
+    return _written(value)
 
 
 def versions_of(run: RunFolder) -> Mapping[str, Any]:

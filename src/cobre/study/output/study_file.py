@@ -1,13 +1,19 @@
 """study.json: what a reader of results needs to know without the case: names, dates, settings, versions."""
 
 import math
+from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from cobre.core.arrays import Floats
+from cobre.core.case import Case
+from cobre.core.temporal import Stage
 from cobre.io.case_folder.case_digests import file_digests
 from cobre.io.input_files.conversion_manifest import read_conversion
 from cobre.io.output.manifest import software_versions
+from cobre.io.saving.config_document import config_document
 from cobre.io.storage.stored_json import write_json
 from cobre.runs.files import STUDY_FILE
 from cobre.study.preparation.ready_study import ReadyStudy
@@ -33,12 +39,46 @@ def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
         "problem": ready.study.digest,
         **stages_and_entities(case),
         "line_limits": _line_limits(ready),
-        "config": plain(case.config),
+        "config": config_document(case.config, case.format_version),
         "is_risk_averse": case.is_risk_averse,
+        "method": _method(case),
         "versions": software_versions() | {"solver": ready.solver.version},
         "warnings": list(ready.warnings),
         **_origin(source),
     }
+
+
+def _method(case: Case) -> dict[str, Any]:
+    """What defines the problem beside config.json: openings, risk measure and discount, as ranges of stages."""
+    stages = case.horizon.stages
+    return {
+        "annual_discount_rate": case.horizon.policy_graph.annual_discount_rate,
+        "discount_by_stage": _ranges((stage.id, stage.annual_discount_rate_override) for stage in stages),
+        "openings": _ranges((stage.id, stage.num_openings) for stage in stages),
+        "risk_measure": _ranges((stage.id, _risk(stage)) for stage in stages),
+        "sampling_method": _ranges((stage.id, stage.sampling_method) for stage in stages),
+        "forward_passes": None if case.config.training.is_enumerated else case.config.training.forward_passes,
+        "tree_seed": case.config.training.tree_seed,
+        "simulation_seed": None
+        if case.config.simulation.scenario_source is None
+        else case.config.simulation.scenario_source.seed,
+    }
+
+
+def _risk(stage: Stage) -> dict[str, float] | str:
+    if stage.risk is None or stage.risk.is_expectation:
+        return "expectation"
+    return {"alpha": stage.risk.alpha, "lambda": stage.risk.lambda_}
+
+
+def _ranges(values: Iterable[tuple[int, Any]]) -> list[dict[str, Any]]:
+    """Runs of stages that have the same value; stages without one are left out."""
+    found: list[dict[str, Any]] = []
+    for value, run in groupby(values, key=itemgetter(1)):
+        ids = [stage for stage, _ in run]
+        if value is not None:
+            found.append({"first_stage": ids[0], "last_stage": ids[-1], "value": value})
+    return found
 
 
 def _origin(source: object) -> dict[str, Any]:

@@ -1,0 +1,159 @@
+"""Options that change settings of config.json for one run: `--set`, and short names for what planners vary most.
+
+Every setting is written as in the file, with dots between the names: `training.selection.forward_passes`. The changed
+settings are checked as those of the file are, and recorded as `config_overrides` in study.json.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from cobre.limits import MAX_COUNT
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# The settings behind the short options of `cobre run`. --scenarios asks for a simulation even where the case has none.
+_SHORT_OPTIONS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+    "iterations": lambda count: {"training.stopping_rules": [{"type": "iteration_limit", "limit": count}]},
+    "forward_passes": lambda count: {"training.selection.forward_passes": count},
+    "seed": lambda seed: {"training.tree_seed": seed},
+    "scenarios": lambda count: {
+        "simulation.enabled": True,
+        "simulation.selection": {"method": "sampled", "num_scenarios": count},
+    },
+    "no_simulation": lambda _: {"simulation.enabled": False},
+}
+
+
+class Setting(click.ParamType[tuple[str, Any]]):
+    """`NAME=VALUE`: a setting of config.json and its value as JSON; text needs no quotation marks."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        """Split at the first equals sign; what is not JSON is a text."""
+        if isinstance(value, tuple):  # click converts defaults, too
+            return value
+        name, equals, text = str(value).partition("=")
+        if not equals or not all(part.strip() for part in name.split(".")):
+            self.fail(f"expected NAME=VALUE, such as training.tree_seed=7, got {value!r}", param, ctx)
+        try:
+            return name.strip(), json.loads(text)
+        except ValueError:
+            return name.strip(), text
+        except RecursionError:
+            self.fail(f"the value of {name.strip()} is nested too deeply", param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Complete names of settings, and after `=` their fixed values."""
+        name, equals, begun = incomplete.partition("=")
+        known = dict(_settings())
+        if not equals:
+            return [CompletionItem(f"{found}=") for found in known if found.startswith(name)]
+        return [CompletionItem(f"{name}={text}") for text in known.get(name, ()) if text.startswith(begun)]
+
+
+set_option = click.option(
+    "--set",
+    "settings",
+    type=Setting(),
+    multiple=True,
+    help="Change a setting of config.json for this command; VALUE is JSON or text. May be given several times.",
+)
+
+
+def study_options(command: Command) -> Command:
+    """Add the options that change what `cobre run` does with a case."""
+    for decorate in reversed(
+        (
+            click.option(
+                "--iterations",
+                type=click.IntRange(1, MAX_COUNT),
+                help="Number of iterations, instead of the case's stopping rules.",
+            ),
+            click.option(
+                "--forward-passes", type=click.IntRange(1, MAX_COUNT), help="Number of sampled paths in each iteration."
+            ),
+            click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the openings."),
+            click.option(
+                "--scenarios", type=click.IntRange(1, MAX_COUNT), help="Simulate this number of sampled scenarios."
+            ),
+            click.option("--no-simulation", is_flag=True, help="Train only."),
+            set_option,
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def overrides_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that a command line changes, by dotted name.
+
+    Raises click.UsageError where two options set the same setting, or one of them a part of the other.
+    """
+    overrides: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for option, values in _given(options):
+        for name, value in values.items():
+            _require_free(name, option, origins)
+            origins[name] = option
+            overrides[name] = value
+    return overrides
+
+
+def _given(options: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for option, settings in _SHORT_OPTIONS.items():
+        if options.get(option) not in (None, False):
+            yield f"--{option.replace('_', '-')}", settings(options[option])
+    for name, value in options.get("settings", ()):
+        yield f"--set {name}", {name: value}
+
+
+def _require_free(name: str, option: str, origins: Mapping[str, str]) -> None:
+    for known, origin in origins.items():
+        shorter, longer = sorted((name, known), key=len)
+        if longer == shorter or longer.startswith(f"{shorter}."):
+            raise click.UsageError(f"{origin} and {option} both change {longer}: give one of them")
+
+
+def _settings() -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the dotted names of all settings, with the texts of their fixed values."""
+    from cobre.io.case_folder.case_schemas import schema_of
+
+    schema: Mapping[str, Any] = schema_of("config")
+    found: dict[str, list[str]] = {}
+    for name, values in _fields(schema, schema, ""):
+        found.setdefault(name, []).extend(text for text in values if text not in found.get(name, ()))
+    yield from sorted(found.items())
+
+
+def _fields(schema: Mapping[str, Any], node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, list[str]]]:
+    """Walk the objects that a node allows; a node without fields of its own is a setting."""
+    parts = list(_alternatives(schema, node))
+    objects = [part for part in parts if "properties" in part]
+    for part in objects:
+        for key, inner in part["properties"].items():
+            if not key.startswith("$"):
+                yield from _fields(schema, inner, f"{prefix}.{key}" if prefix else key)
+    if prefix and not objects:
+        yield prefix, [text for part in parts for text in _texts(part)]
+
+
+def _alternatives(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if "$ref" in node:
+        node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+    choices = (*node.get("anyOf", ()), *node.get("oneOf", ()))
+    if not choices:
+        yield node
+    for choice in choices:
+        yield from _alternatives(schema, choice)
+
+
+def _texts(part: Mapping[str, Any]) -> list[str]:
+    if part.get("type") == "boolean":
+        return ["true", "false"]
+    values = part.get("enum", [part["const"]] if "const" in part else [])
+    return [value if isinstance(value, str) else json.dumps(value) for value in values]

@@ -1,0 +1,101 @@
+"""Settings on the command line: each is the setting of the file, checked like it, and recorded."""
+
+import json
+import shutil
+
+import pytest
+from cli_runs import EXAMPLES, ONE_PROCESS, QUICK_CASE, cobre
+
+from cobre.cli.exit_codes import ExitCode
+
+
+def _overrides(output):
+    return json.loads((output / "study.json").read_text())["config_overrides"]
+
+
+def test_short_options_are_settings_of_the_file(tmp_path):
+    """The same run by options, and by a case whose config.json says the same."""
+    short = ("--iterations", 3, "--forward-passes", 2, "--seed", 9, "--scenarios", 5)
+    done = cobre("run", QUICK_CASE, "-o", tmp_path / "short", *short, *ONE_PROCESS, "--no-report")
+    assert done.returncode == 0, done.stderr
+    case = shutil.copytree(QUICK_CASE, tmp_path / "case")
+    config = json.loads((case / "config.json").read_text())
+    config["training"]["selection"]["forward_passes"] = 2
+    config["training"]["tree_seed"] = 9
+    config["training"]["stopping_rules"] = [{"type": "iteration_limit", "limit": 3}]
+    config.setdefault("simulation", {}).update(enabled=True, selection={"method": "sampled", "num_scenarios": 5})
+    (case / "config.json").write_text(json.dumps(config))
+    assert cobre("run", case, "-o", tmp_path / "file", *ONE_PROCESS, "--no-report").returncode == 0
+    short, file = (json.loads((tmp_path / name / "summary.json").read_text()) for name in ("short", "file"))
+    assert short["digest"] == file["digest"]
+    assert short["simulation_digest"] == file["simulation_digest"]
+    assert short["simulated_scenarios"] == 5
+
+
+def test_set_is_recorded_and_acts_like_the_short_option(tmp_path):
+    named = ("--set", "training.tree_seed=9", "--set", "training.selection.forward_passes=2")
+    for name, options in (("set", named), ("short", ("--seed", 9, "--forward-passes", 2))):
+        common = ("-o", tmp_path / name, "--iterations", 2, "--no-simulation", *ONE_PROCESS, "--no-report")
+        assert cobre("run", QUICK_CASE, *options, *common).returncode == 0
+    digests = {json.loads((tmp_path / name / "summary.json").read_text())["digest"] for name in ("set", "short")}
+    assert len(digests) == 1
+    found = _overrides(tmp_path / "set")
+    assert found == _overrides(tmp_path / "short")
+    assert found["training.tree_seed"] == 9
+    assert found["simulation.enabled"] is False
+    assert not (tmp_path / "set" / "simulation").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "words"),
+    [
+        (["training.tree_sed=7"], ExitCode.INVALID_CASE, "training.tree_sed: is not a field of the format (did you"),
+        (["modeling.inflow_non_negativity.method=x"], ExitCode.INVALID_CASE, "is 'x' (expected none, penalty"),
+        (["training.selection.forward_passes=0"], ExitCode.INVALID_CASE, "forward_passes: is 0 (expected at least 1)"),
+        (["training.tree_seed"], ExitCode.USAGE, "expected NAME=VALUE, such as training.tree_seed=7"),
+        (["=7"], ExitCode.USAGE, "expected NAME=VALUE"),
+        (["training..tree_seed=7"], ExitCode.USAGE, "expected NAME=VALUE"),
+        (["training.tree_seed=7", "training.tree_seed=8"], ExitCode.USAGE, "both change training.tree_seed"),
+        (
+            ['training.selection={"method": "enumerated"}', "training.selection.forward_passes=2"],
+            ExitCode.USAGE,
+            "both",
+        ),
+    ],
+)
+def test_settings_that_are_refused(settings, code, words, tmp_path):
+    options = [word for text in settings for word in ("--set", text)]
+    done = cobre("run", QUICK_CASE, "-o", tmp_path / "out", *options, *ONE_PROCESS)
+    assert done.returncode == code
+    assert words in " ".join(done.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_options_that_exclude_each_other(tmp_path):
+    done = cobre("run", QUICK_CASE, "-o", tmp_path / "out", "--scenarios", 5, "--no-simulation")
+    assert done.returncode == ExitCode.USAGE
+    assert "--scenarios and --no-simulation both change simulation.enabled" in " ".join(done.stderr.split())
+
+
+def test_validate_and_bench_take_settings():
+    done = cobre("validate", QUICK_CASE, "--set", "training.tree_seed=x")
+    assert done.returncode == ExitCode.INVALID_CASE
+    assert "training.tree_seed" in done.stdout
+    options = ("--set", "training.selection.forward_passes=7", "--rounds", 2, "--paths", 1, "--json")
+    measured = json.loads(cobre("bench", EXAMPLES / "two_reservoirs", *options).stdout)
+    assert measured["forward_passes"] == 7
+
+
+@pytest.mark.parametrize(
+    ("begun", "expected"),
+    [
+        ("training.selection.f", ["training.selection.forward_passes="]),
+        ("training.en", ["training.enabled="]),
+        ("training.enabled=t", ["training.enabled=true"]),
+        ("training.cut_selection.selection.method=dy", ["training.cut_selection.selection.method=dynamic"]),
+    ],
+)
+def test_the_shell_completes_settings(begun, expected):
+    words = f"cobre run case --set {begun}"
+    done = cobre(_COBRE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD="4")
+    assert done.stdout.split() == [f"plain,{text}" for text in expected]
