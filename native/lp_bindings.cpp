@@ -252,6 +252,7 @@ void bind_engine(nb::module_& module) {
         .def("solve_paths", &solve_paths, "stages"_a, "first_states"_a, "counter"_a.none(), "tables"_a.none(),
              "ask"_a.none() = nb::none())
         .def("save_failed", &Engine::save_failed, "path"_a, "columns"_a, "rows"_a)
+        .def_prop_ro("solves_done", &Engine::solves_done)
         .def_prop_ro("version", [](const Engine& engine) { return std::string(engine.version()); });
 }
 

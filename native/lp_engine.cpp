@@ -61,6 +61,7 @@ SolveCounts Engine::solve_chains(const StageModel& stage, const CutView& cuts, c
         if (!is_loaded[thread]) solver.load(stage, cuts);
         is_loaded[thread] = 1;
         solver.solve_chain(chain, batch, results);
+        solves_done_.fetch_add(batch.chain_start[chain + 1] - batch.chain_start[chain], std::memory_order_relaxed);
         if (new_cuts) new_cuts->finish_chain(chain, batch, results);
     };
     return run(longest_first(batch), task, ask, shared_counter);
@@ -83,6 +84,7 @@ SolveCounts Engine::solve_paths(const std::vector<PathStage>& stages, const doub
             solver.solve_chain(
                 path, stage.carries_basis ? warm_started(stage.batch, stages[at - 1].results, order) : stage.batch,
                 stage.results);
+            solves_done_.fetch_add(1, std::memory_order_relaxed);
             if (at + 1 < stages.size()) solver.outgoing_state(state_of(at), state_of(at + 1));
         }
     };

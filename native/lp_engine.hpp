@@ -1,6 +1,7 @@
 // Many LPs at once: the chains of one stage, or paths through several stages, spread over threads.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,9 @@ public:
     void save_failed(const std::string& path, const std::vector<std::string>& columns,
                      const std::vector<std::string>& rows);
     const char* version() const { return api_.version(); }
+    // LPs that this engine has solved since it was made; `ask` may read it while a call goes on. A chain counts when it
+    // is whole. relaxed: a number to show, which orders nothing.
+    int64_t solves_done() const { return solves_done_.load(std::memory_order_relaxed); }
 
 private:
     SolveCounts run(const std::vector<Int>& order, const ThreadPool::Task& task, const StopSignal::Ask& ask,
@@ -49,6 +53,7 @@ private:
     StopSignal stop_;                               // before the solvers, which look at it
     std::vector<std::unique_ptr<Solver>> solvers_;  // by thread
     ThreadPool pool_;
+    std::atomic<int64_t> solves_done_{0};
     Solver* failed_ = nullptr;
 };
 

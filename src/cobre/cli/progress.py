@@ -6,7 +6,7 @@ import sys
 from typing import IO, TYPE_CHECKING, Protocol
 
 from cobre.cli.echo import echo
-from cobre.runs.formatting import short_money
+from cobre.runs.formatting import duration, rate, short_money
 from cobre.wording import money, percent
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ def header(upper_bound: str) -> str:
 
 
 _WIDTH = len(header(""))
+_FIRST_LINE_S = 10.0
+_LINE_INTERVAL_S = 60.0
 
 
 class Progress(Protocol):
@@ -92,6 +94,8 @@ class LineProgress:
         self._view = RunView()
         self._is_narrow = self._stream.isatty() and shutil.get_terminal_size().columns < _WIDTH
         self.has_events = False
+        self._shown_iteration = 0
+        self._next_line_s = _FIRST_LINE_S
 
     def expect(self, case: str) -> None:
         """Does nothing: the first event says that the run has started."""
@@ -109,6 +113,8 @@ class LineProgress:
                     self._print(f"  {reason}")
             case "phase":
                 self._announce(event)
+            case "progress":
+                self._say_progress(event)
             case "iteration":
                 self._print(
                     _short_line(event, has_gap=self._view.path_costs.is_bound) if self._is_narrow else _line(event)
@@ -121,6 +127,20 @@ class LineProgress:
         self._print(f"{event['name']} ...")
         if event["name"] == "training" and not self._is_narrow:
             self._print(header(_heading(self._view.path_costs)))
+
+    def _say_progress(self, event: "Event") -> None:
+        """Print a line after ten seconds of an iteration and then every minute, so that logs stay short."""
+        if event["iteration"] != self._shown_iteration:
+            self._shown_iteration, self._next_line_s = event["iteration"], _FIRST_LINE_S
+        if event["elapsed_s"] < self._next_line_s:
+            return
+        self._next_line_s = event["elapsed_s"] + _LINE_INTERVAL_S
+        parts = [self._view.progress_in_words, rate(event["solves_per_s"], "LPs")]
+        if (left := event.get("seconds_left")) is not None:
+            parts.append(f"{duration(left)} left")
+        if (study_left := self._view.seconds_left) is not None and self._view.iteration_limit != 1:
+            parts.append(f"training {duration(study_left)}")
+        self._print(f"  {', '.join(parts)}")
 
     def _print(self, text: str) -> None:
         echo(text, file=self._stream)

@@ -10,7 +10,7 @@ from rich.text import Text
 from cobre.cli.progress import workers_in_words
 from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
 from cobre.core.verdict import ComputedBound
-from cobre.runs.events import Event
+from cobre.runs.events import Event, number_of
 from cobre.runs.formatting import NOT_A_BOUND, PHASE_COLOURS, bar, duration, rate, short_money, sparkline
 from cobre.runs.view import PHASES, RankTotal, RunView
 from cobre.wording import money, percent
@@ -30,7 +30,8 @@ def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping
         return Group(*_small(view, width, now), *notes)
     width = min(width, FULL_WIDTH) - 1
     ranks = max(1, min(MAX_RANKS, height - 11))
-    return Group(*_title(view), _steps(view, width, now), *_figures(view, width), *_loads(view, width, ranks), *notes)
+    steps = (_steps(view, width, now), *_progress(view, now))
+    return Group(*_title(view), *steps, *_figures(view, width), *_loads(view, width, ranks), *notes)
 
 
 def _title(view: RunView) -> list[Text]:
@@ -56,6 +57,20 @@ def _steps(view: RunView, width: int, now: float) -> RenderableType:
     row = Table.grid(padding=(0, 2))
     row.add_row(head, _progress_bar(view, width - len(head) - len(tail) - 6), tail)
     return row
+
+
+def _progress(view: RunView, now: float) -> Iterator[Text]:
+    """How far the present iteration is, once it has taken a second, and when it will be done."""
+    if view.progress is None or view.phase != "training":
+        return
+    text = _line(f"{'':<{NAME_WIDTH}}").append(view.progress_in_words)
+    text.append(f", {rate(number_of(view.progress.get('solves_per_s')), 'LPs')}", style="dim")
+    if (left := number_of(view.progress.get("seconds_left"))) is not None:
+        left = max(0.0, left - max(0.0, now - view.last_time))
+        text.append(f", {duration(left)} left", style="dim")
+    if view.last is None and (study_left := view.seconds_left) is not None and view.iteration_limit != 1:
+        text.append(f"; all {view.iteration_limit} iterations: {duration(study_left)}", style="dim")
+    yield text
 
 
 def _progress_bar(view: RunView, width: int) -> RenderableType:
@@ -142,6 +157,8 @@ def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
     last = view.last
     if last is None:
         yield _short(f"{view.phase} {duration(view.seconds(now))}")
+        if view.progress is not None:
+            yield _short(view.progress_in_words)
         yield from _small_simulation(view)
         return
     of = f"/{view.iteration_limit}" if view.iteration_limit else ""

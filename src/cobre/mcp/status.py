@@ -13,7 +13,7 @@ from cobre.runs.event_follower import EventFollower
 from cobre.runs.events import Event
 from cobre.runs.files import SUMMARY_FILE
 from cobre.runs.trained_case import changed_case
-from cobre.runs.view import view_of
+from cobre.runs.view import RunView, view_of
 
 RECENT = 5
 _BOUNDS = ("iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "elapsed_s")
@@ -46,10 +46,18 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
         "recent_lower_bounds": view.series("lower_bound")[-RECENT:],
         "seconds": view.seconds(time.time()),
         "seconds_left": view.seconds_left,
+        "progress": _progress(view),
         "warnings": view.warnings,
         "error": (view.failed or {}).get("error"),
         "error_details": _details(view.failed),
     }
+
+
+def _progress(view: RunView) -> dict[str, Any] | None:
+    """How far the present iteration is; None between iterations, and in the first second of one."""
+    if view.progress is None:
+        return None
+    return {name: value for name, value in view.progress.items() if name not in ("event", "time")}
 
 
 def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:

@@ -22,9 +22,10 @@ def progress_html(view: RunView) -> str:
 
 
 def _rows(view: RunView) -> dict[str, str]:
+    now = {"now": escape(view.progress_in_words)} if view.progress is not None else {}
     event = view.last
     if event is None:
-        return {}
+        return now
     limit = f" of {view.iteration_limit}" if view.iteration_limit else ""
     rows = {
         "iteration": f"{event['iteration']}{limit}, {duration(event.get('elapsed_s'))}",
@@ -37,7 +38,7 @@ def _rows(view: RunView) -> dict[str, str]:
         rows["busy"] = ", ".join(f"{100 * total.busy_share:.0f} %" for total in view.loads)
     if view.warnings:
         rows["warnings"] = str(len(view.warnings))
-    return rows
+    return rows | now
 
 
 def _upper_bound(view: RunView, event: Event) -> str:

@@ -58,6 +58,7 @@ class RunView:
     is_risk_averse: bool = False
     warnings: list[str] = field(default_factory=list)
     checkpoint: Event | None = None
+    progress: Event | None = None  # of the iteration that is being computed
     trained: Event | None = None
     simulated: Event | None = None
     finished: Event | None = None
@@ -86,8 +87,8 @@ class RunView:
                 self._iterate(event)
             case "warning":
                 self.warnings.append(str(event.get("message", "")))
-            case "checkpoint":
-                self.checkpoint = event
+            case "progress" | "checkpoint":
+                setattr(self, event["event"], event)
             case "training_finished":
                 self.trained = event
             case "simulation_finished":
@@ -106,6 +107,7 @@ class RunView:
 
     def _enter(self, event: Event) -> None:
         self.phase = str(event.get("name", ""))
+        self.progress = None
         self.phases.append(event)
         self.iteration_limit = event.get("iteration_limit", self.iteration_limit)
         self.is_exact = bool(event.get("is_exact", self.is_exact))
@@ -114,6 +116,7 @@ class RunView:
     def _iterate(self, event: Event) -> None:
         """Append it; iterations from its number on go: the checkpoint that the run resumed from was older than they."""
         _check_iteration(event)
+        self.progress = None
         while self.iterations and self.iterations[-1]["iteration"] >= event["iteration"]:
             self.iterations.pop()
         self.iterations.append(event)
@@ -207,11 +210,36 @@ class RunView:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the iteration limit at the rate of the last ten iterations; other rules may stop earlier."""
-        rate, last = self.iterations_per_s, self.last
-        if self.iteration_limit is None or rate is None or last is None or self.phase != "training":
+        """Seconds until the iteration limit, at the last event; other rules may stop earlier.
+
+        By the times of the last ten iterations; before the second, by the progress of the one that is being computed.
+        """
+        if self.iteration_limit is None or self.phase != "training":
             return None
-        return max(0.0, float(self.iteration_limit - last["iteration"])) / rate
+        now = self.progress or {}
+        spent_s, rest_s = (number_of(now.get(name)) for name in ("elapsed_s", "seconds_left"))
+        rate = self.iterations_per_s
+        if rate is not None and self.last is not None:
+            all_left_s = max(0.0, float(self.iteration_limit - self.last["iteration"])) / rate
+            return max(rest_s or 0.0, all_left_s - (spent_s or 0.0))
+        if spent_s is None or rest_s is None:
+            return None
+        later = max(0.0, self.iteration_limit - (number_of(now.get("iteration")) or 1.0))
+        return rest_s + later * (spent_s + rest_s)
+
+    @property
+    def progress_in_words(self) -> str:
+        """How far the present iteration is: `iteration 3: backward pass, stage 14; 1,200 of 4,800 LPs (25 %)`."""
+        now = self.progress
+        if now is None:
+            return ""
+        where = f"{now['pass']} pass" if now.get("pass") in ("forward", "backward") else "lower bound"
+        stage = f", stage {now['stage']}" if "stage" in now else ""
+        done, total = number_of(now.get("solves")) or 0.0, number_of(now.get("total_solves"))
+        head = f"iteration {now.get('iteration')}: "
+        if not total:
+            return f"{head}{done:,.0f} LPs"
+        return f"{head}{where}{stage}; {done:,.0f} of {total:,.0f} LPs ({100 * done / total:.0f} %)"
 
     def series(self, name: str) -> list[float | None]:
         """A number of all iterations; None where there was none."""

@@ -256,6 +256,11 @@ class LpSolver(ABC):
         """Write the LP that the last `solve` failed on, with names."""
 
     @property
+    def solves_done(self) -> int:
+        """LPs that this solver has solved so far, also while a call goes on; 0 for a solver that does not count."""
+        return 0
+
+    @property
     @abstractmethod
     def version(self) -> str:
         """Name and version of the library underneath: other versions may give other bits."""

@@ -153,6 +153,11 @@ class SimplexSolver(LpSolver):
         self._engine.save_failed(str(path), list(names.columns), list(names.rows))
 
     @property
+    def solves_done(self) -> int:
+        """LPs that the engine has solved so far; a chain counts when it is whole."""
+        return self._engine.solves_done
+
+    @property
     def version(self) -> str:
         """Name and version of the fallback library, which other bits may depend on."""
         return f"HiGHS {self._engine.version}"

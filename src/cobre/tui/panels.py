@@ -109,6 +109,8 @@ def page(view: RunView, folder: Path) -> str:
 def _later(view: RunView, room: int) -> list[tuple[str, str]]:
     """What is not there from the beginning."""
     found = []
+    if view.progress is not None:
+        found.append(("now", view.progress_in_words.partition(": ")[2][: max(0, room)]))
     if view.seconds_left:
         found.append(("left", duration(view.seconds_left)))
     if view.simulated is not None:

@@ -68,7 +68,7 @@ def test_settings_that_are_refused(settings, code, words, tmp_path):
     done = cobre("run", QUICK_CASE, "-o", tmp_path / "out", *options, *ONE_PROCESS)
     assert done.returncode == code
     assert words in " ".join(done.stderr.split())
-    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out" / "policy").exists()
 
 
 def test_options_that_exclude_each_other(tmp_path):

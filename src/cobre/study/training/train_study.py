@@ -33,6 +33,7 @@ from cobre.study.resume.checkpoints import Checkpoint, restore
 from cobre.study.resume.starting_point import starting_point
 from cobre.study.training.digest import training_digest
 from cobre.study.training.iteration_callback import ReplyPipe
+from cobre.study.training.iteration_progress import IterationProgress
 from cobre.study.training.stop_request import StopRequest
 from cobre.study.training.training_context import training_context
 
@@ -108,8 +109,11 @@ def train_study(
         writer = _writer(comm, ready, request, emit, len(history))
         with cleanup(writer.close if writer else _nothing), cleanup(context.team.close):
             on_checkpoint = writer.on_checkpoint if writer else no_checkpoint
-            hooks = TrainingHooks(_on_iteration(emit, replies, stop), on_checkpoint, stop.interruption, stop.iterating)
-            outcome = _train(context, ready, hooks, history, stop)
+            ids = [stage.id for stage in ready.study.case.horizon.stages]
+            progress = IterationProgress(context, ids, emit, len(history), stop.check)
+            on_iteration = _on_iteration(emit, replies, stop)
+            hooks = TrainingHooks(on_iteration, on_checkpoint, stop.interruption, progress.around(stop.iterating))
+            outcome = _train(context, ready, hooks, history, stop, progress)
         trained = _trained(ready, context, outcome, len(history), time.monotonic() - began)
         if comm.rank == 0:
             keep(trained)
@@ -144,11 +148,12 @@ def _train(
     hooks: TrainingHooks,
     history: tuple[IterationRecord, ...],
     stop: StopRequest,
+    progress: IterationProgress,
 ) -> TrainingOutcome:
     config = ready.study.case.config.training
     spent_s = history[-1].elapsed_s if history else 0.0
     rules, selection = stopping_rules(config, spent_s), cut_selection(config.cut_selection)
-    ready.solver.ask = stop.check
+    ready.solver.ask = progress.check
     try:
         return train(context, rules, selection, hooks, history)
     except IterationDropped as dropped:

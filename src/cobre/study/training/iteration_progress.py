@@ -1,0 +1,125 @@
+"""Progress inside an iteration: events that say how far it is, from the number of LPs solved so far.
+
+The solver asks its caller every 50 ms whether to go on; on rank 0 an event is emitted then, at most one a second and
+about a hundred in an iteration. Nothing is counted for it that the solver does not count anyway.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cobre.runs.events import EventListener, new_event
+from cobre.sddp.problem.problem import Problem
+from cobre.sddp.training.context import TrainingContext
+
+INTERVAL_S = 1.0
+"""Shortest time between two events."""
+
+INTERVAL_SHARE = 0.01
+"""Of the time that the iteration has taken so far: a long one emits about 100 events for each factor of e."""
+
+
+@dataclass(frozen=True, slots=True)
+class IterationSize:
+    """LPs of one iteration: a forward pass, then stages from the last to the second, then the lower bound."""
+
+    forward: int
+    backward: tuple[tuple[int, int], ...]  # stage id and number of LPs, in the order of solving
+    bound: int
+
+    @classmethod
+    def of(cls, problem: Problem, stage_ids: Sequence[int], paths: int) -> "IterationSize | None":
+        """Return the size of an iteration; None for a tree, whose nodes are solved in another order."""
+        if problem.tree is not None:
+            return None
+        counts = [openings.count for openings in problem.openings]
+        stages = range(problem.num_stages - 1, 0, -1)
+        return cls(
+            forward=paths * problem.num_stages,
+            backward=tuple((stage_ids[stage], paths * counts[stage]) for stage in stages),
+            bound=counts[0],
+        )
+
+    @property
+    def total(self) -> int:
+        """All LPs of the iteration."""
+        return self.forward + sum(count for _, count in self.backward) + self.bound
+
+    def where(self, done: float) -> dict[str, Any]:
+        """Return the pass that an iteration is in after so many LPs, and in the backward pass its stage."""
+        if done < self.forward:
+            return {"pass": "forward"}
+        done -= self.forward
+        for stage, count in self.backward:
+            if done < count:
+                return {"pass": "backward", "stage": stage}
+            done -= count
+        return {"pass": "bound"}
+
+
+class IterationProgress:
+    """Emits `progress` events while an iteration goes on.
+
+    With several ranks the LPs of rank 0 stand for all: work is shared evenly, so that it has solved its part of all.
+    """
+
+    def __init__(
+        self,
+        context: TrainingContext,
+        stage_ids: Sequence[int],
+        emit: EventListener,
+        iterations: int,
+        check: Callable[[], object],
+    ) -> None:
+        """iterations: done before. check: called first, every time; raises to end the call."""
+        self._solver = context.solver
+        self._ranks = context.comm.size
+        self._emit = emit if context.comm.rank == 0 else None
+        self._size = IterationSize.of(context.problem, stage_ids, context.split.total)
+        self._iteration = iterations
+        self._check = check
+        self._began = self._next = 0.0
+        self._first_solve = 0
+
+    def around(
+        self, iterating: Callable[[], AbstractContextManager[object]]
+    ) -> Callable[[], AbstractContextManager[object]]:
+        """Return a context manager for an iteration: `iterating`, with its beginning noted."""
+
+        @contextmanager
+        def begin() -> Iterator[None]:
+            self._iteration += 1
+            self._began = time.monotonic()
+            self._next = self._began + INTERVAL_S
+            self._first_solve = self._solver.solves_done
+            with iterating():
+                yield
+
+        return begin
+
+    def check(self) -> None:
+        """Check whether to go on, then emit an event if one is due; raises what the check raises."""
+        self._check()
+        now = time.monotonic()
+        if self._emit is None or now < self._next:
+            return
+        elapsed_s = now - self._began
+        self._next = now + max(INTERVAL_S, INTERVAL_SHARE * elapsed_s)
+        self._emit(new_event("progress", iteration=self._iteration, elapsed_s=elapsed_s, **self._facts(elapsed_s)))
+
+    def _facts(self, elapsed_s: float) -> dict[str, Any]:
+        done = self._ranks * (self._solver.solves_done - self._first_solve)
+        pace = done / elapsed_s
+        if self._size is None or done == 0:
+            return {"solves": done, "solves_per_s": pace}
+        total = self._size.total
+        done = min(done, total)
+        return {
+            "solves": done,
+            "total_solves": total,
+            "solves_per_s": pace,
+            "seconds_left": (total - done) / pace,
+            **self._size.where(done),
+        }
