@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from cobre.core.case import Case
 from cobre.core.config import Config
@@ -40,7 +40,7 @@ def changed(record: Record, values: Mapping[str, Any]) -> Record:
             settings[path.removeprefix(_SETTING)] = value
         else:
             case = with_fields(case, {path: value})
-    return replace(case, config=_with_settings(case, settings)) if settings else case
+    return cast("Record", replace(case, config=_with_settings(case, settings)) if settings else case)
 
 
 def _is_field(case: Case, path: str, value: object) -> bool:
