@@ -15,6 +15,7 @@
 #include "guarded_method.hpp"
 #include "lp_bindings.hpp"
 #include "noise.hpp"
+#include "par_fit.hpp"
 #include "process.hpp"
 #include "shm_transport.hpp"
 
@@ -266,4 +267,5 @@ NB_MODULE(_native, module) {
     cobre::lp::bind_cuts(module);
     cobre::lp::bind_engine(module);
     cobre::noise::bind_noise(module);
+    cobre::noise::bind_par_fit(module);
 }

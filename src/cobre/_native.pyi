@@ -132,6 +132,19 @@ def draw_normals(
     tail_start: float,
     out: NDArray[np.float64],
 ) -> None: ...
+def fit_autoregressions(
+    correlation: NDArray[np.float64],
+    annual: NDArray[np.float64],
+    has_annual: bool,
+    std: NDArray[np.float64],
+    count: NDArray[np.float64],
+    annual_std: NDArray[np.float64],
+    max_order: int,
+    max_magnitude: float,
+    quantile: float,
+    coefficients: NDArray[np.float64],
+    yearly: NDArray[np.float64],
+) -> int: ...
 def fold(inputs: list[NDArray[Any]], out: NDArray[Any], op: int) -> None: ...
 
 CUTS_PER_BLOCK: int

@@ -69,16 +69,17 @@ def is_shallow(value: Any) -> bool:
 
     Checked level by level, since a recursive function would fail here.
     """
-    level = [value]
-    for _ in range(MAX_LEVELS):
-        level = [entry for outer in level if isinstance(outer, (dict, list)) for entry in _entries(outer)]
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MAX_LEVELS - 1):
         if not level:
             return True
-    return False
-
-
-def _entries(outer: dict[str, Any] | list[Any]) -> list[Any]:
-    return [*outer.values()] if isinstance(outer, dict) else outer
+        level = [
+            entry
+            for outer in level
+            for entry in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(entry, (dict, list))
+        ]
+    return not any(level)
 
 
 def _too_deep() -> ValueError:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro
-from cobre.core.production import ProductionModels
+from cobre.core.production import ProductionChoice
 from cobre.core.temporal import Stage
 from cobre.errors import CobreError
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
@@ -31,6 +31,7 @@ class EnergyProductivity:
     def __init__(self, case: Case, geometry: Mapping[int, ReservoirGeometry]) -> None:
         self._hydros = {hydro.id: hydro for hydro in case.system.hydros}
         self._models = case.production
+        self._table = ProductivityTable(case.production.energy_productivity)
         self._geometry = geometry
         # Format 0.19 has a column of its own for what 0.18 takes from the column of equivalent productivities.
         self._integrated_column = EQUIVALENT if case.format_version == "0.18" else INTEGRATED
@@ -44,7 +45,8 @@ class EnergyProductivity:
 
     def reference_volume_hm3(self, hydro_id: int, stage: Stage) -> float:
         """The volume at which productivities are taken, hm3."""
-        return reference_volume_hm3(self._models, self._hydros[hydro_id], stage)
+        hydro = self._hydros[hydro_id]
+        return reference_volume_hm3(self._models.choice_for(hydro, stage), hydro)
 
     def reference_turbine_m3s(self, hydro_id: int, stage: Stage) -> float:
         """The table's reference outflow, or all that the plant can turbine, m3/s."""
@@ -99,7 +101,7 @@ class EnergyProductivity:
         return net_head_m(hydro, level_m - tailrace_m(hydro, hydro.generation.max_turbined_m3s))
 
     def _from_table(self, name: str, hydro_id: int, stage: Stage) -> float | None:
-        return table_value(self._models.energy_productivity, name, hydro_id, stage.id)
+        return self._table.value(name, hydro_id, stage.id)
 
     def _downstream_path(self, hydro_id: int) -> Iterator[int]:
         at: int | None = hydro_id
@@ -108,22 +110,37 @@ class EnergyProductivity:
             at = self._hydros[at].downstream_id
 
 
-def reference_volume_hm3(models: ProductionModels, hydro: Hydro, stage: Stage) -> float:
-    """The volume at which a plant's level counts: as given, or a share of its useful volume."""
+def reference_volume_hm3(choice: ProductionChoice, hydro: Hydro) -> float:
+    """The volume at which a plant's level counts: as its choice says, or a share of its useful volume."""
     least, most = hydro.reservoir.min_storage_hm3, hydro.reservoir.max_storage_hm3
-    reference = models.choice_for(hydro, stage).reference_volume
+    reference = choice.reference_volume
     if reference is not None and reference.volume_hm3 is not None:
         return reference.volume_hm3
     share = DEFAULT_REFERENCE_SHARE if reference is None or reference.percentile is None else reference.percentile
     return least + share * (most - least)
 
 
-def table_value(table: Table | None, name: str, hydro_id: int, stage_id: int) -> float | None:
-    """A column of hydro_energy_productivity.parquet: the row of the stage, or that of all stages."""
-    if table is None:
-        return None
-    for wanted in (stage_id, ABSENT_ID):
-        values = table[name][(table["hydro_id"] == hydro_id) & (table["stage_id"] == wanted)]
-        if values.size and not np.isnan(values[0]):
-            return float(values[0])
-    return None
+class ProductivityTable:
+    """Rows of hydro_energy_productivity.parquet by hydro and stage, each column read once."""
+
+    def __init__(self, table: Table | None) -> None:
+        self._table = table
+        self._columns: dict[str, dict[tuple[int, int], float]] = {}
+
+    def value(self, name: str, hydro_id: int, stage_id: int) -> float | None:
+        """A column's number in the row of the stage, or in that of all stages; None where neither has one."""
+        if self._table is None:
+            return None
+        if name not in self._columns:
+            self._columns[name] = _by_hydro_and_stage(self._table, name)
+        known = self._columns[name]
+        found = known.get((hydro_id, stage_id))
+        return known.get((hydro_id, ABSENT_ID)) if found is None else found
+
+
+def _by_hydro_and_stage(table: Table, name: str) -> dict[tuple[int, int], float]:
+    """The first row of each; nothing where its number is missing."""
+    first: dict[tuple[int, int], float] = {}
+    for *key, value in zip(table["hydro_id"].tolist(), table["stage_id"].tolist(), table[name].tolist(), strict=True):
+        first.setdefault((key[0], key[1]), value)
+    return {key: value for key, value in first.items() if not np.isnan(value)}

@@ -27,7 +27,7 @@ def evaporation_line(hydro: Hydro, geometry: ReservoirGeometry | None, stage: St
     if hydro.evaporation is None or geometry is None:
         return NONE
     month = stage.start_date.month - 1
-    seconds_factor = 3.6 * _hours_of_month(stage)
+    seconds_factor = 3.6 * hours_of_month(stage)
     coefficient_mm = hydro.evaporation.coefficients_mm[month]
     reference_hm3 = _reference_volume(hydro, month)
     kv = coefficient_mm * geometry.area_slope_at(reference_hm3) / seconds_factor
@@ -35,7 +35,8 @@ def evaporation_line(hydro: Hydro, geometry: ReservoirGeometry | None, stage: St
     return EvaporationLine(k0, kv)
 
 
-def _hours_of_month(stage: Stage) -> float:
+def hours_of_month(stage: Stage) -> float:
+    """Hours of the month in which a stage starts."""
     return 24.0 * monthrange(stage.start_date.year, stage.start_date.month)[1]
 
 

@@ -1,6 +1,7 @@
 """Builds the LP of a stage from its numbers: columns, rows, scaling."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,31 @@ def build_stage_lp(plan: StagePlan) -> StageLp:
     cost = lp.columns()[2].copy()
     cost[int(columns.future_cost)] = 0.0
     return StageLp(plan, _scaled(lp, plan, columns, power), columns, water, power, cost, slacks, deliveries)
+
+
+def with_arrays_of(before: StageLp, stage: StageLp) -> StageLp:
+    """The stage with the arrays and names of another one wherever they are equal to its own."""
+    parts = ("program", "columns", "water", "power")
+    shared = {name: _sharing(getattr(before, name), getattr(stage, name)) for name in parts}
+    names = _sharing(before.program.names, stage.program.names)
+    shared["program"] = replace(shared["program"], names=names)
+    cost = _common(before.cost, stage.cost)
+    return replace(stage, **shared, cost=cost)
+
+
+def _sharing(before: Any, record: Any) -> Any:
+    """A record with the fields of another one where they are equal arrays or tuples."""
+    values = ((item.name, getattr(before, item.name), getattr(record, item.name)) for item in fields(record))
+    common = {name: old for name, old, own in values if old is not own and _common(old, own) is old}
+    return replace(record, **common) if common else record
+
+
+def _common(old: Any, own: Any) -> Any:
+    """The old value if it is an array with the same bytes, or an equal tuple; else one's own."""
+    if isinstance(own, np.ndarray):
+        is_same = old.dtype == own.dtype and old.shape == own.shape and old.tobytes() == own.tobytes()
+        return old if is_same else own
+    return old if type(own) is tuple and old == own else own
 
 
 def _scaled(lp: LpBuilder, plan: StagePlan, columns: Columns, power: PowerRows) -> StageProgram:

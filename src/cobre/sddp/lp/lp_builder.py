@@ -50,12 +50,16 @@ class LpBuilder:
     ) -> Indices:
         """Add rows where `exists`; returns row indices of the given shape, ABSENT where there is none."""
         present = _spread(exists, tuple(shape), bool)
+        return self.add_labelled_rows(_labels(name, present), present, lower, upper)
+
+    def add_labelled_rows(self, labels: Sequence[str], present: Flags, lower: ArrayLike, upper: ArrayLike) -> Indices:
+        """As `add_rows`, for rows with names of their own: one for each that is present."""
         count = int(present.sum())
-        index = np.full(shape, ABSENT, np.int64)
+        index = np.full(present.shape, ABSENT, np.int64)
         index[present] = np.arange(self.num_rows, self.num_rows + count)
         lows, highs = _pick(present, lower, upper)
         self._rows.append((lows, highs))
-        self.row_names += _labels(name, present)
+        self.row_names += labels
         self.num_rows += count
         return index
 
@@ -133,8 +137,10 @@ def _by_rows(
     key, values = key[order], values[order]
     first = np.ones(len(key), bool)
     first[1:] = key[1:] != key[:-1]
-    merged = np.zeros(int(first.sum()))
-    np.add.at(merged, np.cumsum(first) - 1, values)  # adds one after the other, in order
+    merged = values
+    if not first.all():
+        merged = np.zeros(int(first.sum()))
+        np.add.at(merged, np.cumsum(first) - 1, values)  # adds one after the other, in order
     kept_rows, kept_columns = key[first] // num_columns, key[first] % num_columns
     start = np.searchsorted(kept_rows, np.arange(num_rows + 1)).astype(np.int32)
     return start, kept_columns.astype(np.int32), merged

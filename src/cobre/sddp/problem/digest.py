@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -33,7 +33,8 @@ def feed(digest: Any, value: object) -> None:
     """Anything that a problem is made of, with its type, so that different things differ."""
     if isinstance(value, np.ndarray):
         digest.update(f"{value.dtype.str}{value.shape}".encode())
-        digest.update(np.ascontiguousarray(value).tobytes())
+        whole = np.ascontiguousarray(value)
+        digest.update(whole if whole.dtype.kind in "biuf" else whole.tobytes())
     elif is_dataclass(value) and not isinstance(value, type):
         _feed_fields(digest, {item.name: getattr(value, item.name) for item in fields(value) if _counts(item, value)})
     elif isinstance(value, Mapping):
@@ -42,8 +43,8 @@ def feed(digest: Any, value: object) -> None:
             feed(digest, entry)
     elif isinstance(value, Sequence) and not isinstance(value, str):
         digest.update(f"[{len(value)}]".encode())
-        if value and all(type(entry) is str for entry in value):  # thousands of names in every LP: all at once
-            digest.update("\0".join(value).encode())
+        if set(map(type, value)) == {str}:  # thousands of names in every LP: all at once
+            digest.update("\0".join(cast("Sequence[str]", value)).encode())
             return
         for entry in value:
             feed(digest, entry)

@@ -3,7 +3,7 @@
 The leader of a node builds, and writes into a shared region what the others need to have the same objects: a pickle of
 everything but large arrays, and those arrays, those with the same content once. All ranks of the node, the leader too,
 go on with objects whose arrays are views of the region, read-only. Where no memory is shared the region is each rank's
-own, and each builds; the code is the same.
+own, and each builds; the code is the same. A rank that is alone keeps what it built, without a region.
 
 The pickle comes from a process of the same job, through memory that no other user can write to; nothing that was
 stored or sent over a network is read this way.
@@ -36,11 +36,12 @@ class Shared(Generic[T]):
     value: T
     shared_bytes: int
     saved_bytes: int
-    region: SharedRegion
+    region: SharedRegion | None = None
 
     def close(self) -> None:
         """Let go of the region; its memory goes with the last array that looks at it."""
-        self.region.close()
+        if self.region is not None:
+            self.region.close()
 
 
 def share(comm: Backend, build: Callable[[], T]) -> Shared[T]:
@@ -48,6 +49,8 @@ def share(comm: Backend, build: Callable[[], T]) -> Shared[T]:
 
     Where building fails it fails on the leaders, and the other ranks hear of it as of any rank that gives up.
     """
+    if comm.size == 1:
+        return Shared(build(), 0, 0)
     packed = _Packed.of(build()) if comm.is_leader else None
     # Where ranks on mpi hear of a build that failed; in the next call they could only be aborted.
     comm.check_failures()

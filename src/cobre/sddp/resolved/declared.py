@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Indices
-from cobre.core.entities import WithService, is_in_service
+from cobre.core.entities import WithService
 
 Item = TypeVar("Item")
 
@@ -31,12 +31,27 @@ def per_block(values: Floats, num_blocks: int) -> Floats:
     return np.repeat(values[:, np.newaxis], num_blocks, axis=1)
 
 
-def in_service(entities: Sequence[WithService], stage_id: int) -> Flags:
-    """Which entities have entered and not left."""
-    return np.array([is_in_service(entity, stage_id) for entity in entities], dtype=np.bool_)
+class ServiceTimes:
+    """Entries and exits of entities, read once for all stages."""
+
+    def __init__(self, entities: Sequence[WithService]) -> None:
+        limits = np.iinfo(np.int64)
+        self._entry = indices(entities, lambda entity: _or(entity.entry_stage_id, limits.min))
+        self._exit = indices(entities, lambda entity: _or(entity.exit_stage_id, limits.max))
+
+    def at(self, stage_id: int) -> Flags:
+        """Which entities have entered and not left, as `is_in_service` says it of one."""
+        serving: Flags = (self._entry <= stage_id) & (stage_id < self._exit)
+        return serving
+
+
+def _or(stage_id: int | None, otherwise: int) -> int:
+    return otherwise if stage_id is None else stage_id
 
 
 def zero_unless(is_active: Flags, values: Floats) -> Floats:
     """Zero where an entity is out of service."""
+    if is_active.all():
+        return values
     shape = (-1,) + (1,) * (values.ndim - 1)
     return np.where(is_active.reshape(shape), values, 0.0)

@@ -40,10 +40,12 @@ class HydroCostResolver:
         self._prices = OverrideRows(case.overrides.penalty_overrides_hydro, ("hydro_id",), order)
         self._shared = asdict(case.penalties.hydro)
         self._own = [asdict(hydro.penalties) if hydro.penalties else {} for hydro in hydros]
+        self._plain = {name: self._declared(name) for name in PLAIN}
+        self._both = {name: self._of_both_directions(name, both) for name, both in DIRECTED.items()}
 
     def of(self, stage_id: int) -> dict[str, Floats]:
         """Every price of every plant, by name."""
-        plain = {name: self._prices.by_stage(stage_id, name, self._declared(name)) for name in PLAIN}
+        plain = {name: self._prices.by_stage(stage_id, name, declared) for name, declared in self._plain.items()}
         return plain | {name: self._directed(stage_id, name, both) for name, both in DIRECTED.items()}
 
     def _declared(self, name: str) -> Floats:
@@ -52,10 +54,11 @@ class HydroCostResolver:
 
     def _directed(self, stage_id: int, name: str, both: str) -> Floats:
         """The nearest price wins: a stage's or a plant's price of both directions beats one direction's further out."""
-        values = self._shared_or(name, both)
+        return self._prices.by_stage(stage_id, name, self._prices.by_stage(stage_id, both, self._both[name]))
+
+    def _of_both_directions(self, name: str, both: str) -> Floats:
         own = np.array([_or_nan(prices.get(both)) for prices in self._own], dtype=np.float64)
-        values = np.where(np.isnan(own), values, own)
-        return self._prices.by_stage(stage_id, name, self._prices.by_stage(stage_id, both, values))
+        return np.where(np.isnan(own), self._shared_or(name, both), own)
 
     def _shared_or(self, name: str, both: str) -> Floats:
         shared = self._shared[name]

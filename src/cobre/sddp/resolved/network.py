@@ -15,7 +15,7 @@ from cobre.core.stage_data import (
     ThermalNumbers,
 )
 from cobre.core.temporal import Stage
-from cobre.sddp.resolved.declared import in_service, numbers, per_block, positions_by_id, zero_unless
+from cobre.sddp.resolved.declared import ServiceTimes, numbers, per_block, positions_by_id, zero_unless
 from cobre.sddp.resolved.override_rows import OverrideRows
 
 
@@ -26,13 +26,17 @@ class ThermalResolver:
         self._plants = case.system.thermals
         order = positions_by_id(plant.id for plant in self._plants)
         self._bounds = OverrideRows(case.overrides.thermal_bounds, ("thermal_id",), order)
+        self._service = ServiceTimes(self._plants)
+        self._least = numbers(self._plants, lambda plant: plant.generation.min_mw)
+        self._most = numbers(self._plants, lambda plant: plant.generation.max_mw)
+        self._cost = numbers(self._plants, lambda plant: plant.cost_per_mwh)
 
     def of(self, stage: Stage) -> ThermalNumbers:
         """The numbers of all thermal plants in a stage."""
-        is_active = in_service(self._plants, stage.id)
-        least = self._of(stage, "min_generation_mw", numbers(self._plants, lambda plant: plant.generation.min_mw))
-        most = self._of(stage, "max_generation_mw", numbers(self._plants, lambda plant: plant.generation.max_mw))
-        cost = self._of(stage, "cost_per_mwh", numbers(self._plants, lambda plant: plant.cost_per_mwh))
+        is_active = self._service.at(stage.id)
+        least = self._of(stage, "min_generation_mw", self._least)
+        most = self._of(stage, "max_generation_mw", self._most)
+        cost = self._of(stage, "cost_per_mwh", self._cost)
         return ThermalNumbers(zero_unless(is_active, least), zero_unless(is_active, most), cost)
 
     def _of(self, stage: Stage, name: str, declared: Floats) -> Floats:
@@ -48,10 +52,11 @@ class LineResolver:
         order = positions_by_id(line.id for line in self._lines)
         self._bounds = OverrideRows(case.overrides.line_bounds, ("line_id",), order)
         self._prices = OverrideRows(case.overrides.penalty_overrides_line, ("line_id",), order)
+        self._service = ServiceTimes(self._lines)
 
     def of(self, stage: Stage) -> LineNumbers:
         """The numbers of all lines in a stage."""
-        is_active = in_service(self._lines, stage.id)
+        is_active = self._service.at(stage.id)
         direct = self._of(stage, "direct_mw", numbers(self._lines, lambda line: line.capacity.direct_mw))
         reverse = self._of(stage, "reverse_mw", numbers(self._lines, lambda line: line.capacity.reverse_mw))
         own = numbers(self._lines, lambda line: self._price if line.exchange_cost is None else line.exchange_cost)
@@ -107,11 +112,12 @@ class SourceResolver:
         self._prices = OverrideRows(case.overrides.penalty_overrides_ncs, ("ncs_id",), order)
         self._stats = OverrideRows(case.scenarios.non_controllable_stats, ("ncs_id",), order)
         self._factors = case.scenarios.non_controllable_factors
+        self._service = ServiceTimes(self._sources)
 
     def of(self, stage: Stage) -> SourceNumbers:
         """The numbers of all non-controllable sources in a stage."""
         sources, price = self._sources, self._price
-        is_active = in_service(sources, stage.id)
+        is_active = self._service.at(stage.id)
         most = numbers(sources, lambda source: source.max_generation_mw)
         own = numbers(sources, lambda source: price if source.curtailment_cost is None else source.curtailment_cost)
         return SourceNumbers(
@@ -132,10 +138,11 @@ class PumpingResolver:
         self._stations = case.system.pumping_stations
         order = positions_by_id(station.id for station in self._stations)
         self._bounds = OverrideRows(case.overrides.pumping_bounds, ("pumping_station_id",), order)
+        self._service = ServiceTimes(self._stations)
 
     def of(self, stage: Stage) -> PumpingNumbers:
         """The numbers of all pumping stations in a stage."""
-        is_active = in_service(self._stations, stage.id)
+        is_active = self._service.at(stage.id)
         least = per_block(numbers(self._stations, lambda station: station.flow.min_m3s), len(stage.blocks))
         most = per_block(numbers(self._stations, lambda station: station.flow.max_m3s), len(stage.blocks))
         return PumpingNumbers(
@@ -151,10 +158,11 @@ class ContractResolver:
         self._contracts = case.system.energy_contracts
         order = positions_by_id(contract.id for contract in self._contracts)
         self._bounds = OverrideRows(case.overrides.contract_bounds, ("contract_id",), order)
+        self._service = ServiceTimes(self._contracts)
 
     def of(self, stage: Stage) -> ContractNumbers:
         """The numbers of all contracts in a stage."""
-        is_active = in_service(self._contracts, stage.id)
+        is_active = self._service.at(stage.id)
         least = self._of(stage, "min_mw", numbers(self._contracts, lambda contract: contract.limits.min_mw))
         most = self._of(stage, "max_mw", numbers(self._contracts, lambda contract: contract.limits.max_mw))
         price = self._of(stage, "price_per_mwh", numbers(self._contracts, lambda contract: contract.price_per_mwh))

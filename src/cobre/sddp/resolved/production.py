@@ -8,14 +8,19 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro
-from cobre.core.production import FphaConfig
+from cobre.core.production import FphaConfig, ProductionChoice
 from cobre.core.temporal import Stage
-from cobre.sddp.hydro_models.energy_productivity import NoProductivityError, reference_volume_hm3, table_value
+from cobre.sddp.hydro_models.energy_productivity import (
+    EQUIVALENT,
+    NoProductivityError,
+    ProductivityTable,
+    reference_volume_hm3,
+)
 from cobre.sddp.hydro_models.fpha_fitting import Fit, fit_production
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 from cobre.sddp.hydro_models.production_function import ProductionFunction
 from cobre.sddp.hydro_models.tailrace_families import tailrace_families
-from cobre.sddp.resolved.declared import in_service
+from cobre.sddp.resolved.declared import ServiceTimes
 
 PRECOMPUTED = FphaConfig("precomputed")
 
@@ -30,11 +35,16 @@ class ProductionResolver:
         self._families = tailrace_families(case.production.tailrace_curves)
         self._rules = case.format_version
         self._mean_inflow_m3s = _mean_inflows(case.scenarios.inflow_history)
+        self._service = ServiceTimes(self._hydros)
+        self._table = ProductivityTable(case.production.energy_productivity)
+        self._by_id = {hydro.id: hydro for hydro in self._hydros}
+        self._choices: dict[tuple[int, int], ProductionChoice] = {}
+        self._levels_m: dict[tuple[int, float], float] = {}
         self._fitted: dict[tuple[int, FphaConfig, float | None], Fit] = {}
 
     def productivity(self, stage: Stage) -> Floats:
         """MW per m3/s; NaN for plants with planes, 0 for plants that are out of service."""
-        serving = in_service(self._hydros, stage.id).tolist()
+        serving = self._service.at(stage.id).tolist()
         pairs = zip(self._hydros, serving, strict=True)
         return np.array(
             [self._productivity(hydro, stage) if serves else 0.0 for hydro, serves in pairs], dtype=np.float64
@@ -42,26 +52,31 @@ class ProductionResolver:
 
     def planes(self, stage: Stage) -> tuple[Floats | None, ...]:
         """Rows of (gamma_0 with kappa, gamma_v, gamma_q, gamma_s); None for plants with one rate or out of service."""
-        serving = in_service(self._hydros, stage.id).tolist()
+        serving = self._service.at(stage.id).tolist()
         pairs = zip(self._hydros, serving, strict=True)
         return tuple(self._planes(hydro, stage) if serves else None for hydro, serves in pairs)
 
     def _productivity(self, hydro: Hydro, stage: Stage) -> float:
-        choice = self._models.choice_for(hydro, stage)
+        choice = self._choice(hydro, stage)
         if choice.model == "fpha":
             return float("nan")
         if choice.productivity_mw_per_m3s is not None:
             return choice.productivity_mw_per_m3s
-        name = "equivalent_productivity_mw_per_m3s"
-        value = table_value(self._models.energy_productivity, name, hydro.id, stage.id)
+        value = self._table.value(EQUIVALENT, hydro.id, stage.id)
         if value is None:
             raise NoProductivityError(
                 f"no productivity is given for hydro {hydro.id} ({hydro.name}) in stage {stage.id}"
             )
         return value
 
+    def _choice(self, hydro: Hydro, stage: Stage) -> ProductionChoice:
+        key = (hydro.id, stage.id)
+        if key not in self._choices:
+            self._choices[key] = self._models.choice_for(hydro, stage)
+        return self._choices[key]
+
     def _planes(self, hydro: Hydro, stage: Stage) -> Floats | None:
-        choice = self._models.choice_for(hydro, stage)
+        choice = self._choice(hydro, stage)
         if choice.model != "fpha":
             return None
         fit = self.fit(hydro, stage)
@@ -69,7 +84,7 @@ class ProductionResolver:
 
     def fit(self, hydro: Hydro, stage: Stage) -> Fit | None:
         """Planes of a plant that are fitted to its geometry, with the grid; None for any other model."""
-        choice = self._models.choice_for(hydro, stage)
+        choice = self._choice(hydro, stage)
         config = choice.fpha_config or PRECOMPUTED
         if choice.model != "fpha" or config.source == "precomputed":
             return None
@@ -85,10 +100,13 @@ class ProductionResolver:
 
     def _downstream_level_m(self, hydro: Hydro, stage: Stage) -> float | None:
         """Level of the next reservoir downstream at its reference volume; None where there is none or it is unknown."""
-        below = next((other for other in self._hydros if other.id == hydro.downstream_id), None)
+        below = None if hydro.downstream_id is None else self._by_id.get(hydro.downstream_id)
         if below is None or below.id not in self._geometry:
             return None
-        return self._geometry[below.id].height_at(reference_volume_hm3(self._models, below, stage))
+        key = (below.id, reference_volume_hm3(self._choice(below, stage), below))
+        if key not in self._levels_m:
+            self._levels_m[key] = self._geometry[below.id].height_at(key[1])
+        return self._levels_m[key]
 
 
 def _mean_inflows(history: Table | None) -> dict[int, float]:

@@ -1,6 +1,6 @@
 """Models of all hydros from history: statistics and coefficients."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from cobre.core.config import EstimationConfig
 from cobre.core.units import MONTHS_PER_YEAR
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
-from cobre.stochastic.par.estimation import HydroSample, PeriodicCorrelation, SeasonFit, fit_hydro
+from cobre.stochastic.par.estimation import PeriodicSample, fit_hydros
 from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.observation_kinds import ordinary
 from cobre.stochastic.par.observations import Observations
@@ -44,26 +44,13 @@ def fitted_terms(
     """PAR(p), or PAR(p)-A where the configuration selects orders by `pacf_annual`."""
     seasons, hydros = statistics.mean.shape
     annual = annual_statistics(observations) if config.order_selection == "pacf_annual" else None
-    fits = [
-        fit_hydro(sample, config.max_order, config.max_coefficient_magnitude)
-        for sample in _samples(statistics, annual, config.max_order)
-    ]
-    coefficients = _coefficients(fits, seasons)
-    yearly = np.array([[fit.annual_coefficient for fit in of_hydro] for of_hydro in fits]).reshape(hydros, seasons).T
+    fits = fit_hydros(_sample(statistics, annual, config.max_order), config.max_order, config.max_coefficient_magnitude)
+    coefficients, yearly = fits.coefficients, fits.yearly
     nothing = np.zeros((seasons, hydros))
     mean, std = (nothing, nothing) if annual is None else (annual.mean, annual.std)
     ratios = residual_deviations(statistics, annual, coefficients, yearly)
     rows = [TermsRow(*of_season) for of_season in zip(coefficients, yearly, std, ratios, mean, strict=True)]
     return AutoregressiveTerms(tuple(rows[at] for at in cycle.stage_positions), {}, dict(enumerate(rows)), HISTORY_FILE)
-
-
-def _coefficients(fits: list[list[SeasonFit]], seasons: int) -> Floats:
-    order = max((len(fit.coefficients) for hydro in fits for fit in hydro), default=0)
-    coefficients = np.zeros((seasons, order, len(fits)))
-    for hydro, of_seasons in enumerate(fits):
-        for season, fit in enumerate(of_seasons):
-            coefficients[season, : len(fit.coefficients), hydro] = fit.coefficients
-    return coefficients
 
 
 def annual_statistics(observations: Observations) -> SampleStatistics:
@@ -80,25 +67,13 @@ def annual_statistics(observations: Observations) -> SampleStatistics:
     return statistics_of(grid, ordinary(grid))
 
 
-def _samples(statistics: SampleStatistics, annual: SampleStatistics | None, max_order: int) -> list[HydroSample]:
-    seasons, hydros = statistics.mean.shape
-    keys = [(season, lag) for season in range(seasons) for lag in range(max_order + 1)]
-    plain = {(season, lag): statistics.correlation(season, lag).tolist() for season, lag in keys}
-    yearly = {} if annual is None else {at: _with_last_year(statistics, annual, *at).tolist() for at in keys}
-    return [
-        HydroSample(
-            _of_hydro(plain, seasons, hydro),
-            statistics.std[:, hydro].tolist(),
-            statistics.count[:, hydro].tolist(),
-            _of_hydro(yearly, seasons, hydro) if yearly else None,
-            None if annual is None else annual.std[:, hydro].tolist(),
-        )
-        for hydro in range(hydros)
-    ]
-
-
-def _of_hydro(values: Mapping[tuple[int, int], Sequence[float]], seasons: int, hydro: int) -> PeriodicCorrelation:
-    return lambda season, lag: values[season % seasons, lag][hydro]
+def _sample(statistics: SampleStatistics, annual: SampleStatistics | None, max_order: int) -> PeriodicSample:
+    seasons, lags = range(len(statistics.mean)), range(max_order + 1)
+    plain = np.array([[statistics.correlation(season, lag) for lag in lags] for season in seasons])
+    if annual is None:
+        return PeriodicSample(plain, statistics.std, statistics.count)
+    yearly = np.array([[_with_last_year(statistics, annual, season, lag) for lag in lags] for season in seasons])
+    return PeriodicSample(plain, statistics.std, statistics.count, yearly, annual.std)
 
 
 def _with_last_year(statistics: SampleStatistics, annual: SampleStatistics, season: int, lag: int) -> Floats:

@@ -36,37 +36,44 @@ def numbers(problem: Problem) -> list[bytes]:
     return [*programs, *inflows, *(noise.tobytes() for noise in problem.noise.openings)]
 
 
-def test_the_numbers_are_the_same_and_cannot_be_written() -> None:
+def on_two_ranks(comm: Backend) -> None:
+    """What holds on each of two ranks; an assertion that fails there fails the test."""
     problem = two_reservoirs().problem
-    with LocalCommunicator() as comm:
-        shared = share(comm, lambda: problem)
+    shared = share(comm, lambda: problem)
     assert numbers(shared.value) == numbers(problem)
-    assert shared.saved_bytes == 0
+    assert shared.saved_bytes == shared.shared_bytes
     large = [opening.realisations.inflow_m3s for opening in shared.value.openings]
     assert all(not array.flags.writeable for array in large if array.nbytes >= 512)
     assert shared.shared_bytes >= sum(array.nbytes for array in large if array.nbytes >= 512)
+    shared.close()
+    assert numbers(shared.value) == numbers(problem), "numbers outlive the region"
 
+    repeated = share(comm, lambda: replace(problem, stages=(problem.stages[0], problem.stages[0]))).value
+    assert repeated.stages[0] is repeated.stages[1], "what was one object stays one"
 
-def test_what_was_one_array_stays_one() -> None:
-    problem = two_reservoirs().problem
-    with LocalCommunicator() as comm:
-        shared = share(comm, lambda: replace(problem, stages=(problem.stages[0], problem.stages[0]))).value
-    assert shared.stages[0] is shared.stages[1]
-
-
-def test_arrays_with_the_same_content_lie_in_one_place() -> None:
-    with LocalCommunicator() as comm:
-        first, second, other = share(comm, lambda: [np.ones(100), np.ones(100), np.arange(100)]).value
-    assert np.shares_memory(first, second) and not np.shares_memory(first, other)
+    first, second, other = share(comm, lambda: [np.ones(100), np.ones(100), np.arange(100)]).value
+    assert np.shares_memory(first, second) and not np.shares_memory(first, other), "equal arrays lie in one place"
     assert (first == 1.0).all() and (other == np.arange(100)).all()
 
 
-def test_numbers_outlive_the_region() -> None:
+def test_numbers_are_the_same_lie_in_one_place_and_cannot_be_written() -> None:
+    run(on_two_ranks, 2, backend="shm")
+
+
+def test_a_rank_that_is_alone_keeps_what_it_built() -> None:
     problem = two_reservoirs().problem
     with LocalCommunicator() as comm:
         shared = share(comm, lambda: problem)
         shared.close()
-    assert numbers(shared.value) == numbers(problem)
+    assert shared.value is problem
+    assert (shared.shared_bytes, shared.saved_bytes) == (0, 0)
+
+
+def test_stages_share_what_they_have_in_common() -> None:
+    first, second, *_ = two_reservoirs().problem.stages
+    assert second.program.row_start is first.program.row_start
+    assert second.program.names.rows is first.program.names.rows
+    assert second.plan.data.hydro.spillage_cost is first.plan.data.hydro.spillage_cost
 
 
 def train_shared(comm: Backend) -> tuple[str, int, int, int]:
