@@ -34,26 +34,20 @@ def run(
 
     Raises CaseIoError where there is no such case, and other errors of `cobre.errors`.
     """
-    from cobre.compat.study_object import Study
+    from cobre.compat.study_object import Study, script_run
+    from cobre.compat.study_summaries import study_facts
+    from cobre.study.placement import WorldRequest
 
-    study = Study(
-        case_dir,
-        output_dir,
-        threads,
-        config_overrides,
-        num_workers=num_workers,
-        backend=backend,
-        comm=comm,
-        overwrite=overwrite,
-    )
-    facts = {"stochastic": study.stochastic, "hydro_models": study.hydro_models, "provenance": study.provenance}
-    config = study.case.config
-    if not config.training.enabled and not config.simulation.enabled:
-        return _nothing_done(study.output_dir) | facts
+    world = WorldRequest(backend, num_workers, threads, comm)
+    asked = script_run(case_dir, output_dir, config_overrides, world, overwrite=overwrite)
+    if not asked.outline.is_trained and not asked.outline.is_simulated:
+        study = Study(case_dir, output_dir, threads, config_overrides)
+        return _nothing_done(study.output_dir) | study.facts
     began = time.monotonic()
-    summary = study.run(on_iteration)
+    summary, facts = asked.start({}, on_iteration, study_facts)
     elapsed_ms = int(1000 * (time.monotonic() - began))
-    return _outcome(summary, study.output_dir, elapsed_ms, has_trained=config.training.enabled) | facts
+    has_trained = asked.outline.is_trained
+    return _outcome(summary, str(asked.output), elapsed_ms, has_trained=has_trained) | (facts or {})
 
 
 def _outcome(summary: "RunSummary", output_dir: str, elapsed_ms: int, *, has_trained: bool) -> dict[str, Any]:

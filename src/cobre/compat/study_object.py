@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.comm import BackendConfig
-from cobre.compat.study_summaries import hydro_models_summary, provenance_report, stochastic_summary
+from cobre.compat.study_summaries import hydro_models_summary, provenance_report, stochastic_summary, study_facts
 from cobre.core.case import Case
 from cobre.core.system_overview import System, system_of
 from cobre.errors import SimulationError, SolverError, ValidationError
@@ -22,6 +22,20 @@ from cobre.study.placement import WorldRequest
 from cobre.study.preparation.prepare import prepare
 from cobre.study.script_run import ScriptRun, simulate_and_store
 from cobre.study.training.iteration_callback import IterationCallback
+
+
+def script_run(
+    case_dir: str | Path,
+    output_dir: str | Path | None,
+    config_overrides: Mapping[str, Any] | None,
+    world: WorldRequest,
+    *,
+    overwrite: bool,
+) -> ScriptRun:
+    """What `Study` and `cobre.run.run` run. Raises CaseIoError where there is no such case."""
+    check_folder(case_dir)
+    output = Path(case_dir) / OUTPUT if output_dir is None else Path(output_dir)
+    return ScriptRun(Path(case_dir), output, dict(config_overrides or {}), world, overwrite)
 
 
 class Study:
@@ -50,14 +64,8 @@ class Study:
         comm: Any = None,
         overwrite: bool = False,
     ) -> None:
-        check_folder(case_dir)
-        self._run = ScriptRun(
-            Path(case_dir),
-            Path(case_dir) / OUTPUT if output_dir is None else Path(output_dir),
-            dict(config_overrides or {}),
-            WorldRequest(backend, num_workers, threads, comm),
-            overwrite,
-        )
+        world = WorldRequest(backend, num_workers, threads, comm)
+        self._run = script_run(case_dir, output_dir, config_overrides, world, overwrite=overwrite)
         self._case = load_case(case_dir, config_overrides)
 
     def __repr__(self) -> str:
@@ -93,6 +101,11 @@ class Study:
         """Where the parts of the noise and hydro models come from: given in files, estimated, or computed."""
         return provenance_report(self._prepared)
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """`stochastic`, `hydro_models` and `provenance`, as the result of `cobre.run.run` has them."""
+        return study_facts(self._prepared)
+
     @cached_property
     def _prepared(self) -> PreparedStudy:
         return prepare(self._case)
@@ -113,7 +126,7 @@ class Study:
 
     def run(self, on_iteration: IterationCallback | None = None) -> RunSummary:
         """Train and simulate as the configuration says; `train` and `simulate` do it in two steps."""
-        return self._run.start({}, on_iteration)
+        return self._run.start({}, on_iteration)[0]
 
     def load_policy(self, output_dir: str | Path | None = None) -> Policy:
         """The policy that a run left in an output directory; raises PolicyIncompatibleError for another study's."""

@@ -10,6 +10,15 @@ from cobre.sddp.problem.prepared import PreparedStudy
 NOT_APPLICABLE = "n/a"
 
 
+def study_facts(study: PreparedStudy) -> dict[str, Any]:
+    """All of them, by the names that the result of `cobre.run.run` has."""
+    return {
+        "stochastic": stochastic_summary(study),
+        "hydro_models": hydro_models_summary(study),
+        "provenance": provenance_report(study),
+    }
+
+
 def stochastic_summary(study: PreparedStudy) -> dict[str, Any]:
     """Sources and sizes of the noise. A source is loaded (from a file), estimated (or drawn), or None."""
     case, noise = study.case, study.noise

@@ -51,6 +51,11 @@ class ConfigOutline:
         return self._at("training", "enabled") is not False
 
     @property
+    def is_simulated(self) -> bool:
+        """Whether the case simulates the policy."""
+        return self._at("simulation", "enabled") is True
+
+    @property
     def policy_mode(self) -> Any:
         """`policy.mode`: fresh, warm_start or resume in a case without mistakes."""
         mode = self._at("policy", "mode")

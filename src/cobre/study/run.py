@@ -19,6 +19,7 @@ from cobre.runs.events import Event, EventListener, new_event
 from cobre.runs.files import CHECKPOINTS, FAILURES, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.sddp.records.phases import added, as_dict
 from cobre.study.config_outline import with_config_document
 from cobre.study.output.run_output import begin_output, is_resumed, open_output, write_training
@@ -32,14 +33,23 @@ from cobre.study.simulation.simulate_policy import SimulatedPolicy, StreamedSimu
 from cobre.study.training.train_study import TrainedStudy, train_study
 
 
-def run_study(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:
-    """Load, train, simulate and write; results appear whole or not at all, and rank 0 alone writes them."""
+def run_study(
+    comm: Backend,
+    request: RunRequest,
+    emit: EventListener,
+    on_ready: Callable[[PreparedStudy], None] = lambda _: None,
+) -> RunSummary:
+    """Load, train, simulate and write; results appear whole or not at all, and rank 0 alone writes them.
+
+    on_ready: called with the prepared study, on every rank.
+    """
     began = time.monotonic()
     request = replace(request, case=with_config_document(request.case))
     with open_output(comm, request, emit) as log:
         emit_all = emit if log is None else log.emit
         emit_all(_started(comm, request))
         ready = prepare_on_ranks(comm, request.case, emit_all)
+        on_ready(ready.study)
         source = _train_or_load(comm, ready, request, emit_all, lambda: begin_output(request, ready, log))
         is_interrupted = isinstance(source, TrainedStudy) and source.stop.kind.is_interruption
         simulation = None

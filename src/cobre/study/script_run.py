@@ -1,9 +1,9 @@
 """Runs with an output directory, as scripts start them: in this process, or in workers that it starts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cobre.comm import Backend
 from cobre.io.output.results import write_results
@@ -12,7 +12,8 @@ from cobre.policy.object import Policy
 from cobre.runs.events import EventListener, EventLog, no_events
 from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
-from cobre.study.config_outline import with_config_document
+from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.study.config_outline import ConfigOutline, with_config_document
 from cobre.study.output.output_lock import output_lock
 from cobre.study.output.run_results import simulation_event, simulation_numbers
 from cobre.study.placement import WorldRequest, run_in, script_placement
@@ -23,6 +24,12 @@ from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.results.script_results import SimulationResult
 from cobre.study.training.iteration_callback import IterationCallback, iteration_replies
 from cobre.study.worker_errors import raising_worker_errors
+
+Description = TypeVar("Description")
+
+
+def _nothing(_study: PreparedStudy) -> None:
+    """Describe nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +42,41 @@ class ScriptRun:
     world: WorldRequest
     overwrite: bool = False
 
-    def start(self, more_overrides: Mapping[str, Any], on_iteration: IterationCallback | None) -> RunSummary:
-        """Run to the end; raises what a worker raised."""
+    def start(
+        self,
+        more_overrides: Mapping[str, Any],
+        on_iteration: IterationCallback | None,
+        describe: Callable[[PreparedStudy], Description | None] = _nothing,
+    ) -> tuple[RunSummary, Description | None]:
+        """Run to the end; raises what a worker raised.
+
+        describe: a function of a module, called with the prepared study on every rank; what it returned on rank 0 is
+        returned here, so that nobody needs to prepare the study again.
+        """
         placement = script_placement(self.world)
         source = CaseRequest(self.case, {**self.overrides, **more_overrides}, placement.threads)
         source = with_config_document(source)
         with raising_worker_errors(), iteration_replies(on_iteration) as (pipe, emit):
             request = RunRequest(source, self.output, TrainingRequest(reply_pipe=pipe), overwrite=self.overwrite)
-            return run_in(placement, _run_and_wait, (request,), emit)[0]
+            return run_in(placement, _run_and_wait, (request, describe), emit)[0]
+
+    @property
+    def outline(self) -> ConfigOutline:
+        """The configuration, as far as it is known before the case is loaded."""
+        return ConfigOutline.of(CaseRequest(self.case, self.overrides))
 
 
-def _run_and_wait(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:
+def _run_and_wait(
+    comm: Backend,
+    request: RunRequest,
+    describe: Callable[[PreparedStudy], Description | None],
+    emit: EventListener,
+) -> tuple[RunSummary, Description | None]:
     """A run that ends on every rank once rank 0 has written its results, which scripts read next."""
-    summary = run_study(comm, request, emit)
+    described: list[Description | None] = []
+    summary = run_study(comm, request, emit, lambda study: described.append(describe(study)))
     comm.barrier(label="results are written")
-    return summary
+    return summary, described[0]
 
 
 def simulate_and_store(run: ScriptRun, policy: Policy, output: Path) -> int:
