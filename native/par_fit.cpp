@@ -176,8 +176,7 @@ private:
         SmallSystem system(count);
         for (long i = 0; i < order; ++i) {
             for (long j = 0; j < order; ++j)
-                system.at(i, j) =
-                    i == j ? 1.0 : lagged(of_.correlation, season - 1 - std::min(i, j), std::abs(i - j));
+                system.at(i, j) = i == j ? 1.0 : lagged(of_.correlation, season - 1 - std::min(i, j), std::abs(i - j));
             system.right(i) = lagged(of_.correlation, season, i + 1);
         }
         if (of_.annual) {
@@ -221,8 +220,8 @@ private:
     std::vector<SeasonFit> fits_;
 };
 
-void check_shapes(const Samples& samples, const Rules& rules, const Cube& annual, const Table& std,
-                  const Table& count, const Table& annual_std, const CubeOut& coefficients, const TableOut& yearly) {
+void check_shapes(const Samples& samples, const Rules& rules, const Cube& annual, const Table& std, const Table& count,
+                  const Table& annual_std, const CubeOut& coefficients, const TableOut& yearly) {
     for (const auto* table : {&std, &count, &annual_std})
         if (table->shape(0) != samples.seasons || table->shape(1) != samples.hydros)
             throw nb::value_error("fit_autoregressions: tables of seasons x hydros");
@@ -238,12 +237,11 @@ void check_shapes(const Samples& samples, const Rules& rules, const Cube& annual
 
 // Returns the largest order that a fit has. `coefficients` and `yearly` come filled with zeros.
 long fit_autoregressions(Cube correlation, Cube annual, bool has_annual, Table std, Table count, Table annual_std,
-                         long max_order, double max_magnitude, double quantile, CubeOut coefficients,
-                         TableOut yearly) {
+                         long max_order, double max_magnitude, double quantile, CubeOut coefficients, TableOut yearly) {
     const Rules rules{max_order, max_magnitude, quantile};
-    const Samples samples{correlation.data(), has_annual ? annual.data() : nullptr,
-                          std.data(),         count.data(),
-                          annual_std.data(),  correlation.shape(0),
+    const Samples samples{correlation.data(),   has_annual ? annual.data() : nullptr,
+                          std.data(),           count.data(),
+                          annual_std.data(),    correlation.shape(0),
                           correlation.shape(1), correlation.shape(2)};
     check_shapes(samples, rules, annual, std, count, annual_std, coefficients, yearly);
     nb::gil_scoped_release unlocked;
