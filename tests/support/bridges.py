@@ -18,6 +18,7 @@ def bridge_environment(tmp_path, program="novomodelo-bridge"):
     """Its folder; made on first use by the command itself. Skips the test where it cannot be installed."""
     empty = tmp_path / "no_deck"
     empty.mkdir()
+    (empty / "caso.dat").write_text("arquivos.dat\n")  # which is not there: the bridge refuses it, once it is installed
     command = ("convert", "newave", empty, tmp_path / "no_case", "--using", program)
     done = cobre(*command, timeout=900, XDG_CACHE_HOME=str(CACHE))
     if done.returncode == NOT_INSTALLED:

@@ -1,7 +1,8 @@
 """Decks as they are published: a folder, or a zip archive of its files.
 
 Archives come from elsewhere. Their entries are written below one directory, by name and never by path; what would not
-fit into memory limits, or is not an ordinary file, is refused before anything is unpacked.
+fit into memory limits, or is not an ordinary file, is refused before anything is unpacked. Publications write the
+names of files in upper, lower or mixed case, and put them into a folder or not; the bridges get them in lower case.
 """
 
 import shutil
@@ -27,21 +28,31 @@ def is_archive(path: Path) -> bool:
 
 @contextmanager
 def unpacked_deck(deck: Path) -> Iterator[Path]:
-    """The folder of a deck's files: the deck itself, or a temporary copy of what its archive holds.
+    """The folder of a deck's files: the deck itself, a folder in it, or a temporary copy of what its archive holds.
 
-    Raises DeckNotConvertedError for an archive that is damaged, holds no deck, or holds more than one.
+    Raises DeckNotConvertedError for an archive that is damaged, and for decks that hold no deck, or more than one.
     """
-    if deck.is_dir():
-        yield deck
-        return
     with tempfile.TemporaryDirectory(prefix="cobre-deck-") as scratch:
-        folders = unpack_decks(deck, Path(scratch))
+        is_folder = deck.is_dir()
+        folders = deck_folders(deck) if is_folder else unpack_decks(deck, Path(scratch))
         if len(folders) > 1:
-            names = ", ".join(str(folder.relative_to(scratch)) for folder in folders)
-            raise DeckNotConvertedError(
-                f"{deck}: the archive holds {len(folders)} decks ({names}): unpack it, and name one"
-            )
+            kind, root = ("folder", deck) if is_folder else ("archive", Path(scratch))
+            names = ", ".join(str(folder.relative_to(root)) for folder in folders)
+            remedy = "name one of them" if is_folder else "unpack it, and name one"
+            raise DeckNotConvertedError(f"{deck}: the {kind} holds {len(folders)} decks ({names}): {remedy}")
+        if is_folder and not folders:
+            raise DeckNotConvertedError(f"{deck}: the folder holds no {CASE_INDEX}, which names the files of a deck")
+        if is_folder and _has_upper_case(folders[0]):
+            folders = [_linked_in_lower_case(folders[0], Path(scratch) / "deck")]
+        _check_index(deck, folders[0] / CASE_INDEX)
         yield folders[0]
+
+
+def deck_folders(root: Path) -> list[Path]:
+    """The folder itself if it holds a deck, else those below it that do."""
+    if any(path.name.lower() == CASE_INDEX for path in root.iterdir()):
+        return [root]
+    return sorted({path.parent for path in root.rglob("*") if path.name.lower() == CASE_INDEX})
 
 
 def unpack_decks(archive: Path, target: Path) -> list[Path]:
@@ -51,9 +62,30 @@ def unpack_decks(archive: Path, target: Path) -> list[Path]:
     if not folders:
         raise DeckNotConvertedError(f"{archive}: the archive holds no {CASE_INDEX}, which names the files of a deck")
     for folder in folders:
-        if not (folder / CASE_INDEX).exists() or any(folder.glob("DADGER*")):
-            _rename_to_lower_case(folder)
+        _rename_to_lower_case(folder)
     return folders
+
+
+def _check_index(shown: Path, index: Path) -> None:
+    """Refuse a deck whose first file names nothing: the bridges would stop without a reason."""
+    if not index.read_bytes().split():
+        raise DeckNotConvertedError(
+            f"{shown}: {CASE_INDEX} is empty: it names the list of the deck's files, such as arquivos.dat or rv0"
+        )
+
+
+def _has_upper_case(folder: Path) -> bool:
+    return any(path.name != path.name.lower() for path in folder.iterdir())
+
+
+def _linked_in_lower_case(folder: Path, target: Path) -> Path:
+    """A folder of links to a deck's files: the deck itself stays as it is. Names that would collide are left out."""
+    target.mkdir()
+    for path in sorted(folder.iterdir(), key=lambda path: (path.name != path.name.lower(), path.name)):
+        link = target / path.name.lower()
+        if path.is_file() and not link.exists():
+            link.symlink_to(path.resolve())
+    return target
 
 
 def _unpack(archive: Path, target: Path, shown: Path, depth: int) -> None:
@@ -94,7 +126,7 @@ def _write_entry(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) 
 
 
 def _rename_to_lower_case(folder: Path) -> None:
-    """The bridges look for DECOMP files by names in lower case; names that would collide stay as they are."""
+    """The bridges look for files by names in lower case; names that would collide stay as they are."""
     for path in sorted(folder.iterdir()):
         lower = path.with_name(path.name.lower())
         if path.is_file() and not lower.exists():

@@ -15,19 +15,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from cobre._native import die_with_parent
 from cobre.bridge.archive import unpacked_deck
 from cobre.bridge.environment import Bridge, clean_environment
 from cobre.bridge.errors import DeckNotConvertedError
-from cobre.bridge.repairs import Repair, find_repairs, in_words
+from cobre.bridge.repairs import Model, Repair, find_repairs, offer
 from cobre.core.case_file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST
 from cobre.io.storage.atomic import WriteError, as_write_error, new_directory, scratch_directory
 from cobre.io.storage.confined import move_file, no_links_below, remove_tree
 
-Model = Literal["newave", "decomp"]
+__all__ = ["DeckRequest", "Model", "convert_deck", "convert_deck_quietly"]
 CASE_PARTS = (
     "boundary",
     CONFIG_FILE,
@@ -64,10 +64,10 @@ class DeckRequest:
         return ["convert", self.model, *given, "--", folder, target]
 
 
-def convert_deck(bridge: Bridge, request: DeckRequest) -> list[Repair]:
-    """Convert a deck; the bridge prints to the streams of this process. Returns the repairs that were made.
+def convert_deck(bridge: Bridge, request: DeckRequest) -> tuple[list[Repair], list[Repair]]:
+    """Convert a deck; the bridge prints to the streams of this process.
 
-    Raises DeckNotConvertedError.
+    Returns the repairs that were made, and those that were not asked for. Raises DeckNotConvertedError.
     """
     with _conversion(bridge, request) as (folder, target, repairs):
         done = _run(bridge.command(*request.arguments(folder, target)), captures=False)
@@ -75,13 +75,14 @@ def convert_deck(bridge: Bridge, request: DeckRequest) -> list[Repair]:
             raise DeckNotConvertedError(
                 _refusal(bridge, request, folder, f"{bridge.program.package} has printed the reason above")
             )
-    return repairs
+        offered = [] if request.is_repaired else find_repairs(folder, request.model, bridge.program)
+    return repairs, offered
 
 
 def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]:
     """Convert a deck without output; returns the bridge's report: `status`, `summary` and `diagnostics`.
 
-    `repairs` is added: what was repaired. Raises DeckNotConvertedError.
+    `repairs` is added: what was repaired, and `offered_repairs`: what was not asked for. Raises DeckNotConvertedError.
     """
     with _conversion(bridge, request) as (folder, target, repairs):
         done = _run(bridge.command(*request.arguments(folder, target, "--json")), captures=True)
@@ -91,7 +92,8 @@ def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]
             raise DeckNotConvertedError(_refusal(bridge, request, folder, done.stderr.strip()[-2000:])) from None
         if done.returncode:
             raise DeckNotConvertedError(_refusal(bridge, request, folder, "; ".join(_findings(account))))
-    return account | {"repairs": _as_records(repairs)}
+        offered = [] if request.is_repaired else find_repairs(folder, request.model, bridge.program)
+    return account | {"repairs": _as_records(repairs), "offered_repairs": _as_records(offered)}
 
 
 @contextmanager
@@ -101,7 +103,7 @@ def _conversion(bridge: Bridge, request: DeckRequest) -> Iterator[tuple[Path, Pa
     When the block ends without an error, the case is completed with its origin and moved to its place.
     """
     with unpacked_deck(request.deck) as folder, _staging_directory(request) as target:
-        repairs = find_repairs(folder) if request.is_repaired and request.model == "decomp" else []
+        repairs = find_repairs(folder, request.model, bridge.program) if request.is_repaired else []
         with _repaired(folder, repairs) as ready:
             yield ready, target, repairs
             for repair in repairs:
@@ -117,7 +119,10 @@ def _repaired(folder: Path, repairs: list[Repair]) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="cobre-deck-") as scratch:
         copy = Path(scratch) / "deck"
-        shutil.copytree(folder, copy)
+        copy.mkdir()
+        for path in folder.iterdir():
+            if path.is_file():
+                shutil.copyfile(path, copy / path.name)  # without the permissions of a read-only deck
         for repair in repairs:
             repair.edit(copy)
         yield copy
@@ -159,8 +164,8 @@ def _findings(account: dict[str, Any]) -> list[str]:
 def _refusal(bridge: Bridge, request: DeckRequest, folder: Path, why: str) -> str:
     """Why a deck is not converted, and which repairs may help."""
     reason = f"{request.deck}: this {request.model.upper()} deck cannot be converted by {bridge.program.package}: {why}"
-    offered = [] if request.is_repaired or request.model != "decomp" else find_repairs(folder)
-    return f"{reason}\nrepairs that --repair makes, in a copy:\n{in_words(offered)}" if offered else reason
+    offered = [] if request.is_repaired else find_repairs(folder, request.model, bridge.program)
+    return f"{reason}\n{offer(offered)}" if offered else reason
 
 
 @contextmanager

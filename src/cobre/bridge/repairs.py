@@ -1,120 +1,67 @@
-"""Repairs of DECOMP decks that the bridges refuse although their meaning is clear.
+"""Repairs of decks that the bridges refuse or misread although their meaning is clear.
 
-They are offered when a deck is refused, made on request (`--repair`), always in a copy of the deck, and named in the
-case's conversion_manifest.json.
-
-late-gas-stages: a revision late in its month has few stages left, and its gas plants (TG records of dadgnl) are
-described for months after the last one, because gas is ordered two months ahead. The bridges read such records in
-monthly studies, where the stage after the last is the first month after the horizon, and refuse them in weekly ones.
-The records are taken out of the copy, and the case's `thermal_bounds` and ordered generation after the horizon
-are set from them.
+They are offered when a deck is converted, made on request (`--repair`), always in a copy of the deck, and named in the
+case's conversion_manifest.json. Those of gas plants are in `gas_repairs`.
 
 old-tailrace-file: until 2024 the curves of tailrace levels (polinjus.dat) were in fixed columns. novomodelo-bridge
 reads the later form, with semicolons; the same numbers are written in that form.
+
+frequency-limits: limits of the 50 Hz and 60 Hz units of one plant (Itaipu) are restrictions with a frequency.
+novomodelo-bridge applies them to the unit groups, cobre-bridge to the whole plant, which halves it. They are taken out
+of the copy, and become limits of the groups in the case.
+
+sources-without-block: until 2019 generation that is not simulated (SISTEMA.DAT) was one block for each submarket. The
+bridges need the number and the name of a source; the same numbers get them.
+
+no-individual-period: REE.DAT says until when plants are individual; before that column existed, all stages were of
+energy reservoirs. The bridges drop all limits of RE.DAT where it is blank. It gets the first month of the study.
+
+expansion-of-fictitious-plants: the bridges leave out fictitious plants (FICT.*), but stop at those in EXPH.DAT. The
+records are left out of the copy, too.
 """
 
-import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cobre.bridge.deck_records import comment_out, find_file, integer, number, read_json, read_lines, write_lines
+from cobre.bridge.environment import BRIDGE_0_18, BRIDGE_0_19, BridgeProgram
 from cobre.bridge.errors import DeckNotConvertedError
+from cobre.bridge.gas_repairs import find_gas_repairs
 
-ENCODING = "latin-1"  # of all files of a deck
-COMMENT = "&"
-
-
-@dataclass(frozen=True, slots=True)
-class GasRecord:
-    """A TG record: a plant from one stage on. Values by block: the least and the largest generation, and the cost."""
-
-    plant: int
-    name: str
-    stage: int
-    blocks: tuple[tuple[float, float, float], ...]
-
-    def mean(self, hours: tuple[float, ...]) -> dict[str, float]:
-        """Means over the blocks, by their hours, as fields of `thermal_bounds`."""
-        total = sum(hours)
-        least, most, cost = (
-            math.fsum(values[at] * weight for values, weight in zip(self.blocks, hours, strict=True)) / total
-            for at in range(3)
-        )
-        return {"cost_per_mwh": cost, "min_mw": least, "max_mw": most}
+Model = Literal["newave", "decomp"]
+GROUP_BOUNDS = Path("constraints") / "hydro_unit_group_bounds.parquet"
 
 
-@dataclass(frozen=True, slots=True)
-class LateGasStages:
-    """TG records after the last stage. stages: hours of the blocks, by stage. orders: GL records, by plant."""
+class Repair(Protocol):
+    """A repair that a deck needs."""
 
-    path: str
-    records: tuple[GasRecord, ...]
-    block_hours: tuple[tuple[float, ...], ...]
-    orders: Mapping[int, Mapping[date, float]]
-    name = "late-gas-stages"
+    @property
+    def name(self) -> str:
+        """Name in messages and in the manifest."""
+        ...
 
     @property
     def finding(self) -> str:
         """What is wrong, in words."""
-        plants = ", ".join(f"{record.name} stage {record.stage}" for record in self.records)
-        return f"{self.path}: TG records after the last stage ({len(self.block_hours)}): {plants}"
+        ...
 
     @property
     def remedy(self) -> str:
         """What the repair does, in words."""
-        return "they are used for the months after the horizon"
+        ...
 
     def edit(self, deck: Path) -> None:
-        """Turn the records into comments, in a copy of the deck."""
-        last = len(self.block_hours)
-
-        def without(line: str) -> str:
-            record = _gas_record(line)
-            return COMMENT + line if record is not None and record.stage > last else line
-
-        _rewrite(deck / self.path, without)
+        """Change a copy of the deck, before the bridge reads it."""
+        ...
 
     def finish(self, case: Path) -> None:
-        """Apply the records to the case: bounds and orders after the horizon."""
-        post = case / "post_study_stages.json"
-        thermals = json.loads((case / "system" / "thermals.json").read_text(encoding="utf-8"))["thermals"]
-        ids = {plant["name"].strip(): plant["id"] for plant in thermals if plant.get("anticipated_config")}
-        by_id = {ids[record.name]: record.plant for record in self.records if record.name in ids}
-        if not by_id or not post.exists():
-            return
-        horizon_end = _horizon_end(case)
-        content = json.loads(post.read_text(encoding="utf-8"))
-        for row in content["thermal_bounds"]:
-            if row["thermal_id"] in by_id:
-                begin = date.fromisoformat(content["stages"][row["post_study_stage_index"]]["start_date"])
-                row.update(self._values(by_id[row["thermal_id"]], begin, horizon_end))
-        _write_json(post, content)
-        self._restore_orders(case / "initial_conditions.json", by_id, horizon_end)
-
-    def _restore_orders(self, path: Path, by_id: Mapping[int, int], horizon_end: date) -> None:
-        """Undo the limits of the last stage: an order after the horizon is within the limits of its own month."""
-        content = json.loads(path.read_text(encoding="utf-8"))
-        for window in content.get("past_anticipated_commitments", ()):
-            begin = date.fromisoformat(window["start_date"])
-            plant = by_id.get(window["thermal_id"])
-            ordered = self.orders.get(plant or 0, {}).get(begin)
-            if plant is not None and ordered is not None and begin >= horizon_end:
-                limits = self._values(plant, begin, horizon_end)
-                window["value_mw"] = min(max(ordered, limits["min_mw"]), limits["max_mw"])
-        _write_json(path, content)
-
-    def _values(self, plant: int, day: date, horizon_end: date) -> dict[str, float]:
-        """Of the plant's last record up to the month of a day; the first month is the stage after the last one.
-
-        Nothing if no record has begun: what the bridge took from the last stage of the study stays.
-        """
-        months = (day.year - horizon_end.year) * 12 + day.month - horizon_end.month
-        stage = len(self.block_hours) + 1 + months
-        begun = [record for record in self.records if record.plant == plant and record.stage <= stage]
-        return max(begun, key=lambda record: record.stage).mean(self.block_hours[-1]) if begun else {}
+        """Change the case that the bridge has written."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,23 +83,211 @@ class OldTailraceFile:
 
     def edit(self, deck: Path) -> None:
         """Rewrite the file in a copy of the deck."""
-        lines = (deck / self.path).read_text(encoding=ENCODING).splitlines()
         try:
-            rewritten = list(_with_semicolons(lines))
+            rewritten = list(_with_semicolons(read_lines(deck / self.path)))
         except (ValueError, IndexError) as error:
             raise DeckNotConvertedError(f"{self.path}: it cannot be rewritten: {error}") from error
-        (deck / self.path).write_text("".join(f"{line}\n" for line in rewritten), encoding=ENCODING)
+        write_lines(deck / self.path, rewritten)
 
     def finish(self, case: Path) -> None:
         """The case needs nothing more."""
 
 
-Repair = LateGasStages | OldTailraceFile
+@dataclass(frozen=True, slots=True)
+class FrequencyLimit:
+    """A restriction of the units of one frequency of a plant: limits by block, from each stage on."""
+
+    number: int
+    plant: int
+    frequency: int
+    first_stage: int
+    last_stage: int
+    limits: Mapping[int, tuple[tuple[float | None, float | None], ...]]
+
+    def at(self, stage: int) -> tuple[tuple[float | None, float | None], ...]:
+        """Least and largest generation in each block of a stage, which counts from 1; empty where there are none."""
+        begun = [first for first in self.limits if first <= stage]
+        return self.limits[max(begun)] if begun and self.first_stage <= stage <= self.last_stage else ()
 
 
-def find_repairs(deck: Path) -> list[Repair]:
-    """The repairs that a DECOMP deck needs, in the order in which they are made."""
-    found = [_late_gas_stages(deck), _old_tailrace_file(deck)]
+@dataclass(frozen=True, slots=True)
+class FrequencyLimits:
+    """Restrictions with a frequency, which cobre-bridge applies to the whole plant. names: of the plants."""
+
+    path: str
+    restrictions: tuple[FrequencyLimit, ...]
+    names: Mapping[int, str]
+    name = "frequency-limits"
+
+    @property
+    def finding(self) -> str:
+        """What is wrong, in words."""
+        found = ", ".join(f"{one.number} ({one.frequency} Hz)" for one in self.restrictions)
+        plants = ", ".join(sorted(set(self.names.values())))
+        return f"{self.path}: restrictions {found} limit some units of {plants}, and cobre-bridge limits all of them"
+
+    @property
+    def remedy(self) -> str:
+        """What the repair does, in words."""
+        return "they become limits of the unit groups"
+
+    def edit(self, deck: Path) -> None:
+        """Turn the restrictions into comments, in a copy of the deck."""
+        numbers = {one.number for one in self.restrictions}
+        comment_out(deck / self.path, lambda line: line[:2] in {"RE", "LU", "FU"} and integer(line[4:7]) in numbers)
+
+    def finish(self, case: Path) -> None:
+        """Limit the groups in the case: the lowest frequency is the first group, as the bridges number them."""
+        stages = read_json(case / "stages.json")["stages"]
+        hydros = {hydro["name"].strip(): hydro for hydro in read_json(case / "system" / "hydros.json")["hydros"]}
+        table = pq.ParquetFile(case / GROUP_BOUNDS).read()
+        rows = table.to_pylist()
+        for plant, name in self.names.items():
+            hydro = hydros.get(name)
+            groups = sorted((hydro or {}).get("unit_groups") or (), key=lambda group: int(group["id"]))
+            ours = [one for one in self.restrictions if one.plant == plant]
+            frequencies = sorted({one.frequency for one in ours})
+            if hydro is None or len(groups) < 2 or len(frequencies) > len(groups):
+                raise DeckNotConvertedError(f"{name}: the converted plant has no unit groups to limit by frequency")
+            for one in ours:
+                _limit_group(rows, hydro["id"], groups[FREQUENCIES.index(one.frequency)], stages, one)
+        rows.sort(key=lambda row: tuple(-1 if row[key] is None else row[key] for key in _KEYS))
+        # The programs of the bridges read no Snappy, which is PyArrow's default.
+        pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), case / GROUP_BOUNDS, compression="zstd")
+
+
+FREQUENCIES = (50, 60)  # Hz, in the order of a plant's unit groups
+_KEYS = ("hydro_id", "hydro_unit_group_id", "stage_id", "block_id")
+
+
+def _limit_group(
+    rows: list[dict[str, Any]], hydro_id: int, group: Mapping[str, Any], stages: list[Any], one: FrequencyLimit
+) -> None:
+    """Tighten the rows of a group by a restriction; a row for a whole stage is split into its blocks first."""
+    for at, stage in enumerate(stages):
+        for block, (least, most) in zip(stage["blocks"], one.at(at + 1), strict=False):
+            row = _row_of(rows, (hydro_id, group["id"], stage["id"], block["id"]), stage)
+            largest = group["max_generation_mw"]
+            if most is not None and most < largest:
+                row["max_generation_mw"] = min(most, row["max_generation_mw"] or most)
+            if least is not None and least > 0.0:
+                row["min_generation_mw"] = min(max(least, row["min_generation_mw"] or 0.0), largest)
+
+
+def _row_of(rows: list[dict[str, Any]], key: tuple[int, int, int, int], stage: Mapping[str, Any]) -> dict[str, Any]:
+    for row in [row for row in rows if tuple(row[name] for name in _KEYS) == (*key[:3], None)]:
+        rows.remove(row)
+        rows += [{**row, "block_id": block["id"]} for block in stage["blocks"]]
+    for row in rows:
+        if tuple(row[name] for name in _KEYS) == key:
+            return row
+    rows.append(dict.fromkeys(rows[0] if rows else (), None) | dict(zip(_KEYS, key, strict=True)))
+    return rows[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class SourcesWithoutBlock:
+    """Generation that is not simulated, by submarket alone. lines: places of the submarkets, from 0."""
+
+    path: str
+    lines: tuple[int, ...]
+    name = "sources-without-block"
+
+    @property
+    def finding(self) -> str:
+        """What is wrong, in words."""
+        return f"{self.path}: generation that is not simulated has no source, as until 2019"
+
+    @property
+    def remedy(self) -> str:
+        """What the repair does, in words."""
+        return f"it becomes one source ({UNNAMED_SOURCE}) of each submarket"
+
+    def edit(self, deck: Path) -> None:
+        """Add the number and the name of the source, in a copy of the deck."""
+        lines = read_lines(deck / self.path)
+        for at in self.lines:
+            lines[at] = f"{lines[at].strip():>4}    1  {UNNAMED_SOURCE}"
+        write_lines(deck / self.path, lines)
+
+    def finish(self, case: Path) -> None:
+        """The case needs nothing more."""
+
+
+UNNAMED_SOURCE = "NAOSIM"
+
+
+@dataclass(frozen=True, slots=True)
+class FictitiousExpansion:
+    """Fictitious plants in EXPH.DAT. places: first and last line of each, from 0."""
+
+    path: str
+    plants: tuple[str, ...]
+    places: tuple[tuple[int, int], ...]
+    name = "expansion-of-fictitious-plants"
+
+    @property
+    def finding(self) -> str:
+        """What is wrong, in words."""
+        return f"{self.path}: fictitious plants, which the bridges leave out: {', '.join(self.plants)}"
+
+    @property
+    def remedy(self) -> str:
+        """What the repair does, in words."""
+        return "their records are left out, too"
+
+    def edit(self, deck: Path) -> None:
+        """Drop the records, in a copy of the deck."""
+        dropped = {at for first, last in self.places for at in range(first, last + 1)}
+        lines = read_lines(deck / self.path)
+        write_lines(deck / self.path, [line for at, line in enumerate(lines) if at not in dropped])
+
+    def finish(self, case: Path) -> None:
+        """The case needs nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoIndividualPeriod:
+    """REE.DAT without the end of the individual period. lines: places of the energy reservoirs, from 0."""
+
+    path: str
+    lines: tuple[int, ...]
+    month: int
+    year: int
+    name = "no-individual-period"
+
+    @property
+    def finding(self) -> str:
+        """What is wrong, in words."""
+        return f"{self.path}: no end of the individual period, so that the bridges drop the limits of RE.DAT"
+
+    @property
+    def remedy(self) -> str:
+        """What the repair does, in words."""
+        return f"it ends with the first month of the study ({self.month}/{self.year})"
+
+    def edit(self, deck: Path) -> None:
+        """Add month and year, in a copy of the deck."""
+        lines = read_lines(deck / self.path)
+        for at in self.lines:
+            lines[at] = f"{lines[at][:23]:<23}{self.month:2d} {self.year}"
+        write_lines(deck / self.path, lines)
+
+    def finish(self, case: Path) -> None:
+        """The case needs nothing more."""
+
+
+def find_repairs(deck: Path, model: Model = "decomp", program: BridgeProgram = BRIDGE_0_19) -> list[Repair]:
+    """The repairs that a deck needs before a bridge converts it, in the order in which they are made."""
+    if model == "newave":
+        found: list[Repair | None] = [
+            _sources_without_block(deck),
+            _fictitious_expansion(deck),
+            _no_individual_period(deck),
+        ]
+    else:
+        found = [*find_gas_repairs(deck), _old_tailrace_file(deck)]
+        found += [_frequency_limits(deck)] if program == BRIDGE_0_18 else []
     return [repair for repair in found if repair is not None]
 
 
@@ -161,57 +296,14 @@ def in_words(repairs: list[Repair]) -> str:
     return "\n".join(f"  {repair.name}: {repair.finding}; {repair.remedy}" for repair in repairs)
 
 
-def _late_gas_stages(deck: Path) -> LateGasStages | None:
-    dadger, dadgnl = _file(deck, "dadger."), _file(deck, "dadgnl.")
-    if dadger is None or dadgnl is None:
-        return None
-    hours: dict[int, tuple[float, ...]] = {}
-    for line in _lines(dadger):
-        if line.startswith("DP") and (stage := _integer(line[4:6])) is not None:
-            count = _integer(line[13:15]) or 0
-            hours.setdefault(stage, tuple(_number(line[29 + 20 * at : 39 + 20 * at]) for at in range(count)))
-    lines = _lines(dadgnl)
-    late = tuple(
-        record for line in lines if (record := _gas_record(line)) is not None and record.stage > max(hours, default=0)
-    )
-    if not late or sorted(hours) != list(range(1, len(hours) + 1)) or not all(map(sum, hours.values())):
-        return None
-    return LateGasStages(dadgnl.name, late, tuple(hours[stage] for stage in sorted(hours)), _orders(lines))
-
-
-def _gas_record(line: str) -> GasRecord | None:
-    if not line.startswith("TG"):
-        return None
-    plant, stage = _integer(line[4:7]), _integer(line[24:26])
-    if plant is None or stage is None:
-        return None
-    blocks = tuple(
-        (_number(line[at : at + 5]), _number(line[at + 5 : at + 10]), _number(line[at + 10 : at + 20]))
-        for at in range(29, 89, 20)
-    )
-    return GasRecord(plant, line[14:24].strip(), stage, blocks)
-
-
-def _orders(lines: list[str]) -> dict[int, dict[date, float]]:
-    """Mean generation that was ordered, by plant and the first day of the week."""
-    found: dict[int, dict[date, float]] = {}
-    for line in lines:
-        if not line.startswith("GL") or (plant := _integer(line[4:7])) is None:
-            continue
-        pairs = [(_number(line[at : at + 10]), _number(line[at + 10 : at + 15])) for at in range(19, 64, 15)]
-        try:
-            begin = datetime.strptime(line[64:73].strip().zfill(8), "%d%m%Y").date()
-        except ValueError:
-            continue
-        hours = math.fsum(weight for _, weight in pairs)
-        if hours > 0.0:
-            found.setdefault(plant, {})[begin] = math.fsum(value * weight for value, weight in pairs) / hours
-    return found
+def offer(repairs: list[Repair]) -> str:
+    """The sentence that offers repairs."""
+    return f"repairs that --repair makes, in a copy:\n{in_words(repairs)}"
 
 
 def _old_tailrace_file(deck: Path) -> OldTailraceFile | None:
-    path = _file(deck, "polinjus.")
-    if path is None or not any(line.startswith("CURVAJUS") for line in _lines(path)):
+    path = find_file(deck, "polinjus.")
+    if path is None or not any(line.startswith("CURVAJUS") for line in read_lines(path)):
         return None
     return OldTailraceFile(path.name)
 
@@ -228,35 +320,76 @@ def _with_semicolons(lines: list[str]) -> Iterator[str]:
         elif line.startswith("PPPJUS"):
             _, plant, curve, *numbers = line.split()
             segments[plant, curve] = at = segments.get((plant, curve), 0) + 1
-            values = ";".join(f"{float(number.replace('D', 'E')):20.13E}" for number in numbers)
+            values = ";".join(f"{float(value.replace('D', 'E')):20.13E}" for value in numbers)
             yield f"{kind}-POLINOMIOPORPARTES-SEGMENTO;{plant};{curve};{at:2d};{values}"
 
 
-def _horizon_end(case: Path) -> date:
-    stages = json.loads((case / "stages.json").read_text(encoding="utf-8"))["stages"]
-    return max(date.fromisoformat(stage["end_date"]) for stage in stages)
+def _frequency_limits(deck: Path) -> FrequencyLimits | None:
+    """Restrictions of one term that has a frequency; those of several terms are left out by the bridges."""
+    dadger = find_file(deck, "dadger.")
+    if dadger is None:
+        return None
+    spans: dict[int, tuple[int, int]] = {}
+    terms: dict[int, list[str]] = {}
+    limits: dict[int, dict[int, tuple[tuple[float | None, float | None], ...]]] = {}
+    for line in read_lines(dadger):
+        restriction = integer(line[4:7])
+        if restriction is None:
+            continue
+        if line.startswith("RE"):
+            spans[restriction] = (integer(line[9:11]) or 1, integer(line[14:16]) or 1)
+        elif line[:2] in {"FU", "FT", "FI", "FE", "FC"}:
+            terms.setdefault(restriction, []).append(line)
+        elif line.startswith("LU"):
+            values = [_limit(line[at : at + 10]) for at in range(14, 74, 10)]
+            limits.setdefault(restriction, {})[integer(line[9:11]) or 1] = tuple(
+                zip(values[::2], values[1::2], strict=True)
+            )
+    found = tuple(
+        FrequencyLimit(one, integer(term[14:17]) or 0, integer(term[30:32]) or 0, *spans[one], limits.get(one, {}))
+        for one, (term, *others) in sorted(terms.items())
+        if term.startswith("FU") and not others and one in spans and integer(term[30:32]) in FREQUENCIES
+        if number(term[19:29]) == 1.0
+    )
+    return FrequencyLimits(dadger.name, found, {one.plant: SPLIT_PLANTS[one.plant] for one in found}) if found else None
 
 
-def _file(deck: Path, prefix: str) -> Path | None:
-    return next((path for path in sorted(deck.iterdir()) if path.name.lower().startswith(prefix)), None)
+SPLIT_PLANTS = {66: "ITAIPU"}  # the only plant with units of two frequencies
 
 
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding=ENCODING).splitlines()
+def _limit(text: str) -> float | None:
+    return number(text) if text.strip() else None
 
 
-def _rewrite(path: Path, change: Any) -> None:
-    path.write_text("".join(f"{change(line)}\n" for line in _lines(path)), encoding=ENCODING)
+def _sources_without_block(deck: Path) -> SourcesWithoutBlock | None:
+    path = find_file(deck, "sistema.dat")
+    if path is None:
+        return None
+    lines = read_lines(path)
+    begin = next((at for at, line in enumerate(lines) if "NAO SIMULADAS" in line), len(lines))
+    end = next((at for at, line in enumerate(lines) if at > begin and line.strip() == "999"), len(lines))
+    bare = tuple(at for at in range(begin + 1, end) if lines[at].strip().isdigit())
+    return SourcesWithoutBlock(path.name, bare) if bare else None
 
 
-def _write_json(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+def _fictitious_expansion(deck: Path) -> FictitiousExpansion | None:
+    path = find_file(deck, "exph.dat")
+    if path is None:
+        return None
+    lines = read_lines(path)
+    first = [at for at, line in enumerate(lines) if integer(line[:4]) is not None and line[5:17].startswith("FICT")]
+    ends = [at for at, line in enumerate(lines) if line.strip() == "9999"]
+    places = tuple((at, next((end for end in ends if end > at), len(lines) - 1)) for at in first)
+    return FictitiousExpansion(path.name, tuple(lines[at][5:17].strip() for at in first), places) if first else None
 
 
-def _integer(text: str) -> int | None:
-    return int(text) if text.strip().isdigit() else None
-
-
-def _number(text: str) -> float:
-    """A number; 0.0 for a blank field, as the format means it."""
-    return float(text) if text.strip() else 0.0
+def _no_individual_period(deck: Path) -> NoIndividualPeriod | None:
+    path, general, limits = (find_file(deck, name) for name in ("ree.dat", "dger.dat", "re.dat"))
+    if path is None or general is None or limits is None:
+        return None
+    lines = read_lines(path)
+    end = next((at for at, line in enumerate(lines) if line.strip() == "999"), len(lines))
+    blank = tuple(at for at in range(end) if integer(lines[at][:4]) is not None and not lines[at][21:].strip())
+    facts = {line[:21].strip(): integer(line[21:25]) for line in read_lines(general)[:10]}
+    month, year = facts.get("MES INICIO DO ESTUDO"), facts.get("ANO INICIO DO ESTUDO")
+    return NoIndividualPeriod(path.name, blank, month, year) if blank and month and year else None

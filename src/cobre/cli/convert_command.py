@@ -54,6 +54,9 @@ def _options(command: Command) -> Command:
                 "that the environment given by --bridge has.",
             ),
             click.option("--force", is_flag=True, help="Write into CASE even if it is not empty."),
+            click.option(
+                "--repair", is_flag=True, help="Make the repairs that the deck needs, in a copy, and name them."
+            ),
             click.option("--json", "as_json", is_flag=True, help="Print a JSON object and nothing else."),
         )
     ):
@@ -67,6 +70,7 @@ def newave(**options: Any) -> None:
     """Convert the NEWAVE deck in DECK to CASE, then validate it.
 
     Prints the diagnostics of the bridge. The exit code is 3 if it refuses the deck, or if the new case is invalid.
+    Decks until 2019 are refused, though their meaning is clear; --repair converts them.
 
     \b
     Examples:
@@ -79,22 +83,21 @@ def newave(**options: Any) -> None:
 @convert.command()
 @_options
 @click.option("--no-fcf", is_flag=True, help="Leave out the cost-to-go after the last stage.")
-@click.option("--repair", is_flag=True, help="Make the repairs that a refused deck needs, in a copy, and name them.")
-def decomp(no_fcf: bool, repair: bool, **options: Any) -> None:
+def decomp(no_fcf: bool, **options: Any) -> None:
     """Convert the DECOMP deck in DECK to CASE, then validate it.
 
     If the deck names files with cuts, they become the boundary policy at the end of the horizon.
 
-    Two kinds of decks are refused by the bridges although their meaning is clear: revisions late in their month, whose
-    gas plants are described beyond the last stage, and decks until 2024, whose tailrace curves are in fixed columns.
-    The error offers the repair, and --repair makes it; conversion_manifest.json names it.
+    Some decks are refused or misread by the bridges although their meaning is clear: revisions late in their month,
+    whose gas plants are described or ordered beyond what the bridges read, and decks until 2024, whose tailrace curves
+    are in fixed columns. Repairs are offered, --repair makes them, and conversion_manifest.json names them.
 
     \b
     Examples:
       cobre convert decomp deck my_case --no-fcf
       cobre convert decomp deck.zip my_case --repair
     """
-    _convert("decomp", has_boundary_policy=not no_fcf, is_repaired=repair, **options)
+    _convert("decomp", has_boundary_policy=not no_fcf, **options)
 
 
 def _convert(
@@ -104,15 +107,15 @@ def _convert(
     bridge: Path | None,
     using: str | None,
     force: bool,
+    repair: bool,
     as_json: bool,
     has_boundary_policy: bool,
-    is_repaired: bool = False,
 ) -> None:
     from cobre.bridge.archive import unpacked_deck
     from cobre.bridge.conversion import DeckRequest
     from cobre.bridge.environment import BRIDGE_0_19, PROGRAMS, bridge_at, own_bridge
 
-    request = DeckRequest(model, deck, case, has_boundary_policy, force, is_repaired)
+    request = DeckRequest(model, deck, case, has_boundary_policy, force, repair)
     program = None if using is None else PROGRAMS[using]
     with report_errors():
         if bridge is None:
@@ -126,14 +129,17 @@ def _convert(
 
 def _print_result(bridge: "Bridge", request: "DeckRequest") -> None:
     from cobre.bridge.conversion import convert_deck
-    from cobre.bridge.repairs import in_words
+    from cobre.bridge.repairs import in_words, offer
     from cobre.study.api import validate
 
     sys.stdout.flush()
-    if repairs := convert_deck(bridge, request):
+    repairs, offered = convert_deck(bridge, request)
+    if repairs:
         echo(f"repaired in a copy of the deck:\n{in_words(repairs)}")
     report = validate(request.case)
     echo(report)
+    if offered:
+        echo(f"the deck was converted as it is; {offer(offered)}")
     if not report:
         sys.exit(ExitCode.INVALID_CASE)
     echo(f"next:\n  cobre run {as_argument(request.case)}")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from bridges import CACHE, SHARED_DECKS, bridge_environment, repaired_deck, shared_deck
+from bridges import CACHE, SHARED_DECKS, bridge_environment, shared_deck
 from cli_runs import cobre
+from decomp_revisions import revise
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3000)]
 LIMIT_S = 900
@@ -21,16 +22,16 @@ def bridge(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def deck(tmp_path_factory):
-    """The official deck with the three repairs that cobre-bridge needs."""
-    return repaired_deck(tmp_path_factory.mktemp("deck") / "pmo")
+def deck():
+    """The official deck, which needs three repairs."""
+    return shared_deck("newave_pmo_2018")
 
 
 @pytest.fixture(scope="module")
 def converted(bridge, deck, tmp_path_factory):
     """The case, and how the command ended."""
     case = tmp_path_factory.mktemp("converted") / "case"
-    command = ("convert", "newave", deck, case, "--using", "cobre-bridge")
+    command = ("convert", "newave", deck, case, "--using", "cobre-bridge", "--repair")
     return case, cobre(*command, timeout=LIMIT_S, XDG_CACHE_HOME=str(CACHE))
 
 
@@ -58,7 +59,9 @@ def test_diagnostics_come_through_and_our_validation_follows(converted):
 
 
 def test_as_json_with_a_bridge_that_is_named(bridge, deck, tmp_path):
-    done = cobre("convert", "newave", deck, tmp_path / "case", "--json", "--bridge", bridge, timeout=LIMIT_S)
+    done = cobre(
+        "convert", "newave", deck, tmp_path / "case", "--json", "--bridge", bridge, "--repair", timeout=LIMIT_S
+    )
     answer = json.loads(done.stdout)
     assert {entry["code"] for entry in answer["bridge"]["diagnostics"]} >= {"fictitious-plants-excluded"}
     assert answer["validation"]["is_valid"] == (done.returncode == 0)
@@ -71,8 +74,7 @@ def test_a_folder_that_is_no_deck_is_refused_and_leaves_nothing(bridge, tmp_path
     for options in ([], ["--json"]):
         done = cobre("convert", model, tmp_path / "deck", tmp_path / "case", "--bridge", bridge, *options)
         assert done.returncode == 3
-        assert "caso.dat" in done.stderr
-        assert "cannot be converted" in done.stderr
+        assert "holds no caso.dat" in done.stderr
         assert not (tmp_path / "case").exists()
 
 
@@ -132,8 +134,9 @@ def test_a_late_revision_is_offered_a_repair_and_converted_with_it(late_deck, tm
     assert "late-gas-stages: dadgnl.rv0: TG records after the last stage (6): LUIZORMELO stage 7" in refused.stderr
     done = cobre(*command, "--repair", timeout=LIMIT_S)
     answer = json.loads(done.stdout)
-    assert [repair["name"] for repair in answer["bridge"]["repairs"]] == ["late-gas-stages"]
-    assert [repair["name"] for repair in answer["validation"]["conversion"]["repairs"]] == ["late-gas-stages"]
+    made = ["late-gas-stages"] + (["frequency-limits"] if program == "cobre-bridge" else [])
+    assert [repair["name"] for repair in answer["bridge"]["repairs"]] == made
+    assert [repair["name"] for repair in answer["validation"]["conversion"]["repairs"]] == made
     post = json.loads((tmp_path / "case" / "post_study_stages.json").read_text())
     thermals = json.loads((tmp_path / "case" / "system" / "thermals.json").read_text())["thermals"]
     (plant,) = [thermal["id"] for thermal in thermals if thermal["name"] == "LUIZORMELO"]
@@ -142,6 +145,51 @@ def test_a_late_revision_is_offered_a_repair_and_converted_with_it(late_deck, tm
     for row in rows:
         assert (row["min_mw"], row["max_mw"]) == (0.0, pytest.approx(120.0, rel=1e-12))
         assert row["cost_per_mwh"] == pytest.approx(355.5, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def first_week(tmp_path_factory):
+    """The deck of the first week of December 2025, in a folder."""
+    archive = SHARED_DECKS / "decomp_2025_12_w1.zip"
+    if not archive.exists():
+        pytest.skip(f"there is no deck {archive}")
+    folder = tmp_path_factory.mktemp("week")
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(folder)
+    return folder
+
+
+@pytest.mark.parametrize("weeks", [1, 3])
+def test_a_revision_is_converted_with_the_orders_of_its_last_stage(novomodelo, first_week, tmp_path, weeks):
+    deck, case = revise(first_week, tmp_path / "deck", weeks), tmp_path / "case"
+    command = ("convert", "decomp", deck, case, "--json", "--no-fcf", "--bridge", novomodelo)
+    refused = json.loads(cobre(*command, timeout=LIMIT_S).stdout)
+    assert not refused["validation"]["is_valid"]
+    assert [repair["name"] for repair in refused["bridge"]["offered_repairs"]] == ["last-stage-orders"]
+    done = cobre(*command, "--repair", "--force", timeout=LIMIT_S)
+    assert done.returncode == 0, done.stdout
+    stages = json.loads((case / "stages.json").read_text())["stages"]
+    assert len(stages) == 6 - weeks
+    assert stages[0]["start_date"] == ("2025-12-06" if weeks == 1 else "2025-12-20")
+    # Hours of the blocks, from the deck's own DP records of the weeks that are left.
+    hours = [[40.0, 59.0, 69.0]] * 3 + [[32.0, 57.0, 79.0]] * 2 + [[160.0, 243.0, 293.0]]
+    assert [[block["hours"] for block in stage["blocks"]] for stage in stages] == hours[weeks:]
+    thermals = json.loads((case / "system" / "thermals.json").read_text())["thermals"]
+    names = {plant["id"]: plant["name"] for plant in thermals}
+    windows = json.loads((case / "initial_conditions.json").read_text())["past_anticipated_commitments"]
+    january = {names[one["thermal_id"]]: one["value_mw"] for one in windows if one["start_date"] == "2026-01-03"}
+    assert january == {"SANTA CRUZ": 500.0, "LUIZORMELO": 0.0, "PSERGIPE I": 1593.0}
+
+
+def test_the_deck_of_2018_is_converted_as_it_is_published(novomodelo, tmp_path):
+    command = ("convert", "newave", shared_deck("newave_pmo_2018"), tmp_path / "case", "--json", "--bridge", novomodelo)
+    refused = cobre(*command, timeout=LIMIT_S)
+    assert refused.returncode == 3
+    assert "sources-without-block" in refused.stderr and "FICT.STA BRA" in refused.stderr
+    done = cobre(*command, "--repair", timeout=LIMIT_S)
+    assert done.returncode == 0, done.stdout
+    names = [repair["name"] for repair in json.loads(done.stdout)["validation"]["conversion"]["repairs"]]
+    assert names == ["sources-without-block", "expansion-of-fictitious-plants", "no-individual-period"]
 
 
 def test_the_deck_of_may_2024_is_converted_with_its_old_tailrace_curves(novomodelo, tmp_path):

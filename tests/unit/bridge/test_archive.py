@@ -17,8 +17,47 @@ def zipped(path, **files):
 
 
 def test_a_folder_is_the_deck_itself(tmp_path):
+    (tmp_path / "caso.dat").write_text("rv0")
     with unpacked_deck(tmp_path) as folder:
         assert folder == tmp_path
+
+
+def test_a_folder_around_the_deck(tmp_path):
+    (tmp_path / "DC202512").mkdir()
+    (tmp_path / "DC202512" / "caso.dat").write_text("rv0")
+    (tmp_path / "Sumario.pdf").write_bytes(b"")
+    with unpacked_deck(tmp_path) as folder:
+        assert folder == tmp_path / "DC202512"
+
+
+def test_names_of_a_folder_are_given_in_lower_case_and_the_folder_stays(tmp_path):
+    (tmp_path / "Caso.dat").write_text("rv0")
+    (tmp_path / "Dadger.RV0").write_text("TE")
+    with unpacked_deck(tmp_path) as folder:
+        assert sorted(path.name for path in folder.iterdir()) == ["caso.dat", "dadger.rv0"]
+        assert (folder / "dadger.rv0").read_text() == "TE"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["Caso.dat", "Dadger.RV0"]
+
+
+def test_a_folder_of_two_decks_is_refused(tmp_path):
+    for week in ("w1", "w2"):
+        (tmp_path / week).mkdir()
+        (tmp_path / week / "caso.dat").write_text("rv0")
+    with pytest.raises(DeckNotConvertedError, match=r"holds 2 decks \(w1, w2\): name one"), unpacked_deck(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("content", [b"", b" \r\n"])
+def test_an_index_that_names_nothing(tmp_path, content):
+    (tmp_path / "caso.dat").write_bytes(content)
+    with pytest.raises(DeckNotConvertedError, match=r"caso\.dat is empty: it names the list"), unpacked_deck(tmp_path):
+        pass
+
+
+def test_a_folder_without_a_deck(tmp_path):
+    (tmp_path / "notes.txt").write_text("nothing")
+    with pytest.raises(DeckNotConvertedError, match=r"the folder holds no caso\.dat"), unpacked_deck(tmp_path):
+        pass
 
 
 def test_an_archive_is_unpacked_and_removed_again(tmp_path):
@@ -43,7 +82,7 @@ def test_an_archive_inside_of_an_archive(tmp_path):
 
 
 def test_decomp_names_are_in_lower_case(tmp_path):
-    deck = zipped(tmp_path / "deck.zip", **{"CASO.DAT": "rv0", "DADGER.RV0": "", "Vazoes.rv0": ""})
+    deck = zipped(tmp_path / "deck.zip", **{"caso.dat": "rv0", "Dadger.rv0": "", "VAZOES.rv0": ""})
     with unpacked_deck(deck) as folder:
         assert sorted(path.name for path in folder.iterdir()) == ["caso.dat", "dadger.rv0", "vazoes.rv0"]
 
