@@ -11,7 +11,7 @@ from cobre.io.case_folder.old_format import is_old_format
 from cobre.io.config.document import ConfigDocument
 from cobre.io.config.file import read_config, with_paths_from
 from cobre.io.constraints.reading import BOUNDS, read_generic_constraints
-from cobre.io.decoding.format_version import FormatSeen, recognise_format, refuse_other_format
+from cobre.io.decoding.format_version import FormatSeen, fit_messages, recognise_format, refuse_other_format
 from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.decoding.parquet_tables import TableFormat, read_table
 from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
@@ -137,6 +137,7 @@ def decode_case(
     table: gives the Parquet table of a format, sorted by its keys; None: no such file.
     seen: the format that the files are in; what only the other one has is refused.
     """
+    start = len(problems)
     for file, document in documents.items():
         if file != CONFIG_FILE:  # its overrides count, too: see read_config
             refuse_other_format(seen, document, problems)
@@ -156,6 +157,7 @@ def decode_case(
         seen,
     )
     post_study = read_post_study_stages(documents["post_study_stages.json"], problems)
+    fit_messages(seen, problems, start)
     return Case(
         name=name,
         config=config,

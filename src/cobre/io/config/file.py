@@ -35,7 +35,7 @@ from cobre.io.config.records import (
 from cobre.io.config.settings_without_effect import warn_of_settings_without_effect
 from cobre.io.config.shared_fields import shared_fields
 from cobre.io.config.solver_profiles import solver_config
-from cobre.io.decoding.format_version import FORMAT_018, FormatSeen, refuse_other_format
+from cobre.io.decoding.format_version import FORMAT_018, FormatSeen, fit_messages, refuse_other_format
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_files import decode
 from cobre.io.file_names import CONFIG_FILE
@@ -56,8 +56,10 @@ def read_config(
     if document is not None and overrides:
         _check_replaced_rules(document, overrides, problems)
         document = rewritten(document, with_overrides(document.content, overrides, problems))
+    start = len(problems)
     refuse_other_format(seen, document, problems)
     file = decode(document, ConfigFile, problems)
+    fit_messages(seen, problems, start)
     if file is None:
         return None
     warn_of_settings_without_effect(file, problems)

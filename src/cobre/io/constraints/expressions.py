@@ -15,7 +15,16 @@ from difflib import get_close_matches
 from typing import Literal, cast
 
 from cobre.core.generic_constraints import Coefficient, Term
-from cobre.io.constraints.linear_form import LinearForm, NotLinearError, add, divide, multiply, negate, number
+from cobre.io.constraints.linear_form import (
+    LinearForm,
+    NotLinearError,
+    add,
+    divide,
+    multiply,
+    negate,
+    number,
+    parameter,
+)
 from cobre.io.constraints.tokens import ExpressionError, Token, TokenKind, tokenise
 from cobre.io.constraints.variables import VARIABLES, VariableKind
 
@@ -77,6 +86,7 @@ class _Parser:
         self._next = 0
         self._references = references
         self._depth = 0
+        self._undefined: dict[str, ExpressionError] = {}
         if self._tokens[0].kind is TokenKind.END:
             raise ExpressionError(1, "the expression is empty", "write a sum of terms, such as 2 * hydro_storage(0)")
 
@@ -104,9 +114,13 @@ class _Parser:
         return cast("Relation", self._advance().text)
 
     def finish(self) -> None:
-        """Raise ExpressionError unless the text has been parsed to its end."""
+        """Raise ExpressionError unless the text has been parsed to its end, and all its names are defined."""
         token = self._token
         if token.kind is TokenKind.END:
+            if self._undefined:
+                first, *others = self._undefined.values()
+                first.others = tuple(others)
+                raise first
             return
         if token.kind is TokenKind.RELATION:
             remedy = "write two constraints, or give bound_lower and bound_upper in generic_constraint_bounds.parquet"
@@ -175,7 +189,8 @@ class _Parser:
             remedy = "declare it in generic_parameters.json or under `expressions`" + _suggestion(
                 name, self._references
             )
-            raise ExpressionError(token.position, f"@{name} is not defined", remedy)
+            self._undefined.setdefault(name, ExpressionError(token.position, f"@{name} is not defined", remedy))
+            return parameter(name)  # the rest is parsed, and all undefined names are reported together
         return self._references[name]
 
     def _variable(self, token: Token) -> LinearForm:

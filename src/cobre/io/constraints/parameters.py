@@ -113,11 +113,12 @@ def _parsed(record: _Parameter, references: Mapping[str, LinearForm], problems: 
     try:
         return parse_number(record.expression or "", references)
     except ExpressionError as error:
-        remedy = error.remedy
-        if "is not defined" in error.message:
-            remedy = "the name of another parameter of this file; named expressions of constraints cannot be used here"
-        message = f"at character {error.position}: {error.message}"
-        problems.error(Layer.SCHEMA, FILE, _entity(record), "expression", message, remedy)
+        for each in (error, *error.others):
+            remedy = each.remedy
+            if "is not defined" in each.message:
+                remedy = "the name of another parameter of this file; expressions of constraints cannot be used here"
+            message = f"at character {each.position}: {each.message}"
+            problems.error(Layer.SCHEMA, FILE, _entity(record), "expression", message, remedy)
         return (Coefficient(),)
 
 

@@ -204,8 +204,9 @@ def _refuse_duplicates(constraints: Sequence[_Constraint], problems: Problems) -
 
 
 def _report(entity: str, error: ExpressionError, problems: Problems) -> None:
-    message = f"at character {error.position}: {error.message}"
-    problems.error(Layer.SCHEMA, FILE, entity, "expression", message, error.remedy)
+    for each in (error, *error.others):
+        message = f"at character {each.position}: {each.message}"
+        problems.error(Layer.SCHEMA, FILE, entity, "expression", message, each.remedy)
 
 
 def _named(expression: _NamedExpression) -> str:

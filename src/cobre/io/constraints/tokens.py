@@ -43,7 +43,9 @@ class Token:
 
 
 class ExpressionError(CobreError, ValueError):
-    """An invalid expression: position, reason and remedy."""
+    """An invalid expression: position, reason and remedy. others: what is wrong elsewhere in the same text."""
+
+    others: tuple["ExpressionError", ...] = ()
 
     def __init__(self, position: int, message: str, remedy: str) -> None:
         super().__init__(f"at character {position}: {message} ({remedy})")

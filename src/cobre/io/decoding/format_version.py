@@ -5,15 +5,16 @@ one is of format 0.19 if a file has something that only 0.19 knows, and otherwis
 case does not know is refused, wherever it is found; both questions are answered by one list, `MARKS`.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cobre.core.case import FormatVersion
 from cobre.io.decoding.json_documents import Document
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.problems import CaseProblem, Layer, Problems
 from cobre.io.findings.schema_messages import FileLocation
 
 CONSTRAINTS = "constraints/generic_constraints.json"
@@ -25,6 +26,9 @@ INTEGRATED_COLUMN = "integrated_equivalent_productivity_mw_per_m3s"
 SCHEMA_ADDRESS = "https://raw.githubusercontent.com/ons-ccee-epe/novomodelo/refs/heads/main/schemas/{name}.schema.json"
 # Parts of the addresses that the programs and their bridges write as `$schema`.
 _ADDRESSES: Mapping[str, FormatVersion] = {"/novomodelo/": "0.19", "/cobre-rs/cobre/": "0.18"}
+
+_INDEX = re.compile(r"\[\d+\]")
+_SEPARATORS = re.compile(r", | or ")
 
 Documents = Mapping[str, Document | None]
 Keys = tuple[str | int, ...]
@@ -108,6 +112,43 @@ def refuse_other_format(seen: FormatSeen, document: Document | None, problems: P
             problems.error(Layer.SCHEMA, mark.file, location.entity, location.field, message, mark.remedy)
 
 
+def fit_messages(seen: FormatSeen, problems: Problems, start: int) -> None:
+    """Correct schema errors from number `start` on, which know both formats, for the one that the case is of.
+
+    Values of the other format are no choices, and its fields are not missing.
+    """
+    others = [mark for mark in MARKS if mark.version != seen.version]
+
+    def fitted(problem: CaseProblem) -> CaseProblem | None:
+        for mark in others:
+            if problem.file != mark.file or not any(_is_about(problem, field) for field in mark.fields):
+                continue
+            if mark.values and not problem.message.startswith("belongs to format"):
+                return replace(problem, remedy=_without(problem.remedy, mark.values))
+            return None if problem.message == "is missing" else problem
+        return problem
+
+    problems.revise(fitted, start)
+
+
+def _is_about(problem: CaseProblem, field: str) -> bool:
+    """Whether a schema error is about a field, in itself or as the tag of the object around it."""
+    path, _, key = field.rpartition("[].")[2].rpartition(".")
+    found = _INDEX.sub("[]", problem.field)
+    return found.endswith(f"{path}.{key}" if path else key) or (
+        problem.message.startswith(f"`{key}` is") and found.endswith(path)
+    )
+
+
+def _without(remedy: str, values: Collection[str | None]) -> str:
+    """A list of choices, such as `one of a, b, c` or `a, b or c`, without some of them."""
+    head = "one of " if remedy.startswith("one of ") else ""
+    choices = [choice for choice in _SEPARATORS.split(remedy.removeprefix("one of ")) if choice not in values]
+    if head or len(choices) < 2:
+        return head + ", ".join(choices)
+    return f"{', '.join(choices[:-1])} or {choices[-1]}"
+
+
 def _addressed(document: Document | None) -> FormatVersion | None:
     content = document.content if document is not None else None
     address = content.get("$schema") if isinstance(content, dict) else None
@@ -152,9 +193,15 @@ _OLD_MODEL = ("linearized_head",)
 _MODELS = (*_of_production("model"), "production_models[].default_model")
 _CONSTANT = 'use "constant_productivity", with the productivity at the reference volume, or "fpha"'
 _UNITS = "use the tag without a unit, and multiply by 1e6/3600"
+_WINDOW = "remove it, or use training.cut_selection.state_window"
 _EXACT = "remove it: values of cuts are compared exactly"
 MARKS: tuple[Mark, ...] = (
-    Mark("0.19", CONFIG_FILE, (f"{_SELECTION}.lookback_iterations",), "remove it, or use state_window"),
+    Mark(
+        "0.19",
+        CONFIG_FILE,
+        (f"{_SELECTION}.lookback_iterations",),
+        _WINDOW,
+    ),
     Mark("0.19", CONFIG_FILE, ("simulation.cut_set",), "remove it"),
     Mark("0.19", CONSTRAINTS, ("constraints[].slack.penalty_basis",), "remove it: the penalty is by hour"),
     Mark("0.19", PARAMETERS, ("scalar_parameters[].kind",), "give its numbers as another kind", ("expression",)),

@@ -1,7 +1,7 @@
 """Problems of a case, collected layer by layer and reported together."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -101,6 +101,11 @@ class Problems:
     def take(self, others: Iterable[CaseProblem]) -> None:
         """Add problems that were found elsewhere."""
         self._problems.extend(others)
+
+    def revise(self, change: Callable[[CaseProblem], CaseProblem | None], start: int = 0) -> None:
+        """Replace problems from number `start` on by what `change` returns; None: dropped."""
+        changed = (change(problem) for problem in self._problems[start:])
+        self._problems[start:] = [problem for problem in changed if problem is not None]
 
     def raise_errors(self, case: str) -> None:
         """Raise InvalidCaseError if there is at least one error."""

@@ -131,6 +131,17 @@ def test_errors_have_position_and_explanation(text, position, words, remedy):
     assert caught.value.position == position
 
 
+def test_all_undefined_names_are_reported_once_each():
+    with pytest.raises(ExpressionError) as caught:
+        parse_constraint("@z * thermal_generation(0) / (@y - 1) + @k + @z >= @x", K)
+    found = [caught.value, *caught.value.others]
+    assert [(error.position, error.message) for error in found] == [
+        (1, "@z is not defined"),
+        (31, "@y is not defined"),
+        (52, "@x is not defined"),
+    ]
+
+
 def test_references_in_order():
     assert references_in("2*@b + @a*thermal_generation(0) - @b") == ("b", "a")
 

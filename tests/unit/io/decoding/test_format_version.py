@@ -78,7 +78,7 @@ OF_019 = {
     "lookback": (
         put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "level1", "lookback_iterations": 9}}),
         "config.json, training.cut_selection.selection.lookback_iterations: belongs to format 0.19",
-        "state_window",
+        "training.cut_selection.state_window",
     ),
     "cut set": (
         put(f"{CONFIG}:simulation", {"cut_set": "all"}),
@@ -146,6 +146,36 @@ def test_a_case_of_format_019_has_nothing_of_018(tmp_path, name):
     problems = problems_after(tmp_path, together(AS_019, spoil))
     [found] = [problem for problem in problems.errors if words in str(problem)]
     assert remedy in found.remedy
+
+
+def test_what_belongs_to_the_other_format_is_not_missing_as_well(tmp_path):
+    spoil = put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "domination"}})
+    [found] = problems_after(tmp_path / "new", together(AS_019, spoil)).errors
+    assert "method: belongs to format 0.18" in str(found)
+    [found] = problems_after(tmp_path / "old", together(put(f"{CONFIG}:$schema", COBRE), spoil)).errors
+    assert "domination_tolerance: is missing" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "in_018", "in_019"),
+    [
+        (
+            put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "best"}}),
+            "one of level1, lml1, domination, dynamic",
+            "one of level1, dynamic",
+        ),
+        (
+            put(f"{HYDROS}.0.generation.model", "best"),
+            "constant_productivity, linearized_head or fpha",
+            "constant_productivity or fpha",
+        ),
+    ],
+    ids=["selection", "model"],
+)
+def test_choices_are_those_of_the_format(tmp_path, spoil, in_018, in_019):
+    [old] = problems_after(tmp_path / "old", together(put(f"{CONFIG}:$schema", COBRE), spoil)).errors
+    [new] = problems_after(tmp_path / "new", together(AS_019, spoil)).errors
+    assert (old.remedy, new.remedy) == (in_018, in_019)
 
 
 def test_everything_of_the_other_format_is_named_at_once(tmp_path):
