@@ -4,16 +4,17 @@ Every node has all decisions of its stage; nodes are linked by storages and infl
 an error in its stage LPs, its cuts or its states cannot hide here. Money is in thousands of $.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import highspy
 import numpy as np
 from small_system import (
     DEFICIT_COST,
+    EVAPORATION_COST,
     EXCESS_COST,
     EXCHANGE_COST,
     HM3_PER_M3S_HOUR,
+    MAX_GENERATION,
     OUTFLOW_BELOW_COST,
     SPILLAGE_COST,
     TURBINED_COST,
@@ -42,6 +43,13 @@ class Program:
 
     def row(self, terms: Terms, lower: float, upper: float) -> None:
         self.rows.append((terms, lower, upper))
+
+    def equal(self, terms: Terms, other: int | float) -> None:
+        """A sum that is a column, or a number."""
+        if isinstance(other, int):
+            self.row({**terms, other: -1.0}, 0.0, 0.0)
+        else:
+            self.row(terms, other, other)
 
     def minimise(self, column: int) -> float:
         """The least value of one column."""
@@ -78,6 +86,8 @@ class Node:
     storage: list[int | float]  # columns, or numbers before the first stage
     inflow: list[float]
     value: int  # the column that holds what this node and all behind it cost
+    released: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by plant and stage: columns of m3/s
+    ordered: dict[tuple[int, int], int | float] = field(default_factory=dict)  # by thermal and stage: MW, or its column
 
 
 def optimum(system: SmallSystem) -> float:
@@ -85,7 +95,10 @@ def optimum(system: SmallSystem) -> float:
     program = Program()
     # The format clamps initial volumes into the limits of the first stage.
     first = [min(hydro.first_hm3, system.max_storage(at, 0)) for at, hydro in enumerate(system.hydros)]
-    root = Node(-1, first, [hydro.last_inflow for hydro in system.hydros], -1)
+    orders: dict[tuple[int, int], int | float] = {
+        (index, stage): plant.order_mw for index, plant in enumerate(system.thermals) for stage in range(plant.lead)
+    }
+    root = Node(-1, first, [hydro.last_inflow for hydro in system.hydros], -1, {}, orders)
     return MONEY * program.minimise(_future(program, system, root))
 
 
@@ -122,10 +135,11 @@ def _node(program: Program, system: SmallSystem, parent: Node, opening: int) -> 
     hydros = range(len(system.hydros))
     inflow = [system.inflow(hydro, stage, opening, parent.inflow[hydro]) for hydro in hydros]
     cost: Terms = {}
-    power = _Power(program, system, cost, stage)
-    storage = _Water(program, system, cost, power).balance(parent.storage, inflow)
+    power = _Power(program, system, cost, stage, dict(parent.ordered))
+    water = _Water(program, system, cost, power, parent)
+    storage = water.balance(inflow)
     power.balance(stage)
-    node = Node(stage, storage, inflow, program.column(-np.inf))
+    node = Node(stage, storage, inflow, program.column(-np.inf), water.released, power.ordered)
     terms = {node.value: -1.0} | {column: value / MONEY for column, value in cost.items()}
     if stage + 1 < system.num_stages:
         terms[_future(program, system, node)] = system.discount(stage)
@@ -136,12 +150,30 @@ def _node(program: Program, system: SmallSystem, parent: Node, opening: int) -> 
 class _Power:
     """The balances of one node, by bus and block; whoever has power adds to them."""
 
-    def __init__(self, program: Program, system: SmallSystem, cost: Terms, stage: int) -> None:
-        self.program, self.system, self.cost, self.stage = program, system, cost, stage
+    def __init__(
+        self,
+        program: Program,
+        system: SmallSystem,
+        cost: Terms,
+        stage: int,
+        ordered: dict[tuple[int, int], int | float],
+    ) -> None:
+        self.program, self.system, self.cost, self.stage, self.ordered = program, system, cost, stage, ordered
         self.blocks = range(len(system.hours))
         self.supply: list[list[Terms]] = [[{} for _ in self.blocks] for _ in range(system.num_buses)]
+        for index, plant in enumerate(system.thermals):
+            if plant.lead and stage + plant.lead < system.num_stages:
+                self._order(index, stage + plant.lead)
         self._plants()
         self._network()
+
+    def _order(self, index: int, delivery: int) -> None:
+        """Decide now what a plant delivers later, at the price of that stage, which is paid then."""
+        most, price = self.system.thermal(index, delivery)
+        column = self.program.column(self.system.thermals[index].min_mw, most)
+        weight = float(np.prod([self.system.discount(stage) for stage in range(self.stage, delivery)]))
+        self.cost[column] = price * sum(self.system.hours) * weight
+        self.ordered[index, delivery] = column
 
     def add(self, bus: int, block: int, price: float, upper: float, lower: float = 0.0, sign: float = 1.0) -> int:
         """A column of MW with its price."""
@@ -152,11 +184,15 @@ class _Power:
 
     def _plants(self) -> None:
         system = self.system
+        deliveries: dict[int, Terms] = {}
         for block in self.blocks:
             running: Terms = {}
             for index, thermal in enumerate(system.thermals):
                 most, price = system.thermal(index, self.stage)
-                running[self.add(thermal.bus, block, price, most, thermal.min_mw)] = 1.0
+                column = self.add(thermal.bus, block, 0.0 if thermal.lead else price, most, thermal.min_mw)
+                running[column] = 1.0
+                if thermal.lead:
+                    deliveries.setdefault(index, {})[column] = system.hours[block] / sum(system.hours)
             if system.floor is not None:
                 least, penalty = system.floor
                 missing = self.program.column(0.0)
@@ -166,6 +202,11 @@ class _Power:
                 self.add(source.bus, block, -source.reward, source.available_mw)
             for contract in system.contracts:
                 self.add(contract.bus, block, contract.price, contract.max_mw, sign=contract.sign)
+        for (
+            index,
+            terms,
+        ) in deliveries.items():  # the mean of the stage is what was ordered, shared out among its blocks
+            self.program.equal(terms, self.ordered[index, self.stage])
 
     def _network(self) -> None:
         for block in self.blocks:
@@ -187,18 +228,28 @@ class _Power:
 
 
 class _Water:
-    """Reservoirs of one node. `net[hydro][block]`: what leaves, in m3/s, less what other plants send."""
+    """Reservoirs of one node. `net[hydro][block]`: what leaves, in m3/s, less what other plants send.
 
-    def __init__(self, program: Program, system: SmallSystem, cost: Terms, power: _Power) -> None:
+    volumes: by plant, what it has at first and at the end of each period (all parallel blocks are one period).
+    """
+
+    def __init__(self, program: Program, system: SmallSystem, cost: Terms, power: _Power, parent: Node) -> None:
         self.program, self.system, self.cost, self.power = program, system, cost, power
+        self.released = dict(parent.released)
         self.net: list[list[Terms]] = [[{} for _ in system.hours] for _ in system.hydros]
+        self.volumes = [[before, *self._ends(hydro)] for hydro, before in enumerate(parent.storage)]
         for hydro in range(len(system.hydros)):
+            self.released[hydro, power.stage] = []
             for block, hours in enumerate(system.hours):
                 self._release(hydro, block, hours)
         for pump in system.pumps:
             for block in range(len(system.hours)):
                 column = power.add(pump.bus, block, 0.0, pump.max_m3s, sign=-pump.consumption)
                 self._send(column, pump.source, pump.destination, block)
+
+    def _ends(self, hydro: int) -> list[int]:
+        least, most = self.system.hydros[hydro].min_hm3, self.system.max_storage(hydro, self.power.stage)
+        return [self.program.column(least, most) for _ in self._periods()]
 
     def _send(self, column: int, source: int, target: int | None, block: int) -> None:
         self.net[source][block][column] = 1.0
@@ -207,35 +258,98 @@ class _Water:
 
     def _release(self, hydro: int, block: int, hours: float) -> None:
         plant, most = self.system.hydros[hydro], self.system.max_turbined(hydro, self.power.stage)
-        turbined = self.power.add(plant.bus, block, TURBINED_COST, most, sign=plant.productivity)
+        if plant.planes:
+            turbined = self.program.column(0.0, most)
+            self.cost[turbined] = TURBINED_COST * hours
+        else:
+            turbined = self.power.add(plant.bus, block, TURBINED_COST, most, sign=plant.productivity)
         spilled, missing = self.program.columns(2)
         self.cost |= {spilled: SPILLAGE_COST * hours, missing: OUTFLOW_BELOW_COST * hours}
         self.program.row({turbined: 1.0, spilled: 1.0, missing: 1.0}, plant.min_outflow, np.inf)
+        if plant.planes:
+            self._generate(hydro, block, turbined, spilled)
         for column in (turbined, spilled):
-            self._send(column, hydro, plant.downstream, block)
+            self._send(column, hydro, None if plant.travel_hours else plant.downstream, block)
+            self.released[hydro, self.power.stage].append(column)
 
-    def balance(self, before: list[int | float], inflow: list[float]) -> list[int | float]:
-        """End volumes; with chronological blocks every block has its own."""
-        return [self._last_volume(hydro, before[hydro], inflow[hydro]) for hydro in range(len(inflow))]
-
-    def _last_volume(self, hydro: int, before: int | float, inflow: float) -> int | float:
+    def _generate(self, hydro: int, block: int, turbined: int, spilled: int) -> None:
+        """Power lies below every plane, at the mean of the volumes before and after."""
         plant = self.system.hydros[hydro]
-        volume = before
-        for blocks in self._periods():
-            end = self.program.column(plant.min_hm3, self.system.max_storage(hydro, self.power.stage))
+        generated = self.power.add(plant.bus, block, 0.0, MAX_GENERATION)
+        for zero, by_volume, by_turbined, by_spilled in plant.planes:
+            terms = {generated: 1.0, turbined: -by_turbined, spilled: -by_spilled}
+            right = zero + self._mean_volume(terms, hydro, -by_volume)
+            self.program.row(terms, -np.inf, right)
+
+    def _mean_volume(self, terms: Terms, hydro: int, factor: float) -> float:
+        """Add a multiple of the mean of first and last volume; what is known of it belongs on the right side."""
+        first, *_, last = self.volumes[hydro]
+        assert isinstance(last, int)
+        terms[last] = terms.get(last, 0.0) + factor / 2.0
+        if isinstance(first, int):
+            terms[first] = terms.get(first, 0.0) + factor / 2.0
+            return 0.0
+        return -factor / 2.0 * first
+
+    def balance(self, inflow: list[float]) -> list[int | float]:
+        """End volumes; with chronological blocks every block has its own."""
+        return [self._last_volume(hydro, inflow[hydro]) for hydro in range(len(inflow))]
+
+    def _last_volume(self, hydro: int, inflow: float) -> int | float:
+        for number, blocks in enumerate(self._periods()):
+            before, end = self.volumes[hydro][number : number + 2]
             hm3 = {block: HM3_PER_M3S_HOUR * self.system.hours[block] for block in blocks}
-            terms = {end: 1.0}
+            terms: Terms = {end: 1.0}  # type: ignore[dict-item]
             for block in blocks:
                 terms |= {column: value * hm3[block] for column, value in self.net[hydro][block].items()}
-            right = inflow * sum(hm3.values())
-            if isinstance(volume, int):
-                terms[volume] = -1.0
+            right = inflow * sum(hm3.values()) + self._under_way(terms, hydro)
+            if self.system.hydros[hydro].evaporation_mm:
+                terms[self._evaporated(hydro)] = sum(hm3.values())
+            if isinstance(before, int):
+                terms[before] = -1.0
             else:
-                right += volume
+                right += before
             self.program.row(terms, right, right)
-            volume = end
-        return volume
+        return self.volumes[hydro][-1]
 
-    def _periods(self) -> Iterator[list[int]]:
+    def _under_way(self, terms: Terms, hydro: int) -> float:
+        """Add what plants above released some hours ago: each hour arrives that much later. Stages have one block.
+
+        Returns the hm3 that were released before the study.
+        """
+        known = 0.0
+        for above, plant in enumerate(self.system.hydros):
+            if plant.downstream != hydro or not plant.travel_hours:
+                continue
+            for (source, sent), columns in self.released.items():
+                if source == above:
+                    hours = self._arriving(sent, sent + 1, plant.travel_hours)
+                    for column in columns:
+                        terms[column] = terms.get(column, 0.0) - HM3_PER_M3S_HOUR * hours
+            known += HM3_PER_M3S_HOUR * plant.released_before * self._arriving(-10, 0, plant.travel_hours)
+        return known
+
+    def _arriving(self, first: int, end: int, delay: float) -> float:
+        """Hours of this stage in which water arrives that was released from one stage until another."""
+        length = sum(self.system.hours)
+        now = self.power.stage * length
+        return max(0.0, min(end * length + delay, now + length) - max(first * length + delay, now))
+
+    def _evaporated(self, hydro: int) -> int:
+        """A straight line in the mean volume, which may be missed at a price; m3/s over a month of the calendar."""
+        plant, stage = self.system.hydros[hydro], self.power.stage
+        month_s = 86400.0 * (self.system.first_day(stage + 1) - self.system.first_day(stage)).days
+        slope = (plant.area[1] - plant.area[0]) / (plant.max_hm3 - plant.min_hm3)
+        rate = plant.evaporation_mm / 1000.0 * slope * 1e6 / month_s
+        constant = plant.evaporation_mm / 1000.0 * plant.area[0] * 1e6 / month_s - rate * plant.min_hm3
+        evaporated = self.program.column(0.0, 2.0 * max(0.0, constant + rate * self.system.max_storage(hydro, stage)))
+        less, more = self.program.columns(2)
+        self.cost |= dict.fromkeys((less, more), EVAPORATION_COST * sum(self.system.hours))
+        terms = {evaporated: 1.0, less: 1.0, more: -1.0}
+        right = constant + self._mean_volume(terms, hydro, -rate)
+        self.program.row(terms, right, right)
+        return evaporated
+
+    def _periods(self) -> list[list[int]]:
         blocks = list(range(len(self.system.hours)))
-        yield from ([block] for block in blocks) if self.system.is_chronological else (blocks,)
+        return [[block] for block in blocks] if self.system.is_chronological else [blocks]

@@ -7,8 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from small_system import (
     DEFICIT_COST,
+    EVAPORATION_COST,
     EXCESS_COST,
     EXCHANGE_COST,
+    MAX_GENERATION,
     OUTFLOW_BELOW_COST,
     SPILLAGE_COST,
     TURBINED_COST,
@@ -23,7 +25,7 @@ MONTHS = 12
 def write_case(folder: Path, system: SmallSystem, forward_passes: int, iterations: int) -> Path:
     """All files; the folder is the case."""
     files = {
-        "config.json": _config(forward_passes, iterations),
+        "config.json": _config(forward_passes, iterations, is_external=bool(system.library)),
         "stages.json": _stages(system),
         "penalties.json": _penalties(),
         "initial_conditions.json": _initial_conditions(system),
@@ -38,6 +40,7 @@ def write_case(folder: Path, system: SmallSystem, forward_passes: int, iteration
     if system.has_memory:
         tables["scenarios/inflow_ar_coefficients.parquet"] = _memory(system)
     _add_limits(system, files, tables)
+    _add_plant_tables(system, tables)
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,12 +72,52 @@ def _add_limits(system: SmallSystem, files: dict, tables: dict) -> None:
         tables["constraints/generic_constraint_bounds.parquet"] = _table(ids, {})
 
 
-def _config(forward_passes: int, iterations: int) -> dict:
+def _add_plant_tables(system: SmallSystem, tables: dict) -> None:
+    """Planes with the productivity of energy, areas of lakes, and inflows by scenario, where the system has them."""
+    hydros = list(enumerate(system.hydros))
+    planes = [(index, number, *plane) for index, hydro in hydros for number, plane in enumerate(hydro.planes)]
+    if planes:
+        plants, numbers, *gammas = (list(column) for column in zip(*planes, strict=True))
+        names = ("gamma_0", "gamma_v", "gamma_q", "gamma_s")
+        values = dict(zip(names, gammas, strict=True)) | {"kappa": [1.0] * len(planes)}
+        tables["system/fpha_hyperplanes.parquet"] = _table({"hydro_id": plants, "plane_id": numbers}, values)
+        with_planes = sorted(set(plants))
+        ids, rates = {"hydro_id": with_planes, "stage_id": [None] * len(with_planes)}, [1.0] * len(with_planes)
+        nothing = dict.fromkeys(
+            ("reference_outflow_m3s", "specific_productivity_mw_per_m3s_per_m"), [None] * len(with_planes)
+        )
+        productivity = _table(ids, {"equivalent_productivity_mw_per_m3s": rates} | nothing)
+        tables["system/hydro_energy_productivity.parquet"] = productivity
+    lakes = [(index, hydro) for index, hydro in hydros if hydro.evaporation_mm]
+    if lakes:
+        points = [
+            (index, volume, 100.0 + volume / 100.0, area)
+            for index, hydro in lakes
+            for volume, area in zip((hydro.min_hm3, hydro.max_hm3), hydro.area, strict=True)
+        ]
+        plants, *values = (list(column) for column in zip(*points, strict=True))
+        names = ("volume_hm3", "height_m", "area_km2")
+        geometry = _table({"hydro_id": plants}, dict(zip(names, values, strict=True)))
+        tables["system/hydro_geometry.parquet"] = geometry
+    if system.library:
+        rows = [
+            (stage, opening, hydro, value)
+            for stage, openings in enumerate(system.library)
+            for opening, values in enumerate(openings)
+            for hydro, value in enumerate(values)
+        ]
+        stages, openings, plants, values = (list(column) for column in zip(*rows, strict=True))
+        ids = {"stage_id": stages, "scenario_id": openings, "hydro_id": plants}
+        tables["scenarios/external_inflow_scenarios.parquet"] = _table(ids, {"value_m3s": values})
+
+
+def _config(forward_passes: int, iterations: int, *, is_external: bool) -> dict:
+    external = {"seed": 7, "inflow": {"scheme": "external"}} if is_external else {}
     return {
         "training": {
             "selection": {"method": "sampled", "forward_passes": forward_passes},
             "stopping_rules": [{"type": "iteration_limit", "limit": iterations}],
-            "scenario_source": {"openings": {"source": "file"}},
+            "scenario_source": {"openings": {"source": "file"}} | external,
         },
         "simulation": {"enabled": False},
         "modeling": {"inflow_non_negativity": {"method": "none"}},
@@ -116,13 +159,13 @@ def _penalties() -> dict:
         "turbined_violation_below_cost",
         "outflow_violation_above_cost",
         "generation_violation_below_cost",
-        "evaporation_violation_cost",
         "water_withdrawal_violation_cost",
     )
     used = {
         "spillage_cost": SPILLAGE_COST,
         "turbined_cost": TURBINED_COST,
         "outflow_violation_below_cost": OUTFLOW_BELOW_COST,
+        "evaporation_violation_cost": EVAPORATION_COST,
     }
     return {
         "bus": {"deficit_segments": [{"depth_mw": None, "cost": DEFICIT_COST}], "excess_cost": EXCESS_COST},
@@ -135,7 +178,24 @@ def _penalties() -> dict:
 def _initial_conditions(system: SmallSystem) -> dict:
     hydros = list(enumerate(system.hydros))
     window = {"start_date": "2023-12-01", "end_date": "2024-01-01"}
-    return {
+    released = [
+        {"hydro_id": index, "start_date": "2023-01-01", "end_date": "2024-01-01", "value_m3s": hydro.released_before}
+        for index, hydro in hydros
+        if hydro.travel_hours
+    ]
+    ordered = [
+        {
+            "thermal_id": index,
+            "start_date": system.first_day(0).isoformat(),
+            "end_date": system.first_day(min(plant.lead, system.num_stages)).isoformat(),
+            "value_mw": plant.order_mw,
+        }
+        for index, plant in enumerate(system.thermals)
+        if plant.lead
+    ]
+    ahead = {"past_defluences": released} if released else {}
+    ahead |= {"past_anticipated_commitments": ordered} if ordered else {}
+    return ahead | {
         "storage": [{"hydro_id": index, "value_hm3": hydro.first_hm3} for index, hydro in hydros],
         "filling_storage": [],
         "recent_observations": [
@@ -159,6 +219,7 @@ def _load_factors(system: SmallSystem) -> dict:
 def _system(system: SmallSystem) -> dict:
     thermals = [
         {"bus_id": one.bus, "cost_per_mwh": one.cost, "generation": {"min_mw": one.min_mw, "max_mw": one.max_mw}}
+        | ({"anticipated_config": {"lead_stages": one.lead}} if one.lead else {})
         for one in system.thermals
     ]
     lines = [
@@ -215,23 +276,31 @@ def _hydro(hydro: SmallHydro) -> dict:
         "min_turbined_m3s": 0.0,
         "max_turbined_m3s": hydro.max_turbined,
         "min_generation_mw": 0.0,
-        "max_generation_mw": 1e4,
+        "max_generation_mw": MAX_GENERATION,
     }
-    return {
+    others = {"travel_time_hours": hydro.travel_hours} if hydro.travel_hours else {}
+    if hydro.evaporation_mm:
+        others["evaporation"] = {"coefficients_mm": [hydro.evaporation_mm] * MONTHS}
+    return others | {
         "downstream_id": hydro.downstream,
         "reservoir": {"min_storage_hm3": hydro.min_hm3, "max_storage_hm3": hydro.max_hm3},
         "outflow": {"min_outflow_m3s": hydro.min_outflow, "max_outflow_m3s": None},
-        "generation": {"model": "constant_productivity", **machines},
+        "generation": {"model": _model(hydro), **machines},
         "unit_groups": [{"id": 0, "name": "all", "bus_id": hydro.bus, **machines}],
     }
 
 
+def _model(hydro: SmallHydro) -> str:
+    return "fpha" if hydro.planes else "constant_productivity"
+
+
 def _production(index: int, hydro: SmallHydro) -> dict:
-    always = {"start_stage_id": 0, "end_stage_id": None, "model": "constant_productivity"}
+    always = {"start_stage_id": 0, "end_stage_id": None, "model": _model(hydro)}
+    given = {"fpha_config": {"source": "precomputed"}} if hydro.planes else {}
     return {
         "hydro_id": index,
         "selection_mode": "stage_ranges",
-        "stage_ranges": [{**always, "productivity_mw_per_m3s": hydro.productivity}],
+        "stage_ranges": [always | (given or {"productivity_mw_per_m3s": hydro.productivity})],
     }
 
 

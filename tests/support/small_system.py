@@ -13,11 +13,18 @@ EXCHANGE_COST = 0.5
 SPILLAGE_COST = 0.1
 TURBINED_COST = 0.05
 OUTFLOW_BELOW_COST = 60.0
+EVAPORATION_COST = 1000.0
+MAX_GENERATION = 1e4
 
 
 @dataclass(frozen=True)
 class SmallHydro:
-    """`memory`: the coefficient of a first-order model, or None. `last_inflow` is the one before the study."""
+    """`memory`: the coefficient of a first-order model, or None. `last_inflow` is the one before the study.
+
+    planes: MW at zero, for each hm3 of the mean volume, m3/s turbined and m3/s spilled; empty: `productivity`.
+    evaporation_mm: of every month. area: km2 at the least and at the largest volume, a straight line between them.
+    travel_hours: until what is released arrives below; before the study it was `released_before` m3/s for years.
+    """
 
     bus: int
     downstream: int | None
@@ -31,14 +38,23 @@ class SmallHydro:
     std_inflow: float
     memory: float | None = None
     last_inflow: float = 0.0
+    planes: tuple[tuple[float, float, float, float], ...] = ()
+    evaporation_mm: float = 0.0
+    area: tuple[float, float] = (0.0, 0.0)
+    travel_hours: float = 0.0
+    released_before: float = 0.0
 
 
 @dataclass(frozen=True)
 class SmallThermal:
+    """lead: stages between decision and delivery; `order_mw`: decided before the study for its first stages."""
+
     bus: int
     cost: float
     min_mw: float
     max_mw: float
+    lead: int = 0
+    order_mw: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -98,6 +114,7 @@ class SmallSystem:
     thermal_rows: tuple[tuple[int, int, float, float], ...] = ()  # thermal, stage, most MW, $/MWh there
     turbine_rows: tuple[tuple[int, int, float], ...] = ()  # hydro, stage, most m3/s there
     storage_rows: tuple[tuple[int, int, float], ...] = ()  # hydro, stage, most hm3 at its end
+    library: tuple[tuple[tuple[float, ...], ...], ...] = ()  # inflows (stage, opening, hydro) from a file; empty: none
     floor: tuple[float, float] | None = None  # least MW of all thermals in every block, $/MWh of what is missing
 
     @property
@@ -138,6 +155,8 @@ class SmallSystem:
 
     def inflow(self, hydro: int, stage: int, opening: int, before: float) -> float:
         """Mean and standard deviation are the same in all months, so a model of first order is this simple."""
+        if self.library:
+            return self.library[stage][opening][hydro]
         plant = self.hydros[hydro]
         memory = plant.memory or 0.0
         spread = plant.std_inflow * (1.0 - memory**2) ** 0.5

@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 
+import numpy as np
 from extensive_form import optimum
 from shuffled_case import shuffled_case, write_shuffled
 from small_case import write_case
@@ -172,11 +173,71 @@ def generic_constraint(system: SmallSystem, draw: random.Random) -> SmallSystem:
     return replace(system, floor=(float(draw.randint(5, 90)), float(draw.randint(20, 500))))
 
 
+def planes(system: SmallSystem, draw: random.Random) -> SmallSystem:
+    """Production below planes that rise with the volume and the flow, and fall with spillage."""
+
+    def of_plant(hydro: SmallHydro) -> dict:
+        first, second = hydro.productivity, hydro.productivity * 0.7
+        by_volume = [draw.randint(0, 4) / 100.0 for _ in range(2)]
+        by_spillage = -draw.randint(0, 3) / 100.0
+        knee = hydro.max_turbined * draw.randint(2, 8) / 10.0
+        one = (float(draw.randint(0, 2)), by_volume[0], first, by_spillage)
+        return {"planes": (one, (one[0] + (first - second) * knee, by_volume[1], second, by_spillage))}
+
+    return _with_hydros(system, of_plant)
+
+
+def evaporation(system: SmallSystem, draw: random.Random) -> SmallSystem:
+    def of_plant(_: SmallHydro) -> dict:
+        small = float(draw.randint(1, 10))
+        return {"evaporation_mm": float(draw.randint(20, 250)), "area": (small, small + draw.randint(1, 20))}
+
+    return _with_hydros(system, of_plant)
+
+
+def travel_times(system: SmallSystem, draw: random.Random) -> SmallSystem:
+    """Water takes part of a stage or several stages to the next plant; below the last one is the sea."""
+    system = cascade(system, draw) if all(hydro.downstream is None for hydro in system.hydros) else system
+    return _with_hydros(
+        system,
+        lambda hydro: (
+            {}
+            if hydro.downstream is None
+            else {"travel_hours": float(draw.randint(50, 1800)), "released_before": float(draw.randint(0, 20))}
+        ),
+    )
+
+
+def anticipated(system: SmallSystem, draw: random.Random) -> SmallSystem:
+    """The first thermal plant decides one or two stages ahead."""
+    plant, lead = system.thermals[0], draw.randint(1, 2)
+    most = min(system.thermal(0, stage)[0] for stage in range(system.num_stages))
+    order = min(most, plant.min_mw + round((most - plant.min_mw) * draw.randint(0, 10) / 10.0, 1))
+    return replace(system, thermals=(replace(plant, lead=lead, order_mw=order), *system.thermals[1:]))
+
+
+def external(system: SmallSystem, draw: random.Random) -> SmallSystem:
+    """Inflows of a file of scenarios; the noise of openings is what makes them of its means and deviations.
+
+    Two stages: a forward path stays with its scenario, and does not meet what other scenarios lead to later.
+    """
+    system = replace(system, loads=system.loads[:2], noise=system.noise[:2])
+    shape = system.num_stages, system.num_openings, len(system.hydros)
+    library = np.array([draw.randint(2, 60) for _ in range(int(np.prod(shape)))], float).reshape(shape)
+    mean, std = library.mean(axis=1, keepdims=True), library.std(axis=1, keepdims=True)
+    noise = (library - mean) / np.where(std > 0.0, std, 1.0)
+    as_tuples = [
+        tuple(tuple(tuple(opening) for opening in stage) for stage in values.tolist()) for values in (library, noise)
+    ]
+    return replace(system, library=as_tuples[0], noise=as_tuples[1])
+
+
 def _with_hydros(system: SmallSystem, change) -> SmallSystem:
     return replace(system, hydros=tuple(replace(hydro, **change(hydro)) for hydro in system.hydros))
 
 
 SYSTEM_FEATURES = (
+    external,
     memory,
     cascade,
     outflow,
@@ -192,8 +253,21 @@ SYSTEM_FEATURES = (
     thermal_bounds,
     hydro_bounds,
     generic_constraint,
+    planes,
+    evaporation,
+    travel_times,
+    anticipated,
 )
 """In the order in which they are applied: bounds by stage know the limits that came before."""
+# Volumes within a stage, and water under way by the hour, have no meaning that all of these share.
+APART = (
+    {blocks, chronological},
+    {chronological, planes},
+    {chronological, evaporation},
+    {chronological, travel_times},
+    {blocks, travel_times},
+    {memory, external},
+)
 
 
 def level1(case, draw):
@@ -234,7 +308,7 @@ def drawn(seed: int):
     draw = random.Random(seed)
     while True:
         chosen = set(draw.sample((*SYSTEM_FEATURES, *CASE_FEATURES), draw.randint(3, 6)))
-        if not ({blocks, chronological} <= chosen) and len(chosen & {level1, lml1, dynamic}) < 2:
+        if not any(pair <= chosen for pair in APART) and len(chosen & {level1, lml1, dynamic}) < 2:
             break
     system = base(draw)
     for feature in SYSTEM_FEATURES:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from studies import (
     must_run,
     ranks_of,
     small_copy,
+    start_command,
     start_study,
     wait_for_iteration,
 )
@@ -31,6 +33,7 @@ pytestmark = pytest.mark.long
 THREADS_2 = ("--backend", "local", "--threads", "2")
 EVERYWHERE = pytest.mark.parametrize("flags", [LOCAL, THREADS_2, SHM_2, TCP_2], ids=["local", "threads", "shm", "tcp"])
 DECK = Path(__file__).resolve().parents[4] / "shared" / "decks" / "pmo_2018"
+YEAR = DECK.with_name("pmo_2018_common_12")
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +179,63 @@ def test_ctrl_c_ends_a_simulation_while_a_native_call_lasts(tmp_path, flags):
     assert (code, err) == (130, "cobre: interrupted\n")
 
 
+def cpu_seconds(pid):
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_patiently(process, condition, what):
+    """Wait for something that takes a while on a busy machine: to read a deck, or to compute for some seconds."""
+    deadline = time.monotonic() + 500
+    while not condition():
+        assert process.poll() is None and time.monotonic() < deadline, f"in vain until {what}"
+        time.sleep(0.05)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("flags", [("--workers", "1"), ("--workers", "2")], ids=["one", "two"])
+def test_ctrl_c_ends_a_bound_while_a_native_call_lasts(tmp_path, flags):
+    """Millions of paths: nothing is written, and the run whose bound it would be stays as it was."""
+    run = tmp_path / "run"
+    must_run(SLOW_CASE, run, *LOCAL, "--iterations", "1")
+    before = {path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()}
+    arguments = ["bound", run, "--method", "sampled", "--paths", "5000000", *flags]
+    process = start_command([sys.executable, "-m", "cobre.cli", *map(str, arguments)], dict(os.environ))
+    used = 4.0  # seconds of CPU; to start takes less than half of it
+    family = [process.pid]
+    wait_patiently(process, lambda: sum(map(cpu_seconds, family + children_of(process.pid))) > used, "it computes")
+    family = children_of(process.pid)
+    process.send_signal(signal.SIGINT)
+    code, out, err = end_of(process)
+    assert (code, out, err) == (130, "", "cobre: interrupted\n")
+    wait_until_gone(family)
+    assert {path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()} == before
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not YEAR.is_dir(), reason=f"{YEAR} is not there")
+@pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
+def test_a_deck_keeps_its_last_complete_iteration(tmp_path, flags):
+    """The second Ctrl-C in the second iteration: the policy is that of the first, to the last bit."""
+    passes, output = {"method": "sampled", "forward_passes": 8}, tmp_path / "output"
+    case = small_copy(YEAR, tmp_path / "case", selection=passes)
+    process = start_study(case, output, *flags, *ENDLESS)
+    wait_patiently(process, lambda: events_of(output, "iteration"), "the first iteration is complete")
+    send_twice(process, signal.SIGINT)
+    code, _, err = end_of(process)
+    assert code == 130, err
+    check_kept(output, 1)
+    must_run(case, tmp_path / "whole", *LOCAL, "--iterations", "1")
+    kept, whole = (json.loads((folder / "summary.json").read_text()) for folder in (output, tmp_path / "whole"))
+    assert kept["digest"] == whole["digest"]
+    assert (output / "policy" / "policy.bin").read_bytes() == (
+        tmp_path / "whole" / "policy" / "policy.bin"
+    ).read_bytes()
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not DECK.is_dir(), reason=f"{DECK} is not there")
 @pytest.mark.parametrize("flags", [THREADS_2, SHM_2], ids=["threads", "shm"])
@@ -183,10 +243,8 @@ def test_a_deck_of_full_size_ends_when_it_is_told(tmp_path, flags):
     """200 forward passes through 117 stages: the forward pass alone is a native call of minutes."""
     output = tmp_path / "output"
     process = start_study(DECK, output, *flags)
-    deadline = time.monotonic() + 500  # to read a deck and to build its stages, on a busy machine
-    while not any(event["name"] == "training" for event in events_of(output, "phase")):
-        assert process.poll() is None and time.monotonic() < deadline, "it does not train"
-        time.sleep(0.05)
+    is_training = lambda: any(event["name"] == "training" for event in events_of(output, "phase"))  # noqa: E731
+    wait_patiently(process, is_training, "it trains")
     family = children_of(process.pid)
     send_twice(process, signal.SIGINT)
     code, _, err = end_of(process)
