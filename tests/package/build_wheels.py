@@ -2,7 +2,8 @@
 
 The compiler is zig's, from its wheel: it links against an old glibc and brings its own C++ library, so that the result
 runs on every distribution since that glibc, and it compiles for aarch64 as well. `auditwheel` checks that, and names
-the wheel. One wheel for each Python from 3.11 on that this machine has, for each architecture; what is missing is said.
+the wheel. One wheel for each Python from 3.11 on that this machine has (on PATH, or of pyenv), for each architecture;
+what is missing is said. With ccache, what does not depend on Python is compiled once for an architecture.
 `make package` installs them.
 
     python tests/package/build_wheels.py --python 3.12 --arch aarch64
@@ -10,6 +11,7 @@ the wheel. One wheel for each Python from 3.11 on that this machine has, for eac
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -84,6 +86,7 @@ def build(builder: Path, tools: Path, version: str, arch: str) -> Path:
         # What scikit-build-core and sysconfig take for the machine that the wheel is for.
         "_PYTHON_HOST_PLATFORM": f"linux-{arch}",
         "SETUPTOOLS_EXT_SUFFIX": f".cpython-{version.replace('.', '')}-{arch}-linux-gnu.so",
+        **cache(),
     }
     command = [builder, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder]
     # A build folder of its own: objects of another compiler or machine must not be reused.
@@ -103,16 +106,23 @@ def compilers(tools: Path, folder: Path, arch: str) -> dict[str, str]:
     return {name: str(folder / name.lower()) for name in scripts}
 
 
+def cache() -> dict[str, str]:
+    """Variables that make CMake use ccache where it is installed: most files know nothing of Python's version."""
+    if shutil.which("ccache") is None:
+        return {}
+    known = {"CCACHE_COMPILERTYPE": "clang", "CCACHE_COMPILERCHECK": "content"}  # our scripts are no compiler it knows
+    return {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_DIR": str(BUILD / "ccache"), **known}
+
+
 def repaired(tools: Path, wheel: Path, arch: str, output: Path) -> Path:
     """The wheel under the name of the systems that it runs on; fails if it needs more than they have."""
-    platform = f"manylinux_{GLIBC.replace('.', '_')}_{arch}"
     folder = wheel.parent / "repaired"
-    run(
-        [tools, "-m", "auditwheel", "repair", "--plat", platform, "--wheel-dir", folder, wheel],
-        {},
-        tools.parent,
-    )
+    # `auto` finds the oldest system: by name, auditwheel knows platforms of this machine's architecture alone.
+    run([tools, "-m", "auditwheel", "repair", "--plat", "auto", "--wheel-dir", folder, wheel], {}, tools.parent)
     (made,) = folder.glob("*.whl")
+    systems = re.findall(rf"manylinux_(\d+)_(\d+)_{arch}", made.name)
+    if not any((int(major), int(minor)) <= tuple(map(int, GLIBC.split("."))) for major, minor in systems):
+        raise SystemExit(f"{made.name} needs a newer system than glibc {GLIBC}")
     output.mkdir(parents=True, exist_ok=True)
     return Path(shutil.copy2(made, output))
 

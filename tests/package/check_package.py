@@ -130,7 +130,7 @@ def check_distributions(_: Path, expected: str) -> None:
             continue
         print(f"== {wheels[-1].name} in {distribution.name}, {distribution.architecture}", flush=True)
         try:
-            printed = use_wheel(wheels[-1], distribution, PROGRAM, (("cobre", *DEMO), ("cobre", *STUDY)))
+            printed = use_wheel(wheels[-1], distribution, PROGRAM, (DEMO, STUDY))
         except UnavailableError as error:
             print(f"not tried: {error}", flush=True)
             continue

@@ -1,7 +1,7 @@
 """Roots of other distributions, made from their packages, in which the wheels are installed and used: `make package`.
 
 Nothing is pulled from a registry of images. `mmdebstrap` makes each root once, in build/roots, from the archive of its
-distribution. What a wheel depends on is downloaded by the pip of this machine, for the target, so the root needs no
+distribution. What a wheel depends on is chosen by the pip of this machine, for the target, so the root needs no
 network. A root of another architecture runs under qemu. Needs Linux, root, mmdebstrap and, for aarch64, Debian's
 qemu-user-static and arch-test; a root that cannot be made is named with the reason.
 """
@@ -98,13 +98,31 @@ def enable_qemu() -> None:
         raise UnavailableError("the kernel does not let qemu run programs for aarch64 (binfmt_misc)")
 
 
-def download(wheel: Path, distribution: Distribution, folder: Path) -> None:
-    """The wheel and what it depends on, for the target, into a folder."""
+def target_options(distribution: Distribution) -> list[str]:
+    """What tells the pip of this machine to choose wheels for a distribution."""
     arch = distribution.architecture
     platforms = [f"--platform=manylinux_{glibc}_{arch}" for glibc in GLIBCS] + [f"--platform=manylinux2014_{arch}"]
-    target = [*platforms, f"--python-version={distribution.python}", "--implementation=cp", "--only-binary=:all:"]
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(folder), *target, str(wheel)]
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    return [*platforms, f"--python-version={distribution.python}", "--implementation=cp", "--only-binary=:all:"]
+
+
+def install(wheel: Path, distribution: Distribution, root: Path) -> list[str]:
+    """Install a wheel into the root; how its interpreter is called there."""
+    place = root / INSIDE.lstrip("/")
+    pip = [sys.executable, "-m", "pip"]
+    if distribution.architecture != os.uname().machine:
+        # By the pip of this machine, for that system: under qemu, pip alone would take minutes.
+        words = [*pip, "install", "--quiet", "--target", str(place / "site"), *target_options(distribution), str(wheel)]
+        subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
+        return ["env", f"PYTHONPATH={INSIDE}/site", "python3"]
+    with tempfile.TemporaryDirectory() as folder:
+        words = [*pip, "download", "--quiet", "--dest", folder, *target_options(distribution), str(wheel)]
+        subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
+        shutil.copytree(folder, place / "wheels")
+    python = f"{INSIDE}/env/bin/python"
+    offline = ["--no-index", "--find-links", f"{INSIDE}/wheels"]
+    venv = ["python3", "-m", "venv", f"{INSIDE}/env"]
+    run_inside(root, [venv, [python, "-m", "pip", "install", "--quiet", *offline, "pycobre"]])
+    return [python]
 
 
 def run_inside(root: Path, commands: Sequence[Sequence[str]]) -> str:
@@ -121,21 +139,19 @@ def run_inside(root: Path, commands: Sequence[Sequence[str]]) -> str:
 
 
 def use_wheel(wheel: Path, distribution: Distribution, program: str, study: Sequence[Sequence[str]]) -> str:
-    """Install a wheel into a root and use it there; what the last command of the study prints."""
+    """Install a wheel into a root and use it there; what the last command of the study (after `cobre`) prints."""
     root = make_root(distribution)
     place = root / INSIDE.lstrip("/")
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
-    with tempfile.TemporaryDirectory() as folder:
-        download(wheel, distribution, Path(folder))
-        shutil.copytree(folder, place / "wheels")
-    (place / "program.py").write_text(program)
-    python = f"{INSIDE}/env/bin/python"
-    install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", f"{INSIDE}/wheels", "pycobre"]
-    kit = [python, "-m", "cobre.comm.testing", "--backend", "shm", "--ranks", "2", "--quick"]
     try:
-        run_inside(root, [["python3", "-m", "venv", f"{INSIDE}/env"], install])
-        print(run_inside(root, [[python, "-I", f"{INSIDE}/program.py"], kit]), end="", flush=True)
-        return run_inside(root, [[f"{INSIDE}/env/bin/{words[0]}", *words[1:]] for words in study])
+        python = install(wheel, distribution, root)
+        (place / "program.py").write_text(program)
+        kit = [*python, "-m", "cobre.comm.testing", "--backend", "shm", "--ranks", "2", "--quick"]
+        uses = [[*python, f"{INSIDE}/program.py"]]
+        if distribution.architecture == os.uname().machine:
+            uses.append(kit)  # under qemu it would take an hour
+        print(run_inside(root, uses), end="", flush=True)
+        return run_inside(root, [[*python, "-m", "cobre.cli", *words] for words in study])
     finally:
         shutil.rmtree(place, ignore_errors=True)
