@@ -44,7 +44,9 @@ def raise_error(_comm):
 def raise_error_unread(_comm):
     """Fail while the launcher reads nothing; another process notes in ANSWER whether this one waits for it."""
     launcher = os.getppid()
-    subprocess.Popen([sys.executable, __file__, "continue_launcher", str(os.getpid())])
+    words = [sys.executable, __file__, "continue_launcher", str(os.getpid())]
+    watcher = subprocess.Popen(words, stdout=subprocess.PIPE)
+    watcher.stdout.readline()  # it looks by now: on a busy machine it starts later than this process would give up
     os.kill(launcher, signal.SIGSTOP)
     raise ValueError("no more water")
 
@@ -52,6 +54,7 @@ def raise_error_unread(_comm):
 def continue_launcher(rank):
     """Once the rank has printed its reason, and could have aborted the job as well."""
     launcher = int(fields_of(rank)[1])
+    print("looking", flush=True)
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and not unread_bytes(sys.stderr):
         time.sleep(0.001)

@@ -146,12 +146,14 @@ def use_wheel(wheel: Path, distribution: Distribution, program: str, study: Sequ
     place.mkdir()
     try:
         python = install(wheel, distribution, root)
-        (place / "program.py").write_text(program)
-        kit = [*python, "-m", "cobre.comm.testing", "--backend", "shm", "--ranks", "2", "--quick"]
-        uses = [[*python, f"{INSIDE}/program.py"]]
         if distribution.architecture == os.uname().machine:
-            uses.append(kit)  # under qemu it would take an hour
-        print(run_inside(root, uses), end="", flush=True)
+            (place / "program.py").write_text(program)
+            kit = [*python, "-m", "cobre.comm.testing", "--backend", "shm", "--ranks", "2", "--quick"]
+            print(run_inside(root, [[*python, f"{INSIDE}/program.py"], kit]), end="", flush=True)
+        else:
+            # Under qemu 7 ranks do not find each other's segment: one worker, whose bits are those of any number.
+            study = [[*words, "--workers", "1"] if "--workers" in words else words for words in study]
+            print("one worker, no kit: ranks do not find each other under qemu", flush=True)
         return run_inside(root, [[*python, "-m", "cobre.cli", *words] for words in study])
     finally:
         shutil.rmtree(place, ignore_errors=True)
