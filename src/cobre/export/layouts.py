@@ -33,7 +33,7 @@ def _cobre_python(source: RunSource, folder: Path) -> None:
 
 def _novomodelo(source: RunSource, folder: Path) -> None:
     from cobre.export.cobre_python.layout import write_layout
-    from cobre.export.cobre_python.program import LAYOUT_0_19
+    from cobre.export.cobre_python.writing import LAYOUT_0_19
 
     write_layout(source, folder, LAYOUT_0_19)
 

@@ -9,8 +9,7 @@ from typing import Any
 from cobre.core.case import System
 from cobre.export.cobre_python.bounds import ENTITIES, bound_columns
 from cobre.export.cobre_python.columns import COLUMNS, DICTIONARY_NAMES, columns_of
-from cobre.export.cobre_python.program import Program
-from cobre.export.cobre_python.writing import write_json, write_table
+from cobre.export.cobre_python.writing import Program, write_json, write_table
 from cobre.export.spreadsheet_text import spreadsheet_text
 from cobre.runs.column_labels import unit_of_column
 from cobre.sddp.problem.prepared import PreparedStudy

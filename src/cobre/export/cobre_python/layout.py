@@ -8,9 +8,9 @@ import numpy as np
 
 from cobre.compat.stored_results import convergence_with_times
 from cobre.export.cobre_python.policy import Producer, Seasons, write_policy_files
-from cobre.export.cobre_python.program import LAYOUT_0_18, Program
 from cobre.export.cobre_python.simulation import write_simulation
 from cobre.export.cobre_python.training import copy_exports, write_training
+from cobre.export.cobre_python.writing import LAYOUT_0_18, Program
 from cobre.export.source import ExportError, RunSource
 from cobre.io.policies.policy_file import read_policy
 from cobre.runs.files import POLICY, POLICY_FILE

@@ -16,8 +16,8 @@ import numpy as np
 
 from cobre.compat.policy_dictionaries import from_elsewhere, number_of_day
 from cobre.export.cobre_python.flat_writer import Field, FlatWriter
-from cobre.export.cobre_python.program import Program
 from cobre.export.cobre_python.state_order import their_states
+from cobre.export.cobre_python.writing import Program
 from cobre.io.policies.policy_file import PolicyData, StageCuts
 
 

@@ -7,8 +7,7 @@ from typing import Any
 from cobre.compat.stored_results import convergence_with_times
 from cobre.compat.study_summaries import hydro_models_summary, provenance_report
 from cobre.export.cobre_python.dictionaries import write_dictionaries
-from cobre.export.cobre_python.program import Program
-from cobre.export.cobre_python.writing import copy_inside, write_json, write_table
+from cobre.export.cobre_python.writing import Program, copy_inside, write_json, write_table
 from cobre.export.source import RunSource
 from cobre.runs.files import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, STOCHASTIC
 from cobre.sddp.problem.prepared import PreparedStudy

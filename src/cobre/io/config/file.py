@@ -19,7 +19,7 @@ from cobre.core.config import (
     StoppingRuleConfig,
     TrainingConfig,
 )
-from cobre.io.config.method_records import CutSelectionRecord, Level1Record
+from cobre.io.config.method_records import CutSelectionRecord, DynamicRecord, Level1Record
 from cobre.io.config.overrides import with_overrides
 from cobre.io.config.records import (
     ConfigFile,
@@ -141,6 +141,10 @@ def _cut_selection(record: CutSelectionRecord, problems: Problems, seen: FormatS
     chosen |= shared_fields(record, CutSelectionConfig)
     if seen.version == "0.19":
         chosen["rules"] = "0.19"
+        if isinstance(record.selection, DynamicRecord) and record.max_active_per_stage is not None:
+            field = "training.cut_selection.max_active_per_stage"
+            message = "cannot be combined with the method dynamic, which takes its cuts from all active ones"
+            problems.error(Layer.MEANING, CONFIG_FILE, "", field, message, "remove it, or use the method level1")
     if isinstance(record.selection, Level1Record) and record.selection.lookback_iterations is not None:
         _check_lookback(record, record.selection, problems)
         chosen["state_window"] = record.selection.lookback_iterations

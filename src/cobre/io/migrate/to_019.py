@@ -53,6 +53,9 @@ def _cut_selection(chosen: CutSelectionConfig, notes: Notes) -> CutSelectionConf
             notes.dropped(CONFIG_FILE, "the tolerance of cut selection: values of cuts are compared exactly")
         chosen = replace(chosen, method="level1", tie_tolerance=0.0, domination_tolerance=default.domination_tolerance)
         notes.now_effective(CONFIG_FILE, "level1 keeps one cut for each state, and all cuts of the first stage")
+    if chosen.method == "dynamic" and chosen.max_active_per_stage is not None:
+        notes.dropped(CONFIG_FILE, "max_active_per_stage, which the cut selection `dynamic` does not have any more")
+        chosen = replace(chosen, max_active_per_stage=None)
     return replace(chosen, rules="0.19")
 
 

@@ -221,6 +221,15 @@ def test_windows_of_states_are_checked(tmp_path, selection, words):
     assert [words in str(problem) for problem in problems.errors] == [True]
 
 
+def test_format_019_has_no_cap_beside_the_method_dynamic(tmp_path):
+    """novomodelo 0.19.1 refuses it, too; cobre-python 0.18.0 does not."""
+    spoil = put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "dynamic"}, "max_active_per_stage": 5})
+    [found] = problems_after(tmp_path, together(AS_019, spoil)).errors
+    assert found.field == "training.cut_selection.max_active_per_stage"
+    assert "the method dynamic" in found.message and "level1" in str(found)
+    assert not problems_after(tmp_path, spoil).errors
+
+
 def test_a_case_of_format_019_is_saved_as_such(tmp_path):
     selection = {"selection": {"method": "level1", "check_frequency": 2, "lookback_iterations": 6}}
     case = read_after(
