@@ -30,6 +30,7 @@ DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_TCP_PORT = 29500
 MAX_TCP_PORT = 65535
 MAX_RUN_ID = 100
+MAX_RING_BYTES = 1 << 62
 WAIT_STRATEGIES = ("futex", "condvar")
 SHM_RENDEZVOUS = ("socket", "name")
 MAX_MPI_MESSAGE_BYTES = 1 << 30  # half of the range of a 32-bit count
@@ -208,6 +209,10 @@ class TcpConfig:
     insecure: run without a secret on a network that others can reach.
     tls_cert, tls_key, tls_ca: PEM files; any of them enables TLS.
     ranks_per_host: at most this many consecutive ranks of a host share memory; 0: all of them, 1: none.
+    ring_bytes: gathers and broadcasts of at least this many bytes travel from host to host in a ring instead of through
+        rank 0; 0: none do; None: 256 KiB with three hosts or more. Rank 0's value holds for all ranks.
+    ring_ports: the ports on which a host may listen for its neighbour in the ring while the ranks connect, such as
+        "29501-29600"; empty: any free port.
     """
 
     kind: ClassVar[BackendKind] = BackendKind.TCP
@@ -228,6 +233,8 @@ class TcpConfig:
     tls_key: str = ""
     tls_ca: str = ""
     ranks_per_host: int = 0
+    ring_bytes: int | None = None
+    ring_ports: str = ""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -250,6 +257,11 @@ class TcpConfig:
             raise InitializationFailedError.invalid_value(
                 "tcp", variables.TCP_RANKS_PER_HOST, "0 (no limit) or more", self.ranks_per_host
             )
+        if self.ring_bytes is not None and not 0 <= self.ring_bytes <= MAX_RING_BYTES:
+            raise InitializationFailedError.invalid_value(
+                "tcp", variables.TCP_RING_BYTES, f"from 0 (no ring) to {MAX_RING_BYTES}", self.ring_bytes
+            )
+        _ = self.ring_port_range
         if len(self.run_id) > MAX_RUN_ID:
             raise InitializationFailedError("tcp", f"{variables.TCP_RUN_ID} must have at most {MAX_RUN_ID} characters")
         if bool(self.tls_cert) != bool(self.tls_key):
@@ -266,6 +278,20 @@ class TcpConfig:
         """Whether connections are encrypted: a certificate or a CA is configured."""
         return bool(self.tls_cert or self.tls_ca)
 
+    @property
+    def ring_port_range(self) -> range:
+        """The ports that `ring_ports` names; port 0, which stands for any free one, if it is empty."""
+        first, dash, last = (self.ring_ports or "0").partition("-")
+        words = (first.strip(), last.strip() if dash else first.strip())
+        if all(word.isascii() and word.isdigit() for word in words):
+            low, high = map(int, words)
+            if low <= high <= MAX_TCP_PORT and (low > 0 or not self.ring_ports):
+                return range(low, high + 1)
+        requirement = f"a port or a range of ports from 1 to {MAX_TCP_PORT}, such as 29501-29600"
+        raise InitializationFailedError.invalid_value(
+            "tcp", variables.TCP_RING_PORTS, requirement, repr(self.ring_ports)
+        )
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
         """Read `COBRE_TCP_*`; rank and size are required, and on all ranks but 0 the coordinator."""
@@ -279,6 +305,7 @@ class TcpConfig:
             operation_timeout_s=read.optional_seconds(variables.TCP_OPERATION_TIMEOUT),
             insecure=read.switch(variables.TCP_INSECURE),
             ranks_per_host=read.integer(variables.TCP_RANKS_PER_HOST, "ranks that share memory", default=0),
+            ring_bytes=read.optional_integer(variables.TCP_RING_BYTES, "bytes from which payloads travel in the ring"),
             **{name: environ.get(variable, "") for name, variable in _TCP_TEXTS.items()},
         )
 
@@ -295,6 +322,8 @@ class TcpConfig:
         }
         if self.ranks_per_host:
             environ[variables.TCP_RANKS_PER_HOST] = str(self.ranks_per_host)
+        if self.ring_bytes is not None:
+            environ[variables.TCP_RING_BYTES] = str(self.ring_bytes)
         if self.operation_timeout_s is not None:
             environ[variables.TCP_OPERATION_TIMEOUT] = repr(float(self.operation_timeout_s))
         texts = {variable: getattr(self, name) for name, variable in _TCP_TEXTS.items()}
@@ -311,4 +340,5 @@ _TCP_TEXTS = {
     "tls_cert": variables.TCP_TLS_CERT,
     "tls_key": variables.TCP_TLS_KEY,
     "tls_ca": variables.TCP_TLS_CA,
+    "ring_ports": variables.TCP_RING_PORTS,
 }

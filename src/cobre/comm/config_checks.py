@@ -24,6 +24,7 @@ _ACCEPTED: Mapping[object, tuple[tuple[type, ...], str]] = {
     int: ((Integral,), "an integer"),
     float: ((Real,), "a number"),
     float | None: ((Real, type(None)), "a number or None"),
+    int | None: ((Integral, type(None)), "an integer or None"),
 }
 
 
@@ -81,6 +82,10 @@ class EnvironmentReader:
             raise MissingConfigurationError(
                 self._backend, variable, f"must be an integer ({meaning}), got {value!r}"
             ) from None
+
+    def optional_integer(self, variable: str, meaning: str) -> int | None:
+        """The value as an integer; None if it is not set."""
+        return self.integer(variable, meaning) if self._environ.get(variable) else None
 
     def switch(self, variable: str) -> bool:
         """Whether the variable is on: 1, true, yes; off: 0, false, no, empty or not set."""

@@ -252,7 +252,7 @@ def _forward(rank: int, stream: str, text: str) -> None:
 
 def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
     """How the user's environment wants workers to wait and to give up; rank variables are set by the launcher."""
-    endings = ("_TIMEOUT_SECS", "_WAIT", "_WINDOW_BYTES", "_RANKS_PER_HOST")
+    endings = ("_TIMEOUT_SECS", "_WAIT", "_WINDOW_BYTES", "_RANKS_PER_HOST", "_RING_BYTES", "_RING_PORTS")
     return {
         name: value for name, value in environ.items() if name.startswith(variables.PREFIXES) and name.endswith(endings)
     }

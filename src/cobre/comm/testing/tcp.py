@@ -3,6 +3,7 @@
 import hashlib
 import platform
 
+from cobre.comm import variables
 from cobre.comm.config import DEFAULT_TCP_PORT, TcpConfig
 from cobre.comm.testing.profiles import Profile, RankOptions, Variant, launched
 
@@ -33,13 +34,20 @@ def _connections_and_limits(world: str) -> tuple[str, int]:
     return "127.0.0.1", 20000 + int.from_bytes(digest[:2]) % 12000
 
 
+def _hosts_of(ranks: int, ring_bytes: int) -> dict[str, str]:
+    return {variables.TCP_RANKS_PER_HOST: str(ranks), variables.TCP_RING_BYTES: str(ring_bytes)}
+
+
 PROFILE = Profile(
     "tcp",
     launched("tcp"),
     variants=(
         Variant("host"),  # all ranks of this host share its memory: the default
-        Variant("pairs", {"COBRE_TCP_RANKS_PER_HOST": "2"}, excluded_cases=(NO_FENCE,)),
-        Variant("star", {"COBRE_TCP_RANKS_PER_HOST": "1"}, excluded_cases=(NO_FENCE,)),
+        Variant("pairs", _hosts_of(2, ring_bytes=0), excluded_cases=(NO_FENCE,)),
+        Variant("star", _hosts_of(1, ring_bytes=0), excluded_cases=(NO_FENCE,)),
+        # Every gather and broadcast of one byte or more travels from host to host.
+        Variant("ring", _hosts_of(1, ring_bytes=1), excluded_cases=(NO_FENCE,)),
+        Variant("ring-pairs", _hosts_of(2, ring_bytes=1), excluded_cases=(NO_FENCE,)),
     ),
     rank_environment=rank_environment,
 )

@@ -11,11 +11,12 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.backends.shm.communicator import ShmCommunicator, weak_callback
 from cobre.comm.backends.shm.region import RegionOwner
 from cobre.comm.backends.tcp.collectives.hierarchical import HierarchicalCollectives
-from cobre.comm.backends.tcp.collectives.node_discovery import find_nodes, join_memory
+from cobre.comm.backends.tcp.collectives.node_discovery import NO_RING, find_nodes, join_memory
 from cobre.comm.backends.tcp.collectives.node_group import NodeGroup, awaited_ranks, failure_record_of, wake_node
 from cobre.comm.backends.tcp.collectives.star import StarCollectives
-from cobre.comm.backends.tcp.connect import connect
+from cobre.comm.backends.tcp.connect import connect, join_ring
 from cobre.comm.backends.tcp.liveness.failures import WorldFailedError, error_of
+from cobre.comm.backends.tcp.rendezvous.secret import load_secret
 from cobre.comm.backends.tcp.transport.base import Transport
 from cobre.comm.backends.tcp.transport.channel import LinkLostError
 from cobre.comm.backends.tcp.wire.control_messages import FailureRecord
@@ -38,12 +39,14 @@ class TcpCommunicator(RegionOwner):
         self._config = config
         self._node: NodeGroup | None = None
         self._failure: FailureRecord | None = None
-        self._transport = connect(config, self._log_wait)
+        # First: a secret that cannot be used is reported before anything is opened, and it may come from a pipe.
+        secret = load_secret(config)
+        self._transport = connect(config, secret, self._log_wait)
         self._transport.progress.label = partial(_last_label, self._guard)
         _close_in_children(self._transport)
         # A world of one has no connections, but numbers its calls and fails like any other.
         self._collectives = (
-            self._choose_collectives() if config.size > 1 else StarCollectives(self._transport, self._guard, 0, 1)
+            self._choose_collectives(secret) if config.size > 1 else StarCollectives(self._transport, self._guard, 0, 1)
         )
         self._bind_collectives(self._collectives)
 
@@ -57,21 +60,25 @@ class TcpCommunicator(RegionOwner):
         """The lowest rank of those that share memory; every rank where none is shared."""
         return self._node is None or self._node.is_leader
 
-    def _choose_collectives(self) -> StarCollectives | HierarchicalCollectives:
-        """Find out which ranks share memory, and choose the collectives accordingly."""
+    def _choose_collectives(self, secret: bytes) -> StarCollectives | HierarchicalCollectives:
+        """Find out which ranks share memory, connect their hosts, and choose the collectives accordingly."""
         try:
             # First who shares memory, then the memory itself, and only then may the transport rely on leaders: until
             # all ranks of a node have joined its memory, each of them needs its own data connection.
-            found = find_nodes(self._transport, self._config)
-            if found is None:
-                return StarCollectives(self._transport, self._guard, self._rank, self._size)
-            nodes, memory = found
-            node = self._join_node(nodes.of(self._rank), memory)
-            self._transport.use_leaders(nodes.groups)
+            nodes, memory = find_nodes(self._transport, self._config)
+            node = None if memory is None else self._join_node(nodes.of(self._rank), memory)
+            if node is not None:
+                self._transport.use_leaders(nodes.groups)
+            ring = None
+            if nodes.ring_from != NO_RING and self.is_leader:
+                ring = join_ring(self._transport, self._config, secret, nodes.groups)
+            self._transport.end(0)
         except BaseException as error:
             self._leave_rendezvous(error)
             raise
-        return HierarchicalCollectives(self._transport, node, nodes, self._guard, self._rank, self._size)
+        if node is None:
+            return StarCollectives(self._transport, self._guard, self._rank, self._size, ring, nodes.ring_from)
+        return HierarchicalCollectives(self._transport, node, nodes, self._guard, self._rank, self._size, ring)
 
     def _join_node(self, ranks: Sequence[int], memory: ShmSegment) -> NodeGroup:
         on_wait = weak_callback(self._log_wait_in_node)

@@ -1,4 +1,6 @@
-"""From a configuration to a connected transport: rendezvous, socket options, channels, liveness monitor."""
+"""From a configuration to a connected transport: rendezvous, socket options, channels, liveness monitor, ring."""
+
+from collections.abc import Sequence
 
 from cobre.comm.backends.tcp.liveness.control import ControlLink
 from cobre.comm.backends.tcp.liveness.coordinator_monitor import CoordinatorMonitor
@@ -6,27 +8,31 @@ from cobre.comm.backends.tcp.liveness.progress import Progress
 from cobre.comm.backends.tcp.liveness.worker_monitor import WorkerMonitor
 from cobre.comm.backends.tcp.rendezvous.acceptor import Acceptor
 from cobre.comm.backends.tcp.rendezvous.connector import Connector
-from cobre.comm.backends.tcp.rendezvous.secret import load_secret
+from cobre.comm.backends.tcp.rendezvous.ring import UnreachableError, connect_ring
 from cobre.comm.backends.tcp.rendezvous.tls import client_context, server_context
 from cobre.comm.backends.tcp.transport.base import Transport
 from cobre.comm.backends.tcp.transport.channel import make_channel
 from cobre.comm.backends.tcp.transport.coordinator import CoordinatorTransport
-from cobre.comm.backends.tcp.transport.socket_options import prepare_control, prepare_data
+from cobre.comm.backends.tcp.transport.ring import Ring
+from cobre.comm.backends.tcp.transport.socket_options import prepare_control, prepare_data, prepare_ring
 from cobre.comm.backends.tcp.transport.spin_wait import spin_wait_for
 from cobre.comm.backends.tcp.transport.waiting import OnWait, WaitPolicy
 from cobre.comm.backends.tcp.transport.worker import WorkerTransport
-from cobre.comm.backends.tcp.wire.handshake_messages import Link
+from cobre.comm.backends.tcp.wire.calls import call_header
+from cobre.comm.backends.tcp.wire.handshake_messages import RING_OFFER_BYTES, Link, RingOffer
 from cobre.comm.config import TcpConfig
+from cobre.comm.endpoint import logger
 from cobre.comm.errors import Peer
+from cobre.comm.types import Operation
 
 
-def connect(config: TcpConfig, on_wait: OnWait) -> Transport:
+def connect(config: TcpConfig, secret: bytes, on_wait: OnWait) -> Transport:
     """Join the world that the configuration describes; blocks until all ranks have connected.
 
-    on_wait: called during long waits in later calls (see `WaitPolicy`). Raises `InitializationFailedError` if ranks are
-    still missing after `connect_timeout_s`, and `MissingConfigurationError` if a secret is required and there is none.
+    secret: by `load_secret`. on_wait: called during long waits in later calls (see `WaitPolicy`). Raises
+    `InitializationFailedError` if ranks are still missing after `connect_timeout_s`, and `MissingConfigurationError` if
+    a secret is required and there is none.
     """
-    secret = load_secret(config)  # first: a secret that cannot be used is reported before anything is opened
     wait_policy = WaitPolicy(spin_wait_for(config.size), config.operation_timeout_s, on_wait)
     if config.rank == 0:
         return _connect_coordinator(config, secret, wait_policy)
@@ -54,3 +60,35 @@ def _connect_worker(config: TcpConfig, secret: bytes, wait_policy: WaitPolicy) -
     link = ControlLink(connection.links[Link.CONTROL], connection.coordinator)
     monitor = WorkerMonitor({0: link}, Progress(), config.timeout_s)
     return WorkerTransport(config.rank, config.size, channel, monitor, wait_policy)
+
+
+def join_ring(transport: Transport, config: TcpConfig, secret: bytes, nodes: Sequence[Sequence[int]]) -> Ring | None:
+    """Connect the leader of this node with its neighbours; None, with a warning, if not all nodes can be connected.
+
+    Part of the call in which ranks find their nodes (number 0). A collective of the leaders.
+    """
+    leaders = [ranks[0] for ranks in nodes]
+    position = leaders.index(config.rank)
+    sizes = [RING_OFFER_BYTES if rank in leaders else 0 for rank in range(config.size)]
+
+    def exchange(own: RingOffer) -> list[RingOffer]:
+        header = call_header(0, Operation.JOIN, inline_bytes=RING_OFFER_BYTES)
+        parts = transport.gather(0, header, memoryview(own.pack()), sizes)
+        return [RingOffer.parse(bytes(parts[leader])) for leader in leaders]
+
+    try:
+        found = connect_ring(config, secret, position, transport.local_address(leaders[-1]), exchange)
+    except UnreachableError as error:
+        if config.rank == 0:
+            logger.warning(
+                "large payloads go through rank 0, not from host to host: %s. Open the ports between all hosts "
+                "(COBRE_TCP_RING_PORTS limits them), or set COBRE_TCP_RING_BYTES=0",
+                error,
+            )
+        return None
+    channels = []
+    for sock, peer in ((found.left, found.left_peer), (found.right, found.right_peer)):
+        prepare_ring(sock, config.timeout_s)
+        channels.append(make_channel(sock, peer, transport.wait_policy.spin_wait))
+    transport.neighbours = channels
+    return Ring(transport, channels[0], channels[1], nodes, position)

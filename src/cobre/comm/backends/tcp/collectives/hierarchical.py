@@ -21,6 +21,7 @@ from cobre.comm.backends.tcp.collectives.node_discovery import Nodes
 from cobre.comm.backends.tcp.collectives.node_group import NodeGroup
 from cobre.comm.backends.tcp.collectives.star import no_memory, part_views
 from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
+from cobre.comm.backends.tcp.transport.ring import Ring
 from cobre.comm.backends.tcp.wire.calls import NO_DTYPE, call_header, describe_dtype, hash_counts
 from cobre.comm.buffers import as_bytes, as_octets, view_of
 from cobre.comm.config import ShmConfig
@@ -41,7 +42,14 @@ class HierarchicalCollectives:
     """
 
     def __init__(
-        self, transport: Transport, node: NodeGroup, nodes: Nodes, guard: CallGuard, rank: int, size: int
+        self,
+        transport: Transport,
+        node: NodeGroup,
+        nodes: Nodes,
+        guard: CallGuard,
+        rank: int,
+        size: int,
+        ring: Ring | None = None,
     ) -> None:
         self._transport = transport
         self._node = node
@@ -53,6 +61,11 @@ class HierarchicalCollectives:
         self._max_ranks_per_node = max(map(len, nodes.groups))
         self._remote_ranks = [other for other in range(size) if other not in node.ranks]
         self._no_sizes = (0,) * size
+        self._ring = ring
+        # From here on the calls are compared first, and the leader moves the data; in the ring, if there is one. All
+        # ranks of a node take the same steps, and only the leader knows whether there is.
+        self._large_from = min(SMALL_BYTES + 1, nodes.ring_from)
+        self._ring_from = nodes.ring_from
 
     # The collectives.
 
@@ -67,7 +80,7 @@ class HierarchicalCollectives:
             )
             if self._is_single_node:
                 self._shared.allgatherv(send, recv, elements, starts)
-            elif total * recv.itemsize <= SMALL_BYTES:
+            elif total * recv.itemsize < self._large_from:
                 self._gather_small(sequence, header, send, part_views(recv, elements, starts))
             else:
                 self._gather_large(sequence, header, send, recv, elements, starts)
@@ -93,10 +106,12 @@ class HierarchicalCollectives:
         here, remote = self._node.ranks, self._remote_ranks
         self._shared.allgatherv(send, recv, [elements[rank] for rank in here], [starts[rank] for rank in here])
         if self._node.is_leader:
-            targets = part_views(recv, elements, starts)
-            self._transport.gather_stream(
-                sequence, header(inline_bytes=0), [targets[rank] for rank in here], targets, DeferredCopy()
-            )
+            targets, copy = part_views(recv, elements, starts), DeferredCopy()
+            own = [targets[rank] for rank in here]
+            if self._ring is not None and recv.itemsize * sum(elements) >= self._ring_from:
+                self._ring.gather(sequence, own, lambda ranks: [targets[rank] for rank in ranks], copy)
+            else:
+                self._transport.gather_stream(sequence, header(inline_bytes=0), own, targets, copy)
         self._shared.broadcast_parts(recv, [elements[rank] for rank in remote], [starts[rank] for rank in remote], 0)
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
@@ -129,7 +144,7 @@ class HierarchicalCollectives:
             header = _header(sequence, Operation.BROADCAST, buffer.dtype, buffer.size, root=root)
             if self._is_single_node:
                 self._shared.broadcast(buffer, root)
-            elif buffer.nbytes <= SMALL_BYTES:
+            elif buffer.nbytes < self._large_from:
                 self._broadcast_small(sequence, header, as_bytes(buffer), root)
             else:
                 self._broadcast_large(sequence, header, buffer, root)
@@ -149,7 +164,10 @@ class HierarchicalCollectives:
         self._agree(sequence, header)
         self._bring_to_leader(buffer, root)
         if self._node.is_leader:
-            self._transport.broadcast_stream(sequence, header(inline_bytes=0), as_bytes(buffer), root)
+            if self._ring is not None and buffer.nbytes >= self._ring_from:
+                self._ring.broadcast(sequence, as_bytes(buffer), root)
+            else:
+                self._transport.broadcast_stream(sequence, header(inline_bytes=0), as_bytes(buffer), root)
         if root in self._node.ranks:
             self._shared.barrier()
         else:

@@ -10,12 +10,14 @@ import hashlib
 import os
 import secrets
 import struct
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cobre._native import ShmSegment, ShmTransport
 from cobre.comm.backends.tcp.transport.base import Transport
+from cobre.comm.backends.tcp.transport.ring import MIN_HOSTS, RING_BYTES
 from cobre.comm.backends.tcp.wire.calls import call_header
 from cobre.comm.config import TcpConfig
 from cobre.comm.cores import memory_limit_bytes
@@ -23,22 +25,38 @@ from cobre.comm.endpoint import logger
 from cobre.comm.types import Operation
 
 IDENTITY_BYTES = 16
+BY_HOSTS = 2**64 - 1  # stands for "not configured" in the exchange below
+NO_RING = sys.maxsize
+_RING_BYTES = struct.Struct(">Q")
 _OFFER = struct.Struct(">QIQ")  # pid, descriptor, inode; all 0: there is nothing to open
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The ranks of every node, ascending; nodes in the order of their lowest ranks, which are their leaders."""
+    """The ranks of every node, ascending; nodes in the order of their lowest ranks, which are their leaders.
+
+    ring_bytes: from how many bytes on rank 0 wants a ring between nodes; BY_HOSTS: that depends on their number.
+    """
 
     groups: tuple[tuple[int, ...], ...]
+    ring_bytes: int = 0
 
     @classmethod
-    def from_identities(cls, identities: Sequence[bytes]) -> "Nodes":
+    def from_identities(cls, identities: Sequence[bytes], ring_bytes: int = 0) -> "Nodes":
         """Group the ranks by identity: the same bytes, the same node."""
         groups: dict[bytes, list[int]] = {}
         for rank, identity in enumerate(identities):
             groups.setdefault(identity, []).append(rank)
-        return cls(tuple(map(tuple, groups.values())))
+        return cls(tuple(map(tuple, groups.values())), ring_bytes)
+
+    @property
+    def ring_from(self) -> int:
+        """From how many bytes on a payload travels in the ring; NO_RING if none does."""
+        if len(self.groups) < 2 or self.ring_bytes == 0:
+            return NO_RING
+        if self.ring_bytes == BY_HOSTS:
+            return RING_BYTES if len(self.groups) >= MIN_HOSTS else NO_RING
+        return self.ring_bytes
 
     @property
     def any_shared(self) -> bool:
@@ -50,19 +68,21 @@ class Nodes:
         return next(ranks for ranks in self.groups if rank in ranks)
 
 
-def find_nodes(transport: Transport, config: TcpConfig) -> tuple[Nodes, ShmSegment] | None:
+def find_nodes(transport: Transport, config: TcpConfig) -> tuple[Nodes, ShmSegment | None]:
     """The nodes of a world whose ranks have just connected, and this node's memory; None if no memory is shared.
 
-    If memory is shared, `join_memory` must follow: the call that begins here ends there. A collective.
+    If memory is shared, `join_memory` must follow. The caller ends the call, number 0, that begins here. A collective.
     """
     # These exchanges are a call like any other, number 0, so that the death of a rank is detected here too.
     transport.begin(0, Operation.JOIN)
-    nodes = Nodes.from_identities(_exchange(transport, config.size, _identity(config)))
+    ring_bytes = BY_HOSTS if config.ring_bytes is None else config.ring_bytes
+    said = _exchange(transport, config.size, _identity(config) + _RING_BYTES.pack(ring_bytes))
+    (ring_bytes,) = _RING_BYTES.unpack_from(said[0], IDENTITY_BYTES)  # rank 0's: all must choose the same way
+    nodes = Nodes.from_identities([one[:IDENTITY_BYTES] for one in said], ring_bytes)
     memory = _open_memory(transport, config, nodes) if nodes.any_shared else None
-    if memory is not None:
-        return nodes, memory
-    transport.end(0)
-    return None
+    if memory is None:
+        nodes = Nodes(tuple((rank,) for rank in range(config.size)), ring_bytes)
+    return nodes, memory
 
 
 def join_memory(transport: Transport, config: TcpConfig, shm: ShmTransport) -> None:
@@ -75,7 +95,6 @@ def join_memory(transport: Transport, config: TcpConfig, shm: ShmTransport) -> N
         shm.wait_for_all()
     finally:
         transport.progress.waits_inside_node = False
-    transport.end(0)
 
 
 def _open_memory(transport: Transport, config: TcpConfig, nodes: Nodes) -> ShmSegment | None:

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from cobre._native import CallGuard
 from cobre.comm.backends.local import LocalCommunicator
+from cobre.comm.backends.tcp.collectives.node_discovery import NO_RING
 from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
+from cobre.comm.backends.tcp.transport.ring import Ring
 from cobre.comm.backends.tcp.wire.calls import NO_DTYPE, call_header, describe_dtype, hash_counts
 from cobre.comm.buffers import as_bytes
 from cobre.comm.endpoint import Endpoint
@@ -19,21 +21,35 @@ _BROADCAST, _BARRIER = int(Operation.BROADCAST), int(Operation.BARRIER)
 
 
 class StarCollectives:
-    """One rank's side of the collectives if no ranks share memory."""
+    """One rank's side of the collectives if no ranks share memory.
 
-    def __init__(self, transport: Transport, guard: CallGuard, rank: int, size: int) -> None:
+    ring: the way of gathers and broadcasts of `ring_from` bytes or more; None: through the coordinator, as all others.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        guard: CallGuard,
+        rank: int,
+        size: int,
+        ring: Ring | None = None,
+        ring_from: int = NO_RING,
+    ) -> None:
         self._transport = transport
         self._guard = guard
         self._rank = rank
         self._size = size
         self._no_sizes = (0,) * size
+        self._ring = ring
+        self._ring_from = NO_RING if ring is None else ring_from
 
     def allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int] | None) -> None:
         """Gather every rank's data on every rank."""
         elements = tuple(counts)
         total, itemsize = sum(elements), recv.itemsize
         # By the total, which is the same on all ranks: all of them must choose the same protocol.
-        is_small = total * itemsize <= SMALL_BYTES
+        in_ring = total * itemsize >= self._ring_from
+        is_small = total * itemsize <= SMALL_BYTES and not in_ring
         sequence = self._begin_call(_ALLGATHERV)
         header = call_header(
             sequence,
@@ -54,7 +70,11 @@ class StarCollectives:
             # Copying a part onto itself would be harmless, but not free if it is large.
             in_place = _is_in_place(send, recv, starts[self._rank])
             copy = DeferredCopy() if in_place else DeferredCopy(own, targets[self._rank])
-            self._transport.gather_stream(sequence, header, (own,), targets, copy)
+            if in_ring and self._ring is not None:
+                self._agree_on(sequence, header)
+                self._ring.gather(sequence, (own,), lambda ranks: [targets[rank] for rank in ranks], copy)
+            else:
+                self._transport.gather_stream(sequence, header, (own,), targets, copy)
         self._transport.end(sequence)
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
@@ -78,7 +98,8 @@ class StarCollectives:
 
     def broadcast(self, buffer: Array, root: int) -> None:
         """Copy the root's data to every rank."""
-        is_small = buffer.nbytes <= SMALL_BYTES
+        in_ring = buffer.nbytes >= self._ring_from
+        is_small = buffer.nbytes <= SMALL_BYTES and not in_ring
         sequence = self._begin_call(_BROADCAST)
         header = call_header(
             sequence,
@@ -89,14 +110,18 @@ class StarCollectives:
             dtype=describe_dtype(buffer.dtype),
             root=root,
         )
-        broadcast = self._transport.broadcast if is_small else self._transport.broadcast_stream
-        broadcast(sequence, header, as_bytes(buffer), root)
+        if in_ring and self._ring is not None:
+            self._agree_on(sequence, header)
+            self._ring.broadcast(sequence, as_bytes(buffer), root)
+        else:
+            broadcast = self._transport.broadcast if is_small else self._transport.broadcast_stream
+            broadcast(sequence, header, as_bytes(buffer), root)
         self._transport.end(sequence)
 
     def barrier(self) -> None:
-        """Wait for all ranks: a gather without data."""
+        """Wait for all ranks."""
         sequence = self._begin_call(_BARRIER)
-        self._transport.gather(sequence, call_header(sequence, _BARRIER), NOTHING, self._no_sizes)
+        self._agree_on(sequence, call_header(sequence, _BARRIER))
         self._transport.end(sequence)
 
     def create_region(self, owner: Endpoint, count: int, dtype: Dtype) -> HeapRegion:
@@ -127,6 +152,10 @@ class StarCollectives:
         flags = self._transport.gather(sequence, header, memoryview(own), (len(own),) * self._size)
         self._transport.end(sequence)
         return flags
+
+    def _agree_on(self, sequence: int, header: bytes) -> None:
+        """Wait until all ranks have made this call: a gather without data."""
+        self._transport.gather(sequence, header, NOTHING, self._no_sizes)
 
     def _begin_call(self, operation: int) -> int:
         sequence = self._guard.sequence

@@ -45,7 +45,7 @@ class AcceptedWorker:
     @property
     def is_complete(self) -> bool:
         """Whether both connections have been made."""
-        return len(self.links) == len(Link)
+        return self.links.keys() == {Link.DATA, Link.CONTROL}
 
     def has_hung_up(self) -> bool:
         """Whether the process at the other end has closed a connection, or has ended."""
@@ -199,6 +199,8 @@ class Acceptor:
                 f"run {config.run_id!r} (COBRE_TCP_RUN_ID)",
                 may_retry=True,  # the coordinator of an earlier run may be about to end
             )
+        if hello.link is Link.RING:  # a neighbour in the ring, at the wrong address
+            raise RefusedError(f"{name_of(hello)} takes rank 0 for its neighbour in the ring")
         if hello.size != config.size:
             raise RefusedError(
                 f"{name_of(hello)} has COBRE_TCP_SIZE={hello.size}, but {me} has COBRE_TCP_SIZE={config.size}"

@@ -48,6 +48,24 @@ class DeferredCopy:
             pass
 
 
+class Watch(ABC):
+    """Looks at the star's connections while one call's data moves in the ring.
+
+    descriptors: what to poll for reading. missing: the ranks that the call still waits for.
+    """
+
+    descriptors: Collection[int]
+    missing: Collection[int]
+
+    @abstractmethod
+    def advance(self, ready: Collection[int]) -> None:
+        """Look at those of the descriptors that are ready; raise if a connection has ended."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """This host has received and sent everything."""
+
+
 class Transport(ABC):
     """This rank's connections, and how payloads move over them. Arguments have been checked; sizes are in bytes.
 
@@ -58,13 +76,15 @@ class Transport(ABC):
     def __init__(self, monitor: LivenessMonitor, progress: Progress, wait_policy: WaitPolicy) -> None:
         self.monitor = monitor
         self.progress = progress
-        self._wait_policy = wait_policy
+        self.wait_policy = wait_policy
+        self.neighbours: Sequence[Channel] = ()
+        """Connections to neighbouring hosts, if there is a ring; closed with all others."""
 
     def use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:
         """From now on only the first rank of each node, its leader, uses its data connection, for all ranks there."""
-        if self._wait_policy.limit_s is not None:
+        if self.wait_policy.limit_s is not None:
             # The ranks of a node know exactly which of them are late: give them time to say so first.
-            self._wait_policy = replace(self._wait_policy, limit_s=self._wait_policy.limit_s + OVERDUE_GRACE_S)
+            self.wait_policy = replace(self.wait_policy, limit_s=self.wait_policy.limit_s + OVERDUE_GRACE_S)
         self._use_leaders(nodes)
 
     def begin(self, sequence: int, operation: int) -> None:
@@ -92,12 +112,17 @@ class Transport(ABC):
         """Say goodbye and close everything."""
         # The control connections first: a peer that sees the data connection end looks for the reason there.
         self.monitor.close()
-        self._close_channels()
+        self._close_all_channels()
 
     def drop(self) -> None:
         """Close this process's copies of the sockets, in a forked child: it must not say goodbye for its parent."""
         self.monitor.drop()
+        self._close_all_channels()
+
+    def _close_all_channels(self) -> None:
         self._close_channels()
+        for channel in self.neighbours:
+            channel.close()
 
     @abstractmethod
     def gather(self, sequence: int, header: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
@@ -134,14 +159,23 @@ class Transport(ABC):
         if sent == len(message):
             return
         # The peer is slow to read, or the message is larger than the socket buffers.
-        writer, waiter = Writer(channel), self._waiter(sequence)
+        writer, waiter = Writer(channel), self.make_waiter(sequence)
         writer.push(message[sent:])
         while not writer.is_idle:
             if not writer.flush():
                 waiter.sleep({channel.fd: WRITE}, missing)
 
     @abstractmethod
-    def _waiter(self, sequence: int) -> Waiter: ...
+    def local_address(self, peer: int) -> Sequence[object]:
+        """The address of this host on its data connection to the coordinator, or at the coordinator to that peer."""
+
+    @abstractmethod
+    def watch_ring(self, sequence: int, waiter: Waiter) -> Watch:
+        """Watch the star's connections while the data of one call moves in the ring."""
+
+    @abstractmethod
+    def make_waiter(self, sequence: int) -> Waiter:
+        """The waiter of one call."""
 
     @abstractmethod
     def _use_leaders(self, nodes: Sequence[Sequence[int]]) -> None: ...

@@ -12,8 +12,9 @@ from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.inbox import Inbox
 from cobre.comm.backends.tcp.transport.reduction import ReductionWindow
 from cobre.comm.backends.tcp.transport.relay import Relay
+from cobre.comm.backends.tcp.transport.ring import CoordinatorWatch
 from cobre.comm.backends.tcp.transport.streams import DataReader, PartsReader
-from cobre.comm.backends.tcp.transport.waiting import READ, CoordinatorWaiter, WaitPolicy
+from cobre.comm.backends.tcp.transport.waiting import READ, CoordinatorWaiter, Waiter, WaitPolicy
 from cobre.comm.backends.tcp.wire.calls import HEADER_BYTES, CallHeader
 from cobre.comm.backends.tcp.wire.control_messages import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.wire.protocol import go_header
@@ -136,7 +137,7 @@ class CoordinatorTransport(Transport):
             inbox.expect(sum([payload_sizes[rank] for rank in self._ranks_by_leader[leader]]))
         self._missing = set(self._inboxes)
         if not self._receive_calls_in_turn(header):
-            waiter = self._waiter(sequence)
+            waiter = self.make_waiter(sequence)
             while not self._receive_calls(header):
                 waiter.sleep({self._channels[rank].fd: READ for rank in self._missing}, self._missing)
         # All calls have arrived, but a rank may have aborted since it sent its own; then nobody may get data.
@@ -194,7 +195,7 @@ class CoordinatorTransport(Transport):
         self._make_relay(sequence, parts_for).run(readers, available, copy)
 
     def _make_relay(self, sequence: int, parts_for: Mapping[int, Sequence[memoryview | None]]) -> Relay:
-        waiter = self._waiter(sequence)
+        waiter = self.make_waiter(sequence)
 
         def sleep(interests: Mapping[int, int], missing: set[int]) -> None:
             self._missing = missing
@@ -230,8 +231,20 @@ class CoordinatorTransport(Transport):
         self.monitor.ranks_by_leader = self._ranks_by_leader
         self.progress.missing = lambda: self.monitor.late(self._ranks_by_leader, self.progress.started)
 
-    def _waiter(self, sequence: int) -> CoordinatorWaiter:
-        return CoordinatorWaiter(self.monitor, sequence, self._wait_policy)
+    def watch_ring(self, sequence: int, waiter: Waiter) -> CoordinatorWatch:
+        """Watch the other hosts while data moves in the ring."""
+        watch = CoordinatorWatch({leader: self._channels[leader] for leader in self._inboxes}, sequence, waiter)
+        self._missing = watch.missing
+        return watch
+
+    def local_address(self, peer: int) -> Sequence[object]:
+        """The address at which the peer has reached the coordinator."""
+        address: Sequence[object] = self._channels[peer].sock.getsockname()
+        return address
+
+    def make_waiter(self, sequence: int) -> CoordinatorWaiter:
+        """The waiter of one call."""
+        return CoordinatorWaiter(self.monitor, sequence, self.wait_policy)
 
     def _close_channels(self) -> None:
         for channel in self._channels.values():

@@ -17,6 +17,16 @@ def prepare_data(sock: socket.socket, timeout_s: float) -> None:
     _prepare(sock, timeout_s)
 
 
+def prepare_ring(sock: socket.socket, timeout_s: float) -> None:
+    """Options for payloads between neighbours.
+
+    With a limit on unacknowledged bytes, unlike `prepare_data`: data moves only while all hosts are in one call, and no
+    heartbeat is sent on this connection. Only the limit shows that neighbours cannot reach each other although the
+    coordinator reaches both.
+    """
+    prepare_control(sock, timeout_s)
+
+
 def prepare_control(sock: socket.socket, timeout_s: float) -> None:
     """Options for heartbeats: no Nagle delay, keepalive, and a limit on how long bytes may stay unacknowledged."""
     _prepare(sock, timeout_s)

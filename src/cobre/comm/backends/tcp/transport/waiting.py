@@ -49,35 +49,44 @@ class Waiter(ABC):
         self._on_wait = wait_policy.on_wait
         self._since = time.monotonic()
         self._next_report = self._since + PROGRESS_S
+        self._registered: tuple[dict[int, int], bool] | None = None
 
-    def sleep(self, interests: Mapping[int, int], missing: Collection[int]) -> None:
-        """Return when a descriptor is ready; raise `WorldFailedError` once the call can no longer complete.
+    def sleep(self, interests: Mapping[int, int], missing: Collection[int]) -> Collection[int]:
+        """Wait for descriptors and return those that are ready; raise `WorldFailedError` once the call cannot complete.
 
         interests: by descriptor, READ and WRITE.
         """
-        # A poll object for each sleep, not an epoll set: interests change from one sleep to the next.
-        poller = select.poll()
-        for descriptor, events in interests.items():
-            poller.register(descriptor, events)
         # A failure that affects only later calls keeps the wake descriptor readable for ever: then it is not polled.
         listens = not self._monitor.check(self._sequence)
-        if listens:
-            poller.register(self._monitor.wake_fd, READ)
-        if self._is_ready(self._spin_wait.spin(lambda: poller.poll(0)) or ()):
-            return
-        while not self._is_ready(poller.poll(POLL_S * 1000)):
+        if (interests, listens) != self._registered:
+            self._register(dict(interests), listens)
+        poller = self._poller
+        if ready := self._ready(self._spin_wait.spin(lambda: poller.poll(0)) or ()):
+            return ready
+        while not (ready := self._ready(poller.poll(POLL_S * 1000))):
             if self._monitor.check(self._sequence) and listens:
-                poller.unregister(self._monitor.wake_fd)
                 listens = False
+                self._register(dict(interests), listens)
+                poller = self._poller
             self._check_peers(missing)
+        return ready
+
+    def _register(self, interests: dict[int, int], listens: bool) -> None:
+        # A new poll object, not an epoll set: interests mostly change from one sleep to the next, but for a ring.
+        self._registered = (interests, listens)
+        self._poller = select.poll()
+        for descriptor, events in interests.items():
+            self._poller.register(descriptor, events)
+        if listens:
+            self._poller.register(self._monitor.wake_fd, READ)
 
     def check(self, missing: Collection[int]) -> None:
         """Raise `WorldFailedError` once the call can no longer complete; for callers that sleep in another way."""
         self._monitor.check(self._sequence)
         self._check_peers(missing)
 
-    def _is_ready(self, events: Sequence[tuple[int, int]]) -> bool:
-        return any(descriptor != self._monitor.wake_fd for descriptor, _ in events)
+    def _ready(self, events: Sequence[tuple[int, int]]) -> list[int]:
+        return [descriptor for descriptor, _ in events if descriptor != self._monitor.wake_fd]
 
     def _check_peers(self, missing: Collection[int]) -> None:
         # From the most certain to the least: ranks that are known to be dead, that are silent, that are late.

@@ -1,18 +1,27 @@
 """A worker's end of the collectives: everything goes to the coordinator and comes back from it."""
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
+from cobre.comm.backends.tcp.liveness.failures import is_unreachable
 from cobre.comm.backends.tcp.liveness.worker_monitor import WorkerMonitor
 from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
-from cobre.comm.backends.tcp.transport.channel import Channel
+from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
+from cobre.comm.backends.tcp.transport.ring import WorkerWatch
 from cobre.comm.backends.tcp.transport.streams import PartReader, Writer
-from cobre.comm.backends.tcp.transport.waiting import READ, WRITE, WaitPolicy, WorkerWaiter
+from cobre.comm.backends.tcp.transport.waiting import READ, WRITE, Waiter, WaitPolicy, WorkerWaiter
+from cobre.comm.backends.tcp.wire.control_messages import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.wire.fields import ProtocolError
-from cobre.comm.backends.tcp.wire.protocol import GO_HEADER, go_header
+from cobre.comm.backends.tcp.wire.protocol import GO_HEADER, done_frame, go_header
 from cobre.comm.buffers import as_bytes
 from cobre.comm.types import Array, ReduceOp
 
 COORDINATOR = (0,)
+# How long the end of a neighbour's connection waits for the coordinator's verdict, which takes up to EXPLANATION_S
+# itself. Only if it is the connection alone that was lost does it take all of this.
+VERDICT_S = 2.0
 
 
 class WorkerTransport(Transport):
@@ -103,7 +112,7 @@ class WorkerTransport(Transport):
         if received := channel.await_bytes(view):
             return received
         # Only a wait that takes longer needs a waiter, which checks failure records, silence and limits between reads.
-        waiter = self._waiter(sequence)
+        waiter = self.make_waiter(sequence)
         while not (received := channel.await_bytes(view)):
             waiter.check(COORDINATOR)
         return received
@@ -121,7 +130,7 @@ class WorkerTransport(Transport):
         Concurrently: the first results of a reduction come back while operands are still being sent, and a coordinator
         whose send buffer is full relays no further.
         """
-        channel, waiter = self._channel, self._waiter(sequence)
+        channel, waiter = self._channel, self.make_waiter(sequence)
         writer, reader = Writer(channel), PartReader(channel, sequence, targets)
         writer.push(header)
         for part in own:
@@ -134,8 +143,33 @@ class WorkerTransport(Transport):
             waiter.sleep({channel.fd: interest}, COORDINATOR)
         copy.finish()
 
-    def _waiter(self, sequence: int) -> WorkerWaiter:
-        return WorkerWaiter(self.monitor, sequence, self._wait_policy)
+    def diagnose_disconnect(self, error: LinkLostError) -> FailureRecord:
+        """Why a connection ended. Of a neighbour the coordinator knows more, and usually says so before we must."""
+        if error.peer.rank == 0:
+            return super().diagnose_disconnect(error)
+        sequence, monitor = self.progress.started, self.monitor
+        deadline = time.monotonic() + VERDICT_S
+        while time.monotonic() < deadline:
+            monitor.check(sequence)
+            time.sleep(0.002)
+        cause = "closed" if error.cause is None else error.cause.strerror or str(error.cause)
+        status = f"is alive, but rank {self._own[0]} has lost its connection to it ({cause})"
+        kind = FailureKind.SILENT if is_unreachable(error.cause) else FailureKind.DIED
+        return monitor.report_failure(FailureRecord(kind, sequence, (replace(error.peer, status=status),)))
+
+    def watch_ring(self, sequence: int, _waiter: Waiter) -> WorkerWatch:
+        """Watch the coordinator while data moves in the ring."""
+        done = partial(self._send_message, self._channel, done_frame(sequence), sequence, COORDINATOR)
+        return WorkerWatch(self._channel, done)
+
+    def local_address(self, _peer: int) -> Sequence[object]:
+        """The address of this host on the way to the coordinator."""
+        address: Sequence[object] = self._channel.sock.getsockname()
+        return address
+
+    def make_waiter(self, sequence: int) -> WorkerWaiter:
+        """The waiter of one call."""
+        return WorkerWaiter(self.monitor, sequence, self.wait_policy)
 
     def _use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:
         self._own = next(tuple(ranks) for ranks in nodes if self._own[0] in ranks)

@@ -8,16 +8,21 @@ from typing import Self
 from cobre.comm.backends.tcp.wire.fields import FieldReader, ProtocolError, pack_text
 
 MAGIC = b"COBRE-TCP"
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 NONCE_BYTES = 32
 INSTANCE_BYTES = 16
 
 
+RING_OFFER_BYTES = 1024
+MAX_PROBLEM_BYTES = 400
+
+
 class Link(IntEnum):
-    """The two connections between a worker and the coordinator."""
+    """The purpose of a connection: the two between a worker and the coordinator, and that between two hosts."""
 
     DATA = 0
     CONTROL = 1
+    RING = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class Hello:
         package, order, run_id, host = (reader.text() for _ in range(4))
         instance, nonce = reader.take(INSTANCE_BYTES), reader.take(NONCE_BYTES)
         reader.end()
-        if link not in (Link.DATA, Link.CONTROL):
+        if link not in Link._value2member_map_:
             raise ProtocolError(f"unknown link {link}")
         return cls(rank, size, run_id, host, pid, package, order, Link(link), instance, nonce, version)
 
@@ -91,6 +96,42 @@ class Challenge:
         nonce = reader.take(NONCE_BYTES)
         reader.end()
         return cls(nonce, host, pid, package, version)
+
+
+@dataclass(frozen=True, slots=True)
+class RingOffer:
+    """Where a host listens for its neighbour in the ring, told to all hosts through the coordinator.
+
+    token: random bytes, which the neighbour returns in its HELLO: it has dialled this listener and no other.
+    certificate: SHA-256 of the TLS certificate that it will present; empty without TLS.
+    problem: why this host cannot take part; empty if it can.
+    """
+
+    rank: int
+    host: str
+    pid: int
+    address: str = ""
+    port: int = 0
+    token: bytes = b""
+    certificate: bytes = b""
+    problem: str = ""
+
+    _FIXED = struct.Struct(">IQHBB")
+
+    def pack(self) -> bytes:
+        """The offer, padded: all hosts send the same number of bytes."""
+        numbers = self._FIXED.pack(self.rank, self.pid, self.port, len(self.token), len(self.certificate))
+        texts = pack_text(self.host) + pack_text(self.address) + pack_text(self.problem, MAX_PROBLEM_BYTES)
+        return (numbers + self.token + self.certificate + texts).ljust(RING_OFFER_BYTES, b"\0")
+
+    @classmethod
+    def parse(cls, payload: bytes) -> Self:
+        """Parse an offer; raises `ProtocolError`."""
+        reader = FieldReader(payload)
+        rank, pid, port, token_bytes, certificate_bytes = reader.numbers(cls._FIXED)
+        token, certificate = reader.take(token_bytes), reader.take(certificate_bytes)
+        host, address, problem = reader.text(), reader.text(), reader.text(MAX_PROBLEM_BYTES)
+        return cls(rank, host, pid, address, port, token, certificate, problem)
 
 
 class VersionError(ProtocolError):

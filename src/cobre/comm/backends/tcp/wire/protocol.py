@@ -11,6 +11,9 @@ coordinator (a piece of a rank's data). On the *control* connection, after the h
 ABORT and FAILURE. A failure therefore gets through while a payload is stuck halfway, and no heartbeat ever lands inside
 a payload.
 
+Large payloads may travel between hosts instead, on connections between neighbours in a *ring*, as RING frames. Then the
+data connection carries CALL, GO, and in the end DONE: the host has received and passed on everything.
+
 The payloads of the handshake are in `handshake_messages`, those of the control connection in `control_messages`.
 
 Every frame is checked against the limit of its tag before memory is allocated for it.
@@ -44,6 +47,8 @@ class Tag(IntEnum):
     DATA = 0x11
     GO = 0x12
     PART = 0x13
+    RING = 0x14
+    DONE = 0x15
     HEARTBEAT = 0x20
     GOODBYE = 0x21
     ABORT = 0x22
@@ -139,6 +144,20 @@ def parse_data_header(header: bytes | bytearray, remaining: int) -> int:
             f"expected a DATA frame of at most {remaining} bytes, got tag {tag:#04x} with {length} bytes"
         )
     return int(length)
+
+
+RING_HEADER = struct.Struct(">IBQ")  # prefix, then the sequence number of the call
+DONE_BYTES = PREFIX_BYTES + 8
+
+
+def ring_header(sequence: int, nbytes: int) -> bytes:
+    """The first bytes of a RING frame; `nbytes` of a host's data follow."""
+    return RING_HEADER.pack(nbytes + RING_HEADER.size - PREFIX_BYTES, Tag.RING, sequence)
+
+
+def done_frame(sequence: int) -> bytes:
+    """The DONE frame of a host that has received and passed on everything of a call."""
+    return frame(Tag.DONE, sequence.to_bytes(8))
 
 
 GO_HEADER = struct.Struct(">IBQ")  # prefix, then the sequence number of the call

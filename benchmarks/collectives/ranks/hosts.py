@@ -1,0 +1,76 @@
+"""One rank on a host of its own: `python -m collectives.ranks.hosts FOLDER CASE ... --rank R --size N`.
+
+Of ours if the environment names a world of tcp, else of torch.distributed on gloo; neither needs the other installed.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+
+from collectives.cases import CASES, Case, Kind
+from collectives.ranks.entry import durations_file, rank_parser
+from collectives.timing import Durations, measure
+
+PORT = 29500
+TIMEOUT = timedelta(seconds=300)
+SMALL = (
+    Case("barrier", Kind.BARRIER, 0, 20, 10),
+    Case("allgatherv 8 B", Kind.ALLGATHERV, 1, 20, 10),
+    Case("allgatherv 8 KB", Kind.ALLGATHERV, 1_000, 20, 10),
+    Case("allgatherv 64 KB", Kind.ALLGATHERV, 8_000, 10, 10),
+    Case("broadcast 64 KB", Kind.BROADCAST, 8_000, 10, 10),
+)
+LARGE = {"allgatherv 3.2 MB": 15, "allgatherv 206 MB": 3, "broadcast 20 MB": 6}  # repetitions
+
+
+def cases() -> list[Case]:
+    """What is measured: small calls, and the payloads of production runs."""
+    large = [case for case in CASES if case.name in LARGE]
+    return [*SMALL, *(Case(case.name, case.kind, case.elements, 1, LARGE[case.name]) for case in large)]
+
+
+def address(number: int) -> str:
+    """A host's address."""
+    return f"10.78.0.{number + 1}"
+
+
+def measure_cobre(chosen: Sequence[Case]) -> Durations:
+    """Ours, by the environment."""
+    from cobre.comm import create_communicator
+    from collectives.adapters.cobre import CobreAdapter
+
+    with create_communicator("tcp") as comm:
+        return measure(CobreAdapter(comm), chosen)
+
+
+def measure_gloo(rank: int, size: int, chosen: Sequence[Case]) -> Durations:
+    """gloo, whose ranks meet at a store in rank 0."""
+    import torch
+    import torch.distributed as dist
+
+    from collectives.adapters.gloo import GlooAdapter
+
+    torch.set_num_threads(1)
+    store = dist.TCPStore(address(0), PORT, size, rank == 0, timeout=TIMEOUT)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=TIMEOUT)
+    durations = measure(GlooAdapter(rank, size), chosen)
+    dist.barrier()  # nobody takes the store away while others still use it
+    dist.destroy_process_group()
+    return durations
+
+
+def main() -> None:
+    """Measure, and leave the durations in the folder."""
+    parser = rank_parser()
+    for name in ("--rank", "--size"):
+        parser.add_argument(name, type=int, required=True)
+    options = parser.parse_args()
+    chosen = [case for case in cases() if case.name in options.cases]
+    is_ours = "COBRE_TCP_RANK" in os.environ
+    durations = measure_cobre(chosen) if is_ours else measure_gloo(options.rank, options.size, chosen)
+    durations_file(options.folder, options.rank).write_text(json.dumps(durations))
+
+
+if __name__ == "__main__":
+    main()

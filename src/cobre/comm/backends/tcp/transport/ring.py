@@ -1,0 +1,262 @@
+"""Large payloads from host to host in a ring, without passing through the coordinator.
+
+Every host sends to its right neighbour and receives from its left one, both at once. In a gather it sends its own block
+and then passes on every block that arrives, but for its right neighbour's own: each link carries each block at most
+once. In a broadcast the root's block goes around until it has reached the host before the root. Bytes are passed on as
+they arrive, not block by block, so that unequal blocks cost no more than equal ones.
+
+The coordinator has compared the calls before (`Transport.gather`), so that nothing is sent for calls that differ. It
+watches its connection to every host until that host is DONE: the death of a host is found as quickly as in the star,
+and once the coordinator has completed a call, so can everybody else, whoever dies then.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from cobre.comm.backends.tcp.transport.base import DeferredCopy, Transport, Watch
+from cobre.comm.backends.tcp.transport.channel import MAX_VIEWS, Channel
+from cobre.comm.backends.tcp.transport.waiting import READ, WRITE, Waiter
+from cobre.comm.backends.tcp.wire.fields import ProtocolError
+from cobre.comm.backends.tcp.wire.protocol import DONE_BYTES, MAX_FRAME_DATA_BYTES, done_frame, ring_header
+
+RING_BYTES = 64 * 1024  # from here on the ring is used; below, the hops cost more than the coordinator's copies
+MIN_HOSTS = 3  # with two hosts the star's one connection carries no more than a ring's two
+
+Block = Sequence[memoryview]
+"""The data of one host: the parts of its ranks, in their order; where they are in memory is this rank's own affair."""
+
+
+class CoordinatorWatch(Watch):
+    """Collects DONE from all other hosts; the end of a host's connection before that is a failure."""
+
+    def __init__(self, channels: Mapping[int, Channel], sequence: int, waiter: Waiter) -> None:
+        self._expected = done_frame(sequence)
+        self._waiter = waiter
+        self._channels = {channel.fd: (leader, channel) for leader, channel in channels.items()}
+        self._received = {fd: bytearray() for fd in self._channels}
+        self.descriptors = self._received.keys()
+        self.missing: set[int] = set(channels)
+
+    def advance(self, ready: Collection[int]) -> None:
+        """Read from the hosts that have sent something."""
+        for fd in [fd for fd in ready if fd in self._received]:
+            leader, channel = self._channels[fd]
+            received, piece = self._received[fd], bytearray(DONE_BYTES)
+            # Never more than this frame: the host's next call may follow at once.
+            wanted = memoryview(piece)[: DONE_BYTES - len(received)]
+            received += wanted[: channel.receive(wanted)]
+            if len(received) == DONE_BYTES:
+                if received != self._expected:
+                    raise ProtocolError(f"{channel.peer} completed another call")
+                del self._received[fd]
+                self.missing.discard(leader)
+
+    def finish(self) -> None:
+        """Wait for the hosts that are not done yet."""
+        while self._received:
+            self.advance(self._waiter.sleep(dict.fromkeys(self.descriptors, READ), self.missing))
+
+
+class WorkerWatch(Watch):
+    """Notices the death of the coordinator, and tells it when this host is done."""
+
+    missing = (0,)
+
+    def __init__(self, channel: Channel, send_done: Callable[[], None]) -> None:
+        self._channel = channel
+        self._send_done = send_done
+        self.descriptors = (channel.fd,)
+
+    def advance(self, ready: Collection[int]) -> None:
+        """Raise if the coordinator's connection has ended: it sends nothing while data moves in the ring."""
+        if self._channel.fd in ready and self._channel.receive(memoryview(bytearray(1))):
+            raise ProtocolError("the coordinator sent data in the middle of a call")
+
+    def finish(self) -> None:
+        """Tell the coordinator, and do not wait for it."""
+        self._send_done()
+
+
+class Ring:
+    """This host's place in the ring.
+
+    nodes: the ranks of all hosts, in the order of the ring. position: of this host among them.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        left: Channel,
+        right: Channel,
+        nodes: Sequence[Sequence[int]],
+        position: int,
+    ) -> None:
+        self._transport = transport
+        self._left = left
+        self._right = right
+        self._nodes = nodes
+        self._position = position
+
+    def gather(self, sequence: int, own: Block, block_of: Callable[[Sequence[int]], Block], copy: DeferredCopy) -> None:
+        """Send this host's block and receive all others. block_of: where the block of a host's ranks goes."""
+        size = len(self._nodes)
+        blocks = [_framed(sequence, block_of(self._nodes[(self._position - step) % size])) for step in range(1, size)]
+        incoming = [item for block in blocks for item in block]
+        # The last block to arrive is the right neighbour's own.
+        self._move(sequence, _framed(sequence, own), incoming, sum(map(len, blocks[:-1])), copy)
+
+    def broadcast(self, sequence: int, buffer: memoryview, root: int) -> None:
+        """Send the root's bytes, or receive them and pass them on, unless the next host is the root's."""
+        source = next(number for number, ranks in enumerate(self._nodes) if root in ranks)
+        items = _framed(sequence, (buffer,))
+        if source == self._position:
+            self._move(sequence, items, [], 0, DeferredCopy())
+        else:
+            is_last = (self._position + 1) % len(self._nodes) == source
+            self._move(sequence, [], items, 0 if is_last else len(items), DeferredCopy())
+
+    def _move(
+        self,
+        sequence: int,
+        own: Sequence[memoryview | bytes],
+        incoming: Sequence[memoryview | bytes],
+        passed_on: int,
+        copy: DeferredCopy,
+    ) -> None:
+        """Send `own` and the first items that arrive, `passed_on` of them, while everything `incoming` is received."""
+        waiter = self._transport.make_waiter(sequence)
+        watch = self._transport.watch_ring(sequence, waiter)
+        reader = RingReader(self._left, incoming)
+        writer = RingWriter(self._right, own, reader.items[:passed_on])
+        left, right = self._left.fd, self._right.fd
+        ready: Collection[int] = (left, right)
+        while True:
+            # One pass per wake-up: both ends stop at the first short read or write, so that trying again at once would
+            # mostly cost a system call and an exception.
+            moved = reader.advance() if left in ready else 0
+            moved += writer.flush(reader.received)
+            if reader.is_done and writer.is_done:
+                break
+            if not moved and copy.advance():
+                continue
+            # An idle socket is always writable: only if there is something to send does it end a sleep.
+            interests = dict.fromkeys(watch.descriptors, READ)
+            if not reader.is_done:
+                interests[left] = READ
+            if writer.has_work(reader.received):
+                interests[right] = WRITE
+            ready = waiter.sleep(interests, watch.missing)
+            watch.advance(ready)
+        copy.finish()
+        watch.finish()
+
+
+class RingReader:
+    """Receives a known sequence of headers and data from the left neighbour.
+
+    expected: headers as bytes, which must arrive exactly so, and writable memory for data. Nothing is written to a
+    block before its header has been compared. items: the memory of all of them, in order. received: bytes so far.
+    """
+
+    def __init__(self, channel: Channel, expected: Sequence[memoryview | bytes]) -> None:
+        self._channel = channel
+        self._expected = expected
+        self.items = [memoryview(bytearray(len(one))) if isinstance(one, bytes) else one for one in expected]
+        self.received = 0
+        self._index = 0
+        self._rest = self.items[0] if self.items else memoryview(b"")
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything has arrived."""
+        return self._index == len(self.items)
+
+    def advance(self) -> int:
+        """Receive what has arrived; the number of bytes."""
+        before = self.received
+        while self._index < len(self.items):
+            received = self._channel.receive(self._rest)
+            self.received += received
+            if received < len(self._rest):
+                # Nothing more has arrived: asking again would cost a system call and an exception.
+                self._rest = self._rest[received:]
+                break
+            self._complete()
+        return self.received - before
+
+    def _complete(self) -> None:
+        expected = self._expected[self._index]
+        if isinstance(expected, bytes) and self.items[self._index] != expected:
+            raise ProtocolError(f"{self._channel.peer} sent data of another call")
+        self._index += 1
+        if self._index < len(self.items):
+            self._rest = self.items[self._index]
+
+
+class RingWriter:
+    """Sends this host's own items to the right neighbour, and then the items that its reader receives."""
+
+    def __init__(self, channel: Channel, own: Sequence[memoryview | bytes], passed_on: Sequence[memoryview]) -> None:
+        self._channel = channel
+        self._items = [*(memoryview(item) for item in own), *passed_on]
+        self._own_bytes = sum(map(len, own))
+        self._total = self._own_bytes + sum(map(len, passed_on))
+        self._sent = 0
+        self._index = 0
+        self._at = 0  # in the item of that index
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the kernel has taken everything."""
+        return self._sent == self._total
+
+    def has_work(self, received: int) -> bool:
+        """Whether there is something to send. received: bytes that have arrived at the reader."""
+        return self._sent < min(self._total, self._own_bytes + received)
+
+    def flush(self, received: int) -> int:
+        """Send what there is, as far as the socket takes it; the number of bytes."""
+        before = self._sent
+        while self.has_work(received):
+            views = self._next_views(self._own_bytes + received - self._sent)
+            sent = self._channel.send(views)
+            self._advance(sent)
+            if sent < sum(map(len, views)):
+                break  # the socket buffer is full
+        return self._sent - before
+
+    def _next_views(self, limit: int) -> list[memoryview]:
+        """The next views to send, of at most `limit` bytes in all."""
+        views, at = [], self._at
+        for item in self._items[self._index : self._index + MAX_VIEWS]:
+            view = item[at : at + limit]
+            views.append(view)
+            limit -= len(view)
+            at = 0
+            if limit <= 0:
+                break
+        return views
+
+    def _advance(self, sent: int) -> None:
+        self._sent += sent
+        self._at += sent
+        while self._index < len(self._items) and self._at >= len(self._items[self._index]):
+            self._at -= len(self._items[self._index])
+            self._index += 1
+
+
+def _framed(sequence: int, block: Iterable[memoryview]) -> list[memoryview | bytes]:
+    """A block as it is sent: RING frames of at most MAX_FRAME_DATA_BYTES; the same on all hosts, whatever its parts."""
+    frames: list[list[memoryview]] = []
+    room = 0
+    for part in block:
+        while len(part):
+            if not room:
+                frames.append([])
+                room = MAX_FRAME_DATA_BYTES
+            frames[-1].append(part[:room])
+            room -= len(frames[-1][-1])
+            part = part[len(frames[-1][-1]) :]  # noqa: PLW2901 - the rest of it
+    items: list[memoryview | bytes] = []
+    for views in frames:
+        items += [ring_header(sequence, sum(map(len, views))), *views]
+    return items
