@@ -160,9 +160,10 @@ def section(
         SECTION,
         "",
         f"Measured {datetime.now(UTC):%Y-%m-%d} by `make bench-net` (`benchmarks/bench_hosts.py`); {facts}. Network",
-        f"namespaces at a switch, {rate_mbit:g} Mb/s each way per host, one rank per host, {count} round(s): the median",
-        "round, in milliseconds. All hosts share the cores of this machine. Links: what they allow, without headers: the",
-        "most that a host must receive or send. Star: everything through rank 0 (`COBRE_TCP_RING_BYTES=0`).",
+        f"namespaces at a switch, {rate_mbit:g} Mb/s each way per host, one rank per host, {count} round(s): the",
+        "median round, in milliseconds. All hosts share the cores of this machine. Links: what they allow, without",
+        "headers: the most that a host must receive or send. Star: everything through rank 0",
+        "(`COBRE_TCP_RING_BYTES=0`).",
     ]
     for size, by_contender in rounds.items():
         shown = [contender for contender in by_contender if by_contender[contender]]
@@ -172,11 +173,10 @@ def section(
             found = {one: statistics.median(turn[case.name] for turn in by_contender[one]) for one in shown}
             allowed = link_seconds(case, size, rate_mbit) if case.name in LARGE else None
             ours, gloo = found.get(CONTENDERS[0]), found.get(CONTENDERS[2])
-            lines.append(
-                f"| {case.name} | {'' if allowed is None else f'{allowed * 1e3:.1f}'} "
-                f"| {' | '.join(f'{found[one] * 1e3:.2f}' for one in shown)} "
-                f"| {f'{ours / allowed:.2f}' if ours and allowed else ''} | {f'{ours / gloo:.2f}' if ours and gloo else ''} |"
-            )
+            cells = [case.name, "" if allowed is None else f"{allowed * 1e3:.1f}"]
+            cells += [f"{found[one] * 1e3:.2f}" for one in shown]
+            cells += [f"{ours / other:.2f}" if ours and other else "" for other in (allowed, gloo)]
+            lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 
 

@@ -42,8 +42,8 @@ def test_payloads_through_the_smallest_window():
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("variant", "size"), [("host", 3), ("pairs", 4)])
-def test_payloads_on_tcp_with_memory_that_ranks_of_a_host_share(variant, size):
+@pytest.mark.parametrize(("variant", "size"), [("host", 3), ("pairs", 4), ("ring", 2), ("ring", 3), ("ring-pairs", 4)])
+def test_payloads_on_tcp_inside_hosts_and_between_them(variant, size):
     shared = setting("tcp", variant, size)
     cells = [cell for cell in grid(shared, Depth.QUICK) if any(map(cell.matches, PAYLOADS))]
     results = list(run_cells(shared, cells))

@@ -49,9 +49,10 @@ def cobre(*flags, **environ):
     return run
 
 
-def on_hosts(workers, ranks_per_host):
-    """Over tcp, as if only so many ranks were on each host; the last host may have fewer."""
-    return cobre(*world("tcp", workers), COBRE_TCP_RANKS_PER_HOST=str(ranks_per_host))
+def on_hosts(workers, ranks_per_host, ring_bytes=0):
+    """Over tcp, as if only so many ranks were on each host; the last host may have fewer. ring_bytes: 0 is the star."""
+    hosts = {"COBRE_TCP_RANKS_PER_HOST": str(ranks_per_host), "COBRE_TCP_RING_BYTES": str(ring_bytes)}
+    return cobre(*world("tcp", workers), **hosts)
 
 
 def under_mpiexec(wheel, size, *flags, **environ):
@@ -135,6 +136,7 @@ QUICK = (
     Cell("shm 3", cobre(*world("shm", 3))),
     Cell("tcp 2", cobre(*world("tcp", 2))),
     Cell("tcp 3 on hosts of 2 and 1", on_hosts(3, 2)),
+    Cell("tcp 3 on hosts of 1 in a ring", on_hosts(3, 1, ring_bytes=1)),
     Cell("shm 2 killed, tcp 3 goes on", killed(world("shm", 2), cobre(*world("tcp", 3)))),
 )
 
@@ -149,6 +151,7 @@ WHOLE = (
     Cell("tcp 4 on hosts of 2", on_hosts(4, 2)),
     Cell("tcp 4 on hosts of 3 and 1", on_hosts(4, 3)),
     Cell("tcp 3 on hosts of 1", on_hosts(3, 1)),
+    Cell("tcp 5 on hosts of 2, 2 and 1 in a ring", on_hosts(5, 2, ring_bytes=1)),
     Cell("shuffled", shuffled(1, *LOCAL)),
     Cell("shuffled otherwise, shm 3", shuffled(2, *world("shm", 3))),
     Cell("local killed, shm 4 goes on", killed(LOCAL, cobre(*world("shm", 4)))),

@@ -9,7 +9,7 @@ from cobre.comm.testing.profiles import profile
 from cobre.comm.testing.results import Outcome
 
 FUTEX, CONDVAR = (variant for variant in profile("shm").variants if variant.name in ("futex", "condvar"))
-HOST, PAIRS, _ = profile("tcp").variants
+HOST, PAIRS, _, RING, RING_PAIRS = profile("tcp").variants
 
 
 def cells(variant, size, *patterns, backend="shm"):
@@ -31,6 +31,8 @@ def cells(variant, size, *patterns, backend="shm"):
         *cells(CONDVAR, 3, "faults/kill", "faults/stop*", "faults/raise"),
         *cells(HOST, 2, "faults/kill", "faults/stop", "faults/raise", backend="tcp"),
         *cells(PAIRS, 4, "faults/kill*", "faults/stop", "faults/operation_limit", backend="tcp"),
+        *cells(RING, 3, "faults/kill", "faults/stop", "faults/raise", backend="tcp"),
+        *cells(RING_PAIRS, 4, "faults/kill", backend="tcp"),
     ],
 )
 def test_plan(setting, cell):

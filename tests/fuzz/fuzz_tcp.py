@@ -13,7 +13,7 @@ from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake, R
 from cobre.comm.backends.tcp.wire.calls import HEADER_BYTES, CallHeader
 from cobre.comm.backends.tcp.wire.control_messages import FailureRecord, Heartbeat
 from cobre.comm.backends.tcp.wire.fields import ProtocolError
-from cobre.comm.backends.tcp.wire.handshake_messages import Challenge, Hello, Link
+from cobre.comm.backends.tcp.wire.handshake_messages import Challenge, Hello, Link, RingOffer
 from cobre.comm.backends.tcp.wire.protocol import CONTROL_LIMITS, PART_HEADER, FrameParser, parse_part_header
 
 SECRET = b"the secret of the fuzzed run"
@@ -21,7 +21,7 @@ REFUSALS = (ProtocolError, RefusedError)
 
 
 def fuzz_messages(data):
-    for kind in (Hello, Challenge, Heartbeat, FailureRecord):
+    for kind in (Hello, Challenge, Heartbeat, FailureRecord, RingOffer):
         try:
             message = kind.parse(data)
         except ProtocolError:

@@ -1,7 +1,8 @@
 """Nodes of their own on one machine: network namespaces, joined by cables that can be pulled, throttled and broken.
 
-Host 0 is the coordinator's. Every other host has a cable to it and to nobody else. All that is needed is iproute2;
-delays (netem) are not used, because not every kernel has them.
+Host 0 is the coordinator's, and a router: every other host has a cable to it and to nobody else, and reaches the others
+through it, unless it does not forward. All that is needed is iproute2; delays (netem) are not used, because not every
+kernel has them.
 """
 
 import os
@@ -23,12 +24,16 @@ def run(*command):
 
 
 class Network:
-    """Host 0 and as many others as asked for; `families`: of their addresses, 4 and 6."""
+    """Host 0 and as many others as asked for.
 
-    def __init__(self, others=2, families=(4, 6)):
+    families: of their addresses, 4 and 6. forwards: whether host 0 is a router.
+    """
+
+    def __init__(self, others=2, families=(4, 6), forwards=True):
         tag = f"{os.getpid() % 100000:x}"
         self.hosts = [f"cobre{number}-{tag}" for number in range(others + 1)]
         self._families = families
+        self._forwards = forwards
 
     def __enter__(self):
         try:
@@ -70,6 +75,11 @@ class Network:
             if inward:
                 self._ip(0, "neigh", "replace", here, "lladdr", NOBODY, "dev", f"cable{number}", "nud", "permanent")
 
+    def swallow_between(self, one, other):
+        """The router drops without a word what the first host sends to the second; both still reach host 0."""
+        words = ("from", _addresses(one, 4)[0], "to", _addresses(other, 4)[0], "blackhole")
+        self._ip(0, "-4", "rule", "add", *words)
+
     def slow_down(self, number, rate):
         """A narrow cable, in both directions."""
         for host, device in ((self.hosts[number], "cable"), (self.hosts[0], f"cable{number}")):
@@ -88,6 +98,9 @@ class Network:
         for number, host in enumerate(self.hosts):
             run("ip", "netns", "add", host)
             self._ip(number, "link", "set", "lo", "up")
+        if self._forwards:
+            switches = "/proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding"
+            run("ip", "netns", "exec", self.hosts[0], "sh", "-c", f"echo 1 | tee {switches}")
         for family in self._families:
             self._ip(0, "address", "replace", (COORDINATOR, COORDINATOR_V6)[family == 6], "dev", "lo")
         for number, host in enumerate(self.hosts[1:], 1):

@@ -37,8 +37,8 @@ def address(number: int) -> str:
 
 def measure_cobre(chosen: Sequence[Case]) -> Durations:
     """Ours, by the environment."""
-    from cobre.comm import create_communicator
-    from collectives.adapters.cobre import CobreAdapter
+    from cobre.comm import create_communicator  # noqa: PLC0415 - not installed beside gloo
+    from collectives.adapters.cobre import CobreAdapter  # noqa: PLC0415 - as above
 
     with create_communicator("tcp") as comm:
         return measure(CobreAdapter(comm), chosen)
@@ -46,10 +46,10 @@ def measure_cobre(chosen: Sequence[Case]) -> Durations:
 
 def measure_gloo(rank: int, size: int, chosen: Sequence[Case]) -> Durations:
     """gloo, whose ranks meet at a store in rank 0."""
-    import torch
-    import torch.distributed as dist
+    import torch  # noqa: PLC0415 - not installed beside cobre
+    import torch.distributed as dist  # noqa: PLC0415 - as above
 
-    from collectives.adapters.gloo import GlooAdapter
+    from collectives.adapters.gloo import GlooAdapter  # noqa: PLC0415 - as above
 
     torch.set_num_threads(1)
     store = dist.TCPStore(address(0), PORT, size, rank == 0, timeout=TIMEOUT)

@@ -3,16 +3,24 @@ import pytest
 from cobre.comm import InitializationFailedError, MissingConfigurationError, TcpConfig
 
 FULL = TcpConfig("[::1]:4000", 2, 5, 4001, 1.5, 2.5, 3.5, "0.0.0.0", "/s", "s" * 20, "run", True, "cert", "key", "ca")
+RING = TcpConfig("a", 0, 4, ring_bytes=0, ring_ports="29501-29600")
 
 
 def test_round_trip_through_the_environment():
     assert TcpConfig.from_env(FULL.to_env()) == FULL
+    assert TcpConfig.from_env(RING.to_env()) == RING
     assert TcpConfig.from_env(TcpConfig("a", 0, 1).to_env()) == TcpConfig("a", 0, 1)
 
 
 def test_defaults_are_those_of_the_specification():
     config = TcpConfig.from_env({"COBRE_TCP_COORDINATOR": "a", "COBRE_TCP_RANK": "0", "COBRE_TCP_SIZE": "2"})
     assert (config.port, config.timeout_s, config.operation_timeout_s, config.insecure) == (29500, 60.0, None, False)
+
+
+def test_ports_of_the_ring():
+    assert RING.ring_port_range == range(29501, 29601)
+    assert TcpConfig("a", 0, 4, ring_ports="4000").ring_port_range == range(4000, 4001)
+    assert TcpConfig("a", 0, 4).ring_port_range == range(1)  # the system's choice
 
 
 def test_the_environment_has_the_secret_only_if_it_was_given_as_a_variable():

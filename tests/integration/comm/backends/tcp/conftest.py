@@ -21,6 +21,13 @@ def world():
 
 
 @pytest.fixture
+def world_apart():
+    """The same, on hosts that reach the coordinator's and no other."""
+    with Network(forwards=False) as network:
+        yield from world_on(network)
+
+
+@pytest.fixture
 def world_of_v6():
     """The same, on hosts without an IPv4 address."""
     with Network(families=(6,)) as network:

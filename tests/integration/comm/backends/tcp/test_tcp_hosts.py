@@ -72,7 +72,7 @@ def gather(comm):
     ("ranks_per_host", "expected"), [(0, [(0, 0)] * 3), (2, [(0, 0), (2, 2), (0, 0)]), (1, [(1, 3)] * 3)]
 )
 def test_every_byte_moves_once_between_hosts(ranks_per_host, expected):
-    with tcp_world(4, ranks_per_host=ranks_per_host) as world:
+    with tcp_world(4, ranks_per_host=ranks_per_host, ring_bytes=0) as world:
         communicators = results(world.start_all())
         assert all(world.everywhere(communicators, gather))
         for comm, parts in zip(communicators[1:], expected, strict=True):

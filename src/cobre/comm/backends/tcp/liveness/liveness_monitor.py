@@ -104,6 +104,10 @@ class LivenessMonitor(ABC):
         limit = self._last_polled - self.timeout_s
         return [rank for rank in ranks if self._last_heard[rank] < limit]
 
+    def is_heard(self, rank: int) -> bool:
+        """Whether the rank sends its heartbeats: one of the last two has arrived."""
+        return self._last_heard[rank] >= self._last_polled - 2 * self.interval_s
+
     def diagnose_disconnect(self, rank: int, cause: OSError | None, sequence: int) -> FailureRecord:
         """Why the data connection of a rank ended; raises `WorldFailedError` if a failure was recorded first.
 

@@ -35,7 +35,14 @@ class WorkerMonitor(LivenessMonitor):
         progress = self.progress
         if not progress.waits_inside_node or self.failure is not None:
             return
+        lost = self.lost_coordinator(progress.started)
+        if lost is not None:
+            self.set_failure(lost)
+
+    def lost_coordinator(self, sequence: int) -> FailureRecord | None:
+        """The failure of this call if the coordinator has departed or is silent; None if it is there."""
         kind = self.departed.get(0, FailureKind.SILENT if self.silent((0,)) else None)
         # A coordinator that left after completing this call has left nobody waiting for it.
-        if kind is not None and self._last_completed.get(0, -1) < progress.started:
-            self.set_failure(FailureRecord(kind, progress.started, (self.describe(0, kind),)))
+        if kind is None or self._last_completed.get(0, -1) >= sequence:
+            return None
+        return FailureRecord(kind, sequence, (self.describe(0, kind),))

@@ -149,8 +149,12 @@ class WorkerTransport(Transport):
             return super().diagnose_disconnect(error)
         sequence, monitor = self.progress.started, self.monitor
         deadline = time.monotonic() + VERDICT_S
-        while time.monotonic() < deadline:
+        # A coordinator that is late with its heartbeats may be the reason why the neighbour has left: then the loss of
+        # the coordinator is what counts, and it is known at the timeout at the latest.
+        while time.monotonic() < deadline or not (monitor.is_heard(0) or 0 in monitor.departed):
             monitor.check(sequence)
+            if (lost := monitor.lost_coordinator(sequence)) is not None:
+                return lost
             time.sleep(0.002)
         cause = "closed" if error.cause is None else error.cause.strerror or str(error.cause)
         status = f"is alive, but rank {self._own[0]} has lost its connection to it ({cause})"

@@ -127,6 +127,8 @@ class RingOffer:
     @classmethod
     def parse(cls, payload: bytes) -> Self:
         """Parse an offer; raises `ProtocolError`."""
+        if len(payload) != RING_OFFER_BYTES:
+            raise ProtocolError(f"offer of {len(payload)} bytes, expected {RING_OFFER_BYTES}")
         reader = FieldReader(payload)
         rank, pid, port, token_bytes, certificate_bytes = reader.numbers(cls._FIXED)
         token, certificate = reader.take(token_bytes), reader.take(certificate_bytes)

@@ -12,7 +12,7 @@ from cobre.comm.backends.tcp.wire import control_messages, handshake_messages, p
 from cobre.comm.backends.tcp.wire.calls import HEADER_BYTES, CallHeader, call_header, describe_dtype, hash_counts
 from cobre.comm.backends.tcp.wire.control_messages import FailureKind, FailureRecord, Heartbeat
 from cobre.comm.backends.tcp.wire.fields import FieldReader, ProtocolError, pack_text
-from cobre.comm.backends.tcp.wire.handshake_messages import Challenge, Hello, Link, VersionError
+from cobre.comm.backends.tcp.wire.handshake_messages import Challenge, Hello, Link, RingOffer, VersionError
 from cobre.comm.backends.tcp.wire.protocol import CONTROL_LIMITS, HANDSHAKE_LIMITS, PROOF_BYTES, FrameParser, Tag, frame
 from cobre.comm.errors import Peer
 from cobre.comm.types import Operation, ReduceOp
@@ -51,7 +51,18 @@ failure_records = st.builds(
     peers=st.lists(st.builds(Peer, rank=ranks, host=texts, pid=numbers, status=texts), max_size=16).map(tuple),
     text=texts,
 )
-messages = hellos | challenges | heartbeats | failure_records
+offers = st.builds(
+    RingOffer,
+    rank=ranks,
+    host=texts,
+    pid=numbers,
+    address=texts,
+    port=st.integers(0, 65535),
+    token=st.binary(max_size=16),
+    certificate=st.binary(max_size=32),
+    problem=texts,
+)
+messages = hellos | challenges | heartbeats | failure_records | offers
 
 
 @given(messages)
@@ -68,7 +79,7 @@ def test_truncated_messages_and_trailing_bytes_are_refused(message, data):
             type(message).parse(wrong)
 
 
-@given(st.sampled_from([Hello, Challenge, Heartbeat, FailureRecord]), st.binary(max_size=300))
+@given(st.sampled_from([Hello, Challenge, Heartbeat, FailureRecord, RingOffer]), st.binary(max_size=300))
 def test_arbitrary_bytes_raise_protocol_errors_only(kind, payload):
     try:
         message = kind.parse(payload)

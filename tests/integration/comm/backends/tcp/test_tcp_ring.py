@@ -1,0 +1,405 @@
+"""Large payloads from host to host: who is connected, what moves where, who is told of a death, and what if not."""
+
+import os
+import signal
+import socket
+import struct
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from network_worlds import in_time, needs_hosts
+from tcp_processes import Rank
+from tcp_worlds import DEADLINE_S, SECRET, new_address, results, tcp_world
+
+from cobre.comm import CollectiveFailedError, MismatchedCallError, PeerLostError, TcpConfig
+from cobre.comm.backends.tcp.collectives import node_discovery
+from cobre.comm.backends.tcp.rendezvous import ring as ring_rendezvous
+from cobre.comm.backends.tcp.rendezvous.handshake import WorkerHandshake
+from cobre.comm.backends.tcp.transport import ring as ring_transport
+from cobre.comm.backends.tcp.transport.channel import Channel
+from cobre.comm.backends.tcp.transport.ring import RingReader, RingWriter
+from cobre.comm.backends.tcp.wire.fields import ProtocolError
+from cobre.comm.backends.tcp.wire.handshake_messages import Link
+from cobre.comm.backends.tcp.wire.protocol import ring_header
+from cobre.comm.errors import Peer
+from cobre.comm.testing.programs import expected_digest, run_program
+
+TLS = Path(__file__).resolve().parents[4] / "support" / "tls"
+BYTES_ACKED, BYTES_RECEIVED = struct.Struct("120xQ"), struct.Struct("128xQ")  # of Linux's tcp_info
+PART = 1_000_000  # bytes of each rank
+LITTLE = 20_000  # bytes of heads and calls
+QUICK_S = 15.0  # generous on a busy machine, and far below the timeouts of these worlds
+
+
+def ring_of(comm):
+    return comm._collectives._ring
+
+
+def gather(comm):
+    recv = np.empty(comm.size * PART, np.uint8)
+    comm.allgatherv(np.full(PART, comm.rank, np.uint8), recv, [PART] * comm.size)
+    comm.barrier()  # so that everything is acknowledged
+    return bool((recv == np.repeat(np.arange(comm.size), PART)).all())
+
+
+def broadcast(comm, root):
+    buffer = np.full(PART, comm.rank, np.uint8)
+    comm.broadcast(buffer, root)
+    comm.barrier()
+    return bool((buffer == root).all())
+
+
+@pytest.mark.parametrize("hosts_of", [(0, 1), (0, 1, 2), (0, 1, 0, 1), (0, 1, 1, 0, 2), (0, 0, 1, 1, 1, 2)])
+def test_ranks_in_any_order_on_hosts_give_the_same_bits(monkeypatch, hosts_of):
+    """Two hosts are a ring as well; a host may have one rank or several; counts differ, some are 0."""
+    monkeypatch.setattr(
+        node_discovery, "_identity", lambda config: bytes([hosts_of[config.rank]]) * node_discovery.IDENTITY_BYTES
+    )
+    size, seed, length = len(hosts_of), 7, 80
+    with tcp_world(size, ring_bytes=1) as world:
+        communicators = results(world.start_all())
+        assert [ring_of(comm) is not None for comm in communicators] == [comm.is_leader for comm in communicators]
+        digests = world.everywhere(communicators, lambda comm: run_program(comm, seed, length))
+        assert digests == [expected_digest(size, seed, length)] * size
+
+
+@pytest.mark.parametrize(
+    ("ranks_per_host", "size", "is_ring"), [(0, 4, False), (1, 2, False), (2, 4, False), (1, 3, True), (2, 5, True)]
+)
+def test_three_hosts_make_a_ring(ranks_per_host, size, is_ring):
+    with tcp_world(size, ranks_per_host=ranks_per_host) as world:
+        communicators = results(world.start_all())
+        assert [ring_of(comm) is not None for comm in communicators if comm.is_leader] == [is_ring] * len(
+            [comm for comm in communicators if comm.is_leader]
+        )
+
+
+def sent_and_received(channel):
+    info = channel.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    return BYTES_ACKED.unpack_from(info)[0], BYTES_RECEIVED.unpack_from(info)[0]
+
+
+def test_every_host_sends_and_receives_each_block_once():
+    """A gather: all blocks but the neighbour's own. A broadcast: once, and not back to the root."""
+    with tcp_world(4, ranks_per_host=1) as world:
+        communicators = results(world.start_all())
+        assert all(world.everywhere(communicators, gather))
+        for comm in communicators:
+            left, right = comm._transport.neighbours
+            assert 3 * PART <= sent_and_received(right)[0] < 3 * PART + LITTLE
+            assert 3 * PART <= sent_and_received(left)[1] < 3 * PART + LITTLE
+        for comm in communicators[1:]:
+            assert max(sent_and_received(comm._transport._channel)) < LITTLE
+        before = [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators]
+        assert all(world.everywhere(communicators, lambda comm: broadcast(comm, 2)))
+        after = [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators]
+        assert [(new - old) // PART for old, new in zip(before, after, strict=True)] == [1, 0, 1, 1]
+
+
+def test_small_payloads_go_through_the_coordinator():
+    with tcp_world(3, ranks_per_host=1) as world:
+        communicators = results(world.start_all())
+        before = [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators]
+        recv = [np.zeros(8000) for _ in communicators]  # 64 KB
+        world.everywhere(
+            communicators, lambda comm: comm.allgatherv(np.ones(8000 * (comm.rank == 1)), recv[comm.rank], [0, 8000, 0])
+        )
+        assert all((one == 1).all() for one in recv)
+        assert [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators] == before
+
+
+def test_the_setting_of_rank_0_holds_for_all():
+    with tcp_world(3, ranks_per_host=1) as world:
+        communicators = results([world.start(rank, ring_bytes=1 if rank == 0 else 0) for rank in range(3)])
+        assert all(ring_of(comm) is not None for comm in communicators)
+        assert all(world.everywhere(communicators, gather))
+
+
+def test_calls_that_differ_move_nothing():
+    def differ(comm):
+        buffer = np.zeros(PART + (comm.rank == 2), np.uint8)
+        try:
+            comm.broadcast(buffer, 0)
+        finally:
+            comm.untouched = not buffer.any()
+
+    with tcp_world(3, ranks_per_host=1) as world:
+        communicators = results(world.start_all())
+        before = [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators]
+        errors = world.everywhere(communicators, differ)
+        assert [type(error) for error in errors] == [MismatchedCallError] * 3
+        assert [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators] == before
+
+
+# Neighbours that cannot be reached.
+
+
+def warnings_of(caplog):
+    return [
+        record.getMessage() for record in caplog.records if "large payloads go through rank 0" in record.getMessage()
+    ]
+
+
+@needs_hosts
+def test_hosts_that_cannot_reach_each_other_use_the_star(world_apart):
+    """The router drops what they send to each other: rank 0 says who could not reach whom, and the payload arrives."""
+    ranks = world_apart.start_all("gather_when_told", timeout_s=30.0)
+    seen = ranks[0].hear("log", "large payloads go through rank 0")["log"]
+    assert "rank 1 (host cobre1-" in seen and "cannot reach rank 2 (host cobre2-" in seen
+    assert "at 10.77.2.2:" in seen and "COBRE_TCP_RING_PORTS" in seen
+    world_apart.gather(ranks)
+
+
+@needs_hosts
+@pytest.mark.parametrize("coordinator", ["10.77.0.1", "coordinator"])
+def test_a_ring_of_hosts(world, coordinator):
+    for host in range(3):
+        world.network.write_names(host, coordinator=["10.77.0.1"])
+    ranks = world.start_all("gather_when_told", timeout_s=30.0, coordinator=coordinator, ring_ports="4100-4101")
+    for rank in ranks:
+        rank.hear("running")
+    world.gather(ranks)
+
+
+@needs_hosts
+def test_a_black_hole_between_neighbours_is_found(world):
+    """Both still reach the coordinator, and send heartbeats; only the limit on unacknowledged bytes shows it."""
+    ranks = world.run_all("gathers")
+    begin = time.monotonic()
+    world.network.swallow_between(1, 2)
+    for rank in ranks:
+        seen = rank.hear("error")
+        assert in_time(seen, begin), f"after {seen['at'] - begin:.1f} s: {seen}"
+        assert seen["ranks"] and "lost its connection" in seen["message"], seen
+
+
+def test_no_free_port_means_the_star(caplog):
+    address = new_address()
+    with socket.create_server((address, 0)) as taken, tcp_world(3, ranks_per_host=1, coordinator=address) as world:
+        # Workers listen where they reach the coordinator from, and all of them share its loopback address here.
+        ports = str(taken.getsockname()[1])
+        with socket.create_server(("127.0.0.1", int(ports))):
+            communicators = results(world.start_all(ring_ports=ports))
+        assert all(ring_of(comm) is None for comm in communicators)
+        assert all(world.everywhere(communicators, gather))
+    assert "every port of COBRE_TCP_RING_PORTS is in use" in warnings_of(caplog)[0]
+
+
+CERTIFICATE = {"tls_cert": str(TLS / "certificate.pem"), "tls_key": str(TLS / "key.pem")}
+CA = {"tls_ca": str(TLS / "certificate.pem")}
+
+
+def tls_address():
+    """The certificate is for 127.0.0.1; the port is this test's own."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def test_neighbours_encrypt_if_the_coordinator_does():
+    with tcp_world(3, ranks_per_host=1, coordinator=tls_address(), **CA, **CERTIFICATE) as world:
+        communicators = results(world.start_all())
+        assert [channel.sock.version() for comm in communicators for channel in comm._transport.neighbours] == [
+            "TLSv1.3"
+        ] * 6
+        assert all(world.everywhere(communicators, gather))
+        assert all(world.everywhere(communicators, lambda comm: broadcast(comm, 1)))
+
+
+def test_a_host_without_a_certificate_means_the_star(caplog):
+    with tcp_world(3, ranks_per_host=1, coordinator=tls_address()) as world:
+        # Without a CA of its own the coordinator asks workers for no certificate.
+        files = (CERTIFICATE, CA | CERTIFICATE, CA)
+        communicators = results([world.start(rank, **files[rank]) for rank in range(3)])
+        assert all(ring_of(comm) is None for comm in communicators)
+        assert all(world.everywhere(communicators, gather))
+    assert "rank 2 (" in warnings_of(caplog)[0] and "no TLS certificate (COBRE_TCP_TLS_CERT)" in warnings_of(caplog)[0]
+
+
+def test_a_certificate_that_was_not_announced_is_refused(monkeypatch, caplog):
+    monkeypatch.setattr(ring_rendezvous, "_certificate_digest", lambda path: bytes(32))
+    with tcp_world(3, ranks_per_host=1, coordinator=tls_address(), **CA, **CERTIFICATE) as world:
+        communicators = results(world.start_all())
+        assert all(ring_of(comm) is None for comm in communicators)
+    assert "its TLS certificate is not the one that it announced" in warnings_of(caplog)[0]
+
+
+# Strangers at the port of the ring.
+
+
+def stranger_handshake(sock, secret, rank, link, token):
+    """A handshake as a worker makes it; the first reply that is no progress, or nothing if it was dropped."""
+    handshake = WorkerHandshake(rank, 3, "", secret, link, token)
+    sock.settimeout(DEADLINE_S)
+    sock.sendall(handshake.begin())
+    return handshake
+
+
+def test_strangers_neither_join_nor_stall_the_ring(monkeypatch, caplog):
+    """Idle ones, more than are kept; garbage; a wrong secret; the right one with another rank, purpose or token."""
+    dial, strangers = ring_rendezvous._dial, []
+
+    def dial_among_strangers(config, offer, local):
+        for number in range(ring_rendezvous.MAX_PENDING + 6):
+            sock = socket.create_connection((offer.address, offer.port), timeout=DEADLINE_S)
+            strangers.append(sock)
+            if number % 3 == 1:
+                sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        wrong = [
+            (b"another secret, of others", config.rank, Link.RING, offer.token),
+            (SECRET.encode(), config.rank, Link.RING, bytes(16)),
+            (SECRET.encode(), offer.rank, Link.RING, offer.token),
+            (SECRET.encode(), config.rank, Link.DATA, offer.token),
+        ]
+        for words in wrong:
+            sock = socket.create_connection((offer.address, offer.port), timeout=DEADLINE_S)
+            strangers.append(sock)
+            stranger_handshake(sock, *words)
+        return dial(config, offer, local)
+
+    monkeypatch.setattr(ring_rendezvous, "_dial", dial_among_strangers)
+    monkeypatch.setattr(ring_rendezvous, "BACKLOG", 256)
+    try:
+        with tcp_world(3, ranks_per_host=1) as world:
+            communicators = results(world.start_all())
+            assert all(ring_of(comm) is not None for comm in communicators), warnings_of(caplog)
+            assert all(world.everywhere(communicators, gather))
+            for comm in communicators:
+                assert [channel.peer.rank for channel in comm._transport.neighbours] == [
+                    (comm.rank - 1) % 3,
+                    (comm.rank + 1) % 3,
+                ]
+    finally:
+        for sock in strangers:
+            sock.close()
+
+
+def test_nobody_listens_once_the_ring_is_closed(monkeypatch):
+    offers = []
+    listen = ring_rendezvous._listen
+
+    def remember(*arguments):
+        listener, offer = listen(*arguments)
+        offers.append(offer)
+        return listener, offer
+
+    monkeypatch.setattr(ring_rendezvous, "_listen", remember)
+    with tcp_world(3, ranks_per_host=1) as world:
+        results(world.start_all())
+        assert len(offers) == 3
+        for offer in offers:
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((offer.address, offer.port), timeout=DEADLINE_S)
+
+
+# Failures in the middle of the ring.
+
+
+@pytest.fixture
+def start():
+    ranks = []
+
+    def start_all(action, size, **options):
+        options = {"secret": SECRET, "timeout_s": 60.0, "ranks_per_host": 1} | options
+        address = new_address()
+        ranks.extend(Rank(action, TcpConfig(address, rank, size, **options)) for rank in range(size))
+        for rank in ranks:
+            rank.hear("running")
+        return ranks
+
+    yield start_all
+    for rank in ranks:
+        rank.end()
+
+
+@pytest.mark.parametrize(("size", "hosts_of", "victim"), [(4, 1, 0), (4, 1, 2), (2, 1, 1), (6, 2, 3), (6, 2, 4)])
+def test_a_rank_that_is_killed_in_the_ring_is_named_at_once(start, size, hosts_of, victim):
+    """The coordinator, a host between two others, a ring of two, a rank that is not the leader of its host."""
+    ranks = start("gathers", size, ranks_per_host=hosts_of, ring_bytes=1)
+    begin = time.monotonic()
+    os.kill(ranks[victim].pid, signal.SIGKILL)
+    for number, rank in enumerate(ranks):
+        if number != victim:
+            seen = rank.hear("error")
+            assert (seen["error"], seen["ranks"]) == ("PeerLostError", [victim]), seen
+            assert seen["at"] - begin < QUICK_S, seen
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_rank_that_is_stopped_in_the_ring_is_named_after_the_timeout(start, victim):
+    ranks = start("gathers", 4, timeout_s=3.0)
+    begin = time.monotonic()
+    os.kill(ranks[victim].pid, signal.SIGSTOP)
+    for number, rank in enumerate(ranks):
+        if number != victim:
+            seen = rank.hear("error")
+            assert (seen["error"], seen["ranks"]) == ("PeerTimeoutError", [victim]), seen
+            assert seen["at"] - begin < 3.0 + QUICK_S, seen
+
+
+def test_ranks_may_end_after_the_last_call_of_the_ring(start):
+    for rank in start("leave_early_in_the_ring", 4):
+        assert rank.hear("good")["good"]
+        assert rank.process.wait(DEADLINE_S) == 0
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_connection_that_is_lost_between_live_ranks_fails_on_all(rank):
+    with tcp_world(4, ranks_per_host=1, timeout_s=60.0) as world:
+        communicators = results(world.start_all())
+        communicators[rank]._transport.neighbours[1].sock.shutdown(socket.SHUT_RDWR)
+        begin = time.monotonic()
+        errors = world.everywhere(communicators, gather)
+        assert time.monotonic() - begin < QUICK_S
+        assert all(isinstance(error, CollectiveFailedError) for error in errors), errors
+        assert sum(isinstance(error, PeerLostError) for error in errors) >= 1, errors
+
+
+# Streams.
+
+
+@pytest.fixture
+def pair():
+    left, right = socket.socketpair()
+    with left, right:
+        yield left, right
+
+
+def test_a_block_of_another_call_is_refused_before_it_is_written(pair):
+    target = bytearray(8)
+    reader = RingReader(Channel(pair[0], Peer(3)), [ring_header(5, 8), memoryview(target)])
+    pair[1].sendall(ring_header(6, 8) + b"12345678")
+    with pytest.raises(ProtocolError, match=r"rank 3 .*sent data of another call"):
+        reader.advance()
+    assert target == bytes(8)
+
+
+def test_a_writer_sends_no_more_than_has_arrived(pair):
+    """Across items and headers, whatever the pieces in which they arrive."""
+    blocks = [memoryview(bytes([number]) * (number * 3)) for number in range(1, 8)]
+    stream = b"".join(blocks)
+    reader_side, writer_side = socket.socketpair()
+    with reader_side, writer_side:
+        reader = RingReader(Channel(reader_side, Peer(1)), [memoryview(bytearray(len(block))) for block in blocks])
+        writer = RingWriter(Channel(pair[0], Peer(2)), [b"own"], reader.items[:-1])
+        sent = b""
+        for start in range(0, len(stream), 5):
+            writer_side.sendall(stream[start : start + 5])
+            while reader.received < min(start + 5, len(stream)):
+                reader.advance()
+            writer.flush(reader.received)
+            while not writer.has_work(reader.received) and len(sent) < writer._sent:
+                sent += pair[1].recv(100)
+            assert sent == (b"own" + stream[: start + 5])[: 3 + len(stream) - len(blocks[-1])]
+        assert reader.is_done and writer.is_done
+
+
+def test_frames_do_not_depend_on_how_a_block_is_laid_out(monkeypatch):
+    """Displacements are each rank's own affair: headers must be at the same bytes of the stream everywhere."""
+    monkeypatch.setattr(ring_transport, "MAX_FRAME_DATA_BYTES", 10)
+    whole = memoryview(bytes(range(33)))
+    layouts = [[whole], [whole[:7], whole[7:7], whole[7:25], whole[25:]], [whole[:10], whole[10:20], whole[20:]]]
+    streams = {b"".join(ring_transport._framed(4, layout)) for layout in layouts}
+    assert len(streams) == 1
+    assert len(streams.pop()) == 33 + 4 * len(ring_header(4, 0))
