@@ -65,13 +65,13 @@ unit: $(READY)
 test-long: $(READY)  ## interrupted, killed and frozen studies, Dask, the assistant server, every snippet of the documentation
 	$(BIN)/python -m pytest -m long $(SIDE_BY_SIDE)
 
-conformance: $(READY)  ## the whole conformance kit on local, shm (both ways to wait) and tcp (one host, hosts of two ranks, hosts of one)
+conformance: $(READY)  ## the whole conformance kit on local, shm (both ways to wait) and tcp (one host, hosts of two ranks, hosts of one; in a star and in a ring)
 	$(BIN)/python -m cobre.comm.testing --backend local --ranks 1
 	$(BIN)/python -m cobre.comm.testing --backend shm --ranks $(RANKS)
 	$(BIN)/python -m cobre.comm.testing --backend tcp --ranks $(RANKS)
 	$(BIN)/python -m cobre.comm.testing --backend shm --variant futex --ranks 4 --quick --mutants
 
-faults: $(READY)  ## the whole fault table on shm and tcp, there too on one host, hosts of two ranks and of one
+faults: $(READY)  ## the whole fault table on shm and tcp, there too on one host, hosts of two ranks and of one, in a star and in a ring
 	$(BIN)/python -m cobre.comm.testing --backend shm --variant futex --faults
 	$(BIN)/python -m cobre.comm.testing --backend shm --variant condvar --faults
 	$(BIN)/python -m cobre.comm.testing --backend tcp --faults
@@ -107,8 +107,9 @@ determinism: mpi-environments  ## one study in every way there is to run it; pri
 bench-comm: $(READY)  ## shm beside mpi4py on MPICH and Open MPI, and beside memcpy
 	$(BIN)/python benchmarks/bench_comm.py
 
-bench-net: $(READY)  ## tcp beside gloo (torch, in an environment of its own) and beside plain sockets
+bench-net: $(READY)  ## tcp beside gloo (torch, in an environment of its own) and beside plain sockets; as root also on hosts with links of 1 Gb/s
 	$(BIN)/python benchmarks/bench_comm.py --suite net
+	$(BIN)/python benchmarks/bench_hosts.py
 
 bench-mpi: mpi-environments  ## mpi beside mpi4py on MPICH and on Open MPI: single calls, sums by hand, and the calls of whole trainings
 	$(BIN)/python benchmarks/bench_comm.py --suite mpi

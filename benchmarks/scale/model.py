@@ -14,13 +14,16 @@ about 1 + c sqrt(2 ln M / n) times the mean.
 Exchanges of V bytes in all, among R ranks:
 
     shm   V / memory bandwidth, plus a latency that grows with log2 R
-    tcp   a star of machines: the coordinator's link carries V to each of the others, and takes their parts in; inside a
-          machine as shm, before and after
+    tcp   from three machines and 64 KiB on a ring, as mpi, after the coordinator has compared the calls; else a star of
+          machines: the coordinator's link carries V to each of the others, and takes their parts in. Inside a machine
+          as shm, before and after
     mpi   a ring between machines: every link carries V once; inside a machine as shm
 """
 
 import math
 from dataclasses import dataclass, replace
+
+from cobre.comm.backends.tcp.transport.ring import MIN_HOSTS, RING_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,12 @@ def gather_s(cluster: Cluster, backend: str, ranks: int, total_bytes: float) -> 
     if backend == "mpi":
         ring = total_bytes * (machines - 1) / machines / cluster.link_bytes_per_s
         return local + ring + cluster.link_latency_s * math.ceil(math.log2(max(2, ranks)))
-    others = machines - 1  # the coordinator's link takes what each of them has and carries to each what it lacks
+    others = machines - 1
+    if machines >= MIN_HOSTS and total_bytes >= RING_BYTES:
+        # Call, reply, one hop after the other, and the word that all is there.
+        ring = total_bytes * others / machines / cluster.link_bytes_per_s
+        return 2 * local + ring + cluster.link_latency_s * (others + 3)
+    # The coordinator's link takes what each of them has and carries to each what it lacks
     taken = total_bytes * others / machines / cluster.link_bytes_per_s
     return 2 * local + taken * (1 + others) + cluster.link_latency_s * others
 
