@@ -14,7 +14,7 @@ about 1 + c sqrt(2 ln M / n) times the mean.
 Exchanges of V bytes in all, among R ranks:
 
     shm   V / memory bandwidth, plus a latency that grows with log2 R
-    tcp   from three machines and 64 KiB on a ring, as mpi, after the coordinator has compared the calls; else a star of
+    tcp   from three machines and 32 KiB on a ring, as mpi, after the coordinator has compared the calls; else a star of
           machines: the coordinator's link carries V to each of the others, and takes their parts in. Inside a machine
           as shm, before and after
     mpi   a ring between machines: every link carries V once; inside a machine as shm

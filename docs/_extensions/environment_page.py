@@ -66,7 +66,14 @@ OBVIOUS = {
     "port": "The coordinator's port, unless the coordinator's address has one.",
 }
 TLS = ("COBRE_TCP_TLS_CERT", "COBRE_TCP_TLS_KEY", "COBRE_TCP_TLS_CA")  # accepted only together
-WORDS = {"str": "a string", "int": "an integer", "bool": "1 or 0", "float": "seconds", "float | None": "seconds"}
+WORDS = {
+    "str": "a string",
+    "int": "an integer",
+    "int | None": "an integer",
+    "bool": "1 or 0",
+    "float": "seconds",
+    "float | None": "seconds",
+}
 
 
 class _Recorder(dict[str, str]):

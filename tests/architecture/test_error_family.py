@@ -18,6 +18,7 @@ INSIDE = {
     "cobre.comm.backends.tcp.rendezvous.handshake.RefusedError",
     "cobre.comm.backends.tcp.rendezvous.handshake.UnprovenRefusalError",
     "cobre.comm.backends.tcp.rendezvous.connector.HandshakeFailedError",
+    "cobre.comm.backends.tcp.rendezvous.ring.UnreachableError",
     "cobre.comm.backends.tcp.wire.handshake_messages.VersionError",
     "cobre.comm.launch.fork_server.ForkServerGoneError",
     "cobre.sddp.training.hooks.IterationDropped",

@@ -210,7 +210,7 @@ class TcpConfig:
     tls_cert, tls_key, tls_ca: PEM files; any of them enables TLS.
     ranks_per_host: at most this many consecutive ranks of a host share memory; 0: all of them, 1: none.
     ring_bytes: gathers and broadcasts of at least this many bytes travel from host to host in a ring instead of through
-        rank 0; 0: none do; None: 256 KiB with three hosts or more. Rank 0's value holds for all ranks.
+        rank 0; 0: none do; None: more than 32 KiB with three hosts or more. Rank 0's value holds for all ranks.
     ring_ports: the ports on which a host may listen for its neighbour in the ring while the ranks connect, such as
         "29501-29600"; empty: any free port.
     """

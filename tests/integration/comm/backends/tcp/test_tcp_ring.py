@@ -102,9 +102,9 @@ def test_small_payloads_go_through_the_coordinator():
     with tcp_world(3, ranks_per_host=1) as world:
         communicators = results(world.start_all())
         before = [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators]
-        recv = [np.zeros(8000) for _ in communicators]  # 64 KB
+        recv = [np.zeros(4000) for _ in communicators]  # 32 KB
         world.everywhere(
-            communicators, lambda comm: comm.allgatherv(np.ones(8000 * (comm.rank == 1)), recv[comm.rank], [0, 8000, 0])
+            communicators, lambda comm: comm.allgatherv(np.ones(4000 * (comm.rank == 1)), recv[comm.rank], [0, 4000, 0])
         )
         assert all((one == 1).all() for one in recv)
         assert [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators] == before
