@@ -228,7 +228,7 @@ def many_of_each(_action):
         say("lost little", before - free_bytes() < 30 << 20, max(held) <= 1)
     for _ in range(20):
         create_communicator().close()
-    say("worlds", len(create_communicator()._job.world_communicators._held) <= 2)
+    say("worlds", len(create_communicator()._group.communicators._held) <= 2)
 
 
 def free_bytes():
