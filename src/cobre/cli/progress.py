@@ -22,6 +22,7 @@ def header(upper_bound: str) -> str:
 _WIDTH = len(header(""))
 _FIRST_LINE_S = 10.0
 _LINE_INTERVAL_S = 60.0
+_LONG_S = 600.0
 
 
 class Progress(Protocol):
@@ -115,6 +116,8 @@ class LineProgress:
                 self._announce(event)
             case "progress":
                 self._say_progress(event)
+            case "estimate":
+                self._print(f"  {self._view.estimate_in_words}{trial_advice(event)}")
             case "iteration":
                 self._print(
                     _short_line(event, has_gap=self._view.path_costs.is_bound) if self._is_narrow else _line(event)
@@ -144,6 +147,13 @@ class LineProgress:
 
     def _print(self, text: str) -> None:
         echo(text, file=self._stream)
+
+
+def trial_advice(event: "Event") -> str:
+    """Return how to try a study first whose estimate is longer than ten minutes; else nothing."""
+    if (event.get("seconds") or 0.0) < _LONG_S:
+        return ""
+    return "; for a trial of minutes add --iterations 2 --forward-passes 2 --scenarios 10"
 
 
 def workers_in_words(event: "Event") -> str:

@@ -7,7 +7,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cobre.cli.progress import workers_in_words
+from cobre.cli.progress import trial_advice, workers_in_words
 from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
 from cobre.core.verdict import ComputedBound
 from cobre.runs.events import Event, number_of
@@ -48,7 +48,10 @@ def _steps(view: RunView, width: int, now: float) -> RenderableType:
     """The phase, how far it is, and how long that takes."""
     head = Text(f"{view.phase:<{NAME_WIDTH}}", style="red" if view.failed else "green")
     if (last := view.last) is None:
-        return head.append(duration(view.seconds(now)))
+        head.append(duration(view.seconds(now)))
+        if (left := view.seconds_left) is not None and view.iteration_limit != 1:
+            head.append(f", about {duration(left)} left for {view.iteration_limit} iterations", style="dim")
+        return head
     count = f"{last['iteration']}" + (f" of {view.iteration_limit}" if view.iteration_limit else "")
     head.append(f"iteration {count}", style="bold")
     tail = Text(f"{rate(view.iterations_per_s, 'it')}   {duration(view.seconds(now))}")
@@ -60,7 +63,9 @@ def _steps(view: RunView, width: int, now: float) -> RenderableType:
 
 
 def _progress(view: RunView, now: float) -> Iterator[Text]:
-    """How far the present iteration is, once it has taken a second, and when it will be done."""
+    """How far the present iteration is, once it has taken a second, and when it will be done; at first the estimate."""
+    if view.estimate is not None and view.last is None and view.finished is None:
+        yield _short(f"{'':<{NAME_WIDTH}}{view.estimate_in_words}{trial_advice(view.estimate)}", "dim")
     if view.progress is None or view.phase != "training":
         return
     text = _line(f"{'':<{NAME_WIDTH}}").append(view.progress_in_words)
@@ -68,8 +73,6 @@ def _progress(view: RunView, now: float) -> Iterator[Text]:
     if (left := number_of(view.progress.get("seconds_left"))) is not None:
         left = max(0.0, left - max(0.0, now - view.last_time))
         text.append(f", {duration(left)} left", style="dim")
-    if view.last is None and (study_left := view.seconds_left) is not None and view.iteration_limit != 1:
-        text.append(f"; all {view.iteration_limit} iterations: {duration(study_left)}", style="dim")
     yield text
 
 

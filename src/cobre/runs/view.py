@@ -12,7 +12,7 @@ from cobre.io.storage.event_file import numbered_lines
 from cobre.io.storage.lock_file import LastActivity
 from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
 from cobre.runs.events import Event, number_of
-from cobre.runs.formatting import printable_event
+from cobre.runs.formatting import printable_event, rough_duration, size
 from cobre.runs.state import RunState, end_state, state_of
 from cobre.sddp.records.stop import StopKind
 
@@ -59,6 +59,7 @@ class RunView:
     warnings: list[str] = field(default_factory=list)
     checkpoint: Event | None = None
     progress: Event | None = None  # of the iteration that is being computed
+    estimate: Event | None = None  # of the whole training, before its first iteration
     trained: Event | None = None
     simulated: Event | None = None
     finished: Event | None = None
@@ -87,7 +88,7 @@ class RunView:
                 self._iterate(event)
             case "warning":
                 self.warnings.append(str(event.get("message", "")))
-            case "progress" | "checkpoint":
+            case "progress" | "checkpoint" | "estimate":
                 setattr(self, event["event"], event)
             case "training_finished":
                 self.trained = event
@@ -226,6 +227,18 @@ class RunView:
             return None
         later = max(0.0, self.iteration_limit - (number_of(now.get("iteration")) or 1.0))
         return rest_s + later * (spent_s + rest_s)
+
+    @property
+    def estimate_in_words(self) -> str:
+        """How long the training was estimated to take: `about 4.5 h on 2 cores for 45 iterations of 200 paths, ...`."""
+        if (found := self.estimate) is None:
+            return ""
+        names = ("seconds", "cores", "iterations", "forward_passes", "cut_bytes")
+        numbers = [number_of(found.get(name)) for name in names]
+        seconds, cores, iterations, passes, cut_bytes = (0.0 if number is None else number for number in numbers)
+        where = f"{cores:.0f} cores" if cores > 1 else "one core"
+        text = f"about {rough_duration(seconds)} on {where} for {iterations:.0f} iterations of {passes:.0f} paths"
+        return f"{text}, and up to {size(int(cut_bytes))} of cuts"
 
     @property
     def progress_in_words(self) -> str:
