@@ -25,6 +25,7 @@ _SHORT_OPTIONS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
         "simulation.selection": {"method": "sampled", "num_scenarios": count},
     },
     "no_simulation": lambda _: {"simulation.enabled": False},
+    "boundary": lambda path: {"policy.boundary": {"path": str(path.absolute())}},
 }
 
 

@@ -91,6 +91,12 @@ def _display_options(command: Command) -> Command:
 @click.option("--overwrite", is_flag=True, help="Replace an earlier run in the output directory.")
 @click.option("--warm-start", type=click.Path(exists=True, path_type=Path), help="Start with the cuts of this policy.")
 @click.option(
+    "--boundary",
+    type=click.Path(exists=True, path_type=Path),
+    help="Value the end of the study by the policy of another run, instead of policy.boundary in config.json. Plants "
+    "are matched by name where the two cases number them differently.",
+)
+@click.option(
     "--time-limit",
     type=FiniteRange(min=0.0),
     help="Stop after the iteration in which this many seconds have passed; an iteration that lasts five seconds longer "
@@ -129,6 +135,7 @@ def run(case: Path, **options: Any) -> None:
       cobre run my_case --output other --seed 7 --set modeling.inflow_non_negativity.method=truncation
       cobre run my_case --output results --resume
       cobre run my_case --quiet --json > summary.json
+      cobre run weekly_case --boundary monthly_case/output
       mpiexec -n 16 cobre run my_case --output results
     """
     from cobre.cli.run_command import RunOptions, run_case

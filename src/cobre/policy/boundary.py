@@ -1,6 +1,11 @@
-"""Read a boundary policy from its file, match it with the study by date and by state name, and apply it."""
+"""Read a boundary policy from its file, match it with the study by date and by state name, and apply it.
 
-from collections.abc import Mapping, Sequence
+Plants of two studies that number them differently are matched by name. What a plant without a counterpart holds cannot
+be carried over: where it has one volume only, its part of a cut is a constant and joins the intercept; other states of
+it count as zero, and are named.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -8,12 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from cobre.core.anticipation import Deliveries
-from cobre.core.case import Case
+from cobre.core.case import Case, InflowObservation
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, ResolvedStudy
-from cobre.core.state_names import INFLOW_LAG, StateName, kind_of, state_names
+from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, kind_of, state_names
 from cobre.core.travel_time import travel_arcs
 from cobre.core.units import HOURS_PER_DAY
 from cobre.io.policies.policy_file import STAGE_HOURS, PolicyMetadata, find_policy_file, read_policy
+from cobre.io.policies.policy_source import PolicySource, can_store, new_ids, source_of
 from cobre.policy.object import state_owners
 from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.problem.boundary import (
@@ -36,7 +42,7 @@ from cobre.stochastic.par.seasons import season_cycle
 from cobre.stochastic.par.stage_periods import StagePeriods
 from cobre.wording import counted
 
-MAX_NAMED = 12  # states in a note
+MAX_NAMED = 12  # states or plants in a note
 
 
 def load_boundary_policy(case: Case) -> ExternalCuts | None:
@@ -44,7 +50,8 @@ def load_boundary_policy(case: Case) -> ExternalCuts | None:
     config = case.config.policy.boundary
     if config is None:
         return None
-    data = read_policy(find_policy_file(Path(config.path)))
+    file = find_policy_file(Path(config.path))
+    data = read_policy(file)
     day = case.horizon.stages[-1].end_date
     stage = data.metadata.stage_that_ends_on(day)
     if stage is None:
@@ -53,13 +60,57 @@ def load_boundary_policy(case: Case) -> ExternalCuts | None:
             f"its stages end on {', '.join(data.metadata.stage_end_dates)}"
         )
     cuts, periods = data.stages[stage], _periods_of(data.metadata)
-    return ExternalCuts(
+    policy = ExternalCuts(
         data.metadata.state_names,
         CutSet(cuts.intercepts, cuts.coefficients),
         float(data.metadata.cost_scale),
         _days_ahead(data.metadata.state_names, stage, {COMMITMENT: periods, IN_TRANSIT: periods}),
         periods[stage + 1 :],
     )
+    return match_plants(policy, source_of(file), case, is_strict=config.strict)
+
+
+def match_plants(policy: ExternalCuts, source: PolicySource | None, case: Case, *, is_strict: bool) -> ExternalCuts:
+    """The policy with the ids of this study, by name where the two studies number their plants differently.
+
+    is_strict: raise BoundaryMismatchError where a plant that the policy values is not in this study.
+    """
+    if source is None:
+        return policy
+    hydros = new_ids(source.hydros, case.system.hydros)
+    thermals = new_ids(source.thermals, case.system.thermals)
+    if hydros is None and thermals is None:
+        return replace(policy, past=source.past)
+    hydros = {id_: id_ for id_ in source.hydros} if hydros is None else hydros
+    thermals = {id_: id_ for id_ in source.thermals} if thermals is None else thermals
+    here = {hydro.id for hydro in case.system.hydros if can_store(hydro)}
+    kept: list[int] = []
+    names: list[str] = []
+    dropped: dict[str, None] = {}  # an ordered set
+    intercepts = policy.cuts.intercepts.copy()
+    for column, text in enumerate(policy.state_names):
+        name, slopes = StateName.parse(text), policy.cuts.coefficients[:, column]
+        is_thermal = name.kind == COMMITMENT
+        known = (thermals if is_thermal else hydros).get(name.entity_id)
+        volume = source.volumes.get(name.entity_id) if name.kind == STORAGE else None
+        if volume is not None and known not in here:
+            intercepts += slopes * volume
+        elif known is not None:
+            kept.append(column)
+            names.append(str(replace(name, entity_id=known)))
+        elif slopes.any():
+            dropped[(source.thermals if is_thermal else source.hydros).get(name.entity_id, text)] = None
+    if dropped and is_strict:
+        raise BoundaryMismatchError(
+            f"the boundary policy values plants that this study does not have: {_named(dropped)}; "
+            "with policy.boundary.strict = false they count as zero"
+        )
+    cuts = CutSet(intercepts, np.ascontiguousarray(policy.cuts.coefficients[:, kept]))
+    old = dict(zip(policy.state_names, range(len(policy.state_names)), strict=True))
+    days = {names[kept.index(old[text])]: found for text, found in policy.days.items() if old[text] in kept}
+    past = tuple(replace(one, hydro_id=new) for one in source.past if (new := hydros.get(one.hydro_id)) is not None)
+    notes = tuple(_matching_notes(case, hydros, dropped))
+    return replace(policy, state_names=tuple(names), cuts=cuts, days=days, past=past, notes=notes)
 
 
 def later_periods(case: Case, policy: ExternalCuts | None) -> tuple[Period, ...]:
@@ -78,10 +129,12 @@ def with_lags_of_boundary(case: Case, noise: NoiseModel, policy: ExternalCuts | 
     """The noise model with as many inflow lags in the state as the boundary cuts depend on.
 
     A study whose own inflows have no lags then carries past inflows in its state for the boundary cuts alone; their
-    values before the study must be known (`BoundaryMismatchError` otherwise).
+    values before the study must be known (`BoundaryMismatchError` otherwise), from the case or from the policy's run.
     """
-    read = None if policy is None else lags_read(policy, [hydro.id for hydro in case.system.hydros])
-    if read is None or not len(read):
+    if policy is None:
+        return noise
+    read = lags_read(policy, [hydro.id for hydro in case.system.hydros])
+    if not len(read):
         return noise
     if case.horizon.season_definitions is None:
         raise BoundaryMismatchError(
@@ -89,8 +142,40 @@ def with_lags_of_boundary(case: Case, noise: NoiseModel, policy: ExternalCuts | 
             "stages.json needs season_definitions, and every stage its season_id"
         )
     periods = StagePeriods(case.horizon, season_cycle(case.horizon))
-    memory = inflow_memory(case, noise.lag_coefficients, periods, read.astype(np.float64))
+    unread = [
+        hydro.id
+        for at, hydro in enumerate(case.system.hydros)
+        if not (read[:, at].any() or noise.lag_coefficients[:, :, at].any())
+    ]
+    observed = with_past(case, policy.past, unread)
+    memory = inflow_memory(observed, noise.lag_coefficients, periods, read.astype(np.float64))
     return replace(noise, ar_coefficients=memory.psi, lag_steps=memory.steps, initial_lags=memory.first)
+
+
+def with_past(case: Case, past: Sequence[InflowObservation], unread: Sequence[int]) -> Case:
+    """The case with inflows of the days before it, for plants that it has no observations of on these days.
+
+    unread: plants whose past nothing depends on. It counts as 0 where it is unknown: a month that the study continues
+    must be known of all plants.
+    """
+    known = {one.hydro_id for one in past}
+    days = dict.fromkeys((one.start_date, one.end_date) for one in past)
+    past = (*past, *(InflowObservation(id_, *at, 0.0) for id_ in unread if id_ not in known for at in days))
+    start = case.horizon.stages[0].start_date
+    own: dict[int, list[InflowObservation]] = {}
+    for one in case.initial_conditions.recent_observations:
+        own.setdefault(one.hydro_id, []).append(one)
+    added = [
+        replace(one, end_date=min(one.end_date, start))
+        for one in past
+        if one.start_date < start and not any(_overlap(one, other) for other in own.get(one.hydro_id, ()))
+    ]
+    observations = (*case.initial_conditions.recent_observations, *added)
+    return replace(case, initial_conditions=replace(case.initial_conditions, recent_observations=observations))
+
+
+def _overlap(one: InflowObservation, other: InflowObservation) -> bool:
+    return one.start_date < other.end_date and other.start_date < one.end_date
 
 
 def apply_boundary_policy(
@@ -108,8 +193,10 @@ def apply_boundary_policy(
     given = tuple(map(Period, deliveries.starts, deliveries.ends, deliveries.hours))
     periods = {COMMITMENT: given, IN_TRANSIT: (*given[: deliveries.num_stages], *later_periods(case, policy))}
     days = _days_ahead(names, deliveries.num_stages - 1, periods)
-    boundary = fit_boundary(policy, names, problem.cost_scale, is_strict=config.strict, days=days)
+    unstored = {str(StateName(STORAGE, hydro.id)) for hydro in case.system.hydros if not can_store(hydro)}
+    boundary = fit_boundary(policy, names, problem.cost_scale, is_strict=config.strict, days=days, unstored=unstored)
     notes = (
+        *policy.notes,
         *_notes(policy, names, boundary, _unvalued(case, problem, boundary, days)),
         *_worthless_water(case, policy),
     )
@@ -193,3 +280,24 @@ def _notes(policy: ExternalCuts, names: tuple[str, ...], boundary: BoundaryCuts,
             "the value of stored water at the end does not depend on the last inflows"
         )
     return notes
+
+
+def _matching_notes(case: Case, hydros: Mapping[int, int], dropped: Iterable[str]) -> Iterable[str]:
+    matched = set(hydros.values())
+    unknown = [hydro.name for hydro in case.system.hydros if hydro.id not in matched]
+    yield (
+        f"policy.boundary: the policy's study numbers its plants differently: {len(matched)} of "
+        f"{len(case.system.hydros)} hydros are matched by name"
+        + (f"; without a counterpart there: {_named(unknown)}" if unknown else "")
+    )
+    if names := list(dropped):
+        yield (
+            "policy.boundary: the policy values states of plants that this study does not have; they count as zero: "
+            + _named(names)
+        )
+
+
+def _named(names: Iterable[str]) -> str:
+    given = list(names)
+    more = f" and {len(given) - MAX_NAMED} more" if len(given) > MAX_NAMED else ""
+    return ", ".join(given[:MAX_NAMED]) + more

@@ -15,6 +15,7 @@ import numpy as np
 from cobre._native import CUTS_PER_BLOCK
 from cobre.comm import SharedMemoryProvider
 from cobre.core.arrays import Floats
+from cobre.core.case import InflowObservation
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, ResolvedStudy
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, kind_of, owner_of
 from cobre.errors import PolicyIncompatibleError
@@ -53,6 +54,7 @@ class ExternalCuts:
     state_names: such as `storage:3` or `inflow_lag1:3`. cost_scale: $ per unit of its cuts.
     days: of commitments and water in transit, the first day of delivery or arrival and the first day after it.
     later: the other study's stages after that day; empty where its policy does not have their dates.
+    past: inflows before the other study, by ids of this one. notes: how plants were matched, for the user.
     """
 
     state_names: tuple[str, ...]
@@ -60,6 +62,8 @@ class ExternalCuts:
     cost_scale: float
     days: Days = field(default_factory=dict)
     later: tuple[Period, ...] = ()
+    past: tuple[InflowObservation, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,13 @@ class BoundaryCutPool(CutPool):
 
 
 def fit_boundary(
-    policy: ExternalCuts, names: Sequence[str], cost_scale: float, *, is_strict: bool, days: Days | None = None
+    policy: ExternalCuts,
+    names: Sequence[str],
+    cost_scale: float,
+    *,
+    is_strict: bool,
+    days: Days | None = None,
+    unstored: Collection[str] = (),
 ) -> BoundaryCuts:
     """Express a boundary policy's cuts in the states `names` of this study and in its cost scale.
 
@@ -120,9 +130,10 @@ def fit_boundary(
     days: of this study's commitments and water in transit, as in `ExternalCuts`. A commitment that is delivered after
     the study has the share of the policy's coefficient that the common days are of the policy's period: it is power.
     Water is a volume: its coefficient is the mean of the policy's over the days on which it arrives.
+    unstored: storages that have one volume only, whose value nothing depends on.
     """
     _require_cuts(policy)
-    _require_storages(policy, names)
+    _require_storages(policy, [name for name in names if name not in unstored])
     shares = _shares(policy, names, days or {})
     dropped = _unmatched(policy, shares)
     if dropped and is_strict:

@@ -13,9 +13,11 @@ from cobre.core.temporal import Stage
 from cobre.io.case_folder.case_digests import file_digests
 from cobre.io.input_files.conversion_manifest import read_conversion
 from cobre.io.output.manifest import software_versions
+from cobre.io.policies.policy_source import lag_records
 from cobre.io.saving.config_document import config_document
 from cobre.io.storage.stored_json import write_json
 from cobre.runs.files import STUDY_FILE
+from cobre.stochastic.par.seasons import season_cycle
 from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.requests import CaseRequest
 from cobre.study.results.study_description import plain, stages_and_entities
@@ -44,6 +46,7 @@ def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
         "method": _method(case),
         "versions": software_versions() | {"solver": ready.solver.version},
         "warnings": list(ready.warnings),
+        **_past_inflows(ready),
         **_origin(source),
     }
 
@@ -79,6 +82,15 @@ def _ranges(values: Iterable[tuple[int, Any]]) -> list[dict[str, Any]]:
         if value is not None:
             found.append({"first_stage": ids[0], "last_stage": ids[-1], "value": value})
     return found
+
+
+def _past_inflows(ready: ReadyStudy) -> dict[str, Any]:
+    """Inflows before the study, which a study that ends on this one's policy may not know."""
+    horizon, noise = ready.study.case.horizon, ready.study.noise
+    if horizon.season_definitions is None or noise.lag_steps is not None or not len(noise.initial_lags):
+        return {}
+    periods = season_cycle(horizon).past_periods(horizon.stages[0].start_date, len(noise.initial_lags))
+    return {"inflow_lags": lag_records(periods, noise.initial_lags)}
 
 
 def _origin(source: object) -> dict[str, Any]:
