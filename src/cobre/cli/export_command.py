@@ -7,6 +7,7 @@ import click
 from cobre.cli.echo import echo
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.run_path import OutputPath, RunPath
+from cobre.runs.files import POLICY
 
 LAYOUTS = ("cobre-python", "novomodelo")
 FORMS = ("csv", "xlsx", "netcdf", "duckdb", *LAYOUTS)
@@ -57,4 +58,8 @@ def export(
     if (chosen := form or layout) is None or (form and layout and form != layout):
         raise click.UsageError(f"choose a format with --to: {', '.join(FORMS)}")
     with report_errors():
-        echo(export_run(run, output, chosen, case, tables))
+        target = export_run(run, output, chosen, case, tables)
+        if chosen in LAYOUTS and not (Path(target) / POLICY).exists():
+            text = f"warning: the policy is left out: {chosen} keeps cuts of a graph of nodes in another way"
+            click.echo(text, err=True)
+        echo(target)

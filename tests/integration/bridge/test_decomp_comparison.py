@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "benchmarks" / "decomp_comparison.py"
 sys.path.insert(0, str(PROGRAM.parent))
 
+from cobre.bridge.archive import unpacked_deck  # noqa: E402
 from decomp_comparison import official_costs, official_rows, summary  # noqa: E402
 
 TABLE = """\
@@ -71,3 +72,20 @@ def test_thermal_generation_and_costs_of_may_2024_are_the_official_ones(tmp_path
         assert found["marginal cost", subsystem]["worst"] <= 0.01
     assert found["cost", ""]["ours"] == pytest.approx(found["cost", ""]["official"], rel=1e-3)
     assert found["storage", "SE"]["ours"] == pytest.approx(found["storage", "SE"]["official"], rel=0.02)
+    check_comparison_of_the_bridge(bridge, archive, tmp_path)
+
+
+def check_comparison_of_the_bridge(bridge, archive, folder):
+    """novomodelo-bridge reads our exported tables beside the official ones, every variable that it knows."""
+    run, output = folder / "compared" / "run", folder / "compared" / "case" / "output"
+    command = [sys.executable, "-m", "cobre.cli", "export", run, "--to", "novomodelo", "--output", output]
+    subprocess.run([*map(str, command)], check=True, timeout=300)
+    with unpacked_deck(archive) as deck:
+        command = [bridge.with_name("novomodelo-bridge"), "compare", "decomp", deck, output, "--format", "json"]
+        subprocess.run([*map(str, command), "--out-dir", str(folder / "bridge")], check=True, timeout=300)
+    found = {entry["variable"]: entry for entry in json.loads((folder / "bridge" / "summary.json").read_text())}
+    plants, weeks = 165, 5
+    for name in ("storage_final_hm3", "turbined_m3s", "spillage_m3s", "outflow_m3s"):
+        assert found[name]["count"] == plants * weeks
+    assert {"generation_mw", "net_flow_mw", "spot_price", "earm_final_mwmes", "ena_mwmes"} <= set(found)
+    assert found["deficit_mw"]["max_abs_diff"] == 0.0

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from boundary_cases import AFTER, FIRST, WHOLE, water, water_and_power, with_boundary
+from click.testing import CliRunner
 from crafted_case import write_crafted
 from peer import TIMEOUT_S, peer_bounds, peer_python
 from small_cases import SmallCase, hydro, thermal
@@ -13,7 +14,8 @@ from tree_cases import drawn_tree
 
 import cobre
 import cobre.run
-from cobre.export.layouts import ExportError, export_run
+from cobre.cli.main import main
+from cobre.export.layouts import export_run
 
 RANDOM = {"inflow": {0: (10.0, 4.0), 1: (2.0, 1.0)}, "openings": 3, "iterations": 60, "forward_passes": 2}
 RUN = "import sys, cobre; cobre.run.run(sys.argv[1], sys.argv[2], threads=1)"
@@ -73,13 +75,16 @@ def test_our_exported_policy_of_inflows_with_memory_is_their_boundary(tmp_path):
 
 
 @pytest.mark.parametrize("layout", ["cobre-python", "novomodelo"])
-def test_graphs_of_nodes_are_not_exported(layout, tmp_path):
-    """They refuse such a policy, so that it is not written."""
+def test_policies_of_graphs_of_nodes_are_left_out(layout, tmp_path):
+    """They refuse such a policy, so that it is not written; tables are, for the comparison with official results."""
     case = write_crafted(tmp_path / "case", drawn_tree(1, branches=(2, 2)))
     cobre.run.run(case, tmp_path / "run", threads=1)
-    with pytest.raises(ExportError, match="graph of nodes cannot be written for"):
-        export_run(tmp_path / "run", tmp_path / "exported", layout)
-    assert not (tmp_path / "exported").exists()
+    arguments = ["export", str(tmp_path / "run"), "--to", layout, "--output", str(tmp_path / "exported")]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    assert "the policy is left out" in done.stderr
+    assert not (tmp_path / "exported" / "policy").exists()
+    assert list((tmp_path / "exported" / "training").glob("convergence.parquet"))
 
 
 def remembering(case, folder):

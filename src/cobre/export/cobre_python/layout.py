@@ -11,7 +11,7 @@ from cobre.export.cobre_python.policy import Producer, Seasons, write_policy_fil
 from cobre.export.cobre_python.simulation import write_simulation
 from cobre.export.cobre_python.training import copy_exports, write_training
 from cobre.export.cobre_python.writing import LAYOUT_0_18, Program
-from cobre.export.source import ExportError, RunSource
+from cobre.export.source import RunSource
 from cobre.io.policies.policy_file import read_policy
 from cobre.runs.files import POLICY, POLICY_FILE
 from cobre.sddp.problem.prepared import PreparedStudy
@@ -20,10 +20,13 @@ CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
 
 
 def write_layout(source: RunSource, folder: Path, program: Program = LAYOUT_0_18) -> None:
-    """Write policy/, training/ and, if the run has simulated, simulation/. Raises ExportError for an unfinished run."""
+    """Write policy/, training/ and, if the run has simulated, simulation/. Raises ExportError for an unfinished run.
+
+    The policy of a graph of nodes is left out: the other programs keep cuts by node, leaves excepted, and refuse ours,
+    which belong to all nodes of a stage where nodes do not differ, and to every node of a tree otherwise.
+    """
     facts = source.training  # fails early, before anything large is read
     study = source.prepared
-    _require_chain(study, program)
     write_training(source, study, folder / "training", program)
     copy_exports(source, folder)
     policy = read_policy(source.folder / POLICY / POLICY_FILE)
@@ -38,21 +41,9 @@ def write_layout(source: RunSource, folder: Path, program: Program = LAYOUT_0_18
         seasons=_seasons(study),
         block_modes=[stage.block_mode for stage in study.case.horizon.stages],
     )
-    write_policy_files(folder / "policy", policy, producer)
+    if not study.case.horizon.policy_graph.nodes:
+        write_policy_files(folder / POLICY, policy, producer)
     write_simulation(source, folder / "simulation")
-
-
-def _require_chain(study: PreparedStudy, program: Program) -> None:
-    """Raise ExportError for a study on a graph of nodes: the other program refuses what we have of its policy.
-
-    It keeps cuts by node, leaves excepted. Ours belong to all nodes of a stage where nodes do not differ, and to every
-    node of a tree otherwise.
-    """
-    if study.case.horizon.policy_graph.nodes:
-        raise ExportError(
-            f"the policy of a graph of nodes cannot be written for {program.software} {program.version}, which keeps "
-            "cuts by node in another way: export its tables as csv, xlsx, netcdf or duckdb, or train there"
-        )
 
 
 def _seasons(study: PreparedStudy) -> Seasons | None:
