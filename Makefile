@@ -14,7 +14,7 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults oracle torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-scale decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz fuzz-stages package wheels clean
+.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults oracle torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-first bench-scale decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz fuzz-stages package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -123,6 +123,9 @@ bench-workers: $(READY)  ## two workers beside one, beside two threads, and besi
 
 bench-start: $(READY)  ## what starting one worker, four and 128 ranks costs, forked and each loading by itself
 	$(BIN)/python benchmarks/bench_start.py
+
+bench-first: $(READY)  ## CPU seconds and memory until the first iteration of CASES (default: decks of ../shared), beside the peers
+	$(BIN)/python benchmarks/bench_first_iteration.py $(or $(CASES),../shared/decks/pmo_2018 ../shared/decks/pmo_2025_12)
 
 bench-scale: $(READY)  ## predict iteration times on many ranks, after a check of the model on this machine
 	$(BIN)/python benchmarks/bench_scale.py

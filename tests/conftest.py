@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Tests prepare their studies by computing, unless they are about what is kept.
+os.environ["COBRE_CACHE_DIR"] = "off"
+
 # No test depends on how fast the machine is.
 settings.register_profile("any machine", deadline=None)
 settings.register_profile("read-only checkout", parent=settings.get_profile("any machine"), database=None)

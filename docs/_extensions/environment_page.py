@@ -29,6 +29,8 @@ variables; the launchers set them. Durations are seconds. A variable that makes 
 | variable | default | meaning |
 |---|---|---|
 | `{backend}` | `auto` | Which backend: {kinds}. {auto} |
+| `COBRE_CACHE_DIR` | `~/.cache/cobre` | Where prepared cases are kept for later runs; `off`: nowhere. |
+| `COBRE_CACHE_MIN_SECS` | `0.5` | CPU seconds that preparing a case must take to be kept. |
 | `COBRE_COMM_TRACE` | none | A folder; every rank writes its calls there ([how-to]({hangs})). |
 | `COBRE_MAX_DENSE_ROWS` | `{dense}` | {rows} |
 | `COBRE_WIDE_INSTRUCTIONS` | `1` | 0: plain instructions of the processor only; the same bits, more slowly. |

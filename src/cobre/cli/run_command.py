@@ -55,7 +55,7 @@ class RunOptions:
             checkpoint_every=options["checkpoint_every"],
             checkpoint_seconds=None if minutes is None else 60.0 * minutes,
         )
-        source = CaseRequest(case, overrides_of(options) or None)
+        source = CaseRequest(case, overrides_of(options) or None, use_cache=not options["no_cache"])
         output = options["output"] or default_output(case)
         return cls._of(RunRequest(source, output, training, options["overwrite"]), options)
 

@@ -68,6 +68,7 @@ def _display_options(command: Command) -> Command:
             click.option("--plain", is_flag=True, help="Print one line per iteration, also on a terminal."),
             click.option("--quiet", "-q", is_flag=True, help="Print only warnings and errors."),
             click.option("--no-report", is_flag=True, help="Do not write report.html."),
+            click.option("--no-cache", is_flag=True, help="Prepare the case again, and keep nothing of it."),
             click.option(
                 "--json", "as_json", is_flag=True, help="Print a JSON object, and nothing else, to standard output."
             ),

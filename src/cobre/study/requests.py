@@ -25,12 +25,14 @@ class CaseRequest:
 
     threads: of each rank, as its placement says.
     config: config.json of a case directory, where it has been read already (`config_outline.with_config_document`).
+    use_cache: whether what an earlier run prepared may be used, and kept for later ones.
     """
 
     case: "Case | Path"
     overrides: Overrides | None
     threads: int = 1
     config: "ConfigDocument | None" = None
+    use_cache: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,12 @@ class Fingerprint:
     case: str
 
     @classmethod
-    def of(cls, study: PreparedStudy, solver: LpSolver) -> "Fingerprint":
-        """The fingerprint of this process: its versions, and the study that it has prepared."""
-        return cls(__version__, solver.version, np.__version__, case_digest(study))
+    def of(cls, study: PreparedStudy, solver: LpSolver, known_digest: str = "") -> "Fingerprint":
+        """The fingerprint of this process: its versions, and the study that it has prepared.
+
+        known_digest: that of the case, where it was kept with the study.
+        """
+        return cls(__version__, solver.version, np.__version__, known_digest or case_digest(study))
 
     def differences(self, other: "Fingerprint") -> list[str]:
         """What differs, in words; this fingerprint's value comes first."""

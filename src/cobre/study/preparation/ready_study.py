@@ -1,5 +1,6 @@
 """A study that is ready to be trained or simulated, the same on all ranks."""
 
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -15,6 +16,7 @@ from cobre.sddp.ranks.sharing import share
 from cobre.solver.batches import LpSolver
 from cobre.study.preparation.fingerprint import Fingerprint, agree_on
 from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.study_cache import CachedStudy, StudyCache, min_seconds
 from cobre.study.requests import CaseRequest, Overrides
 
 
@@ -24,6 +26,7 @@ class ReadyStudy:
 
     folder: the directory of its case; None for a case in memory.
     shared_bytes: what the ranks of a node hold once; saved_bytes: what that saves.
+    cache: where to keep what was prepared; None: nowhere, or it came from there.
     """
 
     study: PreparedStudy
@@ -33,33 +36,51 @@ class ReadyStudy:
     shared_bytes: int = 0
     saved_bytes: int = 0
     folder: Path | None = None
+    cache: StudyCache | None = None
 
     @classmethod
     def of(cls, study: PreparedStudy, solver: LpSolver) -> Self:
         """A study that this process prepared for itself."""
         return cls(study, solver, Fingerprint.of(study, solver))
 
+    def keep(self) -> None:
+        """Keep what was prepared for the next run, where that is worth it; called when nothing waits for it."""
+        if self.cache is not None:
+            self.cache.save(CachedStudy(self.study, self.warnings, self.study.digest, self.fingerprint.case))
+
 
 def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -> ReadyStudy:
-    """Read the case and build its LPs, once for each node; make sure that all ranks have the same ones."""
+    """Read the case and build its LPs, once for each node; make sure that all ranks have the same ones.
 
-    def build() -> tuple[PreparedStudy, tuple[str, ...]]:
+    On one machine, an earlier run of the same files may have kept them.
+    """
+    cache = StudyCache.of(request) if comm.is_leader else None
+    pending: list[StudyCache] = []
+
+    def build() -> tuple[PreparedStudy, tuple[str, ...], str]:
+        kept = None if cache is None else cache.load(lambda text: emit(new_event("warning", message=text)))
+        if kept is not None:
+            return kept.study, kept.warnings, kept.case_digest
+        began = time.process_time()
         case, warnings = as_case(request.case, request.overrides, request.config)
         emit(new_event("phase", name="building"))
         study = prepare(case)
-        return study, (*warnings, *study.notes)
+        if cache is not None and comm.rank == 0 and time.process_time() - began >= min_seconds():
+            pending.append(cache)
+        return study, (*warnings, *study.notes), ""
 
     shared = share(comm, build)
-    study, warnings = shared.value
+    study, warnings, known_digest = shared.value
     if isinstance(request.case, Case):  # which the caller keeps anyway
         study = replace(study, case=request.case)
     for warning in warnings:
         emit(new_event("warning", message=warning))
     solver = make_solver(study, request.threads)
-    fingerprint = Fingerprint.of(study, solver)
+    fingerprint = Fingerprint.of(study, solver, known_digest)
     agree_on(comm, fingerprint)
     folder = request.case if isinstance(request.case, Path) else None
-    return ReadyStudy(study, solver, fingerprint, warnings, shared.shared_bytes, shared.saved_bytes, folder)
+    ready = ReadyStudy(study, solver, fingerprint, warnings, shared.shared_bytes, shared.saved_bytes, folder)
+    return replace(ready, cache=pending[0]) if pending else ready
 
 
 def as_case(

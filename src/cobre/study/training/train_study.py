@@ -117,6 +117,7 @@ def train_study(
         trained = _trained(ready, context, outcome, len(history), time.monotonic() - began)
         if comm.rank == 0:
             keep(trained)
+            ready.keep()
         if not trained.stop.kind.is_interruption:
             stop.raise_if_signalled()
         return trained

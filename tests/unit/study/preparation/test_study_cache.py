@@ -1,0 +1,169 @@
+"""What a run prepared, kept for the next one: found by content, checked, and never wrong."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.runs.events import no_events
+from cobre.study.config_outline import with_config_document
+from cobre.study.preparation import ready_study
+from cobre.study.preparation.fingerprint import case_digest
+from cobre.study.preparation.ready_study import prepare_on_ranks
+from cobre.study.preparation.study_cache import StudyCache, cache_folder, make_room
+from cobre.study.requests import CaseRequest, with_iterations
+from cobre.study.training.train_study import train_study
+
+EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
+
+
+@pytest.fixture
+def case(tmp_path, monkeypatch):
+    """A copy of an example, whose preparation is always worth keeping."""
+    monkeypatch.setenv("COBRE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("COBRE_CACHE_MIN_SECS", "0")
+    shutil.copytree(EXAMPLES / "two_reservoirs", tmp_path / "case", ignore=shutil.ignore_patterns("output"))
+    return tmp_path / "case"
+
+
+def request(case, **settings):
+    return with_config_document(CaseRequest(case, with_iterations(None, 3), **settings))
+
+
+def prepared(case, emit=no_events, **settings):
+    with LocalCommunicator() as comm:
+        return prepare_on_ranks(comm, request(case, **settings), emit)
+
+
+def trained(case):
+    with LocalCommunicator() as comm:
+        return train_study(comm, prepare_on_ranks(comm, request(case), no_events))
+
+
+def entries():
+    return sorted(cache_folder().glob("*.study")) if cache_folder().is_dir() else []
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """How often a case was prepared by computing."""
+    found = []
+    prepare = ready_study.prepare
+    monkeypatch.setattr(ready_study, "prepare", lambda case: found.append(case.name) or prepare(case))
+    return found
+
+
+def test_a_second_run_computes_nothing_and_has_the_same_bits(case, builds):
+    first, second = trained(case), trained(case)
+    assert builds == ["case"]
+    assert second.digest == first.digest
+    assert second.ready.warnings == first.ready.warnings
+    again = replace(second.study)  # without the digest that was kept
+    assert case_digest(again) == second.ready.fingerprint.case == first.ready.fingerprint.case
+
+
+@pytest.mark.parametrize("name", ["four_regions", "large"])
+def test_what_was_kept_is_the_same_problem(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("COBRE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("COBRE_CACHE_MIN_SECS", "0")
+    first = prepared(EXAMPLES / name)
+    first.keep()
+    second = prepared(EXAMPLES / name)
+    assert second.cache is None and first.cache is not None
+    assert case_digest(replace(second.study)) == case_digest(replace(first.study))
+    assert second.study.case.config == first.study.case.config
+    assert second.study.case.system == first.study.case.system
+    assert second.study.notes == first.study.notes
+
+
+def test_one_changed_byte_is_another_case(case, builds):
+    trained(case)
+    path = case / "system" / "thermals.json"
+    content = bytearray(path.read_bytes())
+    at = next(index for index, byte in enumerate(content) if chr(byte) in "12345678")
+    content[at] += 1
+    path.write_bytes(content)
+    prepared(case)
+    assert len(builds) == 2
+
+
+def test_settings_and_unknown_files_are_part_of_the_content(case):
+    keys = {StudyCache.of(request(case)).key}
+    keys.add(StudyCache.of(replace(request(case), overrides={"training.tree_seed": 7})).key)
+    (case / "system" / "unknown.json").write_text("{}")
+    keys.add(StudyCache.of(request(case)).key)
+    os.environ["COBRE_MAX_DENSE_ROWS"] = "7"
+    try:
+        keys.add(StudyCache.of(request(case)).key)
+    finally:
+        del os.environ["COBRE_MAX_DENSE_ROWS"]
+    assert len(keys) == 4
+
+
+@pytest.mark.parametrize("damage", ["flipped", "truncated", "empty"])
+def test_a_damaged_entry_is_computed_again(case, builds, damage):
+    trained(case)
+    [path] = entries()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes({"flipped": content, "truncated": content[:-100], "empty": b""}[damage])
+    events = []
+    digest = prepared(case, events.append).fingerprint.case
+    assert len(builds) == 2
+    assert any("prepared again" in event.get("message", "") for event in events)
+    assert digest == trained(case).ready.fingerprint.case
+    assert len(entries()) == 1
+
+
+def test_a_file_that_changed_while_it_was_read_is_not_kept(case):
+    ready = prepared(case)
+    with (case / "penalties.json").open("a") as stream:
+        stream.write("\n")
+    ready.keep()
+    assert entries() == []
+
+
+def test_nothing_is_kept_where_nobody_wants_it(case, monkeypatch):
+    assert prepared(case, use_cache=False).cache is None
+    monkeypatch.setenv("COBRE_CACHE_DIR", "off")
+    assert prepared(case).cache is None
+    monkeypatch.delenv("COBRE_CACHE_DIR")
+    monkeypatch.setenv("COBRE_CACHE_MIN_SECS", "1000")
+    assert prepared(case).cache is None
+
+
+def test_the_folder_may_be_impossible_to_write(case, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("COBRE_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    assert trained(case).digest == trained(case).digest
+
+
+def test_two_processes_at_once_keep_one_entry(case):
+    code = "import sys, cobre\nsys.stdin.readline()\nprint(cobre.train(sys.argv[1], iterations=3, threads=1).digest)\n"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, case], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    digests = {process.communicate(timeout=300)[0].strip() for process in processes}
+    assert len(digests) == 1 and digests == {trained(case).digest}
+    assert len(entries()) == 1
+    assert [path.name for path in cache_folder().iterdir()] == [entries()[0].name]
+
+
+def test_old_entries_make_room(tmp_path):
+    for age, name in enumerate("abc"):
+        path = tmp_path / f"{name}.study"
+        path.write_bytes(bytes(100))
+        os.utime(path, (1000 - age, 1000 - age))
+    (tmp_path / ".x.study.12.partial").write_bytes(b"")
+    os.utime(tmp_path / ".x.study.12.partial", (0, 0))
+    make_room(tmp_path, 250)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.study", "b.study"]
