@@ -1,5 +1,6 @@
 """The settings of a run, as config.json gives them."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -46,10 +47,15 @@ class SimulationBased:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Stop when the exact upper bound is within `tolerance` $ or `relative_tolerance` percent of the lower bound."""
+    """Stop when the policy costs at most `tolerance` $ or `relative_tolerance` percent more than the lower bound.
+
+    Of a sampled cost the upper end of the interval counts, at this confidence, in `patience` iterations in a row.
+    """
 
     tolerance: float | None = None
     relative_tolerance: float | None = None
+    confidence: float = DEFAULT_CONFIDENCE
+    patience: int = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,11 @@ class ScenarioSource:
     historical_years: tuple[int, ...] | None = None
     openings: Literal["generated", "file"] = "generated"
 
+    @property
+    def is_in_sample(self) -> bool:
+        """Whether all noise comes from the openings."""
+        return {self.inflow, self.load, self.ncs} == {"in_sample"}
+
 
 @dataclass(frozen=True, slots=True)
 class SolverConfig:
@@ -137,6 +148,12 @@ class TrainingConfig:
     scenario_source: ScenarioSource = ScenarioSource()
     solver: SolverConfig = SolverConfig()
     is_enumerated: bool = False
+    risk_weighted_share: float = 0.0  # of the forward passes, drawn by the weights of the risk measure
+
+    @property
+    def weighted_passes(self) -> int:
+        """Forward passes of an iteration that are drawn by the weights of the risk measure: the share, rounded up."""
+        return math.ceil(self.risk_weighted_share * self.forward_passes)
 
     @property
     def iteration_limit(self) -> int | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MEANS = ("us_per_pivot", "mean_active_rows", "mean_nucleus")
 SOLVER_COLUMNS = ("solves", "pivots", *MEANS, "refactorisations", "retries", "library_solves")
+POLICY_COLUMNS = {"policy_cost": "value", "policy_cost_half_width": "half_width", "policy_cost_paths": "paths"}
 TIME_SUFFIX = "_us_per_pivot"
 UPPER_BOUND_KINDS = {False: "statistical", True: "exact"}  # words of cobre-python
 
@@ -40,8 +41,10 @@ def _overstated(history: Sequence[IterationRecord]) -> float | None:
 
 
 def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
-    """One row for each iteration; the upper bound is that of the sampled paths, which its kind says.
+    """One row for each iteration; the upper bound is the plain mean of the sampled paths, or exact, as its kind says.
 
+    policy_cost: $, of the policies of the latest iterations, from their excess over the lower bound, with half of its
+    95 % confidence interval and the number of paths (0: all of a tree); policy_gap_percent: of the lower bound.
     excess: $ by which values of trial points exceeded their cuts, mean and standard deviation over paths; overstated:
     by which cuts lay above the values, where the cost-to-go is not convex; the worst is relative to the value.
     Solver statistics have one column per phase: `backward_pivots`, `forward_us_per_pivot` and so on.
@@ -65,6 +68,12 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
     points = [record.trial_points for record in history]
     for name in ("excess", "excess_std", "overstated", "overstated_worst"):
         columns[name] = column_of([None if point is None else getattr(point, name) for point in points], pa.float64())
+    costs = [record.policy_cost for record in history]
+    for name, field in POLICY_COLUMNS.items():
+        kind = pa.int32() if field == "paths" else pa.float64()
+        columns[name] = column_of([None if cost is None else getattr(cost, field) for cost in costs], kind)
+    gaps = [record.policy_gap for record in history]
+    columns["policy_gap_percent"] = column_of([None if gap is None else 100.0 * gap for gap in gaps], pa.float64())
     for phase in Phase:
         parts = [record.solver.get(phase) for record in history]
         columns |= {f"{phase}_{name}": _column(parts, name) for name in SOLVER_COLUMNS}

@@ -46,7 +46,7 @@ def new_event(kind: str, /, **facts: Any) -> Event:
 
 def iteration_event(record: IterationRecord) -> Event:
     """An iteration, with how each rank spent it."""
-    times, points = record.times, record.trial_points
+    times, points, cost = record.times, record.trial_points, record.policy_cost
     return new_event(
         "iteration",
         iteration=record.iteration,
@@ -70,6 +70,8 @@ def iteration_event(record: IterationRecord) -> Event:
         solver=as_dict(record.solver),
         traffic_bytes=dict(record.traffic_bytes),
         trial_points=None if points is None else asdict(points),
+        policy_cost=None if cost is None else cost.as_dict(),
+        policy_gap=record.policy_gap,
     )
 
 

@@ -106,6 +106,9 @@ def _training(record: TrainingRecord, problems: Problems, seen: FormatSeen) -> T
     special: dict[str, Any] = {
         "forward_passes": 1 if isinstance(record.selection, Enumerated) else record.selection.forward_passes,
         "is_enumerated": isinstance(record.selection, Enumerated),
+        "risk_weighted_share": 0.0
+        if isinstance(record.selection, Enumerated)
+        else record.selection.risk_weighted_share,
         "stopping_rules": _stopping_rules(record.stopping_rules, problems),
         "cut_selection": _cut_selection(record.cut_selection, problems, seen),
         "scenario_source": _scenario_source(record.scenario_source, "training", problems) or ScenarioSource(),

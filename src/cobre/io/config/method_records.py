@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cobre.core.bound_methods import BoundMethodName
-from cobre.core.config import CutSelectionConfig, SimulationBased, UpperBoundGap
+from cobre.core.config import CutSelectionConfig, Gap, SimulationBased, UpperBoundGap
 from cobre.io.config.field_types import Count, NonNegative, NonNegativeCount, Positive
 
 # Defaults are those of the configuration of the program; required fields have any value here.
 _CUTS = CutSelectionConfig()
 _SIMULATION = SimulationBased(replications=2, period=1)
 _GAP = UpperBoundGap(gap_percent=0.0)
+_POLICY_GAP = Gap()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +50,23 @@ class BoundStallingRecord:
 
 @dataclass(frozen=True, slots=True)
 class GapRecord:
-    """See core.config.Gap: a rule for the exact upper bound that enumerated selection gives.
+    """See core.config.Gap: a rule for the cost of the policy, which is exact with enumerated selection.
+
+    With sampled selection an extension of the published format: the upper end of the interval of the policy's cost
+    counts. A study with a risk measure needs training.selection.risk_weighted_share for it.
 
     tolerance: in $.
     relative_tolerance: in percent of the lower bound.
+    confidence: confidence level of the interval; sampled selection only, an extension of the published format.
+    patience: number of iterations in a row in which a tolerance must be met; sampled selection only, an extension of
+    the published format.
     """
 
     type: Literal["gap"]
     tolerance: NonNegative | None = None
     relative_tolerance: NonNegative | None = None
+    confidence: Annotated[float, Field(gt=0, lt=1)] = _POLICY_GAP.confidence
+    patience: Count = _POLICY_GAP.patience
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,14 @@ class SampledTraining:
     """A fixed number of sampled paths in each iteration.
 
     forward_passes: paths through the horizon in each iteration; each gives one cut for every stage.
+    risk_weighted_share: share of the forward passes, 0 to 1, whose openings are drawn by the weights of the risk
+    measure; with a risk measure the run then estimates the cost of its policy in every iteration. An extension of the
+    published format, which other programs do not know.
     """
 
     method: Literal["sampled"]
     forward_passes: Count
+    risk_weighted_share: Annotated[float, Field(ge=0, le=1)] = 0.0
 
 
 @dataclass(frozen=True, slots=True)

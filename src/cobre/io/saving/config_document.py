@@ -7,6 +7,7 @@ from cobre.core.config import (
     STOPPING_RULES,
     Config,
     CutSelectionConfig,
+    Gap,
     PolicyConfig,
     ScenarioSource,
     SimulationConfig,
@@ -46,7 +47,8 @@ def _training(training: TrainingConfig, version: FormatVersion) -> dict[str, Any
     return shared_fields(training, TrainingRecord) | {
         "selection": ENUMERATED
         if training.is_enumerated
-        else {"method": "sampled", "forward_passes": training.forward_passes},
+        else {"method": "sampled", "forward_passes": training.forward_passes}
+        | ({"risk_weighted_share": training.risk_weighted_share} if training.risk_weighted_share else {}),
         "stopping_rules": [_stopping_rule(rule) for rule in training.stopping_rules],
         "cut_selection": _cut_selection(training.cut_selection, version),
         "scenario_source": _scenario_source(training.scenario_source),
@@ -55,7 +57,12 @@ def _training(training: TrainingConfig, version: FormatVersion) -> dict[str, Any
 
 
 def _stopping_rule(rule: StoppingRuleConfig) -> dict[str, Any]:
-    return {"type": _RULE_TYPES[type(rule)], **plain(rule)}
+    content = {"type": _RULE_TYPES[type(rule)], **plain(rule)}
+    if isinstance(rule, Gap):  # other programs refuse these two, which they do not know
+        for name in ("confidence", "patience"):
+            if content[name] == getattr(Gap(), name):
+                del content[name]
+    return content
 
 
 def _cut_selection(chosen: CutSelectionConfig, version: FormatVersion) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cobre.core.arrays import Floats
-from cobre.core.bound_methods import BoundMethod
+from cobre.core.bound_methods import DEFAULT_CONFIDENCE, BoundMethod
 from cobre.core.confidence import mean_with_half_width
 from cobre.core.config import (
     BoundStalling,
@@ -19,9 +19,10 @@ from cobre.core.config import (
 from cobre.core.verdict import gap_scale
 from cobre.sddp.plugins.interfaces import StoppingRule
 from cobre.sddp.records.iteration_record import IterationRecord
+from cobre.sddp.records.policy_cost import latest_cost
 from cobre.sddp.records.stop import StopKind
 from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
-from cobre.wording import money
+from cobre.wording import counted, money
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +133,16 @@ class StopWhenSimulationAgrees(StoppingRule):
 
 @dataclass(frozen=True, slots=True)
 class StopWhenGapCloses(StoppingRule):
-    """The exact upper bound is near the lower one: in $, or in percent of the lower bound."""
+    """The cost of the policy is near the lower bound: in $, or in percent of the lower bound.
+
+    An exact cost once; of a sampled one the upper end of its confidence interval, in `patience` iterations in a row:
+    who looks at an interval after every iteration sees it too low at some time.
+    """
 
     tolerance: float | None
     relative_tolerance: float | None
+    confidence: float = DEFAULT_CONFIDENCE
+    patience: int = 3
 
     @property
     def kind(self) -> StopKind:
@@ -146,15 +153,34 @@ class StopWhenGapCloses(StoppingRule):
         self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
     ) -> str | None:
         """When one of the two tolerances is met."""
-        lower = history[-1].lower_bound
-        gap = max(0.0, history[-1].upper_bound - lower)
+        if history[-1].is_exact:
+            return self._met("the exact upper bound is", history[-1].upper_bound, history[-1].lower_bound)
+        patience = min(self.patience, len(history))
+        reasons = [self._reason(history[: len(history) - back]) for back in range(patience)]
+        if patience < self.patience or None in reasons:
+            return None
+        return f"{reasons[0]}, in {counted(self.patience, 'iteration')} in a row"
+
+    def _reason(self, history: Sequence[IterationRecord]) -> str | None:
+        """Why the last iteration of a history meets a tolerance; None where it does not."""
+        last = history[-1]
+        if last.policy_cost is None:
+            return None
+        samples, is_estimate = [record.cost_sample for record in history], last.policy_cost.is_estimate
+        cost = latest_cost(samples, is_estimate=is_estimate, confidence=self.confidence)
+        if cost is None or cost.half_width is None:
+            return None
+        kind = "estimated cost of the policy" if is_estimate else "cost of the policy"
+        name = f"the upper end of the {100 * self.confidence:g} % interval of the {kind} is"
+        return self._met(name, cost.largest, last.lower_bound)
+
+    def _met(self, name: str, upper: float, lower: float) -> str | None:
+        gap = max(0.0, upper - lower)
         percent = 100.0 * gap / gap_scale(lower)
         if self.tolerance is not None and gap <= self.tolerance:
-            return f"the exact upper bound is {money(gap)} $ above the lower bound, at most {money(self.tolerance)} $"
+            return f"{name} {money(gap)} $ above the lower bound, at most {money(self.tolerance)} $"
         if self.relative_tolerance is not None and percent <= self.relative_tolerance:
-            return (
-                f"the exact upper bound is {percent:.3g} % above the lower bound, at most {self.relative_tolerance:g} %"
-            )
+            return f"{name} {percent:.3g} % above the lower bound, at most {self.relative_tolerance:g} %"
         return None
 
 
@@ -246,6 +272,6 @@ def _rule(config: StoppingRuleConfig, spent_s: float) -> StoppingRule:
             return StopWhenSimulationAgrees(replications, period, confidence, tolerance)
         case UpperBoundGap(gap_percent, period, method, paths, confidence):
             return StopWhenBoundGapCloses(BoundPlan(BoundMethod(method), paths, confidence), period, gap_percent)
-        case Gap(tolerance, relative_tolerance):
-            return StopWhenGapCloses(tolerance, relative_tolerance)
+        case Gap(tolerance, relative_tolerance, confidence, patience):
+            return StopWhenGapCloses(tolerance, relative_tolerance, confidence, patience)
     raise ValueError(f"no stopping rule for {config}")

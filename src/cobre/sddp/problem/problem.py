@@ -12,7 +12,7 @@ from cobre.sddp.lp.build import StageLp, build_stage_lp, with_arrays_of
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions, StagePlan
 from cobre.sddp.plugins.interfaces import RiskMeasure
-from cobre.sddp.plugins.risk import risk_measure
+from cobre.sddp.plugins.risk import Expectation, risk_measure
 from cobre.sddp.tree.scenario_tree import ScenarioTree
 from cobre.solver.batches import Bases, Chains, Realisations
 from cobre.solver.program import MAX_DENSE_ROWS
@@ -130,6 +130,11 @@ class Problem:
             return True
         psi = [stage.program.autoregression for stage in self.stages]
         return not may_be_negative(psi, [opening.realisations.inflow_m3s for opening in self.openings])
+
+    @property
+    def is_risk_neutral(self) -> bool:
+        """Whether the expected cost is minimised: all openings of a stage count alike."""
+        return all(isinstance(measure, Expectation) for measure in self.risk)
 
     @property
     def discounts(self) -> Floats:

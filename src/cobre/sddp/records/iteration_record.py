@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from cobre.core.confidence import half_width_95
 from cobre.core.verdict import relative_gap
 from cobre.sddp.records.phases import PhaseStatistics
+from cobre.sddp.records.policy_cost import CostSample, PolicyCost
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class IterationRecord:
     cuts_active: cuts of all stages that are active at the end (None: not known any more). solver: what all ranks'
     solvers did, by phase (empty: not known any more). traffic_bytes: bytes that ranks exchanged, by purpose, each
     counted once; empty with one rank.
+    cost_sample: of the policy that the forward pass followed, where its paths tell what it costs. policy_cost: the mean
+    cost of the policies of the latest iterations, from their samples; exact on trees (docs/adr/0060).
     """
 
     iteration: int
@@ -75,6 +78,8 @@ class IterationRecord:
     solver: PhaseStatistics = field(default_factory=dict)
     traffic_bytes: Mapping[str, int] = field(default_factory=dict)
     trial_points: TrialPoints | None = None  # None: not measured (trees, a single stage), or not known any more
+    cost_sample: CostSample | None = None
+    policy_cost: PolicyCost | None = None
 
     @property
     def half_width(self) -> float:
@@ -88,3 +93,8 @@ class IterationRecord:
     def gap(self) -> float:
         """(upper - lower) / max(1, |lower|)."""
         return relative_gap(self.lower_bound, self.upper_bound)
+
+    @property
+    def policy_gap(self) -> float | None:
+        """From the lower bound to the cost of the policy, relative to the bound; None where that is not known."""
+        return None if self.policy_cost is None else self.policy_cost.gap(self.lower_bound)

@@ -46,8 +46,12 @@ def plan_backward(context: TrainingContext, paths: Paths, slots: range, stages: 
     ]
 
 
-def add_cuts(context: TrainingContext, iteration: int, plan: BackwardStage, paths: Paths, clock: Clock) -> None:
+def add_cuts(
+    context: TrainingContext, iteration: int, plan: BackwardStage, paths: Paths, clock: Clock
+) -> Floats | None:
     """Solve a stage at all trial points, and give the stage before a cut for each of them.
+
+    Returns the costs of the openings that this rank's paths drew, scaled; None where nobody wants them.
 
     Where one memory is seen by all ranks the solver makes the cuts, and ranks wait for each other once. Elsewhere, and
     for risk measures that look at more than the order of costs, they wait, make cuts of their own paths, and exchange.
@@ -65,6 +69,18 @@ def add_cuts(context: TrainingContext, iteration: int, plan: BackwardStage, path
         exchange_cuts(context.comm, context.split, pool, stage, slots, cuts)
         clock.lap("exchange")
     context.traffic.add("cuts", len(slots) * pool.cut_bytes(stage))
+    return _drawn_costs(context, plan.stage, paths, solved)
+
+
+def _drawn_costs(context: TrainingContext, stage: int, paths: Paths, solved: Batch) -> Floats | None:
+    """By own path: the cost of the opening that it drew. Costs of a stage stay until the one after the next begins."""
+    if paths.drawn is None:
+        return None
+    costs = solved.objective.reshape(-1, context.problem.openings[stage].count)[context.own]
+    if context.risk_draws is not None:
+        context.risk_draws.note_costs(stage, costs)
+    drawn: Floats = costs[np.arange(len(costs)), paths.drawn[stage][context.own]]  # -1: any, as it is not used
+    return drawn
 
 
 def solve_openings(context: TrainingContext, iteration: int, plan: BackwardStage) -> Batch:

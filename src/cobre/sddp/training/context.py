@@ -20,6 +20,7 @@ from cobre.sddp.stage_simulation import sampled
 from cobre.sddp.stage_solve import StageSolve, solve_stage
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.lower_bound_plan import LowerBoundPlan
+from cobre.sddp.training.risk_draws import RiskDraws
 from cobre.sddp.training.selection import SelectionStates
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.traffic import Traffic
@@ -68,6 +69,7 @@ class IterationMark:
     active: NDArray[np.uint8]
     bases: list[Bases]
     states_added: int
+    chances: list[Floats] | None
     upper_bound: UpperBound | None
 
 
@@ -85,6 +87,7 @@ class TrainingContext:
     bases: list[Bases]  # by stage: where paths start, one basis or none
     selection_states: SelectionStates = field(default_factory=SelectionStates)
     state_window: int | None = None  # latest iterations whose states cut selection reads; None: all
+    risk_draws: RiskDraws | None = None  # of forward paths by the weights of the risk measure, where some are
     keeps_states: bool = False  # trial points are wanted for their own sake, with all their entries
     upper_bound: UpperBound | None = None  # of the last iteration, where a stopping rule wanted one
     failure_folder: Path | None = None  # where an LP goes that cannot be solved
@@ -110,14 +113,16 @@ class TrainingContext:
 
     def mark(self) -> IterationMark:
         """Remember where the run is, between two iterations."""
-        return IterationMark(
-            self.pool.count, self.pool.active.copy(), self.bases, self.visited.times_added, self.upper_bound
-        )
+        chances = None if self.risk_draws is None else list(self.risk_draws.chances)
+        active, added = self.pool.active.copy(), self.visited.times_added
+        return IterationMark(self.pool.count, active, self.bases, added, chances, self.upper_bound)
 
     def go_back_to(self, mark: IterationMark) -> None:
         """Forget the iteration that was begun after `mark`. Cuts and states in memory are overwritten by none."""
         self.pool.forget_slots(mark.cuts, mark.active)
         self.bases, self.upper_bound = mark.bases, mark.upper_bound
+        if self.risk_draws is not None and mark.chances is not None:
+            self.risk_draws.chances[:] = mark.chances
         if self.visited.times_added > mark.states_added:
             self.visited.forget_last()
 
@@ -130,8 +135,23 @@ class TrainingContext:
     def step(self, iteration: int, stage: int) -> Step:
         """A stage on the way of the team's paths."""
         noise, realisation_index = sampled(self.problem, self.sampler, iteration, self.team_paths, stage)
+        if (draws := self.risk_draws) is not None:
+            noise, realisation_index = draws.mixed(iteration, self.team_paths, stage, (noise, realisation_index))
         carries_basis = self.problem.carries_basis(stage)
         return Step(stage, self.pool.rows(stage), noise, realisation_index, self.bases[stage], carries_basis)
+
+    @property
+    def samples_policy_cost(self) -> bool:
+        """Whether some paths tell what the policy costs: drawn by weight, or from openings that count alike."""
+        return self.risk_draws is not None or (self.problem.is_risk_neutral and self.sampler.is_in_sample)
+
+    def drawn_openings(self, step: Step) -> Indices:
+        """By path of the team: the opening that it draws in a step, -1 where its noise is none."""
+        opening, index = self.problem.openings[step.stage], step.realisation_index.astype(np.int64)
+        if step.realisations is opening.realisations:
+            return index
+        first = len(step.realisations.inflow_m3s) - opening.count  # `RiskDraws.mixed` puts openings last
+        return np.where(index >= first, index - first, -1)
 
     def solve(self, phase: Phase, iteration: int, work: StageSolve) -> Batch:
         """Solve chains of a stage under the present policy, counted in a phase."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cobre.core.arrays import Floats, Ints
+from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.records.phases import Phase
 from cobre.sddp.stage_simulation import discounted_costs, simulate_stages
@@ -23,6 +23,7 @@ class Paths:
     positions: list[Ints]  # by stage and path: the sampled realisation among the openings, driest first
     objective: Floats  # stages x paths
     future_cost: Floats
+    drawn: list[Indices] | None = None  # by stage and path: the opening, -1 where noise is none; None: not wanted
 
 
 def run_forward(context: TrainingContext, iteration: int) -> Paths:
@@ -41,7 +42,8 @@ def run_forward(context: TrainingContext, iteration: int) -> Paths:
         opening.positions(step.realisations, step.realisation_index)
         for opening, step in zip(problem.openings, steps, strict=True)
     ]
-    return Paths(solved.states, bases, positions, solved.objective, solved.future_cost)
+    drawn = [context.drawn_openings(step) for step in steps] if context.samples_policy_cost else None
+    return Paths(solved.states, bases, positions, solved.objective, solved.future_cost, drawn)
 
 
 def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:

@@ -12,6 +12,7 @@ from cobre.sddp.plugins.interfaces import StoppingRule
 from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.records import phases
 from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes, RankLoad
+from cobre.sddp.records.policy_cost import PolicyCost, latest_cost
 from cobre.sddp.records.stop import Stop
 from cobre.sddp.records.upper_bound import UpperBound
 from cobre.sddp.training.context import TrainingContext
@@ -25,8 +26,13 @@ RULE, INTERRUPTION, SOLVER_S, EXCHANGE_S, FIRST_COUNT = range(5)
 FIRST_PIECE = FIRST_COUNT + phases.WIDTH
 
 
-def iteration_record(context: TrainingContext, measured: IterationResult) -> IterationRecord:
-    """The record of an iteration as this rank knows it; `finish_iteration` adds what other ranks did."""
+def iteration_record(
+    context: TrainingContext, measured: IterationResult, done: Sequence[IterationRecord] = ()
+) -> IterationRecord:
+    """The record of an iteration as this rank knows it; `finish_iteration` adds what other ranks did.
+
+    done: earlier iterations.
+    """
     is_exact = measured.exact is not None
     mean, spread = (measured.exact, 0.0) if measured.exact is not None else mean_and_std(measured.costs.tolist())
     total, seconds = context.counter.total, measured.clock.seconds
@@ -45,7 +51,18 @@ def iteration_record(context: TrainingContext, measured: IterationResult) -> Ite
         cuts_active=int(context.pool.active.sum()),
         is_exact=is_exact,
         trial_points=measured.trial_points,
+        cost_sample=measured.cost_sample,
+        policy_cost=_policy_cost(context, measured, done),
     )
+
+
+def _policy_cost(
+    context: TrainingContext, measured: IterationResult, done: Sequence[IterationRecord]
+) -> PolicyCost | None:
+    if measured.exact is not None:
+        return PolicyCost(measured.exact, 0.0)
+    samples = [*(record.cost_sample for record in done), measured.cost_sample]
+    return latest_cost(samples, is_estimate=not context.problem.is_risk_neutral)
 
 
 def finish_iteration(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from cobre.core.arrays import Floats
 from cobre.sddp.records.iteration_record import TrialPoints
+from cobre.sddp.records.policy_cost import CostSample
 from cobre.sddp.training.clock import Clock
 
 
@@ -17,3 +18,4 @@ class IterationResult:
     clock: Clock
     exact: float | None = None  # what the policy costs in $, where all paths took part
     trial_points: TrialPoints | None = None
+    cost_sample: CostSample | None = None  # of the policy that the forward pass followed

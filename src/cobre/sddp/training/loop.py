@@ -15,10 +15,10 @@ from cobre.sddp.training.forward import path_costs, run_forward
 from cobre.sddp.training.hooks import Interruption, IterationDropped, TrainingHooks, why_dropped
 from cobre.sddp.training.iteration_end import finish_iteration, iteration_record, stop_at_resume
 from cobre.sddp.training.iteration_result import IterationResult
-from cobre.sddp.training.lower_bound import lower_bound
+from cobre.sddp.training.lower_bound import first_stage_costs, lower_bound_of
 from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.training.tree_iteration import iterate_tree
-from cobre.sddp.training.trial_points import measure_trial_points
+from cobre.sddp.training.trial_points import BackwardCosts, measure_trial_points
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _iterate_and_judge(
         if tree is None
         else iterate_tree(context, tree, len(done) + 1, selection)
     )
-    history = [*done, iteration_record(context, measured)]
+    history = [*done, iteration_record(context, measured, done)]
     return finish_iteration(context, rules, history, measured, hooks.poll_interruption())
 
 
@@ -115,18 +115,20 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
         context.traffic.add("trial states", context.visited.add(context.comm, split, paths.states[:, own]))
     clock.lap("exchange")
 
-    for plan in plans:
-        add_cuts(context, iteration, plan, paths, clock)
+    drawn_costs = [add_cuts(context, iteration, plan, paths, clock) for plan in plans][::-1]
     context.bases = share_bases(context.comm, team, [context.basis_from(bases) for bases in paths.bases])
     context.traffic.add("bases", sum(bases.status.nbytes + bases.cuts.nbytes for bases in context.bases))
-    trial_points = measure_trial_points(context, paths, slots)
     clock.lap("exchange")
 
-    bound_value = lower_bound(context, iteration)
+    first_costs = first_stage_costs(context, iteration)
+    bound_value = lower_bound_of(context, first_costs)
     clock.lap("bound")
+    backward = BackwardCosts(iteration, slots, first_costs[0], drawn_costs)
+    trial_points, cost_sample = measure_trial_points(context, paths, backward)
+    clock.lap("exchange")
     if selection is not None and selection.is_due(iteration):
         kept = context.selection_states
         exchanged = apply_selection(context.comm, pool, selection, context.visited, iteration, kept, context.solver.ask)
         context.traffic.add("active cuts", exchanged)
         clock.lap("bound")
-    return IterationResult(iteration, bound_value, costs, clock, trial_points=trial_points)
+    return IterationResult(iteration, bound_value, costs, clock, trial_points=trial_points, cost_sample=cost_sample)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.records.phases import Phase
 from cobre.sddp.stage_solve import StageSolve
@@ -13,7 +14,18 @@ NOTHING_ELSE = Outputs()
 
 def lower_bound(context: TrainingContext, iteration: int) -> float:
     """The lower bound in $, with all cuts that were ever made, also those that selection made inactive."""
-    problem, opening = context.problem, context.problem.openings[0]
+    return lower_bound_of(context, first_stage_costs(context, iteration))
+
+
+def lower_bound_of(context: TrainingContext, costs: Floats) -> float:
+    """The risk of the costs of the first stage's openings (1 x openings, scaled), in $."""
+    problem = context.problem
+    return float(weighted(problem.risk[0].weights(costs), costs)[0]) * problem.cost_scale
+
+
+def first_stage_costs(context: TrainingContext, iteration: int) -> Floats:
+    """What the first stage costs in each of its openings, scaled: 1 x openings, with all cuts."""
+    opening = context.problem.openings[0]
     plan = context.lower_bound_plan
     shared = plan.team.solves(len(plan.realisation_index), 0)
     chains = plan.chains(context.bases[0])
@@ -25,4 +37,4 @@ def lower_bound(context: TrainingContext, iteration: int) -> float:
     table = context.gather(plan.split, found[plan.own], "lower bound")
     costs = np.empty((1, opening.count))
     costs[0, opening.order] = table.reshape(-1)[: opening.count]
-    return float(weighted(problem.risk[0].weights(costs), costs)[0]) * problem.cost_scale
+    return costs

@@ -44,6 +44,7 @@ class TeamLayout:
     """Counters, then the tables of a path batch, then room for the solves of any stage.
 
     finished: by parity of the job and path, how many of its chains are solved at the present stage of a backward pass.
+    costs: by parity of the job and solve, so that costs of one stage can be read while others solve the next.
     """
 
     finished: ArrayLayout
@@ -52,14 +53,15 @@ class TeamLayout:
     future_cost: ArrayLayout
     status: tuple[ArrayLayout, ...]  # by stage
     cuts: tuple[ArrayLayout, ...]
-    solves: ArrayLayout
+    costs: ArrayLayout
+    gradients: ArrayLayout
 
     @classmethod
     def of(cls, problem: Problem, paths: int) -> "TeamLayout":
         """The layout for a team with this many forward paths."""
         stages, programs = problem.num_stages, [stage.program for stage in problem.stages]
         costs = (stages, paths)
-        room = max(1, paths) * max(opening.count for opening in problem.openings) * (1 + problem.dimension)
+        room = max(1, paths) * max(opening.count for opening in problem.openings)
         wanted: list[tuple[DTypeLike, tuple[int, ...]]] = [
             (np.int64, (COUNTERS, paths)),
             (np.float64, (*costs, problem.dimension)),
@@ -67,19 +69,21 @@ class TeamLayout:
             (np.float64, costs),
             *((np.int8, (paths, len(program.cost) + len(program.row_lower))) for program in programs),
             *((np.int32, (paths, program.num_decided + 1)) for program in programs),
-            (np.float64, (room,)),
+            (np.float64, (COUNTERS, room)),
+            (np.float64, (room * problem.dimension,)),
         ]
         layouts, end = [], COUNTERS * ALIGNMENT
         for dtype, shape in wanted:
             layouts.append(ArrayLayout(end, dtype, shape))
             end = layouts[-1].end
-        finished, states, objective, future_cost, *bases, solves = layouts
-        return cls(finished, states, objective, future_cost, tuple(bases[:stages]), tuple(bases[stages:]), solves)
+        finished, states, objective, future_cost, *bases, solved, gradients = layouts
+        by_stage = tuple(bases[:stages]), tuple(bases[stages:])
+        return cls(finished, states, objective, future_cost, *by_stage, solved, gradients)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the whole region."""
-        return self.solves.end
+        return self.gradients.end
 
 
 class Counters:
@@ -128,7 +132,7 @@ class TeamTables:
             [table.view(memory) for table in layout.status],
             [table.view(memory) for table in layout.cuts],
         )
-        self._solves = layout.solves.view(memory)
+        self._costs, self._gradients = layout.costs.view(memory), layout.gradients.view(memory)
 
     def paths(self) -> SharedPathBatch:
         """A job: the paths of a forward pass."""
@@ -139,9 +143,8 @@ class TeamTables:
         counter, parity = self._begin_job(), self._counters.parity
         batch = self._batches.get((parity, count, dimension))
         if batch is None:
-            end = count * (1 + dimension)
-            gradients = self._solves[count:end].reshape(count, dimension) if dimension else None
-            batch = SharedBatch(counter, self._solves[:count], gradients, finished=self._finished[parity])
+            gradients = self._gradients[: count * dimension].reshape(count, dimension) if dimension else None
+            batch = SharedBatch(counter, self._costs[parity, :count], gradients, finished=self._finished[parity])
             self._batches[parity, count, dimension] = batch
         return batch
 

@@ -1,4 +1,4 @@
-"""What the backward pass finds at the trial points, beside what the cuts had said of them in the forward pass.
+"""What the backward pass finds at the trial points, beside what the forward pass and its cuts had said of them.
 
 The value of a trial point is the risk-adjusted cost of all later stages there, with the cuts that these have got in
 this iteration. The new cut takes this value at its own trial point, so that nothing has to be solved or kept for it.
@@ -7,7 +7,15 @@ The forward pass left the stage with a future cost: the highest of the cuts that
 less that cost. Cuts of a convex cost-to-go lie below it, and later ones only raise it: an excess is negative by
 rounding alone. Where inflows that are truncated at zero depend on their past the cost-to-go is not convex in the lags.
 Then cuts may lie above the value, and so may the lower bound above the cost of the policy (docs/adr/0045).
+
+What the policy of the forward pass costs follows from the same numbers (docs/adr/0060). The backward pass has solved
+the opening that a path drew, and knows the mean over all of them: the difference is what chance did at this stage, and
+its mean is 0. A path's cost less all that chance did has the same mean, and hardly any variance once cuts agree with
+the cost of the policy.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,29 +24,88 @@ from cobre.core.confidence import mean_and_std
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.records.iteration_record import TrialPoints
+from cobre.sddp.records.policy_cost import CostSample
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.forward import Paths
 
 ROUNDING = 1e-7  # relative to the value of a trial point: tolerance of the LPs that gave it
-EXCESS, OVERSTATED, WORST_SHARE = range(3)  # columns of the exchanged table, one row for each path
+# Columns of the exchanged table, one row for each path; where paths are drawn by weights, those of openings follow.
+EXCESS, OVERSTATED, WORST_SHARE, POLICY_COST, FIRST_WEIGHT = range(5)
 
 
-def measure_trial_points(context: TrainingContext, paths: Paths, slots: range) -> TrialPoints | None:
-    """Compare the values of all trial points with what the cuts had said; None for a study of one stage."""
-    problem, own = context.problem, context.own
+@dataclass(frozen=True, slots=True)
+class BackwardCosts:
+    """Costs of the backward pass, scaled. slots: of the new cuts.
+
+    first: by opening of the first stage. drawn: by later stage and own path, of the opening that the path drew; None
+    where no path tells what the policy costs.
+    """
+
+    iteration: int
+    slots: range
+    first: Floats
+    drawn: Sequence[Floats | None]
+
+
+def measure_trial_points(
+    context: TrainingContext, paths: Paths, backward: BackwardCosts
+) -> tuple[TrialPoints | None, CostSample | None]:
+    """Compare the values of all trial points with what the cuts had said; nothing for a study of one stage.
+
+    The sample is that of the policy's cost: None where paths are drawn neither from the openings nor by their weights.
+    """
+    problem, own, draws = context.problem, context.own, context.risk_draws
     if problem.num_stages == 1:
-        return None
-    first = slots.start + context.split.block(context.comm.rank).start
+        return None, None
+    first = backward.slots.start + context.split.block(context.comm.rank).start
     values = np.stack(
         [_values(context.pool, stage, first, paths.states[stage + 1, own]) for stage in range(problem.num_stages - 1)]
     )
-    table = _by_path(problem, values, paths.future_cost[:-1, own])
-    found = context.gather(context.split, table, "trial points")
+    parts = [_by_path(problem, values, paths.future_cost[:-1, own]), _policy_costs(context, paths, backward, values)]
+    if draws is not None:
+        parts.append(draws.found_rows())
+    found = context.gather(context.split, np.concatenate(parts, axis=1), "trial points")
+    if draws is not None:
+        draws.update(backward.iteration, found[:, FIRST_WEIGHT:], problem.risk[0].weights(backward.first[None])[0])
+    return _trial_points(problem, found), _cost_sample(context, found)
+
+
+def _trial_points(problem: Problem, found: Floats) -> TrialPoints:
     mean, std = mean_and_std(found[:, EXCESS].tolist())
     if problem.is_convex:
         return TrialPoints(mean, std)
     overstated, _ = mean_and_std(found[:, OVERSTATED].tolist())
     return TrialPoints(mean, std, overstated, float(found[:, WORST_SHARE].max()))
+
+
+def _cost_sample(context: TrainingContext, found: Floats) -> CostSample | None:
+    """Of the paths that tell what the policy costs: those drawn by weight, or all where openings count alike."""
+    if not context.samples_policy_cost:
+        return None
+    draws = context.risk_draws
+    is_plain = context.problem.is_risk_neutral and context.sampler.is_in_sample
+    counted = found if draws is None or is_plain else found[: draws.paths]
+    return CostSample.of(counted[:, POLICY_COST].tolist())
+
+
+def _policy_costs(context: TrainingContext, paths: Paths, backward: BackwardCosts, values: Floats) -> Floats:
+    """By own path, one column: its cost without what chance did, $ of the first stage; 0 where nobody wants it."""
+    problem, own, draws = context.problem, context.own, context.risk_draws
+    if paths.drawn is None:
+        return np.zeros((values.shape[1], 1))
+    weights = problem.risk[0].weights(backward.first[None])[0]
+    mean = np.add.accumulate(weights * backward.first)[-1]  # the lower bound
+    drawn = [backward.first[paths.drawn[0][own]], *(costs for costs in backward.drawn if costs is not None)]
+    future = np.array([problem.future_weight(stage) for stage in range(problem.num_stages)])
+    stage_costs = paths.objective[:, own] - future[:, None] * paths.future_cost[:, own]
+    unexplained = stage_costs - np.stack(drawn)
+    expected = np.concatenate([np.full((1, values.shape[1]), mean), values])
+    if draws is not None:
+        ratios = draws.ratios(context.team_paths[own], [chosen[own] for chosen in paths.drawn], weights)
+        unexplained, expected = unexplained * ratios, expected * np.concatenate([np.ones_like(ratios[:1]), ratios[:-1]])
+    to_first = problem.cost_scale * problem.discount_to_first_stage[:, None]
+    total: Floats = np.add.accumulate(to_first * (expected + unexplained), axis=0)[-1]
+    return total[:, None]
 
 
 def _values(pool: CutPool, stage: int, first: int, states: Floats) -> Floats:

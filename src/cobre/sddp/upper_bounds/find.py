@@ -7,7 +7,6 @@ import numpy as np
 from cobre.core.bound_methods import BoundMethod
 from cobre.core.confidence import mean_with_half_width
 from cobre.errors import CobreError
-from cobre.sddp.plugins.risk import Expectation
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
 from cobre.sddp.training.context import TrainingContext
@@ -80,7 +79,7 @@ def _sampled(context: TrainingContext, plan: BoundPlan, iteration: int) -> Upper
     mean, half_width = mean_with_half_width(paths.excess.tolist(), plan.confidence)
     lower = paths.lower_bound
     found = UpperBound(BoundMethod.SAMPLED, lower + mean, lower, half_width, plan.confidence, plan.paths)
-    if all(isinstance(measure, Expectation) for measure in context.problem.risk):
+    if context.problem.is_risk_neutral:
         return found
     excess = bounding_excess(context, draw)
     at_most = None

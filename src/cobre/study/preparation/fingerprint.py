@@ -83,6 +83,8 @@ def case_digest(study: PreparedStudy, *, counts_unread: bool = False) -> str:
     problem, config = study.problem, study.case.config.training
     feed(digest, study.digest)
     deciding = [item.name for item in fields(config) if item.name not in _WITHOUT_EFFECT_ON_BITS]
+    if not config.risk_weighted_share:  # checkpoints that were written before there was one can be resumed
+        deciding.remove("risk_weighted_share")
     settings = {name: getattr(config, name) for name in deciding}
     feed(digest, list(settings.values()) if counts_unread else [_as_read(*item) for item in settings.items()])
     feed(digest, max_dense_rows())

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from cobre.io.storage.array_file import (
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.records import phases
 from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes, TrialPoints
+from cobre.sddp.records.policy_cost import CostSample, PolicyCost, latest_cost
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.visited import StoredStates, VisitedStates, entry_flags
 from cobre.solver.batches import Bases
@@ -36,6 +37,8 @@ _NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
 _NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
 _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts")
 _TRIAL_POINTS = "history_trial_points"  # by iteration; only where they were measured in all of them
+_COST_SAMPLES = "history_cost_samples"  # by iteration; only where paths tell what the policy costs
+_CHANCES = "chances_of_openings"  # stage after stage; only where paths are drawn by the weights of the risk measure
 _EXACT = "history_exact"  # by iteration; only where some upper bound is exact
 _STATES, _STATES_KEPT = "visited_states", "visited_entries"  # only where selection or an export reads them
 _COEFFICIENTS = "coefficients"
@@ -158,6 +161,12 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
     if all(record.trial_points is not None for record in history):
         points = [astuple(record.trial_points) for record in history if record.trial_points]
         arrays[_TRIAL_POINTS] = np.array(points, np.float64)  # None becomes NaN
+    samples = [record.cost_sample for record in history]
+    if any(sample is not None for sample in samples):
+        unknown = (0, math.nan, math.nan, math.nan)
+        arrays[_COST_SAMPLES] = np.array([unknown if sample is None else astuple(sample) for sample in samples])
+    if (draws := context.risk_draws) is not None:
+        arrays[_CHANCES] = np.concatenate(draws.chances)
     if any(record.is_exact for record in history):
         arrays[_EXACT] = np.array([record.is_exact for record in history], np.uint8)
     if all(record.solver for record in history):
@@ -191,6 +200,8 @@ def _restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
     context.bases = [
         Bases(arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"]) for stage in range(len(context.bases))
     ]
+    if context.risk_draws is not None and _CHANCES in arrays:
+        context.risk_draws.restore(arrays[_CHANCES])
     if _STATES in checkpoint.large.shapes:
         _restore_states(context, checkpoint)
     context.began -= checkpoint.history[-1].elapsed_s
@@ -239,7 +250,9 @@ def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
     parts = (arrays["history_numbers"], arrays["history_counts"], active, exact, arrays["history_times"])
     stored = arrays.get(_TRIAL_POINTS, np.zeros(0)).tolist()
     points = [_trial_points(*row) for row in stored] or [None] * iterations
-    rows = zip(*(part.tolist() for part in parts), _solver_history(arrays, iterations), points, strict=True)
+    samples = _cost_samples(arrays, iterations)
+    others = (_solver_history(arrays, iterations), points, samples)
+    rows = zip(*(part.tolist() for part in parts), *others, strict=True)
     return tuple(
         IterationRecord(
             **dict(zip(_NUMBERS, numbers, strict=True)),
@@ -249,9 +262,30 @@ def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
             solver=solver,
             is_exact=bool(is_exact),
             trial_points=trial_point,
+            cost_sample=sample,
         )
-        for numbers, counts, cuts_active, is_exact, times, solver, trial_point in rows
+        for numbers, counts, cuts_active, is_exact, times, solver, trial_point, sample in rows
     )
+
+
+def with_policy_costs(history: Sequence[IterationRecord], *, is_estimate: bool) -> tuple[IterationRecord, ...]:
+    """The iterations of a checkpoint with what their policies cost, which follows from their samples."""
+    samples = [record.cost_sample for record in history]
+    return tuple(
+        replace(
+            record,
+            policy_cost=PolicyCost(record.upper_bound, 0.0)
+            if record.is_exact
+            else latest_cost(samples[: number + 1], is_estimate=is_estimate),
+        )
+        for number, record in enumerate(history)
+    )
+
+
+def _cost_samples(arrays: dict[str, NDArray[Any]], iterations: int) -> list[CostSample | None]:
+    """Samples of the policy's cost; none in checkpoints of older versions."""
+    rows = arrays.get(_COST_SAMPLES, np.zeros((iterations, 4))).tolist()
+    return [CostSample(int(paths), *sums) if paths else None for paths, *sums in rows]
 
 
 def _trial_points(excess: float, std: float, overstated: float, worst: float) -> TrialPoints | None:

@@ -29,7 +29,7 @@ from cobre.solver.batches import LpSolver
 from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.requests import DEFAULT_TRAINING, TrainingRequest
 from cobre.study.resume.checkpoint_writer import CheckpointPlan, CheckpointWriter
-from cobre.study.resume.checkpoints import Checkpoint, restore
+from cobre.study.resume.checkpoints import Checkpoint, restore, with_policy_costs
 from cobre.study.resume.starting_point import starting_point
 from cobre.study.training.digest import training_digest
 from cobre.study.training.iteration_callback import ReplyPipe
@@ -188,7 +188,7 @@ def _restore(
     """Put the cuts of the start into the pool; the iterations that were done before."""
     if isinstance(start, Checkpoint):
         restore(context, start)
-        return start.history
+        return with_policy_costs(start.history, is_estimate=not study.problem.is_risk_neutral)
     if start is not None:
         fill_pool(context.pool, start, study)
     return ()

@@ -147,12 +147,17 @@ def _check_pointer(node: Node, tables: list[Table | None], findings: Findings) -
 
 
 def gap_rules(case: Case, findings: Findings) -> None:
-    """The rule `gap` needs the exact upper bound of enumerated selection, and a tolerance."""
+    """The rule `gap` needs paths that tell what the policy costs, and a tolerance."""
     training = case.config.training
     rules = [rule for rule in training.stopping_rules if isinstance(rule, Gap)]
-    if rules and not training.is_enumerated:
-        message = "the rule `gap` needs an exact upper bound, which enumerated selection gives"
-        findings.error(CONFIG_FILE, "", "training.stopping_rules", message, "bound_stalling, or selection enumerated")
+    if rules and not training.is_enumerated and not training.risk_weighted_share:
+        remedy = "training.selection.risk_weighted_share 1, another rule, or selection enumerated"
+        if case.is_risk_averse:
+            message = "the rule `gap` needs paths drawn by the weights of the risk measure"
+            findings.error(CONFIG_FILE, "", "training.stopping_rules", message, remedy)
+        elif not training.scenario_source.is_in_sample:
+            message = "the rule `gap` needs paths drawn from the openings, but scenario_source names another scheme"
+            findings.error(CONFIG_FILE, "", "training.stopping_rules", message, remedy)
     if any(rule.tolerance is None and rule.relative_tolerance is None for rule in rules):
         message = "the rule `gap` has no tolerance"
         findings.error(
