@@ -119,9 +119,7 @@ class LineProgress:
             case "estimate":
                 self._print(f"  {self._view.estimate_in_words}{trial_advice(event)}")
             case "iteration":
-                self._print(
-                    _short_line(event, has_gap=self._view.path_costs.is_bound) if self._is_narrow else _line(event)
-                )
+                self._print(_short_line(event, self._view.gap) if self._is_narrow else _line(event))
 
     def close(self) -> None:
         """Does nothing: there is no display to end."""
@@ -129,7 +127,8 @@ class LineProgress:
     def _announce(self, event: "Event") -> None:
         self._print(f"{event['name']} ...")
         if event["name"] == "training" and not self._is_narrow:
-            self._print(header(_heading(self._view.path_costs)))
+            costs = "cost of the policy $" if self._view.has_policy_cost else _heading(self._view.path_costs)
+            self._print(header(costs))
 
     def _say_progress(self, event: "Event") -> None:
         """Print a line after ten seconds of an iteration and then every minute, so that logs stay short."""
@@ -168,12 +167,17 @@ def _heading(costs: "PathCosts") -> str:
 
 
 def _line(event: "Event") -> str:
+    """The cost is that of the policy where it is known, else the mean of the paths."""
+    cost, half_width = event["upper_bound"], event["half_width"]
+    if event.get("policy_cost_paths"):
+        cost, half_width = event["policy_cost"], event["policy_cost_half_width"]
+    spread = "-" if half_width is None else money(half_width, 0)
     return (
-        f"{event['iteration']:>9}  {money(event['lower_bound']):>20}  {money(event['upper_bound']):>24}  "
-        f"{money(event['half_width'], 0):>15}  {event['cuts']:>7}  {event['elapsed_s']:>8.2f}"
+        f"{event['iteration']:>9}  {money(event['lower_bound']):>20}  {money(cost):>24}  "
+        f"{spread:>15}  {event['cuts']:>7}  {event['elapsed_s']:>8.2f}"
     )
 
 
-def _short_line(event: "Event", *, has_gap: bool) -> str:
+def _short_line(event: "Event", gap: float | None) -> str:
     line = f"{event['iteration']:>5} {short_money(event['lower_bound']):>13}"
-    return f"{line} {percent(event['gap']):>9}" if has_gap else line
+    return line if gap is None else f"{line} {percent(gap):>9}"

@@ -54,8 +54,9 @@ def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
         yield f"{summary.stop_reason}, of {counted(summary.iterations, 'iteration')}"
     if summary.verdict is not None:
         yield summary.verdict
-    if summary.cost_note is not None:
-        yield f"note: {summary.cost_note}"
+    for note in (summary.cost_note, summary.simulation_note):
+        if note is not None:
+            yield f"note: {note}"
     if with_bounds:
         yield from _bounds(summary)
         if summary.simulated_scenarios is not None:
@@ -76,7 +77,7 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
     if summary.upper_bound is not None:
         half = f" +- {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
         yield f"{costs.name} {money(summary.upper_bound)}{half} $ ({_origin(costs)})"
-    if (found := ComputedBound.of(summary.bound)) is not None:
+    if (found := _computed(summary)) is not None:
         spread = f" +- {money(found.half_width)}" if found.confidence else ""
         yield f"{BOUND_NAMES[found.method]} {money(found.value)}{spread} $"
         most = "" if not found.confidence else "up to " if found.is_estimate else "at most "
@@ -92,6 +93,13 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
         yield from _traffic(summary.traffic_bytes, summary.traffic_least_bytes)
 
 
+def _computed(summary: RunSummary) -> ComputedBound | None:
+    """What the stopping rule `upper_bound` found, else the sampled cost of the policy."""
+    if (found := ComputedBound.of(summary.bound)) is not None or summary.upper_bound_is_exact:
+        return found
+    return ComputedBound.of_policy(summary.lower_bound, summary.as_dict(), is_risk_averse=summary.is_risk_averse)
+
+
 def _gap_error(summary: RunSummary) -> str:
     """The sampling error of a gap, in words; a negative gap within its error is no contradiction."""
     half, lower = summary.upper_bound_half_width, summary.lower_bound
@@ -101,7 +109,7 @@ def _gap_error(summary: RunSummary) -> str:
 
 
 def _path_costs(summary: RunSummary) -> PathCosts:
-    return PathCosts(summary.upper_bound_is_exact, summary.is_risk_averse, bool(summary.bound))
+    return PathCosts(summary.upper_bound_is_exact, summary.is_risk_averse, _computed(summary) is not None)
 
 
 def _origin(costs: PathCosts) -> str:

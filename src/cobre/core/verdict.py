@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
+from cobre.core.bound_methods import BOUND_NAMES, DEFAULT_CONFIDENCE, BoundMethod
 
 RECENT = 10
 """Iterations over which the rise of the lower bound is measured."""
@@ -14,6 +14,8 @@ FLAT = 1e-4
 """Relative to the lower bound: a smaller rise per iteration counts as flat."""
 CLOSED = 1e-4
 """Relative to the lower bound: a smaller exact gap counts as closed."""
+CLOSED_SAMPLED = 1e-2
+"""Relative to the lower bound: a policy whose cost is sampled has converged when its interval ends below this."""
 MIN_SAMPLES = 3
 """Iterations whose confidence bands must all lie below the lower bound before it is reported as possibly too high."""
 TOO_HIGH = (
@@ -87,10 +89,28 @@ class ComputedBound:
         value, half_width, gap = numbers
         return cls(str(content["method"]), value, half_width, gap, confidence, is_enough, is_estimate)
 
+    @classmethod
+    def of_policy(
+        cls, lower: float | None, content: Mapping[str, Any], *, is_risk_averse: bool, is_enough: bool = False
+    ) -> "ComputedBound | None":
+        """From what a run knows of its policy's cost: `policy_cost`, `policy_cost_half_width`, `policy_cost_paths`.
+
+        None where that is missing, has no interval, or is exact: then it is the upper bound of the iterations.
+        """
+        names = ("policy_cost", "policy_cost_half_width", "policy_cost_paths")
+        found = [value for name in names if isinstance(value := content.get(name), int | float)]
+        if lower is None or len(found) < len(names) or not found[2]:
+            return None
+        cost, half_width = float(found[0]), float(found[1])
+        gap = relative_gap(lower, cost + half_width)
+        sampled = str(BoundMethod.SAMPLED)
+        return cls(sampled, cost, half_width, gap, DEFAULT_CONFIDENCE, is_enough, is_estimate=is_risk_averse)
+
     @property
     def closes(self) -> bool:
         """Whether the bound proves convergence: it met a stopping rule, or its gap is closed. An estimate does not."""
-        return not self.is_estimate and (self.is_enough or self.gap <= CLOSED)
+        closed = CLOSED if self.confidence is None else CLOSED_SAMPLED
+        return not self.is_estimate and (self.is_enough or self.gap <= closed)
 
     @property
     def clause(self) -> str:
@@ -240,7 +260,7 @@ def _of_exact(history: BoundHistory, rise: float, is_flat: bool) -> ConvergenceV
 
 
 def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> ConvergenceVerdict:
-    """The verdict where costs are sampled: converged if the lower bound is flat and the band does not lie above it."""
+    """The verdict where costs are sampled: converged if the lower bound is flat, in a narrow band or above it."""
     lower, upper, half = history.lower[-1], history.upper[-1], history.half_width[-1]
     band = f"± {_percent(half / history.scale)}"
     if upper - half > lower:
@@ -250,6 +270,8 @@ def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> Convergenc
         return _open(history, rise, is_flat, TOO_HIGH)
     where = "inside" if lower <= upper + half else "above"
     if not is_flat:
+        return _open(history, rise, is_flat, f"it lies {where} the 95 % band of the sampled cost ({band})")
+    if upper + half - lower > CLOSED_SAMPLED * history.scale:
         return _open(history, rise, is_flat, f"it lies {where} the 95 % band of the sampled cost ({band})")
     reason = f"the lower bound lies {where} the 95 % band of the sampled cost ({band}) and {_rising(history, rise)}"
     return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged within the sampling error: {reason}", rise)

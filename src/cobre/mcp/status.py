@@ -16,7 +16,18 @@ from cobre.runs.trained_case import changed_case
 from cobre.runs.view import RunView, view_of
 
 RECENT = 5
-_BOUNDS = ("iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "elapsed_s")
+_BOUNDS = (
+    "iteration",
+    "lower_bound",
+    "upper_bound",
+    "half_width",
+    "gap",
+    "policy_cost",
+    "policy_cost_half_width",
+    "policy_gap",
+    "cuts",
+    "elapsed_s",
+)
 
 
 class NoResultError(CobreError):

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from cobre.core.verdict import ComputedBound
 from cobre.io.storage.arrow_columns import numbers_of
 from cobre.report.bounds import Bounds, bounds_of_table
 from cobre.report.result_protocols import TrainingLike
@@ -13,9 +12,12 @@ def bounds_of_result(result: TrainingLike) -> Bounds:
     table = result.bounds
     bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
     is_exact = bool(result.history) and result.history[-1].is_exact
-    computed = ComputedBound.of(result.bound, is_enough=result.stop_kind == "upper_bound")
     points = result.history[-1].trial_points if result.history else None
     overstated = None if points is None else points.overstated
     return replace(
-        bounds, is_exact=is_exact, is_risk_averse=result.is_risk_averse, computed=computed, overstated=overstated
+        bounds,
+        is_exact=is_exact,
+        is_risk_averse=result.is_risk_averse,
+        computed=result.computed_bound,
+        overstated=overstated,
     )

@@ -7,7 +7,7 @@ layer, must not import them.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cobre.core.verdict import ConvergenceVerdict
+from cobre.core.verdict import ComputedBound, ConvergenceVerdict
 from cobre.sddp.records.iteration_record import IterationRecord
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class TrainingLike(Protocol):
     @property
     def stop_kind(self) -> str: ...
     @property
-    def bound(self) -> Mapping[str, object] | None: ...
+    def computed_bound(self) -> ComputedBound | None: ...
     @property
     def training_seconds(self) -> float: ...
     @property

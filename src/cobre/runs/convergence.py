@@ -7,6 +7,7 @@ from cobre.core.verdict import BoundHistory, ComputedBound
 from cobre.io.storage.arrow_columns import column_of, table_of
 from cobre.sddp.records.iteration_record import IterationRecord
 from cobre.sddp.records.phases import Phase
+from cobre.sddp.records.policy_cost import NO_POLICY_COST
 from cobre.solver.statistics import SolveStatistics
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 MEANS = ("us_per_pivot", "mean_active_rows", "mean_nucleus")
 SOLVER_COLUMNS = ("solves", "pivots", *MEANS, "refactorisations", "retries", "library_solves")
-POLICY_COLUMNS = {"policy_cost": "value", "policy_cost_half_width": "half_width", "policy_cost_paths": "paths"}
 TIME_SUFFIX = "_us_per_pivot"
 UPPER_BOUND_KINDS = {False: "statistical", True: "exact"}  # words of cobre-python
 
@@ -22,7 +22,13 @@ UPPER_BOUND_KINDS = {False: "statistical", True: "exact"}  # words of cobre-pyth
 def bound_history(
     history: Sequence[IterationRecord], *, is_risk_averse: bool, computed: ComputedBound | None = None
 ) -> BoundHistory:
-    """The bounds of all iterations, in the form that `core.verdict.verdict` judges."""
+    """The bounds of all iterations, in the form that `core.verdict.verdict` judges.
+
+    computed: None: what the iterations tell of the policy's cost.
+    """
+    if computed is None and history and (cost := history[-1].policy_cost) is not None:
+        lower = history[-1].lower_bound
+        computed = ComputedBound.of_policy(lower, cost.as_dict(), is_risk_averse=is_risk_averse)
     return BoundHistory(
         [record.lower_bound for record in history],
         [record.upper_bound for record in history],
@@ -68,10 +74,10 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
     points = [record.trial_points for record in history]
     for name in ("excess", "excess_std", "overstated", "overstated_worst"):
         columns[name] = column_of([None if point is None else getattr(point, name) for point in points], pa.float64())
-    costs = [record.policy_cost for record in history]
-    for name, field in POLICY_COLUMNS.items():
-        kind = pa.int32() if field == "paths" else pa.float64()
-        columns[name] = column_of([None if cost is None else getattr(cost, field) for cost in costs], kind)
+    costs = [NO_POLICY_COST if record.policy_cost is None else record.policy_cost.as_dict() for record in history]
+    for name in NO_POLICY_COST:
+        kind = pa.int32() if name == "policy_cost_paths" else pa.float64()
+        columns[name] = column_of([cost[name] for cost in costs], kind)
     gaps = [record.policy_gap for record in history]
     columns["policy_gap_percent"] = column_of([None if gap is None else 100.0 * gap for gap in gaps], pa.float64())
     for phase in Phase:

@@ -19,6 +19,7 @@ from cobre.io.storage.untrusted_file import MAX_BYTES, open_untrusted, read_untr
 from cobre.runs.files import EVENT_FILE
 from cobre.sddp.records.iteration_record import IterationRecord
 from cobre.sddp.records.phases import as_dict
+from cobre.sddp.records.policy_cost import NO_POLICY_COST
 
 __all__ = [
     "Event",
@@ -70,7 +71,7 @@ def iteration_event(record: IterationRecord) -> Event:
         solver=as_dict(record.solver),
         traffic_bytes=dict(record.traffic_bytes),
         trial_points=None if points is None else asdict(points),
-        policy_cost=None if cost is None else cost.as_dict(),
+        **(NO_POLICY_COST if cost is None else cost.as_dict()),
         policy_gap=record.policy_gap,
     )
 

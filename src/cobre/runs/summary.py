@@ -37,6 +37,10 @@ class RunSummary:
     the method needs however the work is shared.
     is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing, and so is the gap.
     bound: what the stopping rule `upper_bound` found for the policy, as in bound.json.
+    policy_cost: $, of the policy, from paths whose chance is taken out, with half of its 95 % confidence interval and
+    the number of paths; 0 paths: all of them, exact. None where the paths do not tell. gap: from the lower bound to
+    the policy's cost, or to the mean of the paths where that is not known.
+    simulation_note: where simulated scenarios disagree with it by more than chance explains, and why.
     lower_bound_is_valid: False where inflows truncated at zero depend on their past, so that the cost-to-go is not
     convex. overstated: $, by how much its cuts then lay above it along the paths of the last iteration.
     verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.
@@ -70,6 +74,10 @@ class RunSummary:
     verdict_kind: VerdictKind | None = None
     cost_note: str | None = None
     bound: Mapping[str, Any] | None = None
+    policy_cost: float | None = None
+    policy_cost_half_width: float | None = None
+    policy_cost_paths: int | None = None
+    simulation_note: str | None = None
     lower_bound_is_valid: bool = True
     overstated: float | None = None
 

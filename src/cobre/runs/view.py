@@ -14,6 +14,7 @@ from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
 from cobre.runs.events import Event, number_of
 from cobre.runs.formatting import printable_event, rough_duration, size
 from cobre.runs.state import RunState, end_state, state_of
+from cobre.sddp.records.policy_cost import NO_POLICY_COST
 from cobre.sddp.records.stop import StopKind
 
 PHASES = ("forward", "backward", "bound", "exchange")
@@ -56,6 +57,7 @@ class RunView:
     phase_seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     is_exact: bool = False  # the upper bound, of all paths of a tree
     is_risk_averse: bool = False
+    has_policy_cost: bool = False  # iterations tell what the policy costs
     warnings: list[str] = field(default_factory=list)
     checkpoint: Event | None = None
     progress: Event | None = None  # of the iteration that is being computed
@@ -113,6 +115,7 @@ class RunView:
         self.iteration_limit = event.get("iteration_limit", self.iteration_limit)
         self.is_exact = bool(event.get("is_exact", self.is_exact))
         self.is_risk_averse = bool(event.get("is_risk_averse", self.is_risk_averse))
+        self.has_policy_cost = bool(event.get("has_policy_cost", self.has_policy_cost))
 
     def _iterate(self, event: Event) -> None:
         """Append it; iterations from its number on go: the checkpoint that the run resumed from was older than they."""
@@ -160,9 +163,14 @@ class RunView:
 
     @property
     def computed_bound(self) -> ComputedBound | None:
-        """The bound that the stopping rule `upper_bound` computed; None before training has ended."""
-        trained = self.trained or {}
-        return ComputedBound.of(trained.get("bound"), is_enough=trained.get("stop_kind") == StopKind.UPPER_BOUND)
+        """What the stopping rule `upper_bound` computed; else the cost of the policy, so far or after training."""
+        trained, kind = self.trained or {}, (self.trained or {}).get("stop_kind")
+        found = ComputedBound.of(trained.get("bound"), is_enough=kind == StopKind.UPPER_BOUND)
+        if found is not None or self.is_exact or self.last is None:
+            return found
+        known = trained if number_of(trained.get("policy_cost")) is not None else self.last
+        lower, is_enough = number_of(self.last.get("lower_bound")), kind == StopKind.GAP
+        return ComputedBound.of_policy(lower, known, is_risk_averse=self.is_risk_averse, is_enough=is_enough)
 
     @property
     def gap(self) -> float | None:
@@ -316,7 +324,8 @@ def _check_iteration(event: Event) -> None:
     _check_numbers(event[name] for name in ("iteration", "time", "cuts"))
     _check_numbers(seconds for busy, waiting in event.get("load", ()) for seconds in (busy, waiting))
     known = [event[name] for name in ("lower_bound", "upper_bound", "half_width", "gap")]
-    _check_numbers(value for value in (*known, event.get("solves")) if value is not None)
+    known += [event.get(name) for name in ("solves", "policy_gap", *NO_POLICY_COST)]
+    _check_numbers(value for value in known if value is not None)
 
 
 def _check_simulation(event: Event) -> None:

@@ -141,7 +141,7 @@ def _trained_event(trained: TrainedStudy) -> Event:
         lower_bound=last.lower_bound,
         upper_bound=last.upper_bound,
         half_width=last.half_width,
-        gap=last.gap,
+        gap=last.gap if trained.policy_cost is None else trained.policy_cost.gap(last.lower_bound),
         **trained.end,
         workers=[report.as_dict() for report in trained.workers],
         solver=as_dict(added(record.solver for record in trained.history)),

@@ -46,4 +46,5 @@ def _start(event: Event) -> str:
 
 def _iteration(event: Event) -> str:
     """Short enough for half of a terminal of 80 columns; the upper bound is what the gap says."""
-    return f"{event.get('iteration'):>3}  {short_money(event.get('lower_bound'))}, gap {percent(event.get('gap'))}"
+    gap = event.get("gap") if event.get("policy_gap") is None else event.get("policy_gap")
+    return f"{event.get('iteration'):>3}  {short_money(event.get('lower_bound'))}, gap {percent(gap)}"

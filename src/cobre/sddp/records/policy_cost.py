@@ -79,8 +79,16 @@ class PolicyCost:
         return relative_gap(lower_bound, self.value)
 
     def as_dict(self) -> dict[str, Any]:
-        """With plain keys, for events."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        """By the names that events, tables and summary.json have; paths 0: all of them, exact."""
+        return {
+            "policy_cost": self.value,
+            "policy_cost_half_width": self.half_width,
+            "policy_cost_paths": self.paths,
+        }
+
+
+NO_POLICY_COST: dict[str, Any] = dict.fromkeys(PolicyCost(0.0, 0.0).as_dict())
+"""The same names where the cost is not known."""
 
 
 def sampled_cost(

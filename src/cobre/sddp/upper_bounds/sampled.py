@@ -30,6 +30,12 @@ from cobre.stochastic.random.seeds import BOUND_BASE, uniform_draws
 
 # A bound whose excesses grow by more than this from the first stage to the last says nothing any more.
 MAX_GROWTH = 1e4
+FINAL_SHARE = 0.05
+"""Of the solves of training: what sampling the cost of the final policy may take. Solves, not seconds: bits are the
+same on any machine."""
+MIN_FINAL_PATHS = 8
+"""Fewer paths say less than those of the last iterations."""
+MAX_FINAL_PATHS = 1000
 _SPREAD = 0x9E3779B97F4A7C15  # spreads the bits of a small seed over 64
 STAGE_BITS = 16  # the rest of a seed tells samples of different iterations apart
 
@@ -55,6 +61,11 @@ class Draw:
         """A number in [0, 1) for each path."""
         base = BOUND_BASE ^ (self.seed * _SPREAD & (2**64 - 1))
         return uniform_draws(base, (self.iteration << STAGE_BITS) | stage, self.paths)
+
+
+def final_paths(problem: Problem, solves: int) -> int:
+    """How many paths of the final policy can be sampled for `FINAL_SHARE` of the solves that training took."""
+    return min(MAX_FINAL_PATHS, int(FINAL_SHARE * solves) // sum(opening.count for opening in problem.openings))
 
 
 def bounding_excess(context: TrainingContext, draw: Draw) -> Floats | None:

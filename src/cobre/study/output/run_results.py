@@ -1,9 +1,10 @@
 """The summary of a run, made from its results: the content of summary.json."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
-from cobre.core.verdict import ComputedBound, ConvergenceVerdict, verdict
+from cobre.core.verdict import ComputedBound, ConvergenceVerdict, gap_scale, verdict
 from cobre.policy.object import Policy
 from cobre.runs.convergence import bound_history
 from cobre.runs.events import Event, new_event
@@ -14,6 +15,10 @@ from cobre.sddp.training.traffic import least_traffic, total_traffic
 from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.results.script_results import SimulationResult
 from cobre.study.training.train_study import TrainedStudy
+from cobre.wording import counted, percent
+
+MIN_COMPARED = 30
+"""Scenarios from which on the interval of their mean is compared with that of the policy's cost."""
 
 
 def summarize_run(
@@ -27,6 +32,7 @@ def summarize_run(
         summary, pool_bytes, pool_saved = _stored_policy_summary(source, output), 0, 0
     if simulation is not None:
         summary = replace(summary, **simulation_numbers(simulation))
+        summary = replace(summary, simulation_note=_simulation_note(ready, summary, simulation))
     return replace(
         summary,
         is_risk_averse=ready.study.case.is_risk_averse,
@@ -48,7 +54,7 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
         upper_bound_is_exact=last.is_exact,
         verdict=None if judged is None else judged.sentence,
         verdict_kind=None if judged is None else judged.kind,
-        gap=last.gap,
+        gap=last.gap if trained.policy_cost is None else trained.policy_cost.gap(last.lower_bound),
         overstated=None if last.trial_points is None else last.trial_points.overstated,
         iterations=last.iteration,
         is_interrupted=trained.stop.kind.is_interruption,
@@ -100,6 +106,33 @@ def simulation_event(simulation: SimulationResult) -> Event:
     )
 
 
+def _simulation_note(ready: ReadyStudy, summary: RunSummary, simulation: SimulationResult) -> str | None:
+    """Why simulated scenarios cost something else than the policy does, where chance does not explain it.
+
+    Under a risk measure the two are different things, and differ always.
+    """
+    cost, half_width, mean = summary.policy_cost, summary.policy_cost_half_width, simulation.mean_cost
+    if cost is None or half_width is None or not ready.study.problem.is_risk_neutral:
+        return None
+    chance = math.hypot(half_width, simulation.half_width)
+    if len(simulation.scenario_costs) < MIN_COMPARED or abs(mean - cost) <= chance:
+        return None
+    config = ready.study.case.config
+    source = config.simulation.scenario_source or config.training.scenario_source
+    reason = (
+        "scenarios are drawn from the same openings, so these were too few or unusual ones; simulate more of them"
+        if source.is_in_sample
+        else "scenarios are not drawn from the openings of training, and the policy knows these alone; more openings "
+        "bring the two together"
+    )
+    where = "above" if mean > cost else "below"
+    return (
+        f"the mean of {counted(len(simulation.scenario_costs), 'simulated scenario')} is "
+        f"{percent(abs(mean - cost) / gap_scale(cost))} {where} the cost of the policy over its openings, more than "
+        f"the 95 % intervals of both explain ({percent(chance / gap_scale(cost))}): {reason}"
+    )
+
+
 def _solver_work(source: TrainedStudy | Policy, simulation: SimulationResult | None) -> PhaseStatistics:
     """What all ranks' solvers did in the whole run, by phase."""
     history = source.history if isinstance(source, TrainedStudy) else ()
@@ -110,6 +143,10 @@ def _solver_work(source: TrainedStudy | Policy, simulation: SimulationResult | N
 
 
 def _verdict(trained: TrainedStudy) -> ConvergenceVerdict | None:
+    is_risk_averse = trained.study.case.is_risk_averse
     computed = ComputedBound.of(trained.bound, is_enough=trained.stop.kind is StopKind.UPPER_BOUND)
-    history = bound_history(trained.history, is_risk_averse=trained.study.case.is_risk_averse, computed=computed)
+    if computed is None and not trained.history[-1].is_exact:
+        lower, is_enough = trained.history[-1].lower_bound, trained.stop.kind is StopKind.GAP
+        computed = ComputedBound.of_policy(lower, trained.end, is_risk_averse=is_risk_averse, is_enough=is_enough)
+    history = bound_history(trained.history, is_risk_averse=is_risk_averse, computed=computed)
     return verdict(history, is_interrupted=trained.stop.kind.is_interruption)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
 from cobre.core.confidence import half_width_95
-from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, verdict
+from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, relative_gap, verdict
 from cobre.policy.object import Policy
 from cobre.runs.formatting import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport
 from cobre.sddp.records.iteration_record import IterationRecord
+from cobre.sddp.records.policy_cost import NO_POLICY_COST
 from cobre.sddp.records.stop import StopKind
 from cobre.solver.statistics import SolveStatistics
 from cobre.wording import money
@@ -50,6 +51,8 @@ class TrainingResult:
     training_seconds: wall time. warnings: about the case and the run. workers: the ranks that took part.
     shared_bytes: what ranks of a node hold once; saved_bytes: what that saves.
     bound: what the stopping rule `upper_bound` found, as in bound.json; None where it did not run.
+    policy_cost: what the policy costs, with half of its 95 % confidence interval and the number of paths (0: all, on a
+    tree); None where the paths of training do not tell, such as under a risk measure with risk_weighted_share 0.
 
     >>> result = cobre.train("examples/two_reservoirs", iterations=3)
     >>> result.iterations, result.lower_bound <= result.upper_bound
@@ -70,6 +73,9 @@ class TrainingResult:
     saved_bytes: int = 0
     is_risk_averse: bool = False
     bound: Mapping[str, Any] | None = None
+    policy_cost: float | None = None
+    policy_cost_half_width: float | None = None
+    policy_cost_paths: int | None = None
 
     @property
     def iterations(self) -> int:
@@ -92,13 +98,29 @@ class TrainingResult:
         return self.history[-1].gap
 
     @property
+    def policy_gap(self) -> float | None:
+        """From the lower bound to the cost of the policy, relative to the bound; None where that is not known."""
+        return None if self.policy_cost is None else relative_gap(self.lower_bound, self.policy_cost)
+
+    @property
     def verdict(self) -> ConvergenceVerdict | None:
         """Whether training has converged, as far as the bounds say; None where they say nothing."""
         from cobre.runs.convergence import bound_history
 
-        computed = ComputedBound.of(self.bound, is_enough=self.stop_kind is StopKind.UPPER_BOUND)
-        history = bound_history(self.history, is_risk_averse=self.is_risk_averse, computed=computed)
+        history = bound_history(self.history, is_risk_averse=self.is_risk_averse, computed=self.computed_bound)
         return verdict(history, is_interrupted=self.stop_kind.is_interruption)
+
+    @property
+    def computed_bound(self) -> ComputedBound | None:
+        """What the stopping rule `upper_bound` found, else the sampled cost of the policy; None without either."""
+        found = ComputedBound.of(self.bound, is_enough=self.stop_kind is StopKind.UPPER_BOUND)
+        if found is not None or self.history[-1].is_exact:
+            return found
+        numbers = {name: getattr(self, name) for name in NO_POLICY_COST}
+        is_enough = self.stop_kind is StopKind.GAP
+        return ComputedBound.of_policy(
+            self.lower_bound, numbers, is_risk_averse=self.is_risk_averse, is_enough=is_enough
+        )
 
     @property
     def bounds(self) -> "pa.Table":

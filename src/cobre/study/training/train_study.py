@@ -4,14 +4,13 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cobre.comm import Backend, Communicator
-from cobre.core.case import Case
 from cobre.io.storage.atomic import cleanup
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
@@ -21,10 +20,20 @@ from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.plugins.stopping import stopping_rules
 from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.sddp.records.iteration_record import IterationRecord
+from cobre.sddp.records.policy_cost import (
+    NO_POLICY_COST,
+    SPREAD_PATHS,
+    CostSample,
+    PolicyCost,
+    latest,
+    pooled,
+    sampled_cost,
+)
 from cobre.sddp.records.stop import Stop
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.hooks import Interruption, IterationDropped, TrainingHooks, no_checkpoint
 from cobre.sddp.training.loop import TrainingOutcome, train
+from cobre.sddp.upper_bounds.sampled import MIN_FINAL_PATHS, Draw, final_paths, sample_paths
 from cobre.solver.batches import LpSolver
 from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.requests import DEFAULT_TRAINING, TrainingRequest
@@ -43,6 +52,7 @@ class TrainedStudy:
     """A trained policy in the pool of its training context, with the history of the run.
 
     is_dropped: an iteration was dropped, so that ranks may be gone: no more collectives.
+    policy_cost: of the final policy where there was time to sample it, else of those of the last iterations.
     """
 
     ready: ReadyStudy
@@ -53,6 +63,7 @@ class TrainedStudy:
     training_s: float
     workers: tuple[WorkerReport, ...] = field(default=())
     is_dropped: bool = False
+    policy_cost: PolicyCost | None = None
 
     @property
     def study(self) -> PreparedStudy:
@@ -76,6 +87,7 @@ class TrainedStudy:
             "stop_reason": self.stop.reason,
             "stop_kind": self.stop.kind,
             "bound": self.bound,
+            **(NO_POLICY_COST if self.policy_cost is None else self.policy_cost.as_dict()),
             "digest": self.digest,
             "training_seconds": self.training_s,
         }
@@ -100,7 +112,7 @@ def train_study(
     start = starting_point(comm, ready, request, emit)
     before()
     comm.check_failures()
-    emit(_phase_event(ready.study.case))
+    emit(_phase_event(ready.study))
     with stop, ReplyPipe(request.reply_pipe if comm.rank == 0 else None) as replies:
         began = time.monotonic()
         paths = 1 if ready.study.problem.tree else ready.study.case.config.training.forward_passes
@@ -114,7 +126,8 @@ def train_study(
             on_iteration = _on_iteration(emit, replies, stop)
             hooks = TrainingHooks(on_iteration, on_checkpoint, stop.interruption, progress.around(stop.iterating))
             outcome = _train(context, ready, hooks, history, stop, progress)
-        trained = _trained(ready, context, outcome, len(history), time.monotonic() - began)
+            cost = _policy_cost(context, outcome)
+        trained = replace(_trained(ready, context, outcome, len(history), time.monotonic() - began), policy_cost=cost)
         if comm.rank == 0:
             keep(trained)
             ready.keep()
@@ -123,14 +136,16 @@ def train_study(
         return trained
 
 
-def _phase_event(case: Case) -> Event:
-    config = case.config.training
+def _phase_event(study: PreparedStudy) -> Event:
+    case, config = study.case, study.case.config.training
+    is_plain = study.problem.is_risk_neutral and study.noise.training_sampler.is_in_sample
     return new_event(
         "phase",
         name="training",
         iteration_limit=config.iteration_limit,
         is_exact=config.is_enumerated,
         is_risk_averse=case.is_risk_averse,
+        has_policy_cost=study.problem.tree is None and (is_plain or config.weighted_passes > 0),
     )
 
 
@@ -161,6 +176,20 @@ def _train(
         raise stop.without_policy(dropped.interruption) from None
     finally:
         ready.solver.ask = None
+
+
+def _policy_cost(context: TrainingContext, outcome: TrainingOutcome) -> PolicyCost | None:
+    """The cost of the final policy from paths of its own; where few can be afforded, what the last iterations tell."""
+    last, is_neutral = outcome.history[-1], context.problem.is_risk_neutral
+    paths = final_paths(context.problem, sum(record.solves for record in outcome.history))
+    if last.policy_cost is None or last.is_exact or outcome.stop.kind.is_interruption or outcome.is_dropped:
+        return last.policy_cost
+    if paths < MIN_FINAL_PATHS:
+        return last.policy_cost
+    found = sample_paths(context, Draw(paths, last.iteration))
+    sample = CostSample.of((found.lower_bound + found.excess).tolist())
+    spread = pooled(latest([record.cost_sample for record in outcome.history], SPREAD_PATHS))
+    return sampled_cost(sample, is_estimate=not is_neutral, spread=spread)
 
 
 def _trained(
