@@ -15,7 +15,8 @@ def judged(lower, upper, half_width, **facts):
 @pytest.mark.parametrize(
     ("lower", "upper", "half_width", "kind", "words"),
     [
-        (FLAT, 96.5, 13.0, VerdictKind.CONVERGED, "inside the 95 % band"),
+        (FLAT, 100.2, 0.5, VerdictKind.CONVERGED, "inside the 95 % band"),
+        (FLAT, 96.5, 13.0, VerdictKind.LEVELLED_OFF, "inside the 95 % band of the sampled cost (± 13.00 %)"),
         (FLAT, 80.0, 5.0, VerdictKind.LEVELLED_OFF, "so it may be too high: cuts of another problem"),
         (FLAT, 120.0, 5.0, VerdictKind.LEVELLED_OFF, "at least 15.00 % above it"),
         (RISING, 101.0, 13.0, VerdictKind.RISING, "rises by 2.00 % per iteration over the last 10;"),
@@ -49,7 +50,7 @@ def test_under_a_risk_measure_the_sampled_mean_proves_nothing():
 
 
 def test_an_interrupted_run_was_stopped_early_whatever_the_bounds_say():
-    found = verdict(BoundHistory(FLAT, [96.5] * 13, [13.0] * 13), is_interrupted=True)
+    found = verdict(BoundHistory(FLAT, [100.2] * 13, [0.5] * 13), is_interrupted=True)
     assert found.kind is VerdictKind.STOPPED_EARLY
     assert found.sentence.startswith("stopped early; at that point: converged")
 
@@ -96,3 +97,25 @@ def test_content_without_a_bound_gives_none(content):
 def test_costs_of_paths_are_called_what_they_are(costs, is_bound, names):
     assert costs.is_bound is is_bound
     assert (costs.name, costs.label, costs.long_name) == names
+
+
+@pytest.mark.parametrize(
+    ("half_width", "is_risk_averse", "kind", "words"),
+    [
+        (0.3, False, VerdictKind.CONVERGED, "is at most 0.80 % above the lower bound (95 % confidence)"),
+        (0.6, False, VerdictKind.LEVELLED_OFF, "is at most 1.10 % above the lower bound (95 % confidence)"),
+        (0.3, True, VerdictKind.LEVELLED_OFF, "is up to 0.80 % above the lower bound (95 % confidence), estimated"),
+    ],
+)
+def test_the_interval_of_the_policy_cost_says_whether_a_run_has_converged(half_width, is_risk_averse, kind, words):
+    numbers = {"policy_cost": 100.5, "policy_cost_half_width": half_width, "policy_cost_paths": 40}
+    computed = ComputedBound.of_policy(100.0, numbers, is_risk_averse=is_risk_averse)
+    found = judged(FLAT, 80.0, 25.0, computed=computed, is_risk_averse=is_risk_averse)
+    assert found.kind is kind
+    assert words in found.sentence
+
+
+@pytest.mark.parametrize("changed", [{"policy_cost": None}, {"policy_cost_half_width": None}, {"policy_cost_paths": 0}])
+def test_a_cost_without_an_interval_or_of_all_paths_is_no_computed_bound(changed):
+    numbers = {"policy_cost": 100.5, "policy_cost_half_width": 1.0, "policy_cost_paths": 40} | changed
+    assert ComputedBound.of_policy(100.0, numbers, is_risk_averse=False) is None

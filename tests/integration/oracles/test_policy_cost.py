@@ -1,0 +1,121 @@
+"""What every iteration says of the cost of its policy, beside the exact cost over all paths of the opening tree."""
+
+import json
+
+import numpy as np
+import pytest
+from bound_systems import reservoirs
+from small_case import write_case
+
+import cobre
+
+WEIGHTED = {"training.selection.risk_weighted_share": 1.0}
+SEEDS = 200
+ROUNDING = 1e-7  # of the cost: what the LPs' tolerances may hide
+MANY = {"training.selection.forward_passes": 3000}
+
+
+def trained(folder, risk, iterations, passes=4, **settings):
+    case = write_case(folder, reservoirs(risk), forward_passes=passes, iterations=iterations)
+    return case, cobre.train(case, threads=1, **settings)
+
+
+def cost_of(case, policy, settings):
+    """The cost of a policy, from one more iteration that starts with it and has many paths."""
+    return cobre.train(case, threads=1, iterations=1, warm_start=policy, config_overrides=settings).history[0]
+
+
+@pytest.mark.parametrize("iterations", [1, 4])
+def test_an_iteration_knows_the_cost_of_the_policy_that_it_began_with(tmp_path, iterations):
+    case, result = trained(tmp_path, None, iterations)
+    exact = cobre.bound(case, result.policy, method="enumeration")
+    found = cost_of(case, result.policy, MANY)
+    cost = found.policy_cost
+    assert cost.paths == 3000 and not cost.is_estimate
+    assert abs(cost.value - exact.upper_bound) <= 1.5 * cost.half_width
+    # Most of what chance does to a path is taken out: the plain mean of the same paths is far less certain.
+    assert cost.half_width < 0.2 * found.half_width
+    # The excess over old cuts has this iteration's cuts in it, and errs on the safe side.
+    assert exact.upper_bound <= exact.lower_bound + found.trial_points.excess
+
+
+@pytest.mark.parametrize("risk", [(0.3, 0.6), (0.5, 0.4)])
+def test_paths_by_weight_tell_the_cost_under_a_risk_measure(tmp_path, risk):
+    case, result = trained(tmp_path, risk, iterations=4)
+    exact = cobre.bound(case, result.policy, method="enumeration")
+    cost = cost_of(case, result.policy, MANY | WEIGHTED).policy_cost
+    assert cost.is_estimate
+    # From below in theory; here cuts rank the openings as true costs do nearly everywhere.
+    assert abs(cost.value - exact.upper_bound) <= 1.5 * cost.half_width
+    assert cost.value > exact.lower_bound
+
+
+def test_plain_paths_do_not_tell_the_cost_under_a_risk_measure(tmp_path):
+    _, result = trained(tmp_path, (0.3, 0.6), iterations=3)
+    assert all(record.policy_cost is None for record in result.history)
+    assert result.policy_cost is None
+    assert result.policy_gap is None
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_paths_by_weight_are_the_same_on_any_ranks_and_after_a_resume(tmp_path, share):
+    settings = {"training.selection.risk_weighted_share": share}
+    case, alone = trained(tmp_path / "case", (0.3, 0.6), iterations=6, config_overrides=settings)
+    shared = cobre.train(case, num_workers=2, backend="shm", config_overrides=settings)
+    assert shared.digest == alone.digest
+    assert shared.policy_cost == alone.policy_cost
+    assert [record.policy_cost for record in shared.history] == [record.policy_cost for record in alone.history]
+    folder = tmp_path / "checkpoints"
+    cobre.train(case, threads=1, iterations=3, config_overrides=settings, checkpoints=folder, checkpoint_every=1)
+    resumed = cobre.train(case, threads=1, config_overrides=settings, checkpoints=folder, resume=True)
+    assert resumed.digest == alone.digest
+    assert [record.policy_cost for record in resumed.history] == [record.policy_cost for record in alone.history]
+
+
+def test_paths_by_weight_are_other_paths(tmp_path):
+    case, plain = trained(tmp_path, (0.3, 0.6), iterations=4)
+    assert cobre.train(case, threads=1, config_overrides=WEIGHTED).digest != plain.digest
+
+
+@pytest.mark.parametrize("risk", [None, (0.5, 0.4)])
+def test_the_rule_gap_stops_a_sampled_study(tmp_path, risk):
+    case = write_case(tmp_path, reservoirs(risk), forward_passes=8, iterations=60)
+    config = json.loads((case / "config.json").read_text())
+    config["training"]["stopping_rules"].append({"type": "gap", "relative_tolerance": 1.0, "patience": 2})
+    config["training"]["selection"]["risk_weighted_share"] = 0.0 if risk is None else 1.0
+    (case / "config.json").write_text(json.dumps(config))
+    result = cobre.train(case, threads=1)
+    assert result.stop_kind == "gap"
+    assert result.stop_reason.endswith("at most 1 %, in 2 iterations in a row")
+    assert all(record.policy_cost.largest <= 1.01 * record.lower_bound for record in result.history[-2:])
+    assert result.history[-3].policy_cost.largest > 1.01 * result.history[-3].lower_bound
+    kind = result.verdict.kind
+    assert kind == "converged" if risk is None else kind in ("levelled_off", "rising")
+
+
+def test_the_rule_gap_is_refused_where_paths_do_not_tell_the_cost(tmp_path):
+    case = write_case(tmp_path, reservoirs((0.3, 0.6)), forward_passes=4, iterations=5)
+    config = json.loads((case / "config.json").read_text())
+    config["training"]["stopping_rules"].append({"type": "gap", "relative_tolerance": 1.0})
+    (case / "config.json").write_text(json.dumps(config))
+    with pytest.raises(cobre.InvalidCaseError, match="risk_weighted_share 1"):
+        cobre.train(case, threads=1)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("iterations", [2, 4, 8])
+@pytest.mark.parametrize("risk", [None, (0.5, 0.4), (0.3, 0.6)])
+def test_intervals_cover_the_exact_cost(tmp_path, risk, iterations):
+    """200 seeds of 48 paths each, at 95 %: no fewer than 92 of 100 intervals hold the cost of the policy."""
+    case, result = trained(tmp_path, risk, iterations)
+    exact = cobre.bound(case, result.policy, method="enumeration").upper_bound
+    settings = {"training.selection.forward_passes": 48} | ({} if risk is None else WEIGHTED)
+    costs = [cost_of(case, result.policy, settings | {"training.tree_seed": seed}).policy_cost for seed in range(SEEDS)]
+    errors = np.array([(cost.value - exact) / exact for cost in costs])
+    widths = np.array([cost.half_width / exact for cost in costs])
+    covered = float((np.abs(errors) <= widths + ROUNDING).mean())
+    gap = exact / result.lower_bound - 1.0
+    print(f"seeds 0 to {SEEDS - 1}, {risk}, {iterations} iterations: gap {gap:.4%}, bias {errors.mean():.4%},")
+    print(f"mean half width {widths.mean():.4%}, covered {covered:.3f}, below {(errors < -widths).mean():.3f}")
+    assert covered >= 0.92
