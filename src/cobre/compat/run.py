@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cobre.core.verdict import relative_gap
+
 if TYPE_CHECKING:
     from cobre.comm import BackendConfig
     from cobre.runs.summary import RunSummary
@@ -57,7 +59,9 @@ def _outcome(summary: "RunSummary", output_dir: str, elapsed_ms: int, *, has_tra
         "iterations": summary.iterations if has_trained else 0,
         "lower_bound": summary.lower_bound,
         "upper_bound": summary.upper_bound,
-        "gap_percent": None if summary.gap is None else 100.0 * summary.gap,
+        "gap_percent": None
+        if summary.gap is None or summary.lower_bound is None or summary.upper_bound is None
+        else 100.0 * relative_gap(summary.lower_bound, summary.upper_bound),
         "total_time_ms": elapsed_ms,
         "output_dir": output_dir,
         "simulation": None if scenarios is None else {"n_scenarios": scenarios, "completed": scenarios},

@@ -14,6 +14,9 @@ from cobre.core.verdict import relative_gap
 
 ENOUGH_PATHS = 32
 """Paths of a mean: iterations with fewer of them are pooled, the newest first."""
+LEAST_HALF_WIDTH = 1e-4
+"""Of the cost: no narrower interval is given, because a sample does not know of paths that are rarer than it is large.
+A gap of this size counts as closed."""
 MIN_PATHS = 2
 """Paths that have a spread."""
 SPREAD_PATHS = 128
@@ -100,7 +103,7 @@ def sampled_cost(
     spread: CostSample | None = None,
 ) -> PolicyCost:
     """The mean of a sample with its interval. spread: a larger sample of similar costs."""
-    half_width = sample.half_width(confidence, spread)
+    half_width = max(sample.half_width(confidence, spread), LEAST_HALF_WIDTH * abs(sample.mean))
     known = half_width if math.isfinite(half_width) else None
     return PolicyCost(sample.mean, known, sample.paths, iterations, confidence, is_estimate)
 

@@ -29,6 +29,7 @@ from cobre.study.resume.checkpoints import (
     read_checkpoint,
     restore,
     snapshot,
+    with_policy_costs,
 )
 from cobre.study.training.digest import training_digest
 from cobre.study.training.train_study import train_study
@@ -183,7 +184,9 @@ def test_history_reads_back(tmp_path, train):
     trained = train(checkpoints=tmp_path)
     found = stored(tmp_path / name(3))
     assert found.iteration == 3
-    assert found.history == tuple(replace(record, loads=()) for record in trained.history)
+    history = with_policy_costs(found.history, is_estimate=False)
+    assert history == tuple(replace(record, loads=()) for record in trained.history)
+    assert history[-1].policy_cost is not None
     assert isinstance(found.history[0], IterationRecord) and isinstance(found.history[0].times, PhaseTimes)
     assert isinstance(found.history[0].solves, int)
 

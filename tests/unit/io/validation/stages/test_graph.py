@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cobre.core.config import Gap, IterationLimit
+from cobre.core.config import Gap, IterationLimit, ScenarioSource
 from cobre.core.temporal import Horizon, Node, PolicyGraph, Transition
 from cobre.io.case import load_case
 from cobre.io.findings.problems import Layer, Problems
@@ -141,10 +141,13 @@ def test_nodes_name_an_external_scenario_of_their_stage(example):
     ]
 
 
-def test_the_rule_gap_needs_enumeration_and_a_tolerance(example):
+def test_the_rule_gap_needs_paths_that_tell_the_cost_and_a_tolerance(example):
     rules = {"stopping_rules": (IterationLimit(5), Gap(tolerance=1.0))}
-    [(_, field, message)] = problems(graph.gap_rules, example, training=rules)
-    assert (field, "needs an exact upper bound" in message) == ("training.stopping_rules", True)
+    assert problems(graph.gap_rules, example, training=rules) == []
+    fresh = rules | {"scenario_source": ScenarioSource(inflow="out_of_sample", seed=1)}
+    [(_, field, message)] = problems(graph.gap_rules, example, training=fresh)
+    assert (field, "needs paths drawn from the openings" in message) == ("training.stopping_rules", True)
+    assert problems(graph.gap_rules, example, training=fresh | {"risk_weighted_share": 0.5}) == []
     rules = {"stopping_rules": (IterationLimit(5), Gap()), "is_enumerated": True}
     assert [message for *_, message in problems(graph.gap_rules, example, training=rules)] == [
         "the rule `gap` has no tolerance"
