@@ -58,6 +58,8 @@ def skewed_half_width(count: int, squares: float, cubes: float, confidence: floa
         return 0.0
     quantile = student_quantile(confidence, count - 1)
     skewness: float = cubes / count / math.pow(squares / count, 1.5)
+    if count > 2:
+        skewness *= math.sqrt(count * (count - 1)) / (count - 2)  # a small sample's own is too small
     shift = abs(skewness) * (2.0 * quantile * quantile + 1.0) / (6.0 * math.sqrt(count))
     return (quantile + shift) * math.sqrt(squares / (count - 1) / count)
 
