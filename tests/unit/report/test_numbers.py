@@ -42,7 +42,7 @@ def test_bounds(data, rows):
     table = rows("training/convergence")
     assert len(table) == 12
     assert series(data, "bounds", "lower bound") == [row["lower_bound"] for row in table]
-    assert series(data, "bounds", "sampled upper bound") == [row["upper_bound"] for row in table]
+    assert series(data, "bounds", "mean of sampled paths") == [row["upper_bound"] for row in table]
     assert series(data, "bounds", "± 95 %") == [row["upper_bound_half_width"] for row in table]
     assert series(data, "bounds-later", "lower bound") == [row["lower_bound"] for row in table[6:]]
 
