@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Sequence
 
+from cobre.comm import errors
 from cobre.comm.testing.faults.ranks import Event, PlanProcess
 
 BOUND_S = 2.0
@@ -54,10 +55,11 @@ def check_closed(process: PlanProcess) -> list[str]:
 
 
 def check_refused(process: PlanProcess, error: str, words: Sequence[str]) -> list[str]:
-    """The rank could not join, for that reason and in those words."""
+    """The rank could not join, for that reason or a finer one (a subclass), and in those words."""
     refused = process.wait_for("refused")
     process.wait_for_end()
-    if refused["error"] != error:
+    kind = getattr(errors, refused["error"], None)
+    if kind is None or not issubclass(kind, getattr(errors, error)):
         return [f"rank {process.rank}: expected {error}, got {refused}"]
     return [
         f"rank {process.rank}: the message does not say '{word}': {refused['message']}"
