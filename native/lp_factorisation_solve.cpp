@@ -29,7 +29,7 @@ void Factorisation::scatter(SparseVector& v, const std::vector<Int>& positions) 
 // What a solve for an update needs later: the entries before U (column) or after it (row).
 void Factorisation::collect(std::vector<PositionValue>& parts) const {
     parts.clear();
-    pattern_.ascend([&](Int at) {
+    pattern_.for_each([&](Int at) {
         if (work_[at] != 0.0) parts.push_back({at, work_[at]});
     });
 }
@@ -49,11 +49,13 @@ void Factorisation::ftran(SparseVector& v, Purpose purpose) {
     });
     apply_etas();
     if (purpose == Purpose::update) collect(column_for_update_);
-    pattern_.drain_descending([&](Int at) {
+    SparseVector::Writer out(v);
+    pattern_.drain_descending(upper_columns_.has, [&](Int at, bool has_entries) {
         const double value = work_[at] / pivot_[at];
         work_[at] = 0.0;
         if (std::abs(value) < SparseVector::kTiny) return;
-        v.set(order_[at], value);
+        out.set(order_[at], value);
+        if (!has_entries) return;
         for (Int entry = upper_columns_.start[at]; entry < upper_columns_.start[at + 1]; ++entry) {
             const Int row = upper_columns_.index[entry];
             work_[row] -= upper_columns_.value[entry] * value;
@@ -63,10 +65,10 @@ void Factorisation::ftran(SparseVector& v, Purpose purpose) {
 }
 
 void Factorisation::solve_upper_transposed() {
-    pattern_.ascend([this](Int at) {
+    pattern_.ascend_with(upper_rows_.has, [this](Int at, bool has_entries) {
         const double value = work_[at] / pivot_[at];
         work_[at] = value;
-        if (value == 0.0) return;
+        if (!has_entries || value == 0.0) return;
         const auto subtract = [&](Int column, double entry) {
             work_[column] -= entry * value;
             pattern_.insert(column);
@@ -85,12 +87,13 @@ void Factorisation::btran(SparseVector& v, Purpose purpose) {
     solve_upper_transposed();
     if (purpose == Purpose::update) collect(row_for_update_);
     apply_etas_transposed();
-    pattern_.drain_descending([&](Int at) {
+    SparseVector::Writer out(v);
+    pattern_.drain_descending(lower_rows_.has, [&](Int at, bool has_entries) {
         const double value = work_[at];
         work_[at] = 0.0;
         if (std::abs(value) < SparseVector::kTiny) return;
-        v.set(row_at_[at], value);
-        if (static_cast<size_t>(at) >= rows_) return;
+        out.set(row_at_[at], value);
+        if (!has_entries) return;
         for (Int entry = lower_rows_.start[at]; entry < lower_rows_.start[at + 1]; ++entry) {
             const Int column = lower_rows_.index[entry];
             work_[column] -= lower_rows_.value[entry] * value;
@@ -136,7 +139,10 @@ void Factorisation::push_position(Int slot, Int row, double pivot) {
     work_.push_back(0.0);
     newest_.push_back(-1);
     upper_columns_.start.push_back(static_cast<Int>(upper_columns_.index.size()));
-    pattern_.extend(order_.size());
+    for (PositionSet* set : {&pattern_, &upper_columns_.has, &upper_rows_.has, &lower_rows_.has})
+        set->extend(order_.size());
+    if (upper_columns_.start.back() > upper_columns_.start.end()[-2])
+        upper_columns_.has.insert(static_cast<Int>(order_.size()) - 1);
 }
 
 void Factorisation::close_eta(Int from, Int to) {
@@ -166,6 +172,7 @@ void Factorisation::update(Int slot) {
         upper_columns_.value.push_back(part.value);
         older_.push_back(newest_[part.position]);
         newest_[part.position] = static_cast<Int>(new_column_.size());
+        upper_rows_.has.insert(part.position);
         new_column_.push_back(to);
         new_value_.push_back(part.value);
     }
@@ -180,7 +187,7 @@ void Factorisation::append_row(Int row, SparseVector& entries) {
     const Int to = static_cast<Int>(order_.size());
     scatter(entries, position_);
     solve_upper_transposed();
-    pattern_.drain_descending([this](Int at) {
+    pattern_.drain_descending(lower_rows_.has, [this](Int at, bool) {
         const double value = std::exchange(work_[at], 0.0);
         if (std::abs(value) < SparseVector::kTiny) return;
         eta_position_.push_back(at);

@@ -21,14 +21,18 @@ void SparseDualSimplex::compute_pivot_row(Int slot) {
     factorisation_.btran(inverse_row_, Factorisation::Purpose::update);
     pivot_row_.clear();
     SparseVector::Adder sum(pivot_row_);
+    const Int* const columns = row_column_.data();
+    const double* const values = row_value_.data();
     for (const Int row : inverse_row_.index()) {
         const double factor = inverse_row_.value[row];
-        for (Int at = rows_[row].start; at < rows_[row].split; ++at) sum.add(row_column_[at], factor * row_value_[at]);
+        const Int end = rows_[row].split;  // not read again after every entry: for all the compiler knows it may change
+        for (Int at = rows_[row].start; at < end; ++at) sum.add(columns[at], factor * values[at]);
     }
 }
 
 // Candidates: nonbasic variables that drive the leaving one to its bound when they move off theirs. Written without
-// branches, because no predictor guesses which entries qualify.
+// branches, because no predictor guesses which entries qualify, and counted by a number in a register: comparing what was
+// just written would wait for memory at each candidate.
 void SparseDualSimplex::list_candidates(double sign) {
     const size_t free = has_free_ ? status_.size() : 0;
     const size_t most =
@@ -36,22 +40,27 @@ void SparseDualSimplex::list_candidates(double sign) {
     if (candidate_.size() < most)
         candidate_.resize(most), candidate_pivot_.resize(most), candidate_cost_.resize(most), group_.resize(most);
     size_t count = 0;
-    Int* const candidates = candidate_.data();
-    double *const pivots = candidate_pivot_.data(), *const costs = candidate_cost_.data();
+    const double smallest = smallest_pivot_;
+    const auto append = [&count, smallest, candidates = candidate_.data(), pivots = candidate_pivot_.data(),
+                         costs = candidate_cost_.data()](Int variable, double pivot, double cost) {
+        candidates[count] = variable;
+        pivots[count] = pivot;
+        costs[count] = cost;
+        count += pivot >= smallest;
+    };
+    const double *const reduced = reduced_.data(), *const directions = direction_.data();
+    const double *const row_entries = pivot_row_.value.data(), *const inverse = inverse_row_.value.data();
+    const double* const duals = reduced + columns_;
+    const DualBounds* const dual_bounds = dual_bounds_.data();
     for (const Int column : pivot_row_.index()) {
-        const double direction = direction_[column];
-        candidates[count] = column;
-        pivots[count] = -sign * pivot_row_.value[column] * direction;
-        costs[count] = std::max(0.0, reduced_[column] * direction);
-        count += pivots[count] >= smallest_pivot_;
+        const double direction = directions[column];
+        append(column, -sign * row_entries[column] * direction, std::max(0.0, reduced[column] * direction));
     }
     for (const Int row : inverse_row_.index()) {
-        const double rise = -sign * inverse_row_.value[row];
-        const DualBound& bound = dual_bounds_[row][rise > 0.0];
-        candidates[count] = bound.variable;
-        pivots[count] = std::abs(rise) * bound.size;
-        costs[count] = std::max(0.0, std::copysign(1.0, rise) * (bound.dual - reduced_[slack(row)])) * bound.size;
-        count += pivots[count] >= smallest_pivot_;
+        const double rise = -sign * inverse[row];
+        const DualBound& bound = dual_bounds[row][rise > 0.0];
+        append(bound.variable, std::abs(rise) * bound.size,
+               std::max(0.0, std::copysign(1.0, rise) * (bound.dual - duals[row])) * bound.size);
     }
     candidates_ = count;
     if (has_free_) list_free_candidates();

@@ -182,6 +182,15 @@ private:
         cut_value_;  // decided states, their last change, and by cut the sum of coefficients times states
 };
 
+// Here, because every pivot calls it for each entry of its column.
+inline void SparseDualSimplex::update_infeasibility(Int slot) {
+    const Int variable = head_[slot];
+    infeasibility_[slot] = infeasibility_of(x_[variable], lower_[variable], upper_[variable]);
+    if (infeasibility_[slot] == 0.0 || is_listed_[slot]) return;
+    is_listed_[slot] = 1;
+    infeasible_.push_back(slot);
+}
+
 template <typename Use>
 void SparseDualSimplex::for_each_in_row(Int row, Use use) const {
     for (Int at = rows_[row].start; at < rows_[row].end; ++at) use(row_column_[at], row_value_[at]);

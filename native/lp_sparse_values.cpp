@@ -114,14 +114,6 @@ void SparseDualSimplex::compute_reduced_costs() {
     has_reduced_costs_ = true;
 }
 
-void SparseDualSimplex::update_infeasibility(Int slot) {
-    const Int variable = head_[slot];
-    infeasibility_[slot] = infeasibility_of(x_[variable], lower_[variable], upper_[variable]);
-    if (infeasibility_[slot] == 0.0 || is_listed_[slot]) return;
-    is_listed_[slot] = 1;
-    infeasible_.push_back(slot);
-}
-
 void SparseDualSimplex::list_infeasible() {
     for (const Int slot : infeasible_) is_listed_[slot] = 0;
     infeasible_.clear();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "highs_api.hpp"
@@ -58,6 +59,26 @@ public:
         size_t count_;
     };
 
+    // Sets many, of indices that are not listed yet.
+    class Writer {
+    public:
+        explicit Writer(SparseVector& home)
+            : home_(home), value_(home.value.data()), list_(home.list_.data()), count_(home.count_) {}
+        ~Writer() { home_.count_ = count_; }
+        Writer(const Writer&) = delete;
+        Writer& operator=(const Writer&) = delete;
+        void set(Int at, double number) {
+            list_[count_++] = at;
+            value_[at] = number;
+        }
+
+    private:
+        SparseVector& home_;
+        double* const value_;
+        Int* const list_;
+        size_t count_;
+    };
+
     static constexpr double kTiny = 1e-14;  // smaller results are rounding errors
     static constexpr double kListed = 1e-60;
 
@@ -87,18 +108,38 @@ public:
             }
         }
     }
+    // Visit all members, smallest first. `visit` is told whether the member is in `inserting`; only then it may insert
+    // positions, larger ones. The others, which are most, need not wait for what was written just before.
     template <typename Visit>
-    void ascend(Visit visit) const {
-        ascend(*this, visit);
+    void ascend_with(const PositionSet& inserting, Visit visit) const {
+        for (size_t word = 0; word < words_.size(); ++word) {
+            uint64_t left = words_[word];
+            while (left) {
+                const int bit = std::countr_zero(left);
+                const bool inserts = inserting.words_[word] >> bit & 1;
+                visit(static_cast<Int>(word * 64) + bit, inserts);
+                left = inserts ? words_[word] & (~uint64_t{1} << bit) : left & (left - 1);
+            }
+        }
     }
-    // Visit all members, largest first, and leave the set empty; `visit` may insert smaller positions.
+    // Visit all members, smallest first; nothing is inserted meanwhile.
     template <typename Visit>
-    void drain_descending(Visit visit) {
+    void for_each(Visit visit) const {
+        for (size_t word = 0; word < words_.size(); ++word)
+            for (uint64_t left = words_[word]; left; left &= left - 1)
+                visit(static_cast<Int>(word * 64) + std::countr_zero(left));
+    }
+    // As `ascend_with`, but largest first and inserting smaller positions; leaves the set empty.
+    template <typename Visit>
+    void drain_descending(const PositionSet& inserting, Visit visit) {
         for (size_t word = words_.size(); word-- > 0;) {
-            while (words_[word]) {
-                const int bit = 63 - std::countl_zero(words_[word]);
-                words_[word] &= ~(uint64_t{1} << bit);
-                visit(static_cast<Int>(word * 64) + bit);
+            uint64_t left = std::exchange(words_[word], 0);
+            while (left) {
+                const int bit = 63 - std::countl_zero(left);
+                const bool inserts = inserting.words_[word] >> bit & 1;
+                left ^= uint64_t{1} << bit;
+                visit(static_cast<Int>(word * 64) + bit, inserts);
+                if (inserts) left |= std::exchange(words_[word], 0);
             }
         }
     }
