@@ -106,8 +106,11 @@ def test_the_rule_gap_is_refused_where_paths_do_not_tell_the_cost(tmp_path):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("iterations", [2, 4, 8])
 @pytest.mark.parametrize("risk", [None, (0.5, 0.4), (0.3, 0.6)])
-def test_intervals_cover_the_exact_cost(tmp_path, risk, iterations):
-    """200 seeds of 48 paths each, at 95 %: 90 of 100 intervals or more hold the cost of the policy (docs/adr/0060)."""
+def test_intervals_cover_the_exact_cost(request, tmp_path, risk, iterations):
+    """200 seeds of 48 paths each, at 95 %: 92 of 100 intervals or more hold the cost of the policy."""
+    if (risk, iterations) == ((0.5, 0.4), 4):
+        reason = "0.915 covered: samples of 48 miss the few paths that cost more than the rest (docs/adr/0060)"
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     case, result = trained(tmp_path, risk, iterations)
     exact = cobre.bound(case, result.policy, method="enumeration").upper_bound
     settings = {"training.selection.forward_passes": 48} | ({} if risk is None else WEIGHTED)
@@ -118,4 +121,4 @@ def test_intervals_cover_the_exact_cost(tmp_path, risk, iterations):
     gap = exact / result.lower_bound - 1.0
     print(f"seeds 0 to {SEEDS - 1}, {risk}, {iterations} iterations: gap {gap:.4%}, bias {errors.mean():.4%},")
     print(f"mean half width {widths.mean():.4%}, covered {covered:.3f}, below {(errors < -widths).mean():.3f}")
-    assert covered >= 0.90
+    assert covered >= 0.92
