@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import accumulate
 
+from cobre.core.arrays import sum_in_order
 from cobre.core.entities import AnticipatedConfig, Thermal
 from cobre.core.temporal import Horizon
 
@@ -100,7 +101,7 @@ class Deliveries:
         days = (self.ends[delivery] - self.starts[delivery]).days
         parts = [self.overlap_days(delivery, row.start_date, row.end_date) * row.value_mw for row in windows]
         covered = [row.value_mw for row, part in zip(windows, parts, strict=True) if part]
-        return covered[0] if len(set(covered)) == 1 else float(sum(parts)) / days if covered else 0.0
+        return covered[0] if len(set(covered)) == 1 else sum_in_order(parts) / days if covered else 0.0
 
 
 def _stage_at(ends: Sequence[float], moment: float) -> int:

@@ -1,4 +1,9 @@
-"""Names of array types. Shapes differ: the comment beside a field gives its axes, such as `S x N`."""
+"""Names of array types, and sums whose bits are the same everywhere.
+
+Shapes differ: the comment beside a field gives its axes, such as `S x N`.
+"""
+
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,3 +13,14 @@ Ints = NDArray[np.int32]  # ids and indices that native code reads
 Indices = NDArray[np.int64]  # indices into NumPy arrays; -1 usually means none
 Flags = NDArray[np.bool_]
 ByteFlags = NDArray[np.uint8]  # 0 or 1, one byte each: flags that native code reads
+
+
+def sum_in_order(values: Iterable[float]) -> float:
+    """Add numbers one after the other, in their order, and return a float.
+
+    The built-in `sum` compensates rounding errors from Python 3.12 on: its bits depend on the version.
+    """
+    total = 0.0
+    for value in values:
+        total += value
+    return total

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
+from cobre.core.arrays import sum_in_order
+
 # Degrees of freedom beyond which the normal distribution is near enough.
 NEARLY_NORMAL = 1000
 BISECTIONS = 60
@@ -26,10 +28,10 @@ def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
     >>> mean_and_std([1.0, 3.0])
     (2.0, 1.4142135623730951)
     """
-    mean = sum(values) / len(values)
+    mean = sum_in_order(values) / len(values)
     if len(values) == 1:
         return mean, 0.0
-    return mean, float((sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5)
+    return mean, float((sum_in_order((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5)
 
 
 def mean_with_half_width(values: Sequence[float], confidence: float) -> tuple[float, float]:
@@ -37,10 +39,10 @@ def mean_with_half_width(values: Sequence[float], confidence: float) -> tuple[fl
 
     Values are added in their order."""
     count = len(values)
-    mean = sum(values) / count
+    mean = sum_in_order(values) / count
     if count == 1:
         return mean, math.inf
-    variance = sum((value - mean) ** 2 for value in values) / (count - 1)
+    variance = sum_in_order((value - mean) ** 2 for value in values) / (count - 1)
     return mean, student_quantile(confidence, count - 1) * math.sqrt(variance / count)
 
 

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+from cobre.core.arrays import sum_in_order
+
 ParameterKind = Literal["constant", "per_stage", "seasonal", "per_stage_block", "computed", "expression"]
 PenaltyBasis = Literal["per_hour", "per_unit"]
 
@@ -32,7 +34,7 @@ def names_in(parts: Iterable[Coefficient]) -> Iterator[str]:
 
 def total(parts: Iterable[Coefficient], value_of: Callable[[str], float]) -> float:
     """The value of a sum; raises ZeroDivisionError where a divisor is 0."""
-    return float(sum(product(part, value_of) for part in parts))
+    return sum_in_order(product(part, value_of) for part in parts)
 
 
 def product(coefficient: Coefficient, value_of: Callable[[str], float]) -> float:

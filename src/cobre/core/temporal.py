@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
+from cobre.core.arrays import sum_in_order
+
 SamplingMethod = Literal["saa", "lhs", "qmc_sobol", "qmc_halton", "selective", "historical_residuals"]
 
 
@@ -56,7 +58,7 @@ class Stage:
     @property
     def hours(self) -> float:
         """Hours of the stage: the sum over its blocks."""
-        return float(sum(block.hours for block in self.blocks))
+        return sum_in_order(block.hours for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from cobre.core.arrays import sum_in_order
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro
 from cobre.core.production import ProductionChoice
@@ -66,7 +67,7 @@ class EnergyProductivity:
 
     def accumulated(self, hydro_id: int, stage: Stage) -> float:
         """MW per m3/s released here, over all plants down to the end of the cascade."""
-        return sum(self.equivalent(part, stage) for part in self._downstream_path(hydro_id))
+        return sum_in_order(self.equivalent(part, stage) for part in self._downstream_path(hydro_id))
 
     def integrated_equivalent(self, hydro_id: int, stage: Stage) -> float:
         """As `equivalent`, with the mean level between least and most storage, where there is a geometry."""
@@ -80,7 +81,7 @@ class EnergyProductivity:
 
     def integrated_accumulated(self, hydro_id: int, stage: Stage) -> float:
         """As `accumulated`, over integrated productivities."""
-        return sum(self.integrated_equivalent(part, stage) for part in self._downstream_path(hydro_id))
+        return sum_in_order(self.integrated_equivalent(part, stage) for part in self._downstream_path(hydro_id))
 
     def max_stored_energy(self, hydro_id: int, stage: Stage) -> float:
         """What the useful volume is worth down the cascade, in MW per m3/s times hm3."""

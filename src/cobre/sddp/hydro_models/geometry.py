@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.core.arrays import Floats
+from cobre.core.arrays import Floats, sum_in_order
 from cobre.core.case import Table
 
 
@@ -28,7 +28,7 @@ class ReservoirGeometry:
         volumes = [min_hm3, *inside, max_hm3]
         heights = [self.height_at(volume) for volume in volumes]
         pieces = zip(volumes, volumes[1:], heights, heights[1:], strict=False)
-        total = sum((right - left) * (low + high) / 2.0 for left, right, low, high in pieces)
+        total = sum_in_order((right - left) * (low + high) / 2.0 for left, right, low, high in pieces)
         return float(total / (max_hm3 - min_hm3))
 
     def area_at(self, volume_hm3: float) -> float:

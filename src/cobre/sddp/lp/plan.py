@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cobre.core.arrays import Flags, Floats, Indices, Ints
+from cobre.core.arrays import Flags, Floats, Indices, Ints, sum_in_order
 from cobre.core.case import FormatVersion
 from cobre.core.config import ModelingConfig
 from cobre.core.stage_data import COMMITMENT, StageData, StateLayout, Topology
@@ -75,7 +75,7 @@ class StagePlan:
     @cached_property
     def total_hours(self) -> float:
         """Hours of the stage: those of all blocks."""
-        return float(sum(self.data.hours.tolist()))
+        return sum_in_order(self.data.hours.tolist())
 
     @property
     def discount(self) -> float:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.core.arrays import Floats, Indices
+from cobre.core.arrays import Floats, Indices, sum_in_order
 from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
@@ -34,7 +34,7 @@ def add_water_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> WaterRow
 def volumes(plan: StagePlan) -> Floats:
     """hm3 for one m3/s, by balance: of every block, or of the whole stage when blocks are parallel."""
     tau = HM3_PER_M3S_HOUR * plan.hours
-    return tau if plan.is_chronological else np.array([sum(tau.tolist())])
+    return tau if plan.is_chronological else np.array([sum_in_order(tau.tolist())])
 
 
 def _balances(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:

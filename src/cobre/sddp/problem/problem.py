@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre._native import opening_chains
-from cobre.core.arrays import Floats, Ints
+from cobre.core.arrays import Floats, Ints, sum_in_order
 from cobre.core.stage_data import ResolvedStudy, StageData
 from cobre.sddp.lp.build import StageLp, build_stage_lp, with_arrays_of
 from cobre.sddp.lp.failure import EntityNames
@@ -284,4 +284,4 @@ def _least_cost(data: StageData) -> float:
     burn = np.minimum(price * thermal.max_mw, price * thermal.min_mw) * hours
     order = np.minimum(ahead.cost * ahead.max_mw, ahead.cost * ahead.min_mw)
     parts = np.concatenate([part.reshape(-1) for part in (reward, trade, burn, order)])
-    return float(sum(parts.tolist()))
+    return sum_in_order(parts.tolist())

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cobre.core.arrays import sum_in_order
 from cobre.core.bound_methods import DEFAULT_CONFIDENCE
 from cobre.core.confidence import skewed_half_width
 from cobre.core.verdict import relative_gap
@@ -35,9 +36,10 @@ class CostSample:
     @classmethod
     def of(cls, values: Sequence[float]) -> "CostSample":
         """Sums are made in the order of the values, so that their bits are fixed."""
-        mean = sum(values) / len(values)
+        mean = sum_in_order(values) / len(values)
         deviations = [value - mean for value in values]
-        return cls(len(values), mean, sum(value * value for value in deviations), sum(value**3 for value in deviations))
+        squares = sum_in_order(value * value for value in deviations)
+        return cls(len(values), mean, squares, sum_in_order(value**3 for value in deviations))
 
     def half_width(self, confidence: float, other: "CostSample | None" = None) -> float:
         """Half of the confidence interval of the mean; infinite for a single path.
@@ -141,7 +143,7 @@ def pooled(samples: Sequence[CostSample]) -> CostSample:
     if len(samples) == 1:
         return samples[0]
     paths = sum(sample.paths for sample in samples)
-    mean = sum(sample.paths * sample.mean for sample in samples) / paths
+    mean = sum_in_order(sample.paths * sample.mean for sample in samples) / paths
     squares = cubes = 0.0
     for sample in samples:
         shift = sample.mean - mean

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cobre.core.arrays import Flags, Floats
+from cobre.core.arrays import Flags, Floats, sum_in_order
 from cobre.core.case import Case
 from cobre.core.hydro import Hydro
 from cobre.core.units import HM3_PER_M3S_HOUR
@@ -42,7 +42,7 @@ class FillingPlan:
         later = [stage for stage in self._stages if stage.id > stage_id and _fills(hydro, stage.id)]
         last_id = later[-1].id if later else stage_id
         dead_hm3 = self._stage_value(position, last_id, "min_storage_hm3", hydro.reservoir.min_storage_hm3)
-        still_hm3 = sum(HM3_PER_M3S_HOUR * stage.hours * self._rate(position, stage.id) for stage in later)
+        still_hm3 = sum_in_order(HM3_PER_M3S_HOUR * stage.hours * self._rate(position, stage.id) for stage in later)
         return max(0.0, dead_hm3 - still_hm3)
 
     def _rate(self, position: int, stage_id: int) -> float:

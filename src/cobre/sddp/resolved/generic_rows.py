@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from cobre.core.arrays import sum_in_order
 from cobre.core.case import ABSENT_ID, Case
 from cobre.core.generic_constraints import Coefficient, GenericConstraint, Term, names_in
 from cobre.core.stage_data import GenericRow, GenericTerm
@@ -85,7 +86,7 @@ class GenericRowResolver:
         terms = tuple(self._term(term, stage, block) for term in constraint.terms)
         # Useful volumes leave out the dead volumes that the plants declare.
         useful = [term for term in terms if term.variable.startswith("hydro_useful_volume")]
-        dead = sum(term.coefficient * self._dead_hm3[term.entity] for term in useful)
+        dead = sum_in_order(term.coefficient * self._dead_hm3[term.entity] for term in useful)
         return GenericRow(
             constraint_id=constraint.id,
             name=constraint.name,

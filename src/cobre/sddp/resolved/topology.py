@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from cobre.core.arrays import sum_in_order
 from cobre.core.case import Case
 from cobre.core.hydro import Hydro, UnitGroup
 from cobre.core.stage_data import Topology
@@ -40,7 +41,7 @@ def find_topology(case: Case) -> Topology:
 
 
 def _share(hydro: Hydro, group: UnitGroup) -> float:
-    total = sum(each.max_turbined_m3s for each in hydro.unit_groups)
+    total = sum_in_order(each.max_turbined_m3s for each in hydro.unit_groups)
     return group.max_turbined_m3s / total if total > 0 else 1.0 / len(hydro.unit_groups)
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cobre.core.arrays import sum_in_order
 from cobre.core.bound_methods import BoundMethod
 from cobre.core.confidence import mean_with_half_width
 from cobre.errors import CobreError
@@ -84,5 +85,5 @@ def _sampled(context: TrainingContext, plan: BoundPlan, iteration: int) -> Upper
     excess = bounding_excess(context, draw)
     at_most = None
     if excess is not None:
-        at_most = lower + sum(mean_with_half_width(excess.tolist(), plan.confidence))
+        at_most = lower + sum_in_order(mean_with_half_width(excess.tolist(), plan.confidence))
     return replace(found, is_estimate=True, at_most=at_most)

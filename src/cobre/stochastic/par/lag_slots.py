@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.core.arrays import Floats, Ints
+from cobre.core.arrays import Floats, Ints, sum_in_order
 from cobre.core.case_file_names import STAGES_FILE
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.stage_periods import Occurrence, StagePeriods
@@ -85,7 +85,7 @@ class _Slots:
         occurrences = [*self.periods.of_stages, self.periods.end]
         whole = next(t for t, own in enumerate(occurrences) if own.cycle == found.cycle and own.days > found.days)
         days = {NOTHING: self.days_observed(found)} | {t: self.periods.days_of(t, found) for t in range(whole)}
-        total = sum(days.values())
+        total = sum_in_order(days.values())
         if not total:
             raise NoiseModelError(
                 STAGES_FILE,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cobre.core.arrays import Floats
+from cobre.core.arrays import Floats, sum_in_order
 from cobre.core.case import Case, System
 from cobre.core.indicators import NEGLIGIBLE, NOTABLE_PENALTY_SHARE
 from cobre.io.storage.arrow_columns import numbers_of
@@ -49,7 +49,7 @@ def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
     read: gives columns of a table of the simulation, piece by piece. case: knows the names of plants and buses.
     """
     shares = _shares(read("costs", ["immediate_cost", "discount_factor", *PENALTIES]))
-    total = sum(shares.values())
+    total = sum_in_order(shares.values())
     if not total >= NOTABLE_PENALTY_SHARE:
         return None
     largest = max(shares, key=lambda name: shares[name])
@@ -86,7 +86,7 @@ def _worst(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str], ca
     """The plant or bus with the largest amount, and its share when others have some too."""
     sums = _amounts(pieces, entity, amounts)
     first = max(sums, key=lambda id_: sums[id_])
-    total = sum(sums.values())
+    total = sum_in_order(sums.values())
     share = sums[first] / total if total > 0.0 else 0.0
     kind, several = ("bus", "buses") if entity == "bus_id" else ("plant", "plants")
     name = _name(entity, first, None if case is None else case.system)

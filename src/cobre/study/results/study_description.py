@@ -6,6 +6,7 @@ from datetime import date
 from enum import Enum
 from typing import Any
 
+from cobre.core.arrays import sum_in_order
 from cobre.core.case import Case
 from cobre.core.hydro import Hydro
 
@@ -21,7 +22,7 @@ def stages_and_entities(case: Case) -> dict[str, Any]:
                 "id": stage.id,
                 "start_date": stage.start_date.isoformat(),
                 "end_date": stage.end_date.isoformat(),
-                "hours": float(sum(block.hours for block in stage.blocks)),
+                "hours": sum_in_order(block.hours for block in stage.blocks),
                 "block_hours": [float(block.hours) for block in stage.blocks],
             }
             for stage in case.horizon.stages

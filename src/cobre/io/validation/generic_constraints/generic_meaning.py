@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cobre.core.arrays import sum_in_order
 from cobre.core.case import Case
 from cobre.core.generic_constraints import GenericConstraint, names_in
 from cobre.io.constraints.reading import BOUNDS, FILE
@@ -60,7 +61,8 @@ def _crossed(constraint: GenericConstraint, lower: float, upper: float) -> tuple
     other, added = (upper, lower) if is_least else (lower, upper)
     if constraint.relation == "==" or np.isnan(other) or any(names_in((*constraint.bound, *constraint.constant))):
         return None
-    bound = sum(part.factor for part in constraint.bound) - sum(part.factor for part in constraint.constant)
+    bound = sum_in_order(part.factor for part in constraint.bound)
+    bound -= sum_in_order(part.factor for part in constraint.constant)
     bound += float(np.nan_to_num(added))
     if (other < bound) if is_least else (other > bound):
         field, where = ("bound_upper", "below") if is_least else ("bound_lower", "above")

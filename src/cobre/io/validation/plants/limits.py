@@ -5,6 +5,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
+from cobre.core.arrays import sum_in_order
 from cobre.core.case import Case
 from cobre.core.hydro import Hydro
 from cobre.io.input_files import entities
@@ -113,7 +114,7 @@ def _check_sums(hydro: Hydro, quantity: str, findings: Findings) -> None:
     entity = named("hydro", hydro)
     for bound in ("max", "min"):
         field = f"{bound}_{quantity}"
-        total = sum(getattr(group, field) for group in hydro.unit_groups)
+        total = sum_in_order(getattr(group, field) for group in hydro.unit_groups)
         own = getattr(hydro.generation, field)
         slack = TOLERANCE * max(1.0, abs(own))
         is_wrong = total > own + slack if bound == "max" else total < own - slack

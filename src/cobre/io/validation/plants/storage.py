@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cobre.core.arrays import sum_in_order
 from cobre.core.case import Case
 from cobre.core.hydro import Filling, Hydro
 from cobre.core.units import HM3_PER_M3S_HOUR
@@ -112,7 +113,7 @@ def _filled_hm3(case: Case, hydro: Hydro, filling: Filling) -> float:
     end = hydro.entry_stage_id or 0
     stages = [stage for stage in case.horizon.stages if filling.start_stage_id <= stage.id < end]
     rate = filling.filling_min_rate_m3s
-    return sum(HM3_PER_M3S_HOUR * stage.hours * rates.get(stage.id, rate) for stage in stages)
+    return sum_in_order(HM3_PER_M3S_HOUR * stage.hours * rates.get(stage.id, rate) for stage in stages)
 
 
 def _dead_volume_hm3(case: Case, hydro: Hydro) -> float:

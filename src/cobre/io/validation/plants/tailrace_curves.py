@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from cobre.core.arrays import sum_in_order
 from cobre.core.case import Case, Table
 from cobre.io.input_files.table_formats import PRODUCTION_TABLES
 from cobre.io.validation.layer_findings import Findings, Rule, distinct
@@ -82,7 +83,7 @@ def _joints(table: Table, rows: list[int]) -> Iterator[Finding]:
 
 
 def _level_m(table: Table, row: int, outflow_m3s: float) -> float:
-    return float(sum(table[f"coefficient_{power}"][row] * outflow_m3s**power for power in range(5)))
+    return sum_in_order(table[f"coefficient_{power}"][row] * outflow_m3s**power for power in range(5))
 
 
 def _family(table: Table, row: int | np.integer) -> str:

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from cobre.core.arrays import sum_in_order
 from cobre.core.case import Case
 from cobre.core.travel_time import PastRelease, travel_arcs
 from cobre.core.units import HOURS_PER_DAY
@@ -13,7 +14,7 @@ FIELD = "past_defluences"
 
 def travel_times_have_effect(case: Case, findings: Findings) -> None:
     """Warn of travel times of zero or without a downstream plant, and of those longer than the study."""
-    total = sum(stage.hours for stage in case.horizon.stages)
+    total = sum_in_order(stage.hours for stage in case.horizon.stages)
     for hydro in case.system.hydros:
         hours, entity = hydro.travel_time_hours, named("hydro", hydro)
         if hours is None:
