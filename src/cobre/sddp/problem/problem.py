@@ -119,8 +119,11 @@ class Problem:
         """
         if stage == 0:
             return False
-        before, program = self.stages[stage - 1].program, self.stages[stage].program
-        return len(program.row_lower) > MAX_DENSE_ROWS and program.has_shape_of(before)
+        return self.is_large(stage) and self.stages[stage].program.has_shape_of(self.stages[stage - 1].program)
+
+    def is_large(self, stage: int) -> bool:
+        """Whether the LP of a stage has more than `MAX_DENSE_ROWS` rows, so that a basis to start from pays."""
+        return len(self.stages[stage].program.row_lower) > MAX_DENSE_ROWS
 
     @property
     def is_convex(self) -> bool:

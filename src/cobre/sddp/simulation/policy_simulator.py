@@ -43,7 +43,7 @@ class PolicySimulator:
         """
         tree = self.problem.tree
         if tree is not None:
-            return self._simulate_tree(tree, scenarios, outputs, team)
+            return self._simulate_tree(tree, scenarios, starts, outputs, team)
         return self._simulate_stages(scenarios, starts, outputs, team)
 
     def _simulate_stages(
@@ -63,9 +63,14 @@ class PolicySimulator:
         return simulate_stages(self.problem, len(scenarios), noise, solve)
 
     def _simulate_tree(
-        self, tree: ScenarioTree, scenarios: Sequence[int] | Indices, outputs: Outputs, team: Team
+        self,
+        tree: ScenarioTree,
+        scenarios: Sequence[int] | Indices,
+        starts: list[Bases],
+        outputs: Outputs,
+        team: Team,
     ) -> Iterator[StageResult[JoinedBatch]]:
-        """Scenarios of a node together, each from nothing: their results do not depend on who else is there."""
+        """Solve the scenarios of a node together, each from the same basis: independent of the other scenarios."""
         nodes = chosen_paths(tree, self.paths, scenarios)
 
         def noise(stage: int) -> tuple[Realisations, Ints]:
@@ -78,7 +83,7 @@ class PolicySimulator:
             joined = JoinedBatch.new(program, len(states)) if shared is None else JoinedBatch.of(shared)
             for number in range(len(met)) if shared is None else taken_from(shared.counter, len(met)):
                 at = np.flatnonzero(nodes[:, stage] == met[number])
-                chains = Chains.single(states[at], realisation_index[at], Bases.none(program))
+                chains = Chains.single(states[at], realisation_index[at], starts[stage])
                 names = [int(scenarios[int(row)]) for row in at]
                 work = StageSolve(
                     stage, chains, realisations, outputs, all_cuts=self.uses_all_cuts, pool_number=met[number]
@@ -90,17 +95,39 @@ class PolicySimulator:
         return simulate_stages(self.problem, len(scenarios), noise, solve)
 
     def find_starts(self) -> list[Bases]:
-        """The bases of scenario 0, solved from nothing: where all scenarios start, stage by stage.
+        """Return the bases of scenario 0, from a cold start: where all scenarios start, stage by stage.
 
         Every rank finds them by itself, so that all begin alike whatever their share of the scenarios. What training
-        left behind is not used: a policy from a file must give the same results as one from memory.
+        left behind is not used: a policy from a file must give the same results as one from memory. Small LPs of a
+        tree start cold.
         """
         nothing = [Bases.none(stage.program) for stage in self.problem.stages]
         if self.problem.tree is not None:
-            return nothing
+            return self._find_tree_starts(self.problem.tree, nothing)
         return [
             Bases(result.batch.basis_status, result.batch.basis_cuts)
             for result in self._simulate_stages(range(1), nothing, Outputs(basis=True), Team.alone(0))
+        ]
+
+    def _find_tree_starts(self, tree: ScenarioTree, nothing: list[Bases]) -> list[Bases]:
+        is_large = [self.problem.is_large(stage) for stage in range(self.problem.num_stages)]
+        if not any(is_large):
+            return nothing
+        [path] = chosen_paths(tree, self.paths, range(1))
+
+        def noise(stage: int) -> tuple[Realisations, Ints]:
+            return tree.realisations[stage], np.array([path[stage] - tree.first[stage]], np.int32)
+
+        def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> Batch:
+            chains, wanted = Chains.single(states, realisation_index, nothing[stage]), Outputs(basis=True)
+            node, all_cuts = int(path[stage]), self.uses_all_cuts
+            return self._solve(
+                range(1), StageSolve(stage, chains, realisations, wanted, all_cuts=all_cuts, pool_number=node)
+            )
+
+        return [
+            Bases(result.batch.basis_status, result.batch.basis_cuts) if is_large[result.stage] else none
+            for none, result in zip(nothing, simulate_stages(self.problem, 1, noise, solve), strict=True)
         ]
 
     def _solve(self, scenarios: Sequence[int] | Indices, work: StageSolve) -> Batch:

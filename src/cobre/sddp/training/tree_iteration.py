@@ -101,14 +101,31 @@ def _solve_forward(
     nodes = TeamTreeNodes.of(context, stage, len(entering))
     future = problem.future_weight(stage)
     rows, bases = nodes.new_rows(), nodes.new_bases()
+    start = _starting_basis(context, tree, iteration, stage, entering)
     for group in nodes.taken():
-        chains = _chains(entering, nodes.numbers[group], Bases.none(program))
+        chains = _chains(entering, nodes.numbers[group], start)
         batch = _solve(context, Phase.FORWARD, tree, iteration, stage, chains, Outputs(basis=True))
         rows[group, :-1] = program.next_states(chains.states, batch.decided, batch.inflow)
         rows[group, -1] = batch.objective - future * batch.future_cost
         bases.status[group], bases.cuts[group] = batch.basis_status, batch.basis_cuts
     table = nodes.gathered(rows, "nodes of a stage")
     return VisitedNodes(entering, np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), bases)
+
+
+def _starting_basis(
+    context: TrainingContext, tree: ScenarioTree, iteration: int, stage: int, entering: Floats
+) -> Bases:
+    """Return the basis from which all nodes of a stage start: none, or for large LPs the optimal one of the first node.
+
+    Every rank solves the first node by itself: one cold start more on each costs less than sharing a basis would.
+    Small LPs start cold, as fast.
+    """
+    program = context.problem.stages[stage].program
+    if len(entering) == 1 or not context.problem.is_large(stage):
+        return Bases.none(program)
+    chains = _chains(entering, np.zeros(1, np.int64), Bases.none(program))
+    batch = _solve(context, Phase.FORWARD, tree, iteration, stage, chains, Outputs(basis=True))
+    return Bases(batch.basis_status, batch.basis_cuts)
 
 
 def _cuts(context: TrainingContext, tree: ScenarioTree, iteration: int, stage: int, visited: VisitedNodes) -> Floats:
@@ -136,9 +153,11 @@ def _cut(
 
 
 def _chains(entering: Floats, numbers: Indices, bases: Bases) -> Chains:
-    """One for each node, by its number in the stage."""
+    """One for each node, by its number in the stage. bases: one for each of them, one for all, or none."""
     count = np.arange(len(numbers) + 1, dtype=np.int32)
-    index = count[:-1] if len(bases.status) else np.full(len(numbers), -1, np.int32)
+    index = count[:-1]
+    if len(bases.status) < len(numbers):  # one for all, or none
+        index = np.full(len(numbers), len(bases.status) - 1, np.int32)
     return Chains(np.ascontiguousarray(entering[numbers]), count, numbers.astype(np.int32), bases, index)
 
 
