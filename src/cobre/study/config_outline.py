@@ -62,6 +62,11 @@ class ConfigOutline:
         return "fresh" if mode is None else mode
 
     @property
+    def has_boundary(self) -> bool:
+        """Whether the policy of another run values the end of the study."""
+        return self._at("policy", "boundary") is not None
+
+    @property
     def max_useful_workers(self) -> int | None:
         """Forward passes of training, or scenarios where nothing is trained: more workers would only wait.
 

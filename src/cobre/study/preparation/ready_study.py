@@ -46,7 +46,8 @@ class ReadyStudy:
     def keep(self) -> None:
         """Keep what was prepared for the next run, where that is worth it; called when nothing waits for it."""
         if self.cache is not None:
-            self.cache.save(CachedStudy(self.study, self.warnings, self.study.digest, self.fingerprint.case))
+            key = self.cache.key
+            self.cache.save(CachedStudy(key, self.study, self.warnings, self.study.digest, self.fingerprint.case))
 
 
 def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -> ReadyStudy:

@@ -38,15 +38,19 @@ MAX_BYTES = 1 << 30
 MIN_SECONDS = 0.5
 """CPU seconds that preparing must take before an entry is kept: less is not worth a file."""
 ENDING = ".study"
-FORMAT = 1
+FORMAT = 2
 _FOLDERS = ("", "system", "scenarios", "constraints")
 _ENDINGS = (".json", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class CachedStudy:
-    """A prepared study with its warnings, and the digest of its case as the fingerprint has it."""
+    """A prepared study with its warnings, and the digest of its case as the fingerprint has it.
 
+    key: that of the entry, because a file may have been given another one's name.
+    """
+
+    key: str
     study: PreparedStudy
     warnings: tuple[str, ...]
     digest: str
@@ -67,8 +71,8 @@ class StudyCache:
         folder = cache_folder()
         if folder is None or not request.use_cache or not isinstance(request.case, Path):
             return None
-        policy = ConfigOutline.of(request).content
-        if not isinstance(policy, dict) or (policy.get("policy") or {}).get("boundary") is not None:
+        outline = ConfigOutline.of(request)
+        if not isinstance(outline.content, dict) or outline.has_boundary:
             return None  # files outside of the case, or a case that will be refused
         try:
             return cls(folder, _key(request), request)
@@ -86,6 +90,8 @@ class StudyCache:
             found = read_records(self.path)
             if not isinstance(found, CachedStudy):
                 raise RecordFileError(f"{self.path} is no prepared study")
+            if found.key != self.key:
+                raise RecordFileError(f"{self.path} is that of another case, or of other settings")
         except FileNotFoundError:
             return None
         except (RecordFileError, OSError) as error:

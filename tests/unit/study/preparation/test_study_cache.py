@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cobre.comm.backends.local import LocalCommunicator
+from cobre.io.findings.problems import InvalidCaseError
 from cobre.runs.events import no_events
 from cobre.study.config_outline import with_config_document
 from cobre.study.preparation import ready_study
@@ -167,3 +168,22 @@ def test_old_entries_make_room(tmp_path):
     os.utime(tmp_path / ".x.study.12.partial", (0, 0))
     make_room(tmp_path, 250)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.study", "b.study"]
+
+
+def test_an_entry_under_the_name_of_another_is_not_used(case, builds):
+    trained(case)
+    [path] = entries()
+    changed = replace(request(case), overrides={"training.tree_seed": 7})
+    path.rename(StudyCache.of(changed).path)
+    events = []
+    with LocalCommunicator() as comm:
+        found = prepare_on_ranks(comm, changed, events.append)
+    assert len(builds) == 2
+    assert any("that of another case" in event.get("message", "") for event in events)
+    assert found.study.case.config.training.tree_seed == 7
+
+
+@pytest.mark.parametrize("policy", [3, [1], "fresh"])
+def test_a_policy_that_is_no_object_is_reported_as_elsewhere(case, policy):
+    with pytest.raises(InvalidCaseError, match=r"policy: .*expected an object"), LocalCommunicator() as comm:
+        prepare_on_ranks(comm, replace(request(case), overrides={"policy": policy}), no_events)
