@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import IO
 
 from cobre.cli.echo import echo, echo_label
-from cobre.core.bound_methods import BOUND_NAMES
-from cobre.core.verdict import ComputedBound, PathCosts, gap_scale
+from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
+from cobre.core.verdict import CLOSED_SAMPLED, ComputedBound, PathCosts, gap_scale
 from cobre.runs.formatting import size
 from cobre.runs.summary import RunSummary
 from cobre.wording import counted, money, percent
@@ -81,8 +81,12 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
         spread = f" +- {money(found.half_width)}" if found.confidence else ""
         yield f"{BOUND_NAMES[found.method]} {money(found.value)}{spread} $"
         most = "" if not found.confidence else "up to " if found.is_estimate else "at most "
-        yield f"{'estimated ' if found.is_estimate else ''}gap {most}{percent(found.gap)} of the lower bound"
+        yield f"{'estimated ' if found.is_estimate else ''}gap {most}{_shown(found)} of the lower bound"
     elif summary.gap is not None and costs.is_bound:
+        if summary.policy_cost is not None and summary.policy_cost_paths:
+            paths = counted(summary.policy_cost_paths, "path")
+            name = BOUND_NAMES[BoundMethod.SAMPLED]
+            yield f"{name} {money(summary.policy_cost)} $ (from {paths}, without a confidence interval)"
         yield f"gap {percent(summary.gap)} of the lower bound{_gap_error(summary)}"
     if summary.digest:
         yield f"{summary.training_seconds:.2f} s of training"
@@ -100,10 +104,15 @@ def _computed(summary: RunSummary) -> ComputedBound | None:
     return ComputedBound.of_policy(summary.lower_bound, summary.as_dict(), is_risk_averse=summary.is_risk_averse)
 
 
+def _shown(found: ComputedBound) -> str:
+    """The gap of a bound; an interval that ends a little below the lower bound, by chance, has none."""
+    return percent(max(0.0, found.gap) if found.confidence and found.gap > -CLOSED_SAMPLED else found.gap)
+
+
 def _gap_error(summary: RunSummary) -> str:
     """The sampling error of a gap, in words; a negative gap within its error is no contradiction."""
     half, lower = summary.upper_bound_half_width, summary.lower_bound
-    if summary.upper_bound_is_exact or not half or lower is None:
+    if summary.upper_bound_is_exact or not half or lower is None or summary.policy_cost is not None:
         return ""
     return f", sampling error +- {percent(half / gap_scale(lower))}"
 

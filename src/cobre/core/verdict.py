@@ -22,6 +22,7 @@ TOO_HIGH = (
     "it lies above the 95 % band of the sampled cost in all of these iterations, so it may be too high: "
     "cuts of another problem are a usual reason"
 )
+ABOVE_COST = "the {name} is {share} below it, so it is too high: cuts of another problem are a usual reason"
 NOT_A_BOUND = (
     "it is not a bound of the cost, because inflows truncated at zero depend on their past: along the paths of the "
     "last iteration cuts lay {share} of it above the cost-to-go"
@@ -193,6 +194,25 @@ class BoundHistory:
         return relative_gap(self.lower[-1], self.upper[-1]) if len(self.lower) and self.path_costs.is_bound else None
 
     @property
+    def contradiction(self) -> str | None:
+        """A clause where the policy costs less than the lower bound, beyond rounding and chance; None elsewhere.
+
+        One interval in forty ends below the cost that it is about: it counts with twice its half width. Estimates from
+        below may lie below the lower bound.
+        """
+        if self.computed is not None:
+            found, name = self.computed, BOUND_NAMES[self.computed.method]
+            cost, most = found.value, math.inf if found.is_estimate else found.value + 2.0 * found.half_width
+        elif self.is_exact:
+            cost = most = self.upper[-1]
+            name = "exact cost of the policy"
+        else:
+            return None
+        if not most < self.lower[-1] - CLOSED * self.scale:
+            return None
+        return ABOVE_COST.format(share=_percent(-relative_gap(self.lower[-1], cost)), name=name)
+
+    @property
     def rise(self) -> float | None:
         """Mean rise of the lower bound over the last `RECENT` iterations, $ per iteration; None after one iteration."""
         steps = min(RECENT, len(self.lower) - 1)
@@ -226,12 +246,15 @@ def verdict(history: BoundHistory, *, is_interrupted: bool = False) -> Convergen
 
 def _judged(history: BoundHistory) -> ConvergenceVerdict:
     rise, computed = history.rise, history.computed
-    if computed is not None and computed.closes and history.overstated is None:
+    contradiction = None if history.overstated is not None else history.contradiction
+    if computed is not None and computed.closes and history.overstated is None and contradiction is None:
         return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged: {computed.clause}", rise)
     if rise is None or not math.isfinite(rise):
         sentence = "undecided: one iteration does not show how the bounds develop"
         return ConvergenceVerdict(VerdictKind.UNDECIDED, sentence, None)
     is_flat = rise <= FLAT * history.scale
+    if contradiction is not None:
+        return _open(history, rise, is_flat, contradiction)
     if history.overstated is not None:
         share = _percent(history.overstated / history.scale)
         clauses = [] if computed is None else [computed.clause]

@@ -119,3 +119,25 @@ def test_the_interval_of_the_policy_cost_says_whether_a_run_has_converged(half_w
 def test_a_cost_without_an_interval_or_of_all_paths_is_no_computed_bound(changed):
     numbers = {"policy_cost": 100.5, "policy_cost_half_width": 1.0, "policy_cost_paths": 40} | changed
     assert ComputedBound.of_policy(100.0, numbers, is_risk_averse=False) is None
+
+
+@pytest.mark.parametrize(
+    ("cost", "half_width", "is_risk_averse", "kind"),
+    [
+        (48.0, 2.0, False, VerdictKind.LEVELLED_OFF),
+        (99.9, 0.06, False, VerdictKind.CONVERGED),  # by chance
+        (48.0, 2.0, True, VerdictKind.LEVELLED_OFF),
+    ],
+)
+def test_a_cost_far_below_the_lower_bound_is_not_convergence(cost, half_width, is_risk_averse, kind):
+    numbers = {"policy_cost": cost, "policy_cost_half_width": half_width, "policy_cost_paths": 30}
+    computed = ComputedBound.of_policy(100.0, numbers, is_risk_averse=is_risk_averse, is_enough=True)
+    found = judged(FLAT, cost, half_width, computed=computed, is_risk_averse=is_risk_averse)
+    assert found.kind == kind
+    assert ("52.00 % below it, so it is too high" in found.sentence) == (cost == 48.0 and not is_risk_averse)
+
+
+def test_exact_costs_below_the_lower_bound_are_not_convergence():
+    for found in (judged(FLAT, 98.0, 0.0, is_exact=True), judged(FLAT, 105.0, 1.0, computed=bound(-0.02))):
+        assert found.kind is VerdictKind.LEVELLED_OFF
+        assert "2.00 % below it, so it is too high" in found.sentence
