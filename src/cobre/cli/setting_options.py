@@ -29,6 +29,19 @@ _SHORT_OPTIONS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
 }
 
 
+class _RepeatedKeyError(Exception):
+    """A key that an object of a value has twice, which config.json may not have either."""
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _RepeatedKeyError(key)
+        found[key] = value
+    return found
+
+
 class Setting(click.ParamType[tuple[str, Any]]):
     """`NAME=VALUE`: a setting of config.json and its value as JSON; text needs no quotation marks."""
 
@@ -42,7 +55,9 @@ class Setting(click.ParamType[tuple[str, Any]]):
         if not equals or not all(part.strip() for part in name.split(".")):
             self.fail(f"expected NAME=VALUE, such as training.tree_seed=7, got {value!r}", param, ctx)
         try:
-            return name.strip(), json.loads(text)
+            return name.strip(), json.loads(text, object_pairs_hook=_object_of)
+        except _RepeatedKeyError as error:
+            self.fail(f"the value of {name.strip()} has the key {error.args[0]!r} twice: keep one of them", param, ctx)
         except ValueError:
             return name.strip(), text
         except RecursionError:

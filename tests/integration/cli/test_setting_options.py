@@ -54,6 +54,7 @@ def test_set_is_recorded_and_acts_like_the_short_option(tmp_path):
         (["training.selection.forward_passes=0"], ExitCode.INVALID_CASE, "forward_passes: is 0 (expected at least 1)"),
         (["training.tree_seed"], ExitCode.USAGE, "expected NAME=VALUE, such as training.tree_seed=7"),
         (["=7"], ExitCode.USAGE, "expected NAME=VALUE"),
+        (['training={"tree_seed": 7, "tree_seed": 8}'], ExitCode.USAGE, "the key 'tree_seed' twice"),
         (["training..tree_seed=7"], ExitCode.USAGE, "expected NAME=VALUE"),
         (["training.tree_seed=7", "training.tree_seed=8"], ExitCode.USAGE, "both change training.tree_seed"),
         (
