@@ -291,7 +291,7 @@ def timed(command: Sequence[str], timeout_s: float) -> Finished:
 
 
 def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    lines = [line.strip(" │") for line in text.strip().splitlines() if any(map(str.isalnum, line))]
     return lines[-1] if lines else "no output"
 
 

@@ -60,7 +60,7 @@ class DeckRequest:
 
     def arguments(self, folder: Path, target: Path, *options: str) -> list[str | Path]:
         """Arguments of a bridge; a deck whose name begins with a dash is not taken as an option."""
-        given = [*options, *([] if self.has_boundary_policy else ["--no-fcf"])]
+        given = [*options, *(["--no-fcf"] if self.model == "decomp" and not self.has_boundary_policy else [])]
         return ["convert", self.model, *given, "--", folder, target]
 
 

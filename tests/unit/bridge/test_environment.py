@@ -3,9 +3,11 @@
 import os
 import sys
 import venv
+from pathlib import Path
 
 import pytest
 
+from cobre.bridge.conversion import DeckRequest
 from cobre.bridge.environment import (
     BRIDGE_0_18,
     BRIDGE_0_19,
@@ -88,3 +90,17 @@ def test_bridge_runs_without_our_pythonpath(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "src")
     assert "PYTHONPATH" not in clean_environment()
     assert clean_environment()["PATH"] == os.environ["PATH"]
+
+
+@pytest.mark.parametrize(("model", "options"), [("newave", []), ("decomp", ["--no-fcf"])])
+def test_a_bridge_gets_only_options_that_it_has(model, options):
+    """The cost-to-go after the end is an option of DECOMP decks alone."""
+    request = DeckRequest(model, Path("deck"), Path("case"), has_boundary_policy=False)
+    assert request.arguments(Path("deck"), Path("case")) == [
+        "convert",
+        model,
+        *options,
+        "--",
+        Path("deck"),
+        Path("case"),
+    ]
