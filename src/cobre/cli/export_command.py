@@ -61,5 +61,5 @@ def export(
         target = export_run(run, output, chosen, case, tables)
         if chosen in LAYOUTS and not (Path(target) / POLICY).exists():
             text = f"warning: the policy is left out: {chosen} keeps cuts of a graph of nodes in another way"
-            click.echo(text, err=True)
+            echo(text, err=True)
         echo(target)

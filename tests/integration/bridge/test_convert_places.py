@@ -43,6 +43,7 @@ def bridge(tmp_path_factory):
 @pytest.fixture
 def deck(tmp_path):
     (tmp_path / "deck").mkdir()
+    (tmp_path / "deck" / "caso.dat").write_text("arquivos.dat\n")
     return tmp_path / "deck"
 
 
@@ -61,7 +62,7 @@ def test_a_new_case_appears_as_a_whole(bridge, deck, tmp_path):
     done = convert(bridge, deck, tmp_path / "case")
     assert done.returncode == 3, "it is no valid case, which the check after the conversion says"
     assert content(tmp_path / "case") == FRESH
-    assert content(tmp_path) == ["case", *(f"case/{name}" for name in FRESH), "deck"]
+    assert content(tmp_path) == ["case", *(f"case/{name}" for name in FRESH), "deck", "deck/caso.dat"]
 
 
 @pytest.mark.parametrize("option", ["--json", "--force"])
@@ -69,7 +70,7 @@ def test_a_deck_that_is_refused_leaves_nothing(bridge, deck, tmp_path, option):
     (deck / "refused").touch()
     done = convert(bridge, deck, tmp_path / "case", option)
     assert done.returncode == 3 and "cannot be converted" in done.stderr
-    assert content(tmp_path) == ["deck", "deck/refused"]
+    assert content(tmp_path) == ["deck", "deck/caso.dat", "deck/refused"]
 
 
 def test_a_forced_conversion_goes_through_no_link(bridge, deck, tmp_path):

@@ -18,7 +18,7 @@ def test_a_table_that_is_drawn_over_itself(quick, tmp_path):
     assert screen.code == 0, screen.text
     assert "\x1b[1A" in screen.raw, "the cursor never went up"
     last = screen.text[screen.text.rindex("cobre 0.") :]
-    for words in ("2 workers (shm)", "iteration 3 of 3", "lower bound", "upper bound", "gap", "backward", "rank 1"):
+    for words in ("2 workers (shm)", "iteration 3 of 3", "lower bound", "mean cost", "gap", "backward", "rank 1"):
         assert words in last
     assert screen.has_colours
     assert f"results in {tmp_path / 'out'}" in screen.text

@@ -54,7 +54,7 @@ SPOILT = {
     "scenario of sampled paths": (lambda case: replace(sampled(case), simulation=None), "but selection is sampled"),
     "gap of sampled paths": (
         lambda case: replace(sampled(case), rules=(*case.rules, {"type": "gap", "tolerance": 1.0})),
-        "the rule `gap` needs an exact upper bound",
+        "the rule `gap` needs paths drawn from the openings",
     ),
     "gap without tolerance": (
         lambda case: replace(case, rules=(*case.rules, {"type": "gap"})),

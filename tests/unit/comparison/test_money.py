@@ -1,5 +1,6 @@
 """The numbers of a comparison, beside the same numbers worked out from whole tables by pandas."""
 
+import json
 import math
 import shutil
 from dataclasses import replace
@@ -17,6 +18,7 @@ from cobre.comparison.matching import match_entities, match_stages
 from cobre.comparison.paired_means import PairedMeans
 from cobre.core.confidence import mean_with_half_width
 from cobre.io.output import ResultsError
+from cobre.io.output.manifest import describe_table
 from cobre.io.output.scenario_rows import RowsInMemory
 from cobre.report.study_facts import StudyFacts
 from cobre.runs.column_labels import COST_COMPONENTS
@@ -147,12 +149,21 @@ def table_scenarios(comparison):
     return set(parquet.read_table(f"{comparison.names[0]}/simulation/costs.parquet")["scenario_id"].to_pylist())
 
 
+def describe_again(folder):
+    """Let the manifest of a results directory describe its tables as they are now."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for entry in manifest["tables"].values():
+        entry.update(describe_table(folder / entry["file"], entry["file"]))
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
 def test_row_groups_of_any_size_give_the_same_numbers(runs, comparison, tmp_path):
     """Scenarios that begin and end within row groups."""
     copies = [shutil.copytree(run, tmp_path / run.name) for run in runs]
     for copy in copies:
         for path in (copy / "simulation").glob("*.parquet"):
             parquet.write_table(parquet.read_table(path), path, row_group_size=37)
+        describe_again(copy / "simulation")
     again = [ComparedRun.stored(copy) for copy in copies]
     from cobre.comparison.money import compare_money
     from cobre.comparison.tables import long_table
@@ -195,6 +206,7 @@ def test_fewer_scenarios_in_one_study_are_noted(runs, tmp_path):
         rows = parquet.read_table(path)
         if "scenario_id" in rows.column_names:
             parquet.write_table(rows.filter(rows["scenario_id"].to_numpy() < 5), path)
+    describe_again(copy / "simulation")
     from cobre.comparison.money import compare_money
 
     money = compare_money(ComparedRun.stored(runs[0]), ComparedRun.stored(copy))

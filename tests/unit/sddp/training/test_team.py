@@ -39,7 +39,15 @@ def problem(tmp_path_factory):
 
 def places_of(layout):
     """All of them, in their order."""
-    return [layout.states, layout.objective, layout.future_cost, *layout.status, *layout.cuts, layout.solves]
+    return [
+        layout.states,
+        layout.objective,
+        layout.future_cost,
+        *layout.status,
+        *layout.cuts,
+        layout.costs,
+        layout.gradients,
+    ]
 
 
 @pytest.mark.parametrize("members", [(0, 1, 2, 3), (0, 2), (1, 3), (3,)])
@@ -83,7 +91,8 @@ def test_the_tables_hold_what_a_walk_gives(problem):
     assert layout.states.shape == (3, PATHS, problem.dimension)
     assert layout.status[1].shape == (PATHS, len(program.cost) + len(program.row_lower))
     assert layout.cuts[1].shape == (PATHS, program.num_decided + 1)
-    assert layout.solves.shape[0] >= PATHS * 4 * (1 + problem.dimension)
+    assert layout.costs.shape[1] >= PATHS * 4
+    assert layout.gradients.shape[0] >= PATHS * 4 * problem.dimension
 
 
 def test_counters_are_used_in_turns_and_set_back_by_the_leader(problem):
