@@ -70,7 +70,7 @@ def make_root(distribution: Distribution) -> Path:
         enable_qemu()
     ROOTS.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(root, ignore_errors=True)
-    packages = ("python3", "python3-venv", "ca-certificates", *distribution.packages)
+    packages = ("python3", "python3-venv", "ca-certificates", "libstdc++6", *distribution.packages)
     words = ["mmdebstrap", "--variant=minbase", f"--include={','.join(packages)}"]
     words += [f"--components={distribution.components}"]
     words += [f"--arch={ {'x86_64': 'amd64', 'aarch64': 'arm64'}[distribution.architecture] }"]
