@@ -12,12 +12,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from cobre.limits import MAX_COUNT
+from cobre.study.requests import with_iterations
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 # The settings behind the short options of `cobre run`. --scenarios asks for a simulation even where the case has none.
 _SHORT_OPTIONS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
-    "iterations": lambda count: {"training.stopping_rules": [{"type": "iteration_limit", "limit": count}]},
+    "iterations": lambda count: dict(with_iterations(None, count) or {}),
     "forward_passes": lambda count: {"training.selection.forward_passes": count},
     "seed": lambda seed: {"training.tree_seed": seed},
     "scenarios": lambda count: {
