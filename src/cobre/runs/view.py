@@ -61,7 +61,7 @@ class RunView:
     warnings: list[str] = field(default_factory=list)
     checkpoint: Event | None = None
     progress: Event | None = None  # of the iteration that is being computed
-    estimate: Event | None = None  # of the whole training, before its first iteration
+    estimate: Event | None = None  # of the whole training, in its first iteration
     trained: Event | None = None
     simulated: Event | None = None
     finished: Event | None = None

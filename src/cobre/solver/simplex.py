@@ -58,6 +58,7 @@ class SimplexSolver(LpSolver):
     makes_cuts = True
 
     def __init__(self, threads: int = 1, options: SimplexOptions = DEFAULT_OPTIONS) -> None:
+        self.threads = threads
         self._engine = LpEngine(
             str(find_library()),
             threads,

@@ -22,7 +22,6 @@ from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.sddp.records.phases import added, as_dict
 from cobre.study.config_outline import with_config_document
-from cobre.study.inspection.bench import pilot_estimate
 from cobre.study.output.run_output import begin_output, is_resumed, open_output, write_training
 from cobre.study.output.run_results import simulation_event, summarize_run
 from cobre.study.preparation.ready_study import ReadyStudy, prepare_on_ranks
@@ -54,8 +53,6 @@ def run_study(
 
         def begin() -> None:
             begin_output(request, ready, log)
-            if log is not None and ready.study.case.config.training.enabled and not is_resumed(request):
-                _announce_duration(comm, ready, request, emit_all)
 
         source = _train_or_load(comm, ready, request, emit_all, begin)
         is_interrupted = isinstance(source, TrainedStudy) and source.stop.kind.is_interruption
@@ -87,12 +84,6 @@ def _started(comm: Backend, request: RunRequest) -> Event:
         split_reason=request.split_reason,
         is_resumed=is_resumed(request),
     )
-
-
-def _announce_duration(comm: Backend, ready: ReadyStudy, request: RunRequest, emit: EventListener) -> None:
-    """Say how long a long training will take, from a few solves; rank 0 does while the others wait for it."""
-    if (facts := pilot_estimate(ready, comm.size * request.case.threads)) is not None:
-        emit(new_event("estimate", **facts))
 
 
 def _train_or_load(

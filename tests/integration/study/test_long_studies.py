@@ -1,42 +1,62 @@
-"""A study of many LPs says before it begins how long it will take."""
+"""A study of many LPs says in its first iteration how long it will take."""
 
 from pathlib import Path
 
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.study.inspection.bench import LONG_STUDY_SOLVES, pilot_estimate
+from cobre.core.config import IterationLimit
+from cobre.core.editing import changed
+from cobre.sddp.training.hooks import Interruption
 from cobre.study.preparation.prepare import make_solver, prepare
 from cobre.study.preparation.ready_study import ReadyStudy, as_case
-from cobre.study.requests import TrainingRequest, with_iterations
+from cobre.study.requests import TrainingRequest
+from cobre.study.training.iteration_progress import LONG_STUDY_SOLVES, PILOT_SOLVES, Pilot
+from cobre.study.training.stop_request import StopRequest
 from cobre.study.training.train_study import train_study
 
 LARGE = Path(__file__).resolve().parents[3] / "examples" / "large"
 
 
-def _ready(iterations):
-    study = prepare(as_case(LARGE, with_iterations(None, iterations))[0])
-    return ReadyStudy.of(study, make_solver(study, 1))
+def _trained(iterations, stop_after):
+    """The events of a study of so many iterations that is stopped after a few, and its digest."""
+    case = changed(as_case(LARGE, None)[0], {"config.training.stopping_rules": (IterationLimit(iterations),)})
+    study = prepare(case)
+    stop, events = StopRequest(None), []
+
+    def emit(event):
+        events.append(event)
+        if event["event"] == "iteration" and event["iteration"] == stop_after:
+            stop.ask(Interruption.REQUESTED)
+
+    with LocalCommunicator() as comm:
+        ready = ReadyStudy.of(study, make_solver(study, 1))
+        trained = train_study(comm, ready, TrainingRequest(), emit, stop)
+    return events, trained
 
 
 def test_a_short_study_has_no_estimate():
-    assert pilot_estimate(_ready(2), 1) is None
+    events, _ = _trained(2, 2)
+    assert [event for event in events if event["event"] == "estimate"] == []
 
 
-def test_an_estimate_scales_with_iterations_and_cores_and_changes_no_bit():
-    ready = _ready(5000)
-    passes = ready.study.case.config.training.forward_passes
-    assert 5000 * passes * sum(1 + found.count for found in ready.study.problem.openings) > LONG_STUDY_SOLVES
-    alone, many = pilot_estimate(ready, 1), pilot_estimate(ready, passes)
-    assert alone["seconds"] > 0
-    assert (alone["iterations"], alone["forward_passes"], many["cores"]) == (5000, passes, passes)
-    stages, dimension = ready.study.problem.num_stages, ready.study.problem.dimension
-    assert alone["cut_bytes"] == 8 * 5000 * passes * (stages - 1) * (1 + dimension)
-    before, after = _ready(2), _ready(2)
-    pilot_estimate(_with_limit(after), 1)
-    with LocalCommunicator() as comm:
-        digests = {train_study(comm, one, TrainingRequest()).digest for one in (before, after)}
-    assert len(digests) == 1
+def test_a_long_study_says_once_what_it_will_take_and_changes_no_bit():
+    events, trained = _trained(5000, 2)
+    problem = trained.study.problem
+    passes = trained.study.case.config.training.forward_passes
+    assert 5000 * passes * sum(1 + found.count for found in problem.openings) > LONG_STUDY_SOLVES
+    kinds = [event["event"] for event in events]
+    assert kinds.count("estimate") == 1
+    assert kinds.index("estimate") < kinds.index("iteration")
+    [estimate] = [event for event in events if event["event"] == "estimate"]
+    assert (estimate["iterations"], estimate["forward_passes"], estimate["cores"]) == (5000, passes, 1)
+    assert estimate["cut_bytes"] == 8 * 5000 * passes * (problem.num_stages - 1) * (1 + problem.dimension)
+    assert estimate["seconds"] > 0
+    short = _trained(2, 2)[1]
+    assert [record.lower_bound for record in trained.history[:2]] == [record.lower_bound for record in short.history]
 
 
-def _with_limit(ready):
-    """The solver of a short study, asked for a long one."""
-    return ReadyStudy(_ready(5000).study, ready.solver, ready.fingerprint)
+def test_an_estimate_counts_backward_lps_alone():
+    pilot = Pilot(total=1000, forward=100, cores=2, iterations=50, forward_passes=4, cut_bytes=8)
+    assert pilot.estimate(5.0, 99) is None
+    assert pilot.estimate(10.0, 110) is None
+    assert pilot.estimate(11.0, 109 + PILOT_SOLVES) is None
+    assert pilot.estimate(12.0, 110 + PILOT_SOLVES)["seconds"] == 50 * 1000 * 2.0 / PILOT_SOLVES

@@ -26,11 +26,9 @@ from cobre.sddp.training.forward import Paths
 from cobre.sddp.training.lower_bound import lower_bound
 from cobre.sddp.training.lower_bound_plan import OPENINGS_PER_CHAIN
 from cobre.sddp.training.visited import iterations_in_memory
-from cobre.sddp.upper_bounds.inner_program import NO_CUTS
 from cobre.solver.batches import Bases, Chains, Outputs
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.preparation.prepare import make_solver, prepare
-from cobre.study.preparation.ready_study import ReadyStudy
 from cobre.study.training.training_context import training_context
 
 
@@ -172,54 +170,6 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         bytes_per_state=_state_bytes(config, widths, study.problem.dimension),
         state_window=None if config.exports.states else config.training.cut_selection.state_window,
     )
-
-
-PILOT_STAGES = 3
-PILOT_OPENINGS = 6
-LONG_STUDY_SOLVES = 200_000
-"""A study of fewer LPs is over before an estimate helps."""
-
-
-def pilot_estimate(ready: ReadyStudy, cores: int) -> dict[str, Any] | None:
-    """Estimate a long training from a few solves of three stages; None for a short one and for trees.
-
-    Returns the facts of an `estimate` event: seconds on `cores`, cores, iterations, forward_passes, cut_bytes (at
-    most). The LPs have no cuts yet, and later ones take longer.
-    """
-    problem, config = ready.study.problem, ready.study.case.config.training
-    solves_of_path = sum(1 + openings.count for openings in problem.openings)
-    iterations = config.iteration_limit or 0
-    if problem.tree is not None or iterations * config.forward_passes * solves_of_path < LONG_STUDY_SOLVES:
-        return None
-    stages = sampled_stages(problem.num_stages, PILOT_STAGES)
-    seconds = sum(_warm_solve_s(ready, stage) for stage in stages) / len(stages)
-    path_s = solves_of_path * seconds
-    return {
-        "seconds": iterations * -(-config.forward_passes // cores) * path_s,
-        "cores": cores,
-        "iterations": iterations,
-        "forward_passes": config.forward_passes,
-        "cut_bytes": 8 * iterations * config.forward_passes * (problem.num_stages - 1) * (1 + problem.dimension),
-    }
-
-
-def _warm_solve_s(ready: ReadyStudy, stage: int) -> float:
-    """CPU seconds of a solve that starts from the basis of another opening, at the initial state and without cuts."""
-    problem, solver = ready.study.problem, ready.solver
-    openings = problem.openings[stage]
-    count = min(PILOT_OPENINGS, openings.count)
-    states, none = problem.initial_state.reshape(1, -1), np.full(1, -1, np.int32)
-
-    def spent_s(number: int) -> float:
-        order = np.ascontiguousarray(openings.order[:number], np.int32)
-        start = np.array([0, number], np.int32)
-        chains = Chains(states, start, order, Bases.none(problem.stages[stage].program), none)
-        began = time.process_time()
-        solver.solve(stage, NO_CUTS, chains, openings.realisations, Outputs())
-        return time.process_time() - began
-
-    first_s = spent_s(1)
-    return max(1e-6, (spent_s(count) - first_s) / (count - 1)) if count > 1 else first_s
 
 
 def _state_bytes(config: Config, widths: Sequence[int], dimension: int) -> int:

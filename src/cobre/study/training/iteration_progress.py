@@ -1,7 +1,9 @@
 """Progress inside an iteration: events that say how far it is, from the number of LPs solved so far.
 
 The solver asks its caller every 50 ms whether to go on; on rank 0 an event is emitted then, at most one a second and
-about a hundred in an iteration. Nothing is counted for it that the solver does not count anyway.
+about a hundred in an iteration. Nothing is counted for it that the solver does not count anyway. The first iteration of
+a long study tells from its first backward LPs how long the whole training will take: they start from the basis of
+another opening, as nearly all LPs of a study do, and the states are those of real paths.
 """
 
 import time
@@ -19,6 +21,12 @@ INTERVAL_S = 1.0
 
 INTERVAL_SHARE = 0.01
 """Of the time that the iteration has taken so far: a long one emits about 100 events for each factor of e."""
+
+LONG_STUDY_SOLVES = 200_000
+"""A study of fewer LPs is over before an estimate helps."""
+
+PILOT_SOLVES = 40
+"""Backward LPs that an estimate is made from, at the least: two states with the twenty openings of official decks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,7 @@ class IterationProgress:
         emit: EventListener,
         iterations: int,
         check: Callable[[], object],
+        iteration_limit: int | None = None,
     ) -> None:
         """iterations: done before. check: called first, every time; raises to end the call."""
         self._solver = context.solver
@@ -80,6 +89,7 @@ class IterationProgress:
         self._size = IterationSize.of(context.problem, stage_ids, context.split.total)
         self._iteration = iterations
         self._check = check
+        self._pilot = None if iterations else Pilot.of(context, self._size, iteration_limit or 0)
         self._began = self._next = 0.0
         self._first_solve = 0
 
@@ -103,14 +113,24 @@ class IterationProgress:
         """Check whether to go on, then emit an event if one is due; raises what the check raises."""
         self._check()
         now = time.monotonic()
-        if self._emit is None or now < self._next:
+        if self._emit is None:
+            return
+        if self._pilot is not None and (facts := self._pilot.estimate(now, self._done)) is not None:
+            self._pilot = None
+            self._emit(new_event("estimate", **facts))
+        if now < self._next:
             return
         elapsed_s = now - self._began
         self._next = now + max(INTERVAL_S, INTERVAL_SHARE * elapsed_s)
         self._emit(new_event("progress", iteration=self._iteration, elapsed_s=elapsed_s, **self._facts(elapsed_s)))
 
+    @property
+    def _done(self) -> int:
+        """LPs that all ranks have solved in this iteration."""
+        return self._ranks * (self._solver.solves_done - self._first_solve)
+
     def _facts(self, elapsed_s: float) -> dict[str, Any]:
-        done = self._ranks * (self._solver.solves_done - self._first_solve)
+        done = self._done
         pace = done / elapsed_s
         if self._size is None or done == 0:
             return {"solves": done, "solves_per_s": pace}
@@ -122,4 +142,45 @@ class IterationProgress:
             "solves_per_s": pace,
             "seconds_left": (total - done) / pace,
             **self._size.where(done),
+        }
+
+
+@dataclass
+class Pilot:
+    """Estimates a long training from the pace of its first backward LPs. forward: LPs that come before them."""
+
+    total: int
+    forward: int
+    cores: int
+    iterations: int
+    forward_passes: int
+    cut_bytes: int
+    began: tuple[float, int] | None = None
+
+    @classmethod
+    def of(cls, context: TrainingContext, size: IterationSize | None, iterations: int) -> "Pilot | None":
+        """Return the pilot of a training; None for a short one and for trees."""
+        if size is None or iterations * size.total < LONG_STUDY_SOLVES:
+            return None
+        passes = context.split.total
+        problem = context.problem
+        cores = context.comm.size * context.solver.threads
+        cut_bytes = 8 * iterations * passes * (problem.num_stages - 1) * (1 + problem.dimension)
+        return cls(size.total, size.forward, cores, iterations, passes, cut_bytes)
+
+    def estimate(self, now: float, done: int) -> dict[str, Any] | None:
+        """Return the facts of an `estimate` event as soon as there are enough LPs; later ones have more cuts."""
+        if done < self.forward:
+            return None
+        if self.began is None:
+            self.began = now, done
+        since, first = self.began
+        if done - first < PILOT_SOLVES or now <= since:
+            return None
+        return {
+            "seconds": self.iterations * self.total * (now - since) / (done - first),
+            "cores": self.cores,
+            "iterations": self.iterations,
+            "forward_passes": self.forward_passes,
+            "cut_bytes": self.cut_bytes,
         }

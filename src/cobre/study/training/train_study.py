@@ -122,7 +122,8 @@ def train_study(
         with cleanup(writer.close if writer else _nothing), cleanup(context.team.close):
             on_checkpoint = writer.on_checkpoint if writer else no_checkpoint
             ids = [stage.id for stage in ready.study.case.horizon.stages]
-            progress = IterationProgress(context, ids, emit, len(history), stop.check)
+            limit = ready.study.case.config.training.iteration_limit
+            progress = IterationProgress(context, ids, emit, len(history), stop.check, limit)
             on_iteration = _on_iteration(emit, replies, stop)
             hooks = TrainingHooks(on_iteration, on_checkpoint, stop.interruption, progress.around(stop.iterating))
             outcome = _train(context, ready, hooks, history, stop, progress)
