@@ -13,6 +13,7 @@
 
 #include "call_guard.hpp"
 #include "guarded_method.hpp"
+#include "lp_assembly.hpp"
 #include "lp_bindings.hpp"
 #include "noise.hpp"
 #include "par_fit.hpp"
@@ -268,4 +269,5 @@ NB_MODULE(_native, module) {
     cobre::lp::bind_engine(module);
     cobre::noise::bind_noise(module);
     cobre::noise::bind_par_fit(module);
+    cobre::lp::bind_assembly(module);
 }

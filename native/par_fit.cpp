@@ -2,6 +2,7 @@
 
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -260,12 +261,153 @@ long fit_autoregressions(Cube correlation, Cube annual, bool has_annual, Table s
     return static_cast<long>(largest);
 }
 
+using FlagsIn = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using FlagsOut = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// The correlations (season, lag, hydro) of a cyclic model, run year by year until nothing changes. Hydros whose process
+// grows without bound are flagged, and count as white noise from then on.
+class CyclicModel {
+public:
+    CyclicModel(const double* coefficients, double* correlations, size_t seasons, size_t order, size_t hydros)
+        : coefficients_(coefficients, coefficients + seasons * order * hydros),
+          correlations_(correlations),
+          seasons_(seasons),
+          order_(order),
+          hydros_(hydros) {
+        std::fill_n(correlations_, seasons * (order + 1) * hydros, 0.0);
+        for (size_t season = 0; season < seasons; ++season) std::fill_n(at(season, 0), hydros, 1.0);
+    }
+
+    // Returns the largest change of a year, NaN if some change is.
+    double advance() {
+        double largest = 0.0;
+        Numbers total(hydros_);
+        for (size_t season = 0; season < seasons_; ++season)
+            for (size_t lag = 1; lag <= order_; ++lag) {
+                std::fill(total.begin(), total.end(), 0.0);
+                for (size_t i = 1; i <= order_; ++i) {
+                    const double* coefficient = coefficients_.data() + (season * order_ + i - 1) * hydros_;
+                    const double* known = between(season, i, lag);
+                    for (size_t hydro = 0; hydro < hydros_; ++hydro)
+                        total[hydro] = total[hydro] + coefficient[hydro] * known[hydro];
+                }
+                double* mine = at(season, lag);
+                for (size_t hydro = 0; hydro < hydros_; ++hydro) {
+                    const double change = std::abs(total[hydro] - mine[hydro]);
+                    if (change > largest || std::isnan(change)) largest = change;
+                    mine[hydro] = total[hydro];
+                }
+            }
+        return largest;
+    }
+
+    void drop_diverging(double limit, bool* has_diverged) {
+        for (size_t k = 0; k < seasons_ * (order_ + 1); ++k)
+            for (size_t hydro = 0; hydro < hydros_; ++hydro)
+                if (std::abs(correlations_[k * hydros_ + hydro]) > limit) has_diverged[hydro] = true;
+        for (size_t k = 0; k < seasons_ * order_; ++k)
+            for (size_t hydro = 0; hydro < hydros_; ++hydro)
+                if (has_diverged[hydro]) coefficients_[k * hydros_ + hydro] = 0.0;
+    }
+
+private:
+    double* at(size_t season, size_t lag) { return correlations_ + (season * (order_ + 1) + lag) * hydros_; }
+    // The correlation of the seasons i and j before a season.
+    double* between(size_t season, size_t i, size_t j) {
+        const size_t back = std::min(i, j) % seasons_;
+        return at((season + seasons_ - back) % seasons_, i > j ? i - j : j - i);
+    }
+
+    Numbers coefficients_;
+    double* correlations_;
+    size_t seasons_, order_, hydros_;
+};
+
+void periodic_correlations(Cube coefficients, double tolerance, int max_years, double diverged, CubeOut correlations,
+                           FlagsOut has_diverged) {
+    const size_t seasons = coefficients.shape(0), order = coefficients.shape(1), hydros = coefficients.shape(2);
+    if (correlations.shape(0) != seasons || correlations.shape(1) != order + 1 || correlations.shape(2) != hydros ||
+        has_diverged.shape(0) != hydros)
+        throw nb::value_error("periodic_correlations: correlations of seasons x (order + 1) x hydros, a flag a hydro");
+    nb::gil_scoped_release unlocked;
+    CyclicModel model(coefficients.data(), correlations.data(), seasons, order, hydros);
+    for (int year = 0; year < max_years && !(model.advance() <= tolerance); ++year)
+        model.drop_diverging(diverged, has_diverged.data());
+}
+
+// What the past explains of the variance, per hydro: sum over i and j of phi_i phi_j rho(i, j).
+void explained_variance(Cube correlations, size_t season, Table coefficients,
+                        nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> out) {
+    const size_t seasons = correlations.shape(0), lags = correlations.shape(1), hydros = correlations.shape(2);
+    const size_t order = coefficients.shape(0);
+    if (season >= seasons || order >= lags || coefficients.shape(1) != hydros || out.shape(0) != hydros)
+        throw nb::value_error("explained_variance: coefficients of at most as many lags as there are correlations");
+    nb::gil_scoped_release unlocked;
+    std::fill_n(out.data(), hydros, 0.0);
+    for (size_t i = 0; i < order; ++i)
+        for (size_t j = 0; j < order; ++j) {
+            const size_t nearer = (season + seasons - (std::min(i, j) + 1) % seasons) % seasons;
+            const double* known = correlations.data() + (nearer * lags + (i > j ? i - j : j - i)) * hydros;
+            const double *left = coefficients.data() + i * hydros, *right = coefficients.data() + j * hydros;
+            for (size_t hydro = 0; hydro < hydros; ++hydro)
+                out.data()[hydro] = out.data()[hydro] + left[hydro] * right[hydro] * known[hydro];
+        }
+}
+
+// Products and squares of deviations of all pairs of columns, each over the rows that both have, from means over these.
+void pair_products(Table values, FlagsIn known, TableOut products, TableOut squares) {
+    const size_t rows = values.shape(0), count = values.shape(1);
+    for (const auto* table : {&products, &squares})
+        if (table->shape(0) != count || table->shape(1) != count || known.shape(0) != rows || known.shape(1) != count)
+            throw nb::value_error("pair_products: tables of columns x columns");
+    nb::gil_scoped_release unlocked;
+    Numbers columns(rows * count);
+    std::vector<size_t> shared(rows);
+    for (size_t row = 0; row < rows; ++row)
+        for (size_t column = 0; column < count; ++column)
+            columns[column * rows + row] = values.data()[row * count + column];
+    std::vector<char> there(rows * count);
+    for (size_t row = 0; row < rows; ++row)
+        for (size_t column = 0; column < count; ++column)
+            there[column * rows + row] = known.data()[row * count + column];
+    for (size_t i = 0; i < count; ++i)
+        for (size_t j = i; j < count; ++j) {
+            size_t number = 0;
+            const double *a = columns.data() + i * rows, *b = columns.data() + j * rows;
+            double sum_a = 0.0, sum_b = 0.0;
+            for (size_t row = 0; row < rows; ++row)
+                if (there[i * rows + row] && there[j * rows + row]) {
+                    shared[number++] = row;
+                    sum_a = sum_a + a[row];
+                    sum_b = sum_b + b[row];
+                }
+            const double divisor = std::max(static_cast<double>(number), 1.0);
+            const double mean_a = sum_a / divisor, mean_b = sum_b / divisor;
+            double product = 0.0, square_a = 0.0, square_b = 0.0;
+            for (size_t k = 0; k < number; ++k) {
+                const double left = a[shared[k]] - mean_a, right = b[shared[k]] - mean_b;
+                product = product + left * right;
+                square_a = square_a + left * left;
+                square_b = square_b + right * right;
+            }
+            products.data()[i * count + j] = products.data()[j * count + i] = product;
+            squares.data()[i * count + j] = square_a;
+            squares.data()[j * count + i] = square_b;
+        }
+}
+
 }  // namespace
 
 void bind_par_fit(nb::module_& module) {
     module.def("fit_autoregressions", &fit_autoregressions, "correlation"_a.noconvert(), "annual"_a.noconvert(),
                "has_annual"_a, "std"_a.noconvert(), "count"_a.noconvert(), "annual_std"_a.noconvert(), "max_order"_a,
                "max_magnitude"_a, "quantile"_a, "coefficients"_a.noconvert(), "yearly"_a.noconvert());
+    module.def("periodic_correlations", &periodic_correlations, "coefficients"_a.noconvert(), "tolerance"_a,
+               "max_years"_a, "diverged"_a, "correlations"_a.noconvert(), "has_diverged"_a.noconvert());
+    module.def("explained_variance", &explained_variance, "correlations"_a.noconvert(), "season"_a,
+               "coefficients"_a.noconvert(), "out"_a.noconvert());
+    module.def("pair_products", &pair_products, "values"_a.noconvert(), "known"_a.noconvert(), "products"_a.noconvert(),
+               "squares"_a.noconvert());
 }
 
 }  // namespace cobre::noise

@@ -145,6 +145,42 @@ def fit_autoregressions(
     coefficients: NDArray[np.float64],
     yearly: NDArray[np.float64],
 ) -> int: ...
+def add_outer_products(vectors: NDArray[np.float64], scales: NDArray[np.float64], out: NDArray[np.float64]) -> None: ...
+def mix(draws: NDArray[np.float64], transposed: NDArray[np.float64], out: NDArray[np.float64]) -> None: ...
+def periodic_correlations(
+    coefficients: NDArray[np.float64],
+    tolerance: float,
+    max_years: int,
+    diverged: float,
+    correlations: NDArray[np.float64],
+    has_diverged: NDArray[np.bool_],
+) -> None: ...
+def explained_variance(
+    correlations: NDArray[np.float64], season: int, coefficients: NDArray[np.float64], out: NDArray[np.float64]
+) -> None: ...
+def pair_products(
+    values: NDArray[np.float64],
+    known: NDArray[np.bool_],
+    products: NDArray[np.float64],
+    squares: NDArray[np.float64],
+) -> None: ...
+
+class EntryList:
+    def __init__(self) -> None: ...
+    def add(self, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64]) -> None: ...
+    def assemble(
+        self, num_columns: int, start: NDArray[np.int32], index: NDArray[np.int32], value: NDArray[np.float64]
+    ) -> int: ...
+    def __len__(self) -> int: ...
+
+def power_of_two_scales(
+    start: NDArray[np.int32],
+    index: NDArray[np.int32],
+    value: NDArray[np.float64],
+    rounds: int,
+    row_scale: NDArray[np.float64],
+    column_scale: NDArray[np.float64],
+) -> None: ...
 def fold(inputs: list[NDArray[Any]], out: NDArray[Any], op: int) -> None: ...
 
 CUTS_PER_BLOCK: int

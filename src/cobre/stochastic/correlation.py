@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre._native import diagonalise
+from cobre._native import add_outer_products, diagonalise, mix
 from cobre.core.arrays import Floats
 from cobre.core.case import Correlation, CorrelationGroup
 from cobre.stochastic.errors import NoiseModelError
@@ -37,10 +37,9 @@ class Mixing:
 
     def apply(self, noise: Floats) -> None:
         """Replace independent numbers by correlated ones, in place; rows are draws."""
-        independent = noise[:, self.positions]
-        total = np.zeros(independent.shape)
-        for column in range(len(self.positions)):
-            total = total + independent[:, column : column + 1] * self.root[:, column]
+        independent = np.ascontiguousarray(noise[:, self.positions])
+        total = np.empty(independent.shape)
+        mix(independent, np.ascontiguousarray(self.root.T), total)  # summed from the first column on
         noise[:, self.positions] = total
 
     def lies_within(self, part: slice) -> bool:
@@ -150,10 +149,8 @@ def symmetric_root(matrix: Floats) -> tuple[Floats, float]:
     if not len(matrix):
         return matrix, 0.0
     values, vectors = jacobi_eigen(matrix)
-    root = np.zeros_like(matrix)
-    for index, value in enumerate(values):
-        column = vectors[:, index]
-        root = root + math.sqrt(max(value, 0.0)) * (column[:, None] * column[None, :])
+    root = np.zeros(matrix.shape)
+    add_outer_products(np.ascontiguousarray(vectors.T), np.sqrt(np.maximum(values, 0.0)), root)
     return root, min(values)
 
 

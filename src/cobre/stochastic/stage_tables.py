@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cobre.core.arrays import Floats
+from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import Table
 from cobre.stochastic.errors import NoiseModelError
 
@@ -21,18 +21,18 @@ class StageTable:
             self._fill(file, table, id_column, position)
 
     def _fill(self, file: str, table: Table, id_column: str, position: Mapping[int, int]) -> None:
-        entity_ids, stage_ids = table[id_column].tolist(), table["stage_id"].tolist()
+        entity_ids, stage_ids = table[id_column], table["stage_id"]
         values = np.stack([table[name] for name in self._columns])
-        for row, (entity_id, stage_id) in enumerate(zip(entity_ids, stage_ids, strict=True)):
-            where = f"{id_column} {entity_id}, stage_id {stage_id}"
-            if entity_id not in position:
-                raise NoiseModelError(file, where, f"no such {id_column}; give an id of the system files")
-            target = self._rows.setdefault(stage_id, np.full((len(self._columns), self._count), np.nan))
-            if not np.isnan(target[0, position[entity_id]]):
-                raise NoiseModelError(file, where, "two rows; keep one")
-            if not np.isfinite(values[:, row]).all():
-                raise NoiseModelError(file, where, f"{', '.join(self._columns)} must be finite numbers")
-            target[:, position[entity_id]] = values[:, row]
+        stages, at_stage = np.unique(stage_ids, return_inverse=True)
+        entities, at_entity = np.unique(entity_ids, return_inverse=True)
+        columns = np.array([position.get(entity_id, -1) for entity_id in entities.tolist()], np.intp)[at_entity]
+        _refuse_row(file, table, id_column, columns < 0, f"no such {id_column}; give an id of the system files")
+        _refuse_row(file, table, id_column, _is_repeated(at_stage, columns, self._count), "two rows; keep one")
+        problem = f"{', '.join(self._columns)} must be finite numbers"
+        _refuse_row(file, table, id_column, ~np.isfinite(values).all(axis=0), problem)
+        found = np.full((len(stages), len(self._columns), self._count), np.nan)
+        found[at_stage, :, columns] = values.T
+        self._rows = dict(zip(stages.tolist(), found, strict=True))
 
     @property
     def stage_ids(self) -> list[int]:
@@ -51,3 +51,17 @@ class StageTable:
             stacked[index] = self.at(stage_id)
         fallback = np.asarray(defaults, dtype=np.float64)[None, :, None]
         return np.where(np.isnan(stacked), fallback, stacked)
+
+
+def _is_repeated(stages: Indices, columns: Indices, count: int) -> Flags:
+    """Whether an earlier row has the same stage and entity."""
+    is_repeated = np.ones(len(stages), np.bool_)
+    is_repeated[np.unique(stages * count + columns, return_index=True)[1]] = False
+    return is_repeated
+
+
+def _refuse_row(file: str, table: Table, id_column: str, is_wrong: Flags, problem: str) -> None:
+    """Raise for the first row that is wrong."""
+    for row in np.flatnonzero(is_wrong)[:1]:
+        where = f"{id_column} {table[id_column][row]}, stage_id {table['stage_id'][row]}"
+        raise NoiseModelError(file, where, problem)

@@ -1,11 +1,12 @@
 """Generic constraints: rows that users define over the decisions of the LP."""
 
 from collections.abc import Callable, Iterator
+from math import isfinite
 
 import numpy as np
 
 from cobre.core.arrays import Flags, Indices
-from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, GenericRow, GenericTerm, StateSlot
+from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, GenericTerm, StateSlot
 from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
@@ -140,20 +141,24 @@ INITIAL_VOLUMES = ("hydro_storage_initial", "hydro_useful_volume_initial")
 
 def add_generic_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
     """One row each, with slacks where allowed; returns rows x 2: the columns by which a row is short, and over."""
+    given = plan.data.generic_rows
+    names = [f"generic_{number}_{row.name}" for number, row in enumerate(given)]
+    limits = np.array([(row.lower, row.upper) for row in given]).reshape(-1, 2)
+    rows = lp.add_labelled_rows(names, np.ones(len(given), bool), limits[:, 0], limits[:, 1])
     variables = VariableTerms(plan, columns)
-    slacks = np.full((len(plan.data.generic_rows), 2), ABSENT, np.int64)
-    for number, row in enumerate(plan.data.generic_rows):
-        row_index = lp.add_rows(f"generic_{number}_{row.name}", (), row.lower, row.upper)
+    entries: list[tuple[int, int, float]] = []
+    for row_index, row in zip(rows.tolist(), given, strict=True):
         for term in row.terms:
             for column, factor in variables.parts(term, row.block):
-                if column != ABSENT:
-                    lp.add_entries(row_index, column, factor * term.coefficient)
+                entries.append((row_index, column, factor * term.coefficient))
             _move(lp, plan, row_index, term, term.block if term.block is not None else row.block)
-        slacks[number] = _slacks(lp, plan, row, number, row_index)
-    return slacks
+    # All at once: a deck has thousands, and arrays of one element cost as much as those of hundreds.
+    if entries:
+        lp.add_entries(*(np.array(part) for part in zip(*entries, strict=True)))
+    return _add_slacks(lp, plan, rows)
 
 
-def _move(lp: LpBuilder, plan: StagePlan, row_index: np.ndarray, term: GenericTerm, block: int | None) -> None:
+def _move(lp: LpBuilder, plan: StagePlan, row_index: int, term: GenericTerm, block: int | None) -> None:
     """Move incoming volumes and natural inflows to the right-hand side, with the opposite sign."""
     if term.variable in INITIAL_VOLUMES:
         lp.add_input_terms(row_index, term.entity, -term.coefficient)
@@ -163,9 +168,7 @@ def _move(lp: LpBuilder, plan: StagePlan, row_index: np.ndarray, term: GenericTe
         _move_by_transit(lp, plan, row_index, term, block)
 
 
-def _move_by_transit(
-    lp: LpBuilder, plan: StagePlan, row_index: np.ndarray, term: GenericTerm, block: int | None
-) -> None:
+def _move_by_transit(lp: LpBuilder, plan: StagePlan, row_index: int, term: GenericTerm, block: int | None) -> None:
     """What was released earlier and arrives now, as a flow."""
     arrives, numbers = plan.arrives_at(term.entity), plan.data.transit
     for target in np.unique(numbers.target[arrives[numbers.target]]).tolist():
@@ -176,17 +179,22 @@ def _move_by_transit(
             lp.add_input_terms(row_index, first, -term.coefficient * flow)
 
 
-def _slacks(lp: LpBuilder, plan: StagePlan, row: GenericRow, number: int, row_index: np.ndarray) -> tuple[int, int]:
-    if row.slack_cost is None:
-        return ABSENT, ABSENT
-    hours = 1.0
-    if row.slack_basis == "per_hour":
-        hours = plan.total_hours if row.block is None else float(plan.hours[row.block])
-    found = [ABSENT, ABSENT]
-    for side, (sign, bound) in enumerate(((1.0, row.lower), (-1.0, row.upper))):
-        if np.isfinite(bound):
-            name = f"generic_{number}_{'short' if sign > 0 else 'over'}"
-            column = lp.add_columns(name, (), 0.0, np.inf, row.slack_cost * hours)
-            lp.add_entries(row_index, column, sign)
-            found[side] = int(column)
-    return found[0], found[1]
+def _add_slacks(lp: LpBuilder, plan: StagePlan, rows: Indices) -> Indices:
+    """Add a column for each limit that may be violated; rows x 2, short and over."""
+    found = np.full((len(rows), 2), ABSENT, np.int64)
+    names, costs = [], []
+    for number, row in enumerate(plan.data.generic_rows):
+        if row.slack_cost is None:
+            continue
+        hours = 1.0
+        if row.slack_basis == "per_hour":
+            hours = plan.total_hours if row.block is None else float(plan.hours[row.block])
+        for side, (name, bound) in enumerate((("short", row.lower), ("over", row.upper))):
+            if isfinite(bound):
+                found[number, side] = len(names)
+                names.append(f"generic_{number}_{name}")
+                costs.append(row.slack_cost * hours)
+    added = lp.add_labelled_columns(names, np.ones(len(names), bool), 0.0, np.inf, np.array(costs))
+    found[found != ABSENT] = added
+    lp.add_entries(rows[:, None], found, np.array([1.0, -1.0]))
+    return found

@@ -73,11 +73,11 @@ def _windows_by_hydro(case: Case, since: date) -> dict[int, list[Sequence[Inflow
     found: dict[int, list[Sequence[InflowWindow]]] = {}
     recent = case.initial_conditions.recent_observations
     history = history_windows(case)
+    own: dict[int, list[InflowWindow]] = {}
+    for item in recent:
+        own.setdefault(item.hydro_id, []).append(InflowWindow(item.start_date, item.end_date, item.value_m3s))
     for hydro in case.system.hydros:
-        own = [
-            InflowWindow(item.start_date, item.end_date, item.value_m3s) for item in recent if item.hydro_id == hydro.id
-        ]
-        found[hydro.id] = [sorted(own), history.get(hydro.id, NOTHING).since(since)]
+        found[hydro.id] = [sorted(own.get(hydro.id, [])), history.get(hydro.id, NOTHING).since(since)]
     return found
 
 

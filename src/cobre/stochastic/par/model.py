@@ -16,7 +16,7 @@ from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.residuals import periodic_correlations, residual_variance
 from cobre.stochastic.par.stage_periods import StagePeriods
-from cobre.stochastic.par.statistics import InflowStatistics
+from cobre.stochastic.par.statistics import InflowStatistics, SeasonStatistics
 from cobre.stochastic.par.terms import AutoregressiveTerms, TermsRow
 
 # Less than this share of unexplained variance is rounding, not noise.
@@ -43,31 +43,20 @@ def inflow_model(statistics: InflowStatistics, terms: AutoregressiveTerms, perio
     """Coefficients in m3/s, base and noise of every stage; `periods` may be missing only when nothing remembers."""
     if periods is None or terms.order == 0:
         return white_noise(statistics)
-    psi = np.zeros((len(terms.stages), terms.order, len(statistics.hydro_ids)))
+    order, cycle = terms.order, periods.cycle
+    psi = np.zeros((len(terms.stages), order, len(statistics.hydro_ids)))
     base = statistics.mean_m3s.copy()
+    seasons = SeasonStatistics(statistics, cycle)
     for stage, row in enumerate(terms.stages):
-        for lag in range(1, terms.order + 1):
-            lag_mean, lag_std = _of_lag(statistics, periods, stage, lag)
-            psi[stage, lag - 1] = _in_units(row, lag, statistics.std_m3s[stage], lag_std)
+        position, std = cycle.stage_positions[stage], statistics.std_m3s[stage]
+        yearly = _quotient(row.annual_coefficient * std, row.annual_std_m3s) / MONTHS_PER_YEAR
+        for lag in range(1, order + 1):
+            lag_mean, lag_std = seasons.of(periods.lag_stage_id(stage, lag), cycle.before(position, lag))
+            own = _quotient(_coefficient(row, lag) * std, lag_std)
+            psi[stage, lag - 1] = own + yearly if lag <= MONTHS_PER_YEAR else own
             base[stage] = base[stage] - psi[stage, lag - 1] * lag_mean
     ratios = residual_ratios(statistics, terms, periods)
     return InflowModel(psi, base, statistics.std_m3s * ratios.values, ratios.notes)
-
-
-def _of_lag(statistics: InflowStatistics, periods: StagePeriods, stage: int, lag: int) -> tuple[Floats, Floats]:
-    cycle = periods.cycle
-    return statistics.of_season(
-        cycle, periods.lag_stage_id(stage, lag), cycle.before(cycle.stage_positions[stage], lag)
-    )
-
-
-def _in_units(row: TermsRow, lag: int, std: Floats, lag_std: Floats) -> Floats:
-    own = _quotient(_coefficient(row, lag) * std, lag_std)
-    return (
-        own + _quotient(row.annual_coefficient * std, row.annual_std_m3s) / MONTHS_PER_YEAR
-        if lag <= MONTHS_PER_YEAR
-        else own
-    )
 
 
 def _coefficient(row: TermsRow, lag: int) -> Floats:
@@ -92,12 +81,13 @@ def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, pe
     those of history (or of the file), with a note for the user; where neither has them the model is refused.
     """
     cycle = periods.cycle
-    positions = cycle.stage_positions
+    positions, order = cycle.stage_positions, terms.order
+    seasons = SeasonStatistics(statistics, cycle)
     of_stages = [
-        _standardised(statistics, periods, row, statistics.stage_ids[stage], positions[stage], terms.order)
+        _standardised(seasons, periods, row, statistics.stage_ids[stage], positions[stage], order)
         for stage, row in enumerate(terms.stages)
     ]
-    of_seasons = _of_seasons(statistics, terms, periods, of_stages)
+    of_seasons = _of_seasons(seasons, terms, periods, of_stages, order)
     cycles = {members.start: members for members in cycle.stage_cycles}
     correlations = {
         start: periodic_correlations(of_seasons[cycle_.start : cycle_.stop]) for start, cycle_ in cycles.items()
@@ -121,31 +111,32 @@ def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, pe
 
 
 def _of_seasons(
-    statistics: InflowStatistics, terms: AutoregressiveTerms, periods: StagePeriods, of_stages: list[Floats]
+    seasons: SeasonStatistics, terms: AutoregressiveTerms, periods: StagePeriods, of_stages: list[Floats], order: int
 ) -> Floats:
     """Standardised coefficients (season, lag, hydro): fitted; stages before the study count more, study stages most."""
     cycle = periods.cycle
-    found = np.zeros((cycle.length, terms.order, len(statistics.hydro_ids)))
+    found = np.zeros((cycle.length, order, seasons.hydros))
     for position, row in terms.by_season.items():
-        found[position] = _standardised(statistics, periods, row, None, position, terms.order)
+        found[position] = _standardised(seasons, periods, row, None, position, order)
     for stage_id in sorted(terms.before):
         position = periods.position_before_study(stage_id)
-        found[position] = _standardised(statistics, periods, terms.before[stage_id], stage_id, position, terms.order)
+        found[position] = _standardised(seasons, periods, terms.before[stage_id], stage_id, position, order)
     for stage in reversed(range(len(of_stages))):
         found[cycle.stage_positions[stage]] = of_stages[stage]
     return found
 
 
 def _standardised(
-    statistics: InflowStatistics, periods: StagePeriods, row: TermsRow, stage_id: int | None, position: int, order: int
+    seasons: SeasonStatistics, periods: StagePeriods, row: TermsRow, stage_id: int | None, position: int, order: int
 ) -> Floats:
     """Coefficients (lag, hydro) with the yearly component shared out to its lags."""
-    found = np.zeros((order, len(statistics.hydro_ids)))
+    found = np.zeros((order, seasons.hydros))
+    has_annual = bool((row.annual_coefficient != 0.0).any())
     for lag in range(1, order + 1):
         found[lag - 1] = _coefficient(row, lag)
-        if lag <= MONTHS_PER_YEAR and (row.annual_coefficient != 0.0).any():
+        if lag <= MONTHS_PER_YEAR and has_annual:
             earlier = None if stage_id is None or not periods.is_plain else stage_id - lag
-            lag_std = statistics.of_season(periods.cycle, earlier, periods.cycle.before(position, lag))[1]
+            lag_std = seasons.of(earlier, periods.cycle.before(position, lag))[1]
             found[lag - 1] += _quotient(row.annual_coefficient * lag_std, row.annual_std_m3s) / MONTHS_PER_YEAR
     return found
 

@@ -5,6 +5,7 @@ Every season has a matrix of its own, unless it has few years: then the residual
 
 import numpy as np
 
+from cobre._native import pair_products
 from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case, Correlation, CorrelationGroup
 from cobre.stochastic.correlation import DEFAULT_PROFILE
@@ -89,18 +90,9 @@ def _whole_products(values: Floats) -> tuple[Floats, Floats]:
 def _pairwise_products(values: Floats, known: Flags) -> tuple[Floats, Floats]:
     """Products and squares of deviations where values are missing: each pair has means of its own."""
     hydros = values.shape[1]
-    total, count = np.zeros((hydros, hydros)), np.zeros((hydros, hydros))
-    for row, there in zip(values, known, strict=True):
-        both = there[:, None] & there[None, :]
-        total = total + np.where(both, row[:, None], 0.0)
-        count = count + both
-    mean = total / np.maximum(count, 1.0)
-    products, squares = np.zeros((hydros, hydros)), np.zeros((hydros, hydros))
-    for row, there in zip(values, known, strict=True):
-        # Row i, column j: what i deviates from its mean over the times it shares with j.
-        deviation = np.where(there[:, None] & there[None, :], row[:, None] - mean, 0.0)
-        products = products + deviation * deviation.T
-        squares = squares + deviation * deviation
+    products, squares = np.empty((hydros, hydros)), np.empty((hydros, hydros))
+    # Squares in row i, column j: of what i deviates from its mean over the times it shares with j.
+    pair_products(np.ascontiguousarray(values), np.ascontiguousarray(known), products, squares)
     return products, squares
 
 

@@ -7,6 +7,7 @@ the steady state of its yearly cycle. Seasons without a model count as white noi
 
 import numpy as np
 
+from cobre import _native
 from cobre.core.arrays import Floats
 
 _TOLERANCE = 1e-15
@@ -22,44 +23,17 @@ def periodic_correlations(coefficients: Floats) -> Floats:
     hydros whose process grows without bound.
     """
     seasons, order, hydros = coefficients.shape
-    correlations = np.zeros((seasons, order + 1, hydros))
-    correlations[:, 0] = 1.0
+    correlations = np.empty((seasons, order + 1, hydros))
     has_diverged = np.zeros(hydros, dtype=np.bool_)
-    for _ in range(_MAX_YEARS):
-        before = correlations.copy()
-        for season in range(seasons):
-            _advance(correlations, coefficients, season)
-        if np.abs(correlations - before).max(initial=0.0) <= _TOLERANCE:
-            break
-        is_diverging = (np.abs(correlations) > _DIVERGED).any(axis=(0, 1))
-        if is_diverging.any():
-            has_diverged |= is_diverging
-            coefficients = np.where(has_diverged, 0.0, coefficients)
+    given = np.ascontiguousarray(coefficients)
+    _native.periodic_correlations(given, _TOLERANCE, _MAX_YEARS, _DIVERGED, correlations, has_diverged)
     result: Floats = np.where(has_diverged, np.nan, correlations)
     return result
 
 
-def _advance(correlations: Floats, coefficients: Floats, season: int) -> None:
-    """Correlations of one season with those before it, from those that are known."""
-    for lag in range(1, correlations.shape[1]):
-        total = np.zeros(correlations.shape[2])
-        for i in range(1, correlations.shape[1]):
-            total = total + coefficients[season, i - 1] * between(correlations, season, i, lag)
-        correlations[season, lag] = total
-
-
-def between(correlations: Floats, season: int, i: int, j: int) -> Floats:
-    """The correlation of the seasons i and j before a season."""
-    nearer = (season - min(i, j)) % correlations.shape[0]
-    found: Floats = correlations[nearer, abs(i - j)]
-    return found
-
-
 def residual_variance(correlations: Floats, season: int, coefficients: Floats) -> Floats:
     """r^2 per hydro of a stage in `season` with standardised `coefficients` (order, hydro)."""
-    explained = np.zeros(coefficients.shape[1])
-    for i in range(coefficients.shape[0]):
-        for j in range(coefficients.shape[0]):
-            product = coefficients[i] * coefficients[j]
-            explained = explained + product * between(correlations, season, i + 1, j + 1)
+    explained = np.empty(coefficients.shape[1])
+    given = np.ascontiguousarray(coefficients)
+    _native.explained_variance(np.ascontiguousarray(correlations), season, given, explained)
     return 1.0 - explained

@@ -1,6 +1,6 @@
 """Means and standard deviations of inflows: of study stages, and of the seasons that lie before them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,34 +26,71 @@ class InflowStatistics:
     before: Mapping[int, tuple[Floats, Floats]]
     by_season: Mapping[int, tuple[Floats, Floats]]
 
-    def of_season(self, cycle: SeasonCycle, stage_id: int | None, position: int) -> tuple[Floats, Floats]:
-        """Mean and deviation, per hydro, of a stage by its id, or of its season.
+
+Pair = tuple[Floats, Floats]
+
+
+class SeasonStatistics:
+    """Mean and deviation, per hydro, of seasons: what a stage has at its lags.
+
+    A deck asks for the same few seasons thousands of times, so each is put together once.
+    """
+
+    def __init__(self, statistics: InflowStatistics, cycle: SeasonCycle) -> None:
+        self._statistics = statistics
+        self._stages = {stage_id: stage for stage, stage_id in enumerate(statistics.stage_ids)}
+        self._positions = cycle.stage_positions
+        self._of_season: dict[int, Pair] = {}
+        self._found: dict[tuple[int | None, int], Pair] = {}
+
+    @property
+    def hydros(self) -> int:
+        """The number of plants."""
+        return len(self._statistics.hydro_ids)
+
+    def of(self, stage_id: int | None, position: int) -> Pair:
+        """Mean and deviation of a stage by its id, or of its season by its position in the cycle.
 
         The row of that very stage counts first, then the earliest study stage of the same season, then what is known of
         the season. Plants with none of them get zeros: such a lag takes no part.
         """
-        mean = np.full(len(self.hydro_ids), np.nan)
-        std = mean
-        for found_mean, found_std in self._candidates(cycle, stage_id, position):
-            is_new = np.isnan(mean)
-            mean, std = np.where(is_new, found_mean, mean), np.where(is_new, found_std, std)
-        unknown = np.isnan(mean)
-        return np.where(unknown, 0.0, mean), np.where(unknown, 0.0, std)
+        key = (stage_id, position)
+        if key not in self._found:
+            mean, std = _first_known([*self._of_id(stage_id), self._season(position)])
+            unknown = np.isnan(mean)
+            self._found[key] = np.where(unknown, 0.0, mean), np.where(unknown, 0.0, std)
+        return self._found[key]
 
-    def _candidates(self, cycle: SeasonCycle, stage_id: int | None, position: int) -> list[tuple[Floats, Floats]]:
+    def _of_id(self, stage_id: int | None) -> list[Pair]:
         found = []
-        if stage_id is not None and stage_id in self.stage_ids:
-            found.append(self._of_stage(self.stage_ids.index(stage_id)))
-        if stage_id is not None and stage_id in self.before:
-            found.append(self.before[stage_id])
-        found += [self._of_stage(stage) for stage, at in enumerate(cycle.stage_positions) if at == position]
-        if position in self.by_season:
-            found.append(self.by_season[position])
+        if stage_id in self._stages:
+            found.append(self._of_stage(self._stages[stage_id]))
+        if stage_id in self._statistics.before:
+            found.append(self._statistics.before[stage_id])
         return found
 
-    def _of_stage(self, stage: int) -> tuple[Floats, Floats]:
-        given = self.is_given[stage]
-        return np.where(given, self.mean_m3s[stage], np.nan), np.where(given, self.std_m3s[stage], np.nan)
+    def _season(self, position: int) -> Pair:
+        if position not in self._of_season:
+            found = [self._of_stage(stage) for stage, at in enumerate(self._positions) if at == position]
+            if position in self._statistics.by_season:
+                found.append(self._statistics.by_season[position])
+            nothing = np.full(self.hydros, np.nan)
+            self._of_season[position] = _first_known([*found, (nothing, nothing)])
+        return self._of_season[position]
+
+    def _of_stage(self, stage: int) -> Pair:
+        known = self._statistics
+        given = known.is_given[stage]
+        return np.where(given, known.mean_m3s[stage], np.nan), np.where(given, known.std_m3s[stage], np.nan)
+
+
+def _first_known(pairs: Sequence[Pair]) -> Pair:
+    """Per hydro the first pair whose mean is known."""
+    mean, std = pairs[0]
+    for found_mean, found_std in pairs[1:]:
+        is_new = np.isnan(mean)
+        mean, std = np.where(is_new, found_mean, mean), np.where(is_new, found_std, std)
+    return mean, std
 
 
 def given_statistics(case: Case) -> InflowStatistics:

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cobre.core.case import Case
+from cobre.core.case import Case, Table
 from cobre.core.units import MONTHS_PER_YEAR
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.input_files.initial_conditions import FILE as INITIAL_FILE
@@ -138,17 +138,24 @@ Window = tuple[date, date]
 
 
 def _windows(case: Case) -> list[tuple[str, dict[int, list[Window]]]]:
-    """Windows of dates by plant, in order, for each file that has them."""
+    """Windows of dates by plant, in order, for each file that has them; a history only if some are faulty."""
     observed: dict[int, list[Window]] = {}
     for row in case.initial_conditions.recent_observations:
         observed.setdefault(row.hydro_id, []).append((row.start_date, row.end_date))
     recorded: dict[int, list[Window]] = {}
     table = case.scenarios.inflow_history
-    if table is not None:
+    if table is not None and _has_faulty_windows(table):
         days = (table[column].tolist() for column in ("start_date", "end_date"))
         for hydro_id, start, end in zip(table["hydro_id"].tolist(), *days, strict=True):
             recorded.setdefault(hydro_id, []).append((start, end))
     return [(INITIAL_FILE, observed), (HISTORY_FILE, recorded)]
+
+
+def _has_faulty_windows(table: Table) -> bool:
+    """Whether some window of a history ends before it starts, or begins before the one before has ended."""
+    order = np.lexsort([table[name] for name in ("end_date", "start_date", "hydro_id")])
+    hydro, start, end = (table[name][order] for name in ("hydro_id", "start_date", "end_date"))
+    return bool((end <= start).any() or ((hydro[1:] == hydro[:-1]) & (start[1:] < end[:-1])).any())
 
 
 def windows_of_dates(case: Case, findings: Findings) -> None:
@@ -204,9 +211,11 @@ def enough_history(case: Case, findings: Findings) -> None:
     if table is None or not is_estimated(case):
         return
     least = case.config.estimation.min_observations_per_season
-    for hydro_id in np.unique(table["hydro_id"]):
-        months = table["start_date"][table["hydro_id"] == hydro_id].astype("datetime64[M]").astype(int) % 12
-        fewest = int(np.bincount(months, minlength=12).min())
+    hydro_ids, plant = np.unique(table["hydro_id"], return_inverse=True)
+    months = table["start_date"].astype("datetime64[M]").astype(int) % MONTHS_PER_YEAR
+    shape = (len(hydro_ids), MONTHS_PER_YEAR)
+    counts = np.bincount(plant * MONTHS_PER_YEAR + months, minlength=shape[0] * shape[1]).reshape(shape)
+    for hydro_id, fewest in zip(hydro_ids.tolist(), counts.min(axis=1).tolist(), strict=True):
         if fewest < least:
             message = f"some months have only {counted(fewest, 'observation')}; {least} are recommended"
             findings.warn(HISTORY_FILE, f"hydro {hydro_id}", "", message, f"see estimation in {CONFIG_FILE}")

@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import inf, isnan
+from math import inf
 from typing import Any
 
 import numpy as np
 
+from cobre.core.arrays import Flags, Floats
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro, UnitGroup
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
-from cobre.io.validation.layer_findings import Findings, Rule, named
+from cobre.io.validation.layer_findings import Findings, Rule, named, repeats
 
 TOLERANCE = 1e-9
 Key = tuple[int, ...]
-Values = dict[tuple[Key, int, int], float]
 
 MAY_BE_NEGATIVE = ("price_per_mwh", "water_withdrawal_m3s")
 # Columns whose values apply to the stage, not to single blocks.
@@ -98,45 +98,84 @@ BOUNDS = (
 )
 
 
+class _OverrideRows:
+    """Rows of a table of bounds, which are sorted, by key: entity, stage and block. Several rows may share a key."""
+
+    def __init__(self, form: TableFormat, table: Table) -> None:
+        self._table = table
+        self._ids = len(form.keys) - 2
+        keys = [table[key] for key in form.keys]
+        count = len(keys[0])
+        is_first = np.append(np.ones(min(1, count), np.bool_), ~repeats(keys))
+        self._key_of_row = np.cumsum(is_first) - 1
+        self._columns = [values[is_first] for values in keys]
+        self._rows = np.flatnonzero(is_first)
+        # The row for all blocks comes first among those of an entity and stage.
+        begins = np.append(np.ones(min(1, len(self._rows)), np.bool_), ~repeats(self._columns[:-1]))
+        first = np.flatnonzero(begins)[np.cumsum(begins) - 1]
+        self._of_stage = np.where(self._columns[-1][first] == ABSENT_ID, first, -1)
+
+    def key(self, index: int) -> tuple[Key, int, int]:
+        """A key as tuples have it."""
+        *ids, stage, block = (int(values[index]) for values in self._columns)
+        return tuple(ids), stage, block
+
+    def given(self, column: str) -> Floats:
+        """What the rows of each key say; NaN: nothing."""
+        values = self._table[column]
+        found = np.full(len(self._rows), np.nan)
+        is_given = ~np.isnan(values)
+        found[self._key_of_row[is_given]] = values[is_given]
+        return found
+
+    def given_for_blocks(self, column: str) -> list[int]:
+        """Keys of single blocks with a value."""
+        found: list[int] = np.flatnonzero(~np.isnan(self.given(column)) & (self._columns[-1] != ABSENT_ID)).tolist()
+        return found
+
+    def in_force(self, column: str, declared: Mapping[Key, Mapping[str, float]], is_needed: Flags) -> Floats:
+        """The value in effect for each key: of the block, else of all blocks, else the declared one."""
+        own = self.given(column)
+        of_stage = np.where(self._of_stage >= 0, own[self._of_stage], np.nan)
+        found = np.where(np.isnan(own), of_stage, own)
+        return np.where(np.isnan(found), self.declared(column, declared, is_needed), found)
+
+    def declared(self, column: str, declared: Mapping[Key, Mapping[str, float]], is_needed: Flags) -> Floats:
+        """What the entity of each key declares, where it is needed; raises KeyError for one that is not declared."""
+        ids = [values[is_needed] for values in self._columns[: self._ids]]
+        begins = np.append(np.ones(min(1, len(ids[0])), np.bool_), ~repeats(ids))
+        entities = zip(*(values[begins].tolist() for values in ids), strict=True)
+        values = np.array([declared[entity][column] for entity in entities])
+        found = np.full(len(is_needed), np.nan)
+        found[is_needed] = values[np.cumsum(begins) - 1]
+        return found
+
+
 def minima_below_maxima(case: Case, findings: Findings) -> None:
     """The minimum in effect in a stage and block must not exceed the maximum in effect."""
     for bounds in BOUNDS:
         table = getattr(case.overrides, bounds.name)
         if table is not None:
-            declared = bounds.declared(case)
+            declared, form = bounds.declared(case), OVERRIDE_TABLES[bounds.name]
+            rows = _OverrideRows(form, table)
             for pair in bounds.pairs:
-                _check_pair(OVERRIDE_TABLES[bounds.name], table, pair, declared, findings)
+                _check_pair(form, rows, pair, declared, findings)
 
 
 def _check_pair(
     form: TableFormat,
-    table: Table,
+    rows: _OverrideRows,
     pair: tuple[str, str],
     declared: Mapping[Key, Mapping[str, float]],
     findings: Findings,
 ) -> None:
-    lower, upper = (_given(form, table, column) for column in pair)
-    for key in sorted({*lower, *upper}):
-        low = _in_force(lower, key, declared[key[0]][pair[0]])
-        high = _in_force(upper, key, declared[key[0]][pair[1]])
-        if low > high + TOLERANCE and high >= 0:  # a negative maximum is an error of its own
-            message = f"is {low:g}, above {pair[1]}, which is {high:g} there"
-            findings.error(
-                form.file, _row_label(form, key), pair[0], message, "a minimum that is not above the maximum"
-            )
-
-
-def _given(form: TableFormat, table: Table, column: str) -> Values:
-    """The values of a column by entity, stage and block."""
-    keys = [table[key].tolist() for key in form.keys]
-    rows = zip(*keys, table[column].tolist(), strict=True)
-    return {(tuple(ids), stage, block): value for *ids, stage, block, value in rows if not isnan(value)}
-
-
-def _in_force(values: Values, key: tuple[Key, int, int], declared: float) -> float:
-    """The value in effect: the row of the block, else the row for all blocks, else the declared value."""
-    ids, stage, _ = key
-    return values.get(key, values.get((ids, stage, ABSENT_ID), declared))
+    is_given = ~(np.isnan(rows.given(pair[0])) & np.isnan(rows.given(pair[1])))
+    low, high = (rows.in_force(column, declared, is_given) for column in pair)
+    is_wrong = is_given & (low > high + TOLERANCE) & (high >= 0)  # a negative maximum is an error of its own
+    for index in np.flatnonzero(is_wrong).tolist():
+        message = f"is {low[index]:g}, above {pair[1]}, which is {high[index]:g} there"
+        label = _row_label(form, rows.key(index))
+        findings.error(form.file, label, pair[0], message, "a minimum that is not above the maximum")
 
 
 def _row_label(form: TableFormat, key: tuple[Key, int, int]) -> str:
@@ -166,25 +205,28 @@ def capacities_not_raised(case: Case, findings: Findings) -> None:
         table, form = getattr(case.overrides, bounds.name), OVERRIDE_TABLES[bounds.name]
         if table is None:
             continue
-        declared = bounds.declared(case)
+        declared, rows = bounds.declared(case), _OverrideRows(form, table)
         for column in ("max_turbined_m3s", "max_generation_mw"):
-            for key, value in _given(form, table, column).items():
-                most = declared[key[0]][column]
-                if value > most * (1 + TOLERANCE):
-                    message = f"is {value:g}, above the declared {most:g}"
-                    remedy = "declare the largest value in system/hydros.json, and rows that lower it before"
-                    findings.error(form.file, _row_label(form, key), column, message, remedy)
+            values = rows.given(column)
+            most = rows.declared(column, declared, ~np.isnan(values))
+            for index in np.flatnonzero(values > most * (1 + TOLERANCE)).tolist():
+                message = f"is {values[index]:g}, above the declared {most[index]:g}"
+                remedy = "declare the largest value in system/hydros.json, and rows that lower it before"
+                findings.error(form.file, _row_label(form, rows.key(index)), column, message, remedy)
 
 
 def no_blocks_for_stage_values(case: Case, findings: Findings) -> None:
     """Storage, filling, withdrawal and thermal cost are the same in all blocks of a stage."""
     for name, columns in STAGE_LEVEL.items():
         table, form = getattr(case.overrides, name), OVERRIDE_TABLES[name]
-        for column in columns if table is not None else ():
-            for key in _given(form, table, column):
-                if key[2] != ABSENT_ID:
-                    message = "is given for one block, but applies to the whole stage"
-                    findings.error(form.file, _row_label(form, key), column, message, "a row whose block_id is null")
+        if table is None:
+            continue
+        rows = _OverrideRows(form, table)
+        for column in columns:
+            for index in rows.given_for_blocks(column):
+                message = "is given for one block, but applies to the whole stage"
+                label = _row_label(form, rows.key(index))
+                findings.error(form.file, label, column, message, "a row whose block_id is null")
 
 
 def overrides_have_effect(case: Case, findings: Findings) -> None:

@@ -61,8 +61,11 @@ def statistics_of_every_stage(case: Case, findings: Findings) -> None:
     """An entity with statistics has them for all stages; without any, its inflow or load is 0."""
     stages = {stage.id for stage in case.horizon.stages}
     for name, column in BY_ENTITY.items():
+        table = getattr(case.scenarios, name)
+        if table is None or _has_all_stages(table, column, stages):
+            continue
         found: dict[int, set[int]] = {}
-        for entity_id, stage_id in distinct(getattr(case.scenarios, name), column, "stage_id"):
+        for entity_id, stage_id in distinct(table, column, "stage_id"):
             found.setdefault(entity_id, set()).add(stage_id)
         for entity_id, present in found.items():
             missing = stages - present
@@ -70,6 +73,15 @@ def statistics_of_every_stage(case: Case, findings: Findings) -> None:
                 entity = f"{column.removesuffix('_id')} {entity_id}"
                 message = f"there is no row for {with_ids('stage', missing)}"
                 findings.error(SCENARIO_TABLES[name].file, entity, "stage_id", message, "one row for each stage")
+
+
+def _has_all_stages(table: Table, column: str, stages: set[int]) -> bool:
+    """Whether every entity of a table, which is sorted, has a row for every stage."""
+    is_study = np.isin(table["stage_id"], list(stages))
+    entities = [table[column][is_study], table["stage_id"][is_study]]
+    is_first = np.append(np.ones(min(1, len(entities[0])), np.bool_), ~repeats(entities))
+    present = np.unique(entities[0][is_first], return_counts=True)
+    return len(present[0]) == len(np.unique(table[column])) and bool((present[1] == len(stages)).all())
 
 
 def plants_without_inflow(case: Case, findings: Findings) -> None:
@@ -102,8 +114,10 @@ def blocks_of_overrides(case: Case, findings: Findings) -> None:
     for form, table in override_tables(case):
         if "block_id" not in table:
             continue
-        for *_, stage_id, block_id in distinct(table, *form.keys):
-            if block_id != ABSENT_ID and not 0 <= block_id < blocks[stage_id]:
+        # Most rows are for whole stages and name no block.
+        of_blocks = {name: table[name][table["block_id"] != ABSENT_ID] for name in form.keys}
+        for *_, stage_id, block_id in distinct(of_blocks, *form.keys):
+            if not 0 <= block_id < blocks[stage_id]:
                 message = f"stage {stage_id} has no block {block_id}"
                 remedy = f"0 to {blocks[stage_id] - 1}, or null for all blocks"
                 findings.error(form.file, f"rows of stage {stage_id}", "block_id", message, remedy)
