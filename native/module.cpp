@@ -19,6 +19,7 @@
 #include "par_fit.hpp"
 #include "process.hpp"
 #include "shm_transport.hpp"
+#include "upper_hull.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -270,4 +271,5 @@ NB_MODULE(_native, module) {
     cobre::noise::bind_noise(module);
     cobre::noise::bind_par_fit(module);
     cobre::lp::bind_assembly(module);
+    cobre::bind_upper_hull(module);
 }

@@ -181,6 +181,9 @@ def power_of_two_scales(
     row_scale: NDArray[np.float64],
     column_scale: NDArray[np.float64],
 ) -> None: ...
+def upper_facets(
+    x: NDArray[np.float64], y: NDArray[np.float64], height: NDArray[np.float64], tolerance: float
+) -> list[tuple[tuple[float, float, float], list[int]]]: ...
 def fold(inputs: list[NDArray[Any]], out: NDArray[Any], op: int) -> None: ...
 
 CUTS_PER_BLOCK: int

@@ -10,6 +10,7 @@ of most power. By those of 0.19 it is the mean, over the points of the grid at w
 lines through the point without spillage that fit best.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 
@@ -78,7 +79,7 @@ def _planes(function: ProductionFunction, grid: _Grid, config: FphaConfig, rules
     hull = np.array([facet.coefficients for facet in facets])
     heights = _without_rounding_noise(_best_scale(hull, grid) * hull, grid)
     if rules == "0.18":
-        falls = [_fall_with_spillage(function, facet, grid) for facet in facets]
+        falls = _falls_with_spillage(function, facets, grid)
     else:
         falls = _mean_falls(function, hull, grid, config.spillage_fit_max_m3s or function.max_spilled_m3s)
     planes = [(*height, fall) for height, fall in zip(heights.tolist(), falls, strict=True)]
@@ -118,8 +119,7 @@ def _grid(function: ProductionFunction, config: FphaConfig) -> _Grid:
     most = config.turbined_fit_max_m3s or function.hydro.generation.max_turbined_m3s
     flows = np.linspace(0.0, most, config.turbine_discretization_points)
     volume, flow = np.tile(volumes, len(flows)), np.repeat(flows, len(volumes))
-    pairs = zip(volume.tolist(), flow.tolist(), strict=True)
-    exact = np.array([function.power_mw(at, turbined) for at, turbined in pairs])
+    exact = function.powers_mw(volume, flow, np.zeros(1))[:, 0]
     return _Grid(volume, flow, exact, np.minimum(exact, function.hydro.generation.max_generation_mw))
 
 
@@ -133,21 +133,23 @@ def _best_scale(slopes: Floats, grid: _Grid) -> float:
     """The factor that brings the minimum of all planes nearest to the function, in the sense of least squares."""
     values = slopes[:, 0:1] + slopes[:, 1:2] * grid.volume_hm3 + slopes[:, 2:3] * grid.turbined_m3s
     hull = values.min(axis=0)
-    squares = fsum(hull * hull)
-    return fsum(grid.power_mw * hull) / squares if squares > 0 else 1.0
+    squares = fsum((hull * hull).tolist())
+    return fsum((grid.power_mw * hull).tolist()) / squares if squares > 0 else 1.0
 
 
-def _fall_with_spillage(function: ProductionFunction, facet: Facet, grid: _Grid) -> float:
-    """MW per m3/s spilled at the facet's point of most power: the line that fits best over the spilled flows."""
+def _falls_with_spillage(function: ProductionFunction, facets: Sequence[Facet], grid: _Grid) -> list[float]:
+    """By facet, MW per m3/s spilled at its point of most power: the line that fits best over the spilled flows."""
     max_spilled = function.max_spilled_m3s
     if max_spilled <= 0:
-        return 0.0
-    point = max(facet.points, key=lambda at: (grid.exact_mw[at], grid.turbined_m3s[at], grid.volume_hm3[at]))
-    volume, flow = float(grid.volume_hm3[point]), float(grid.turbined_m3s[point])
+        return [0.0] * len(facets)
+    ranks = list(zip(grid.exact_mw.tolist(), grid.turbined_m3s.tolist(), grid.volume_hm3.tolist(), strict=True))
+    points = [max(facet.points, key=ranks.__getitem__) for facet in facets]
     spilled = np.linspace(0.0, max_spilled, SPILLAGE_POINTS)
-    power = np.array([function.power_mw(volume, flow, amount) for amount in spilled.tolist()])
+    power = function.powers_mw(grid.volume_hm3[points], grid.turbined_m3s[points], spilled)
     centred = spilled - max_spilled / 2.0
-    return min(0.0, fsum(centred * (power - power[0])) / fsum(centred * centred))
+    squares = fsum((centred * centred).tolist())
+    products = centred * (power - power[:, :1])
+    return [min(0.0, fsum(row) / squares) for row in products.tolist()]
 
 
 def _mean_falls(function: ProductionFunction, hull: Floats, grid: _Grid, max_spilled_m3s: float) -> list[float]:

@@ -38,9 +38,10 @@ class ProductionResolver:
         self._service = ServiceTimes(self._hydros)
         self._table = ProductivityTable(case.production.energy_productivity)
         self._by_id = {hydro.id: hydro for hydro in self._hydros}
-        self._choices: dict[tuple[int, int], ProductionChoice] = {}
+        self._choices: dict[int, dict[int, ProductionChoice]] = {}
         self._levels_m: dict[tuple[int, float], float] = {}
         self._fitted: dict[tuple[int, FphaConfig, float | None], Fit] = {}
+        self._fitted_to: dict[tuple[int, int, float | None], Fit] = {}  # by the identity of a choice, which is quicker
 
     def productivity(self, stage: Stage) -> Floats:
         """MW per m3/s; NaN for plants with planes, 0 for plants that are out of service."""
@@ -70,10 +71,9 @@ class ProductionResolver:
         return value
 
     def _choice(self, hydro: Hydro, stage: Stage) -> ProductionChoice:
-        key = (hydro.id, stage.id)
-        if key not in self._choices:
-            self._choices[key] = self._models.choice_for(hydro, stage)
-        return self._choices[key]
+        if stage.id not in self._choices:
+            self._choices[stage.id] = {plant.id: self._models.choice_for(plant, stage) for plant in self._hydros}
+        return self._choices[stage.id][hydro.id]
 
     def _planes(self, hydro: Hydro, stage: Stage) -> Floats | None:
         choice = self._choice(hydro, stage)
@@ -90,6 +90,13 @@ class ProductionResolver:
             return None
         families = self._families.get(hydro.id)
         level_m = None if families is None else self._downstream_level_m(hydro, stage)
+        quick_key = (hydro.id, id(choice), level_m)
+        if quick_key not in self._fitted_to:
+            self._fitted_to[quick_key] = self._fit_to(hydro, config, level_m)
+        return self._fitted_to[quick_key]
+
+    def _fit_to(self, hydro: Hydro, config: FphaConfig, level_m: float | None) -> Fit:
+        families = self._families.get(hydro.id)
         key = (hydro.id, config, level_m)
         if key not in self._fitted:
             tailrace = None if families is None else families.at(level_m)

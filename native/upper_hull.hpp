@@ -1,0 +1,11 @@
+// The upper side of the convex hull of points over a plane; see cobre.sddp.hydro_models.upper_hull. Plain arithmetic in
+// a fixed order, so that bits are the same on every processor.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace cobre {
+
+void bind_upper_hull(nanobind::module_& module);
+
+}  // namespace cobre
