@@ -25,5 +25,5 @@ def upper_facets(x: Floats, y: Floats, height: Floats) -> list[Facet]:
     Points that share a plane make one facet however many they are, which grids do often. A deck has hundreds of hulls,
     which native code finds.
     """
-    given = (np.ascontiguousarray(values, np.float64) for values in (x, y, height))
-    return [Facet(plane, tuple(points)) for plane, points in _native.upper_facets(*given, TOLERANCE)]
+    x, y, height = (np.ascontiguousarray(values, np.float64) for values in (x, y, height))
+    return [Facet(plane, tuple(points)) for plane, points in _native.upper_facets(x, y, height, TOLERANCE)]

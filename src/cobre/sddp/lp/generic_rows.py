@@ -182,7 +182,8 @@ def _move_by_transit(lp: LpBuilder, plan: StagePlan, row_index: int, term: Gener
 def _add_slacks(lp: LpBuilder, plan: StagePlan, rows: Indices) -> Indices:
     """Add a column for each limit that may be violated; rows x 2, short and over."""
     found = np.full((len(rows), 2), ABSENT, np.int64)
-    names, costs = [], []
+    names: list[str] = []
+    costs: list[float] = []
     for number, row in enumerate(plan.data.generic_rows):
         if row.slack_cost is None:
             continue

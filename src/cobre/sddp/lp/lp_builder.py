@@ -107,9 +107,9 @@ def _pick(present: Flags, count: int, *parts: ArrayLike) -> tuple[Floats, ...]:
 
 
 def _picked(part: ArrayLike, present: Flags, count: int) -> Floats:
-    if isinstance(part, float | int):
-        return np.full(count, part, np.float64)
     whole: Floats = np.asarray(part, np.float64)
+    if whole.ndim == 0 and present.ndim:
+        return np.full(count, whole)
     return (whole if whole.shape == present.shape else _spread(whole, present.shape, np.float64))[present]
 
 

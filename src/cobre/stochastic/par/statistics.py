@@ -62,7 +62,9 @@ class SeasonStatistics:
         return self._found[key]
 
     def _of_id(self, stage_id: int | None) -> list[Pair]:
-        found = []
+        found: list[Pair] = []
+        if stage_id is None:
+            return found
         if stage_id in self._stages:
             found.append(self._of_stage(self._stages[stage_id]))
         if stage_id in self._statistics.before:
