@@ -20,7 +20,9 @@ NO_NOISE = (0.0, 0.0, 0.0)
 class PlantCase:
     """What differs from case to case. penalty: of negative inflows. hydro: fields of the plant that are replaced.
 
-    limits_hm3: of the storage at the end of the first stage, where these differ from the plant's.
+    limits_hm3: of the storage at the end of the stage `limited`, where these differ from the plant's. upstream: fields
+    of a second plant, whose noise is `upstream_noise` in the first stage. storage_price: of a minimum that is violated,
+    $/hm3. blocks: chronological where there are several.
     """
 
     version: str = "0.19"
@@ -34,6 +36,11 @@ class PlantCase:
     is_filling: bool = False
     initial_hm3: float = 300.0
     limits_hm3: tuple[float, float] | None = None
+    limited: int = 0
+    upstream: dict[str, Any] | None = None
+    upstream_noise: float = -3.0
+    storage_price: float = 10000.0
+    blocks: int = 1
 
     def write(self, folder: Path) -> Path:
         """All files; the folder is the case."""
@@ -60,19 +67,26 @@ class PlantCase:
             "unit_groups": [{"id": 0, "name": "H0", "bus_id": 0, **machines}],
             "penalties": {"turbined_cost": 0.0},
         } | self.hydro
+        hydros = [hydro]
+        if self.upstream is not None:
+            group = {"id": 0, "name": "UP", "bus_id": 0, **machines}
+            hydros.append(hydro | {"id": 1, "name": "UP", "downstream_id": 0, "unit_groups": [group]} | self.upstream)
         thermal = {"id": 0, "name": "T0", **START, "bus_id": 0, "cost_per_mwh": 50.0}
         model = {"start_stage_id": 0, "model": "constant_productivity", "productivity_mw_per_m3s": 1.0}
         found = {
             "config.json": self._config(),
-            "stages.json": _stages(),
-            "penalties.json": _penalties(self.penalty),
+            "stages.json": _stages(self.blocks),
+            "penalties.json": _penalties(self.penalty, self.storage_price),
             "initial_conditions.json": self._start(),
             "system/buses.json": {"buses": [{"id": 0, "name": "B0", **START}]},
             "system/lines.json": {"lines": []},
             "system/thermals.json": {"thermals": [thermal | {"generation": {"min_mw": 0.0, "max_mw": 300.0}}]},
-            "system/hydros.json": {"hydros": [hydro]},
+            "system/hydros.json": {"hydros": hydros},
             "system/hydro_production_models.json": {
-                "production_models": [{"hydro_id": 0, "selection_mode": "stage_ranges", "stage_ranges": [model]}]
+                "production_models": [
+                    {"hydro_id": plant["id"], "selection_mode": "stage_ranges", "stage_ranges": [model]}
+                    for plant in hydros
+                ]
             },
         }
         if self.constraint is not None:
@@ -94,27 +108,45 @@ class PlantCase:
 
     def _start(self) -> dict[str, Any]:
         volume = [{"hydro_id": 0, "value_hm3": 0.0 if self.is_filling else self.initial_hm3}]
-        window = {"hydro_id": 0, "start_date": "2023-12-01", "end_date": "2024-01-01", "value_m3s": 20.0}
+        window = {"start_date": "2023-12-01", "end_date": "2024-01-01", "value_m3s": 20.0}
+        if self.upstream is not None:
+            volume.append({"hydro_id": 1, "value_hm3": 10.0})
         return {
             "storage": [] if self.is_filling else volume,
             "filling_storage": volume if self.is_filling else [],
-            "recent_observations": [window],
+            "recent_observations": [{"hydro_id": hydro, **window} for hydro in self._plants],
         }
 
+    @property
+    def _plants(self) -> list[int]:
+        return [0] if self.upstream is None else [0, 1]
+
     def _tables(self) -> dict[str, pa.Table]:
-        stages = range(-1, 3)
+        count, three = len(self._plants), [0, 1, 2]
+        upstream = (self.upstream_noise, 0.0, 0.0)
+        noise = [value for pair in zip(self.noise, upstream, strict=True) for value in pair[:count]]
         found = {
             "scenarios/inflow_seasonal_stats.parquet": _table(
-                hydro_id=[0] * 4, stage_id=list(stages), mean_m3s=[50.0] * 4, std_m3s=[40.0] * 4
+                hydro_id=[hydro for hydro in self._plants for _ in range(4)],
+                stage_id=[-1, *three] * count,
+                mean_m3s=[50.0] * 4 * count,
+                std_m3s=[40.0] * 4 * count,
             ),
             "scenarios/inflow_ar_coefficients.parquet": _table(
-                hydro_id=[0] * 3, stage_id=[0, 1, 2], lag=[1] * 3, coefficient=[0.5] * 3, residual_std_ratio=[1.0] * 3
+                hydro_id=[hydro for hydro in self._plants for _ in three],
+                stage_id=three * count,
+                lag=[1] * 3 * count,
+                coefficient=[0.5] * 3 * count,
+                residual_std_ratio=[1.0] * 3 * count,
             ),
             "scenarios/load_seasonal_stats.parquet": _table(
                 bus_id=[0] * 3, stage_id=[0, 1, 2], mean_mw=[250.0] * 3, std_mw=[0.0] * 3
             ),
             "scenarios/noise_openings.parquet": _table(
-                stage_id=[0, 1, 2], opening_index=[0] * 3, entity_index=[0] * 3, value=list(self.noise)
+                stage_id=[stage for stage in three for _ in self._plants],
+                opening_index=[0] * 3 * count,
+                entity_index=self._plants * 3,
+                value=noise,
             ),
         }
         if self.constraint is not None:
@@ -124,7 +156,7 @@ class PlantCase:
         if self.limits_hm3 is not None:
             low, high = self.limits_hm3
             found["constraints/hydro_bounds.parquet"] = _table(
-                hydro_id=[0], stage_id=[0], min_storage_hm3=[low], max_storage_hm3=[high]
+                hydro_id=[0], stage_id=[self.limited], min_storage_hm3=[low], max_storage_hm3=[high]
             )
         return found
 
@@ -139,7 +171,7 @@ def _table(**columns: list[Any]) -> pa.Table:
     )
 
 
-def _stages() -> dict[str, Any]:
+def _stages(blocks: int) -> dict[str, Any]:
     days = ["2024-01-01", "2024-02-01", "2024-03-01", "2024-04-01"]
     stages = [
         {
@@ -147,7 +179,8 @@ def _stages() -> dict[str, Any]:
             "start_date": days[number],
             "end_date": days[number + 1],
             "season_id": number,
-            "blocks": [{"id": 0, "name": "all", "hours": 730}],
+            "block_mode": "parallel" if blocks == 1 else "chronological",
+            "blocks": [{"id": block, "name": f"b{block}", "hours": 730 / blocks} for block in range(blocks)],
             "state_variables": {"storage": True, "inflow_lags": True},
             "num_openings": 1,
         }
@@ -163,9 +196,8 @@ def _stages() -> dict[str, Any]:
     }
 
 
-def _penalties(inflow: float) -> dict[str, Any]:
+def _penalties(inflow: float, storage: float) -> dict[str, Any]:
     high = [
-        "storage_violation_below_cost",
         "filling_target_violation_cost",
         "turbined_violation_below_cost",
         "outflow_violation_below_cost",
@@ -178,7 +210,9 @@ def _penalties(inflow: float) -> dict[str, Any]:
     return {
         "bus": {"deficit_segments": [{"depth_mw": None, "cost": 1000.0}], "excess_cost": 0.01},
         "line": {"exchange_cost": 0.01},
-        "hydro": low | dict.fromkeys(high, 10000.0) | {"inflow_nonnegativity_cost": inflow},
+        "hydro": low
+        | dict.fromkeys(high, 10000.0)
+        | {"inflow_nonnegativity_cost": inflow, "storage_violation_below_cost": storage},
         "non_controllable_source": {"curtailment_cost": 0.005},
     }
 
@@ -222,9 +256,31 @@ STARTING = {
     for version in ("0.18", "0.19")
     for name, volume, limits in (("above", 300.0, (0.0, 250.0)), ("below", 100.0, (200.0, 1000.0)))
 }
+NOT_YET = {"entry_stage_id": 2, "reservoir": {"min_storage_hm3": 10.0, "max_storage_hm3": 10.0}}
+CHEAP = NOT_YET | {"penalties": {"turbined_cost": 0.0, "inflow_nonnegativity_cost": 1.0}}
+PASSING = {
+    (version, method, name): PlantCase(version, method, initial_hm3=volume, upstream=upstream, upstream_noise=noise)
+    for version in ("0.18", "0.19")
+    for method, name, upstream, noise, volume in (
+        ("truncation_with_penalty", "dear", NOT_YET, -3.0, 300.0),
+        ("truncation_with_penalty", "cheap", CHEAP, -3.0, 300.0),
+        ("truncation_with_penalty", "dry", NOT_YET, -5.0, 20.0),
+        ("truncation", "dear", NOT_YET, -3.0, 300.0),
+        ("penalty", "cheap", CHEAP, -3.0, 300.0),
+    )
+}
+# The plant starts with 100 hm3, and the only opening brings 91.98 hm3, 45.99 hm3 in the first of two blocks.
+REACHED = {
+    (blocks, limit): PlantCase(
+        method="truncation_with_penalty", initial_hm3=100.0, limits_hm3=(limit, 1000.0), blocks=blocks
+    )
+    for blocks, limit in ((1, 180.0), (1, 191.9), (2, 140.0))
+}
 EVERYTHING = {
     **{f"truncated {key}": case for key, case in TRUNCATED.items() if key[0] == "0.19"},
     **{f"at rest {key}": case for key, case in AT_REST.items()},
     **{f"constrained {key}": case for key, case in CONSTRAINED.items()},
     **{f"starting {key}": case for key, case in STARTING.items() if key[0] == "0.19"},
+    **{f"passing {key}": case for key, case in PASSING.items() if key[0] == "0.19"},
+    **{f"reached {key}": case for key, case in REACHED.items()},
 }

@@ -24,6 +24,7 @@ class HydroNumbers:
     is_filling: Flags  # N: between the start of filling and entry
     was_filled: Flags  # N: entered after a filling, so that the minimum storage is soft
     filling_target_hm3: Floats  # N: by the end of this stage; NaN when not filling
+    declared_min_storage_hm3: Floats  # N: whatever an override says
     min_storage_hm3: Floats  # N
     max_storage_hm3: Floats
     water_withdrawal_m3s: Floats  # also while the plant is out of service

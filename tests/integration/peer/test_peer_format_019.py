@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from format_019_cases import AT_REST, CONSTRAINED, EVERYTHING, STARTING, TRUNCATED, PlantCase
+from format_019_cases import AT_REST, CONSTRAINED, EVERYTHING, PASSING, REACHED, STARTING, TRUNCATED, PlantCase
 from peer import TIMEOUT_S, novomodelo_python
 
 import cobre
@@ -39,6 +39,19 @@ OF_FIRST_VOLUMES = {
     ("0.18", "above"): 19385902.777777776,
     ("0.18", "below"): 20080347.222222224,
 }
+OF_PASSING_INFLOWS = {
+    ("0.19", "truncation_with_penalty", "dear"): 20072840.87048501,
+    ("0.19", "truncation_with_penalty", "cheap"): 17269024.70567853,
+    ("0.19", "truncation_with_penalty", "dry"): 96425625.5970497,
+    ("0.19", "truncation", "dear"): 17211803.967621256,
+    ("0.19", "penalty", "cheap"): 3918884.61106682,
+    ("0.18", "truncation_with_penalty", "dear"): 15041458.33333333,
+    ("0.18", "truncation_with_penalty", "cheap"): 10389077.08333333,
+    ("0.18", "truncation_with_penalty", "dry"): 18930347.22222222,
+    ("0.18", "truncation", "dear"): 15041458.33333333,
+    ("0.18", "penalty", "cheap"): 14175192.44253997,
+}
+OF_REACHED_MINIMUMS = 21469236.11111111  # one number: water may be used in any stage, and has the same value in all
 PROGRAM = """
 import json, sys, novomodelo.run
 runs = [novomodelo.run.run(case, output_dir=case + "_output", threads=1) for case in sys.argv[1:]]
@@ -73,6 +86,52 @@ def test_constraints_are_those_of_format_019(tmp_path, name):
 def test_first_volumes_outside_the_limits_of_the_first_stage(tmp_path, key):
     """0.19 starts from the volume that is given; 0.18 moves it to the nearest limit of the stage."""
     assert bound(STARTING[key], tmp_path) == pytest.approx(OF_FIRST_VOLUMES[key], rel=1e-9)
+
+
+@pytest.mark.parametrize("key", OF_PASSING_INFLOWS, ids=str)
+def test_negative_inflows_of_plants_that_are_not_in_service(tmp_path, key):
+    """0.19 corrects them at the plant's own price; 0.18 takes them from the next plant downstream."""
+    assert bound(PASSING[key], tmp_path) == pytest.approx(OF_PASSING_INFLOWS[key], rel=1e-9)
+
+
+@pytest.mark.parametrize("key", REACHED, ids=str)
+def test_a_minimum_that_can_be_reached_is_hard(tmp_path, key):
+    folder = REACHED[key].write(tmp_path)
+    assert cobre.train(folder).lower_bound == pytest.approx(OF_REACHED_MINIMUMS, rel=1e-9)
+    assert "may be violated" not in str(cobre.validate(folder).warnings)
+
+
+@pytest.mark.parametrize(("blocks", "limit", "short_hm3"), [(1, 200.0, 8.02), (2, 180.0, 34.01), (2, 200.0, 54.01)])
+def test_a_minimum_out_of_reach_holds_at_a_price(tmp_path, blocks, limit, short_hm3):
+    """Novomodelo 0.19.1 stops with an infeasible first stage; the shortfall costs 10,000 $/hm3 here."""
+    case = replace(REACHED[1, 180.0], blocks=blocks, limits_hm3=(limit, 1000.0))
+    assert bound(case, tmp_path) == pytest.approx(OF_REACHED_MINIMUMS + short_hm3 * 10_000.0, rel=1e-9)
+
+
+def test_a_minimum_that_rises_later_is_kept_as_far_as_it_pays(tmp_path):
+    """All water but 500 hm3 is turbined: 300 hm3, and 35, 42.5 and 46.25 m3/s in months of 730 hours.
+
+    A forward pass without cuts empties the reservoir first, which ends Novomodelo's training with an infeasible stage.
+    """
+    case = PlantCase(method="truncation_with_penalty", limits_hm3=(500.0, 1000.0), limited=2, storage_price=1e6)
+    hm3_per_m3s = 0.0036 * 730.0
+    turbined_m3s = (300.0 - 500.0) / hm3_per_m3s + 35.0 + 42.5 + 46.25
+    assert bound(case, tmp_path) == pytest.approx(50.0 * 730.0 * (750.0 - turbined_m3s), rel=1e-9)
+
+
+def test_validation_names_minimums_out_of_reach(tmp_path):
+    case = replace(REACHED[1, 180.0], limits_hm3=(200.0, 1000.0))
+    found = [str(warning) for warning in cobre.validate(case.write(tmp_path)).warnings if "violated" in str(warning)]
+    assert len(found) == 1
+    for part in (
+        "hydro_bounds.parquet",
+        "hydro 0 (H0)",
+        "with 100 hm3",
+        "stage 0 with 200 hm3",
+        "191.98",
+        "10,000 $/hm3",
+    ):
+        assert part in found[0]
 
 
 def test_novomodelo_finds_the_same_today(tmp_path):

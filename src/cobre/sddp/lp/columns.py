@@ -43,7 +43,7 @@ class Columns:
     generation_below: Indices
     group_turbined_below: Indices  # F x K
     group_generation_below: Indices
-    storage_below: Indices  # N: soft minimum of plants that were filled
+    storage_below: Indices  # N: soft minimum of plants that were filled, or that a dry period keeps below it
     filling_below: Indices  # N: short of the target of a filling
     commitment: Indices  # thermal power for later stages, by the layout of the state
     in_transit: Indices  # water for later stages, likewise
@@ -68,9 +68,8 @@ def _water(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     points = plan.storage_points
     hydro = data.hydro
     runs = plan.in_service[:, None]
-    low = np.where(plan.has_hard_minimum, hydro.min_storage_hm3, 0.0)[:, None]
     high = np.where(plan.is_absent, np.inf, hydro.max_storage_hm3)[:, None]
-    low = np.where(plan.is_absent[:, None], -np.inf, low)
+    low = np.where(plan.is_absent, -np.inf, plan.lowest_storage_hm3)[:, None]
     turbined_cost = hydro.turbined_cost[plan.pair_hydro][:, None] * hours
     can_divert = runs & (hydro.max_diversion_m3s > 0)
     return {

@@ -20,7 +20,8 @@ class PlanOptions:
     also for the lags of later stages. limits_inflow_slack: inflows stay as they are, and what may be added is at most
     what one is below zero. fixes_inflow_slack: just that is added, at no cost. keeps_planes_at_rest: production planes
     hold also in stages in which a plant can generate nothing. keeps_initial_storage: limits of the first stage hold for
-    its end alone; otherwise the study starts within them.
+    its end alone; otherwise the study starts within them. corrects_passing_inflow: inflows at plants that are not in
+    service may be corrected, too.
     """
 
     has_inflow_slack: bool
@@ -30,6 +31,7 @@ class PlanOptions:
     fixes_inflow_slack: bool = False
     keeps_planes_at_rest: bool = False
     keeps_initial_storage: bool = False
+    corrects_passing_inflow: bool = False
 
     @classmethod
     def of(cls, modeling: ModelingConfig, version: FormatVersion) -> "PlanOptions":
@@ -45,6 +47,7 @@ class PlanOptions:
             fixes_inflow_slack=fixes,
             keeps_planes_at_rest=is_new,
             keeps_initial_storage=is_new,
+            corrects_passing_inflow=is_new,
         )
 
 
@@ -54,6 +57,7 @@ class StagePlan:
 
     future_cost_floor, future_cost_ceiling: limits of the cost of all later stages, scaled ($ / cost_scale); a ceiling
     of 0 says that nothing follows. lag_from, lag_share: how lags change; empty: they move on by one lag.
+    is_out_of_reach: N, plants whose minimum storage a dry period makes impossible in some stage of the study.
     """
 
     data: StageData
@@ -66,6 +70,7 @@ class StagePlan:
     pumping_consumption: Floats
     future_cost_floor: float
     future_cost_ceiling: float
+    is_out_of_reach: Flags
 
     @property
     def hours(self) -> Floats:
@@ -160,12 +165,20 @@ class StagePlan:
     @cached_property
     def has_soft_minimum(self) -> Flags:
         """Plants that may fall below their minimum storage, at a price."""
-        return self.in_service & self.data.hydro.was_filled
+        return self.in_service & (self.data.hydro.was_filled | self.is_out_of_reach)
 
     @cached_property
     def has_hard_minimum(self) -> Flags:
         """N: plants in service whose minimum storage must hold."""
-        return self.in_service & ~self.data.hydro.was_filled
+        return self.in_service & ~self.has_soft_minimum
+
+    @cached_property
+    def lowest_storage_hm3(self) -> Floats:
+        """N: what storages cannot fall below at any price; the declared minimum where it is soft for want of water."""
+        hydro = self.data.hydro
+        lowest = np.where(self.has_hard_minimum, hydro.min_storage_hm3, 0.0)
+        declared = np.minimum(hydro.declared_min_storage_hm3, hydro.min_storage_hm3)
+        return np.where(self.in_service & self.is_out_of_reach, declared, lowest)
 
     @cached_property
     def has_filling_target(self) -> Flags:
@@ -174,8 +187,12 @@ class StagePlan:
 
     @cached_property
     def has_inflow_slack(self) -> Flags:
-        """N: plants at which missing inflow may be made up for at a penalty."""
-        return ~self.is_absent & self.options.has_inflow_slack
+        """N: plants at which missing inflow may be made up for at a penalty.
+
+        By the rules of format 0.19 also where there is no plant yet, or no more, and its inflow reaches another one.
+        """
+        has_use = self.receiver >= 0 if self.options.corrects_passing_inflow else ~self.is_absent
+        return has_use & self.options.has_inflow_slack
 
     @cached_property
     def has_travel_time(self) -> Flags:

@@ -81,15 +81,15 @@ def _flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -
 def _stage_flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     """Natural inflow, evaporation and slacks, which do not differ by block when blocks are parallel."""
     zeta = volumes(plan)
+    receiver = plan.receiver
+    rows = np.where((receiver >= 0)[:, None], balance[np.maximum(receiver, 0)], ABSENT)
+    lp.add_entries(rows, columns.inflow_slack[:, None], -zeta)
     for column, sign in (
-        (columns.inflow_slack[:, None], -1.0),
         (columns.evaporated, 1.0),
         (columns.withdrawal_less[:, None], -1.0),
         (columns.withdrawal_more[:, None], 1.0),
     ):
         lp.add_entries(balance, column, sign * zeta)
-    receiver = plan.receiver
-    rows = np.where((receiver >= 0)[:, None], balance[np.maximum(receiver, 0)], ABSENT)
     lp.add_input_terms(rows, plan.inflow_inputs[:, None], zeta)
 
 
@@ -122,7 +122,11 @@ def _outflow_limits(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
 
 
 def _soft_volumes(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
-    """Minimum storage of plants that were filled, and the targets of plants that are being filled."""
+    """Soft minimums of storages, and the targets of plants that are being filled.
+
+    A minimum that a dry period makes impossible holds after every chronological block, as a hard one does: the price
+    is that of the largest shortfall.
+    """
     hydro = plan.data.hydro
     shape = (plan.num_hydros,)
     soft = lp.add_rows("soft_min_storage", shape, hydro.min_storage_hm3, np.inf, columns.storage_below != ABSENT)
@@ -132,3 +136,8 @@ def _soft_volumes(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
     for rows, slack in ((soft, columns.storage_below), (target, columns.filling_below)):
         lp.add_entries(rows, columns.storage[:, -1], 1.0)
         lp.add_entries(rows, slack, 1.0)
+    if plan.is_chronological and plan.is_out_of_reach.any():
+        within = (plan.in_service & plan.is_out_of_reach)[:, None] & np.ones(plan.storage_points - 1, bool)
+        earlier = lp.add_rows("soft_min_storage_within", within.shape, hydro.min_storage_hm3[:, None], np.inf, within)
+        lp.add_entries(earlier, columns.storage[:, :-1], 1.0)
+        lp.add_entries(earlier, columns.storage_below[:, None], 1.0)

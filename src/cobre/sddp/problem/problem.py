@@ -1,7 +1,7 @@
 """The study as the method sees it: one LP for each stage, the noise, the first state."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions, StagePlan
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import Expectation, risk_measure
+from cobre.sddp.problem.unreachable_minimums import UnreachableMinimum, flags_of, unreachable_minimums
 from cobre.sddp.tree.scenario_tree import ScenarioTree
 from cobre.solver.batches import Bases, Chains, Realisations
 from cobre.solver.program import MAX_DENSE_ROWS
@@ -81,6 +82,7 @@ class Problem:
     initial_state: Floats
     cost_scale: float
     names: EntityNames
+    unreachable: tuple[UnreachableMinimum, ...] = ()  # minimum storages that hold at a price
     tree: ScenarioTree | None = None  # nodes with a value function each, where all paths take part
 
     @property
@@ -177,21 +179,9 @@ def build_problem(
     study: ResolvedStudy, noise: NoiseModel, options: PlanOptions, consumption: Floats, names: EntityNames
 ) -> Problem:
     """Build every stage's LP and realise every opening. `consumption`: MW per m3/s of the pumping stations."""
-    last = len(study.stages) - 1
-    floors = future_cost_floors(study, options)
+    plans, unreachable = stage_plans(study, noise, options, consumption)
     stages: list[StageLp] = []
-    for t, data in enumerate(study.stages):
-        plan = StagePlan(
-            data,
-            study.topology,
-            study.layout,
-            options,
-            np.ascontiguousarray(noise.ar_coefficients[t]),
-            *noise.lag_changes(t),
-            consumption,
-            future_cost_floor=floors[t] if t < last else 0.0,
-            future_cost_ceiling=np.inf if t < last else 0.0,
-        )
+    for plan in plans:
         built = build_stage_lp(plan)
         # Stages are much alike: what equals the stage before is kept once, which halves the memory of real decks.
         stages.append(with_arrays_of(stages[-1], built) if stages else built)
@@ -203,7 +193,36 @@ def build_problem(
         initial_state=_first_state(study, options, np.asarray(noise.initial_lags, np.float64)),
         cost_scale=options.cost_scale,
         names=names,
+        unreachable=unreachable,
     )
+
+
+def stage_plans(
+    study: ResolvedStudy, noise: NoiseModel, options: PlanOptions, consumption: Floats
+) -> tuple[list[StagePlan], tuple[UnreachableMinimum, ...]]:
+    """What the LP of each stage is built from, and the minimums that hold at a price because they are out of reach."""
+    last = len(study.stages) - 1
+    floors = future_cost_floors(study, options)
+    num_hydros = len(study.topology.downstream)
+    plans = [
+        StagePlan(
+            data,
+            study.topology,
+            study.layout,
+            options,
+            np.ascontiguousarray(noise.ar_coefficients[t]),
+            *noise.lag_changes(t),
+            consumption,
+            future_cost_floor=floors[t] if t < last else 0.0,
+            future_cost_ceiling=np.inf if t < last else 0.0,
+            is_out_of_reach=np.zeros(num_hydros, np.bool_),
+        )
+        for t, data in enumerate(study.stages)
+    ]
+    unreachable = unreachable_minimums(study, noise, plans)
+    if unreachable:
+        plans = [replace(plan, is_out_of_reach=flags_of(unreachable, num_hydros)) for plan in plans]
+    return plans, unreachable
 
 
 def may_be_negative(autoregression: Sequence[Floats], inflow_m3s: Sequence[Floats]) -> bool:

@@ -81,6 +81,7 @@ class HydroResolver:
     def _stage_limits(self, stage: Stage) -> Mapping[str, Floats]:
         least, most = self.storage_limits(stage)
         return {
+            "declared_min_storage_hm3": self._declared_storage[0],
             "min_storage_hm3": least,
             "max_storage_hm3": most,
             "water_withdrawal_m3s": self._bounds.by_stage(stage.id, "water_withdrawal_m3s", self._no_withdrawal),

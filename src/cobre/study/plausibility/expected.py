@@ -19,6 +19,7 @@ class Expected:
     """
 
     study: ResolvedStudy
+    noise: NoiseModel
     hours: Floats  # T
     load_mw: Floats  # T x B
     capacity_mw: Floats  # T x B
@@ -46,6 +47,7 @@ def expected_numbers(study: ResolvedStudy, noise: NoiseModel) -> Expected:
     load, capacity, must_run, line_in, line_out = (np.array(part) for part in zip(*parts, strict=True))
     return Expected(
         study=study,
+        noise=noise,
         hours=np.array([stage.hours.sum() for stage in study.stages]),
         load_mw=load,
         capacity_mw=capacity,

@@ -1,13 +1,20 @@
 """Inflows beside turbines and limits: wrong units, means below zero, minimums that no water can meet."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import Case
+from cobre.core.stage_data import ResolvedStudy
 from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.io.input_files import entities
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
 from cobre.io.validation.layer_findings import Findings, named, with_ids
+from cobre.sddp.lp.plan import PlanOptions
+from cobre.sddp.problem.problem import stage_plans
+from cobre.sddp.problem.unreachable_minimums import UnreachableMinimum
+from cobre.stochastic.notes import NoiseNote
 from cobre.study.plausibility.expected import Expected
 
 INFLOWS = SCENARIO_TABLES["inflow_seasonal_stats"].file
@@ -101,6 +108,25 @@ def _warn_of_charges(case: Case, expected: Expected, name: str, least: Floats, b
         findings.warn(entities.HYDROS, named("hydro", case.system.hydros[position]), name, message, remedy)
 
 
+def minimums_out_of_reach(case: Case, expected: Expected, findings: Findings) -> None:
+    """A minimum that a dry period leaves out of reach holds at a price."""
+    options = PlanOptions.of(case.config.modeling, case.format_version)
+    _, unreachable = stage_plans(expected.study, expected.noise, options, np.zeros(len(case.system.pumping_stations)))
+    for note in minimum_notes(case, expected.study, unreachable):
+        findings.warn(note.file, note.where, "min_storage_hm3", note.text)
+
+
+def minimum_notes(case: Case, study: ResolvedStudy, unreachable: Sequence[UnreachableMinimum]) -> list[NoiseNote]:
+    """Say which minimum storages hold at a price, because a dry period leaves them out of reach."""
+    notes = []
+    for minimum in unreachable:
+        hydro, data = case.system.hydros[minimum.hydro], study.stages[minimum.stage]
+        floor = min(hydro.reservoir.min_storage_hm3, minimum.limit_hm3)
+        price = float(data.hydro.storage_violation_below_cost[minimum.hydro])
+        notes.append(NoiseNote(PLANT_BOUNDS, named("hydro", hydro), minimum.describe(data.stage.id, floor, price)))
+    return notes
+
+
 def _accumulated(downstream: Indices, values: Floats) -> Floats:
     """By plant: the sum over itself and all plants upstream."""
     total, moving = values.astype(np.float64), values.astype(np.float64)
@@ -128,4 +154,4 @@ def _file(case: Case) -> str:
     return HISTORY if case.scenarios.inflow_seasonal_stats is None else INFLOWS
 
 
-RULES = (inflows_beside_turbines, inflows_below_zero, minimum_outflows, minimums_out_of_service)
+RULES = (inflows_beside_turbines, inflows_below_zero, minimum_outflows, minimums_out_of_service, minimums_out_of_reach)

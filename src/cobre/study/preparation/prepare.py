@@ -21,6 +21,7 @@ from cobre.solver.batches import LpSolver
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 from cobre.stochastic.model import NoiseModel, build_noise_model
 from cobre.stochastic.notes import NoiseNote
+from cobre.study.plausibility.water import minimum_notes
 
 TRUNCATING = ("truncation", "truncation_with_penalty")  # methods of modeling.inflow_non_negativity
 MAX_DENSE_ROWS_VARIABLE = "COBRE_MAX_DENSE_ROWS"
@@ -36,7 +37,7 @@ def prepare(case: Case) -> PreparedStudy:
     resolved = resolve(case, [period.hours for period in later_periods(case, policy)])
     built = with_tree(case, build_problem(resolved, noise, options, consumption, names))
     problem, boundary, notes = apply_boundary_policy(case, resolved, built, policy)
-    found = [*noise.notes, *convexity_notes(case, noise)]
+    found = [*noise.notes, *convexity_notes(case, noise), *minimum_notes(case, resolved, problem.unreachable)]
     return PreparedStudy(case, noise, problem, boundary, (*_grouped(found), *notes))
 
 
