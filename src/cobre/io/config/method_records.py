@@ -169,12 +169,12 @@ class CutSelectionRecord:
 
     selection: method of choosing cuts; null: all are used.
     max_active_per_stage: largest number of active cuts per stage; in format 0.19 of those that this run made, and not
-    in the first stage.
+    in the first stage. Cuts of the present iteration stay, also with 0.
     state_window: number of latest iterations whose visited states choose cuts; null: all iterations.
     row_activity_tolerance: no effect here, with a warning.
     """
 
     selection: Annotated[Level1Record | DominationRecord | DynamicRecord, Field(discriminator="method")] | None = None
-    max_active_per_stage: Count | None = None
+    max_active_per_stage: NonNegativeCount | None = None
     state_window: Count | None = None
     row_activity_tolerance: NonNegative | None = None

@@ -94,13 +94,21 @@ def read_parameters(document: Document | None, problems: Problems) -> dict[str, 
     _refuse_duplicates(file.scalar_parameters, problems)
     sound = [record for record in file.scalar_parameters if _has_its_payload(record, problems)]
     ordered = sorted(sound, key=lambda record: record.id)
-    sums = _sums(ordered, problems)
+    sums = _sums(ordered, declared_names(document), problems)
     return {record.name: _parameter(record, sums.get(record.name, ()), problems) for record in ordered}
 
 
-def _sums(records: list[_Parameter], problems: Problems) -> dict[str, tuple[Coefficient, ...]]:
-    """By name: what the parameters of kind `expression` stand for, parsed."""
-    references = {record.name: parameter(record.name) for record in records}
+def declared_names(document: Document | None) -> list[str]:
+    """Every name that the file declares, whether or not the rest of the parameter can be read."""
+    content = document.content if document is not None else None
+    records = content.get("scalar_parameters") if isinstance(content, dict) else None
+    names = [record.get("name") for record in records if isinstance(record, dict)] if isinstance(records, list) else []
+    return [name for name in names if isinstance(name, str)]
+
+
+def _sums(records: list[_Parameter], names: list[str], problems: Problems) -> dict[str, tuple[Coefficient, ...]]:
+    """By name: what the parameters of kind `expression` stand for, parsed. names: all that may be referred to."""
+    references = {name: parameter(name) for name in names}
     found = {}
     for record in records:
         if record.kind == "expression":

@@ -9,13 +9,12 @@ from cobre.core.generic_constraints import (
     Coefficient,
     GenericConstraint,
     GenericConstraints,
-    Parameter,
     PenaltyBasis,
     Term,
 )
 from cobre.io.constraints.expressions import parse_constraint, parse_expression, references_in
 from cobre.io.constraints.linear_form import LinearForm, parameter
-from cobre.io.constraints.parameters import is_reference_name, read_parameters, report_reference_name
+from cobre.io.constraints.parameters import declared_names, is_reference_name, read_parameters, report_reference_name
 from cobre.io.constraints.tokens import ExpressionError
 from cobre.io.decoding.format_version import FORMAT_018, FormatSeen
 from cobre.io.decoding.json_documents import Document
@@ -79,7 +78,9 @@ def read_generic_constraints(
 ) -> GenericConstraints:
     """All generic constraints of a case, parsed; empty without such files."""
     known = read_parameters(parameters, problems)
-    parsed = _read_constraints(constraints, known, problems, seen)
+    # What cannot be read is reported as such, and not as missing wherever it is used.
+    usable = {name: parameter(name) for name in declared_names(parameters)}
+    parsed = _read_constraints(constraints, usable, problems, seen)
     if bounds is not None and constraints is None and not any(error.file == FILE for error in problems.errors):
         message = "there are bounds, but no constraints"
         problems.error(Layer.STRUCTURE, BOUNDS.file, "", "", message, f"add {FILE} or remove this file")
@@ -87,7 +88,7 @@ def read_generic_constraints(
 
 
 def _read_constraints(
-    document: Document | None, parameters: Mapping[str, Parameter], problems: Problems, seen: FormatSeen
+    document: Document | None, parameters: Mapping[str, LinearForm], problems: Problems, seen: FormatSeen
 ) -> tuple[GenericConstraint, ...] | None:
     """All constraints of a document, by id; None without a document that can be decoded."""
     file = decode(document, GenericConstraintsFile, problems)
@@ -100,10 +101,10 @@ def _read_constraints(
 
 
 def _references(
-    expressions: Sequence[_NamedExpression], parameters: Mapping[str, Parameter], problems: Problems
+    expressions: Sequence[_NamedExpression], parameters: Mapping[str, LinearForm], problems: Problems
 ) -> dict[str, LinearForm]:
     """The forms that `@name` may name: parameters and named expressions."""
-    found = {name: parameter(name) for name in parameters}
+    found = dict(parameters)
     waiting: dict[str, _NamedExpression] = {}
     for expression in expressions:
         if not is_reference_name(expression.name):

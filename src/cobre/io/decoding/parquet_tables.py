@@ -132,8 +132,11 @@ def _values(arrow: "pa.Table", column: Column, table: TableFormat, problems: Pro
     if not column.is_nullable:
         _report_rows(np.flatnonzero(is_null), column, table, problems, "is null", "a value in every row")
     if column.kind == "number":
-        is_odd = ~(np.abs(values) <= MAX_NUMBER) & ~is_null
+        is_odd, size = ~np.isfinite(values) & ~is_null, np.abs(values)
         _report_rows(np.flatnonzero(is_odd), column, table, problems, "is not a finite number", _finite(column))
+        is_large = np.isfinite(values) & (size > MAX_NUMBER)
+        between = f"a number between {-MAX_NUMBER:g} and {MAX_NUMBER:g}"
+        _report_rows(np.flatnonzero(is_large), column, table, problems, "is too large", between)
     return values
 
 

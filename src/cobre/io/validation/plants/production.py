@@ -8,6 +8,7 @@ from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro
 from cobre.core.production import FphaConfig, ProductionChoice
 from cobre.core.temporal import Stage
+from cobre.io.decoding.format_version import INTEGRATED_COLUMN
 from cobre.io.input_files.production_models import FILE
 from cobre.io.input_files.table_formats import PRODUCTION_TABLES
 from cobre.io.validation.layer_findings import Findings, Rule, named, with_ids
@@ -57,9 +58,13 @@ def productivity_not_negative(case: Case, findings: Findings) -> None:
             findings.error(FILE, entity, "productivity_mw_per_m3s", message, "leave it out for the model fpha")
         elif value is not None:
             findings.demand_not_negative(value, FILE, entity, "productivity_mw_per_m3s")
-    for (hydro_id, _), value in tabulated_productivity(case).items():
-        column = "equivalent_productivity_mw_per_m3s"
-        findings.demand_not_negative(value, PRODUCTIVITY_FILE, f"hydro {hydro_id}", column)
+    table = case.production.energy_productivity
+    if table is not None:
+        columns = [
+            column.name for column in PRODUCTION_TABLES["energy_productivity"].columns if column.kind == "number"
+        ]
+        wrong = [(name, table[name] < 0.0, "at least 0") for name in (*columns, INTEGRATED_COLUMN) if name in table]
+        findings.report_rows(PRODUCTIVITY_FILE, table, wrong, lambda rows, row: f"hydro {rows['hydro_id'][row]}")
 
 
 def turbines_have_productivity(case: Case, findings: Findings) -> None:
