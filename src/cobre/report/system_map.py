@@ -15,6 +15,7 @@ WIDTH = 1140
 STEP, ROW, MARGIN = 47.0, 44.0, 44.0
 MAX_LEVELS = int((WIDTH - 2 * MARGIN) / STEP)
 MAX_NAME_LENGTH = 14
+NO_LIMIT = "no limit"
 BUS_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION, GREY)
 INK, MUTED, PAPER = "var(--ink,#1c2733)", "var(--muted,#5b6875)", "var(--card,#fefefe)"
 
@@ -95,7 +96,8 @@ class _Drawing:
             else str(line.get("name", ""))
         )
         stroke = f'stroke="{MUTED}" stroke-width="2"'
-        label = f"{there} / {back} MW" if there else ""
+        unit = "" if there == back == NO_LIMIT else " MW"
+        label = f"{there} / {back}{unit}" if there else ""
         self._add(
             "lines",
             line["id"],
@@ -214,4 +216,4 @@ def _range_hm3(hydro: Mapping[str, Any]) -> float:
 def _power(value: object) -> str:
     if not isinstance(value, int | float):
         return ""
-    return digits(float(value), 3) if math.isfinite(value) and value < 99_999 else "no limit"
+    return digits(float(value), 3) if math.isfinite(value) and value < 99_999 else NO_LIMIT

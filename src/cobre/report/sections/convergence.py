@@ -18,6 +18,10 @@ RISK_AVERSE = (
     "The lower bound is proven, for the risk-adjusted cost that training minimises. The other line is the mean cost of "
     "the paths sampled in each iteration, which is not an upper bound of the risk-adjusted cost."
 )
+NOT_A_BOUND = (
+    "Inflows that are corrected at zero depend on their past, so that the cost-to-go is not convex: what is called "
+    "the lower bound estimates the cost, and may lie above it."
+)
 
 HOW_TO_READ = "Training has converged when the lower bound no longer rises and lies inside the band."
 HOW_TO_READ_EXACT = "Training has converged when the two bounds meet."
@@ -53,7 +57,10 @@ def _intro(run: RunFolder) -> str:
     verdict = "" if judged is None else f"{judged.sentence[:1].upper()}{judged.sentence[1:]}. "
     if run.bounds.is_exact:
         return verdict + EXACT
-    return verdict + (RISK_AVERSE if run.bounds.is_risk_averse else INTRO)
+    told = RISK_AVERSE if run.bounds.is_risk_averse else INTRO
+    if run.bounds.overstated is not None:
+        told = f"{NOT_A_BOUND} {told.partition('. ')[2]}"
+    return verdict + told
 
 
 def _later_half(bounds: Bounds) -> Bounds:

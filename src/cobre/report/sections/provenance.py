@@ -21,11 +21,12 @@ def provenance(run: RunFolder) -> Section:
         parts.append(DataTable("versions", "Versions", (TableColumn("software"), TableColumn("version")), rows))
     start = run.log.started
     if start:
-        rows = [(name.replace("_", " "), _written(start[name])) for name in start if name not in ("event", "time")]
+        told = {name: value for name, value in start.items() if name not in ("event", "time") and value != ""}
+        rows = [(name.replace("_", " "), _written(value)) for name, value in told.items()]
         parts.append(DataTable("start", "Start", (TableColumn("fact"), TableColumn("value")), rows))
     origin = list(flattened(run.study.content.get("conversion", {})))
     if origin:
-        rows = [(name.replace("_", " "), value) for name, value in origin]
+        rows = [(name.replace("_", " ").replace(".", ": "), value) for name, value in origin]
         parts.append(
             DataTable("conversion", "Converted from a deck", (TableColumn("fact"), TableColumn("value")), rows)
         )

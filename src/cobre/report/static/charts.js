@@ -123,6 +123,7 @@ const charts = (() => {
 
   const xRange = (chart) => (u, min, max) => {
     const x = chart.x, half = x.length > 1 ? (x[1] - x[0]) / 2 : 0.5;
+    if (x.length === 1) min = max = x[0]; // uPlot widens one number to a range, 0 to 100
     if (min !== x[0] || max !== x[x.length - 1]) return [min, max];
     const across = chart.verticals?.map(({ at }) => at) ?? [];
     const pad = chart.series.some(({ drawing }) => drawing === "bar") || x.length === 1 ? half : half / 4;
