@@ -61,6 +61,7 @@ def read_run(folder: Path) -> RunFolder:
     log = _log(folder / EVENT_FILE, file_errors)
     of_events = len(file_errors)
     study = StudyFacts(_object(folder / STUDY_FILE, file_errors))
+    file_errors += _missing_files(folder, log)
     manifests = {name: _manifest(folder / name, file_errors) for name in (TRAINING, SIMULATION)}
     summary = _object(folder / SUMMARY_FILE, file_errors)
     computed = _computed_bound(log, _object(folder / BOUND_FILE, file_errors))
@@ -107,6 +108,16 @@ def _log(path: Path, file_errors: list[str]) -> RunView:
         first = ", ".join(map(str, damaged_lines[:5]))
         file_errors.append(f"{path.name}: {counted(len(damaged_lines), 'line')} cannot be read (line {first})")
     return log
+
+
+def _missing_files(folder: Path, log: RunView) -> list[str]:
+    """Name the files that a run has written according to its events, and that are no longer there."""
+    if log.finished is None:
+        return []
+    written = [STUDY_FILE, SUMMARY_FILE]
+    written += [f"{TRAINING}/{MANIFEST_FILE}"] if log.trained is not None else []
+    written += [f"{SIMULATION}/{MANIFEST_FILE}"] if log.simulated is not None else []
+    return [f"{name} is missing" for name in written if not (folder / name).exists()]
 
 
 def _object(path: Path, file_errors: list[str]) -> Mapping[str, Any]:

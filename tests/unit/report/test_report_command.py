@@ -37,6 +37,17 @@ def test_a_damaged_table_is_an_error_that_names_it(run_copy, name):
     assert any(name in warning for warning in data_of((run_copy / "report.html").read_text())["warnings"])
 
 
+@pytest.mark.parametrize("name", ["study.json", "summary.json", "training/manifest.json", "simulation/manifest.json"])
+def test_a_file_that_a_finished_run_has_lost_is_an_error_that_names_it(run_copy, name):
+    (run_copy / name).unlink()
+    done = report(run_copy)
+    assert done.returncode == 8
+    assert f"{name} is missing" in done.stderr
+    assert any(
+        f"{name} is missing" in warning for warning in data_of((run_copy / "report.html").read_text())["warnings"]
+    )
+
+
 def test_events_that_a_killed_run_did_not_finish_are_no_error(run_copy):
     with (run_copy / "events.jsonl").open("a") as events:
         events.write('{"type": "iter')
