@@ -176,7 +176,7 @@ containers: $(READY)  ## the image built and run by podman: tcp between containe
 package: $(READY)  ## install wheels (of dist/, and one built here) and sdist into empty environments, run kit, study and demo there
 	$(BIN)/python tests/package/check_package.py
 
-wheels: $(READY)  ## manylinux wheels in dist/ for every Python here from 3.11 on, for x86_64 and aarch64; by zig, without docker
+wheels: $(READY)  ## manylinux wheels in dist/ for Python 3.11 to 3.14, for x86_64 and aarch64; by zig, without docker
 	$(BIN)/python tests/package/build_wheels.py
 
 clean:

@@ -2,9 +2,9 @@
 
 The compiler is zig's, from its wheel: it links against an old glibc and brings its own C++ library, so that the result
 runs on every distribution since that glibc, and it compiles for aarch64 as well. `auditwheel` checks that, and names
-the wheel. One wheel for each Python from 3.11 on that this machine has (on PATH, or of pyenv), for each architecture;
-what is missing is said. With ccache, what does not depend on Python is compiled once for an architecture.
-`make package` installs them.
+the wheel. One wheel for each Python from 3.11 on, for each architecture: by the interpreter of this machine (on PATH,
+or of pyenv), else in the root of a distribution that has it (`distributions.py`); what is missing is said. With
+ccache, what does not depend on Python is compiled once for an architecture. `make package` installs them.
 
     python tests/package/build_wheels.py --python 3.12 --arch aarch64
 """
@@ -19,6 +19,8 @@ import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from distributions import DISTRIBUTIONS, UnavailableError, build_in_root
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "wheels"
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
@@ -30,23 +32,40 @@ REQUIRED = ("scikit-build-core>=0.11", "nanobind>=2.4", "numpy>=2.0", "cmake>=3.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build what was asked for; 1 if nothing could be built."""
+    """Build what was asked for; 1 if something of it could not be built."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", action="append", choices=VERSIONS, help="default: all that are installed")
     parser.add_argument("--arch", action="append", choices=ARCHITECTURES, help="default: both")
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder for the wheels (dist)")
     options = parser.parse_args(arguments)
-    found = {version: find_interpreter(version) for version in options.python or VERSIONS}
-    for version in (version for version, python in found.items() if python is None):
-        print(f"Python {version} is not installed here: no wheel for it")
-    pythons = {version: python for version, python in found.items() if python is not None}
+    architectures = options.arch or ARCHITECTURES
     tools = environment(Path(sys.executable), "tools", TOOLS)
-    for version, python in pythons.items():
-        builder = environment(python, version, REQUIRED)
-        for arch in options.arch or ARCHITECTURES:
-            wheel = build(builder, tools, version, arch)
-            print(repaired(tools, wheel, arch, options.output))
-    return 0 if pythons else 1
+    is_complete = True
+    for version in options.python or VERSIONS:
+        if (python := find_interpreter(version)) is not None:
+            builder = environment(python, version, REQUIRED)
+            for arch in architectures:
+                print(repaired(tools, build(builder, tools, version, arch), arch, options.output), flush=True)
+        else:
+            is_complete &= build_elsewhere(version, architectures, options.output)
+    return 0 if is_complete else 1
+
+
+def build_elsewhere(version: str, architectures: Sequence[str], output: Path) -> bool:
+    """Build for a Python that this machine does not have, in the root of a distribution that has it; False if none."""
+    distribution = next((known for known in DISTRIBUTIONS if known.python == version), None)
+    reason = "no distribution with it is known"
+    if distribution is not None:
+        arguments = [f"--python={version}", *(f"--arch={arch}" for arch in architectures)]
+        try:
+            for wheel in build_in_root(distribution, (*TOOLS, *REQUIRED), arguments, output):
+                print(wheel, flush=True)
+        except UnavailableError as error:
+            reason = str(error)
+        else:
+            return True
+    print(f"Python {version} is not installed here: no wheel for it ({reason})", flush=True)
+    return False
 
 
 def find_interpreter(version: str) -> Path | None:
@@ -81,7 +100,7 @@ def build(builder: Path, tools: Path, version: str, arch: str) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     settings = {
-        **compilers(tools, folder, arch),
+        **compilers(tools, folder, version, arch),
         "CMAKE_BUILD_PARALLEL_LEVEL": str(len(os.sched_getaffinity(0))),
         # What scikit-build-core and sysconfig take for the machine that the wheel is for.
         "_PYTHON_HOST_PLATFORM": f"linux-{arch}",
@@ -95,15 +114,29 @@ def build(builder: Path, tools: Path, version: str, arch: str) -> Path:
     return wheel
 
 
-def compilers(tools: Path, folder: Path, arch: str) -> dict[str, str]:
+def compilers(tools: Path, folder: Path, version: str, arch: str) -> dict[str, str]:
     """Variables that make CMake use zig; it wants programs, so each is a script."""
-    target = f"{arch}-linux-gnu.{GLIBC}"
-    scripts = {"CC": f"cc -target {target}", "CXX": f"c++ -target {target}", "AR": "ar", "RANLIB": "ranlib"}
+    options = f"-target {arch}-linux-gnu.{GLIBC} {headers_of_debian(version, folder, arch)}"
+    scripts = {"CC": f"cc {options}", "CXX": f"c++ {options}", "AR": "ar", "RANLIB": "ranlib"}
     for name, arguments in scripts.items():
         script = folder / name.lower()
         script.write_text(f'#!/bin/sh\nexec "{tools}" -m ziglang {arguments} "$@"\n')
         script.chmod(0o755)
     return {name: str(folder / name.lower()) for name in scripts}
+
+
+def headers_of_debian(version: str, folder: Path, arch: str) -> str:
+    """Option for a Python of Debian, whose pyconfig.h is in a folder of its architecture that zig does not search.
+
+    Both architectures have the same sizes of types: one header serves both.
+    """
+    kept = Path("/usr/include") / f"{os.uname().machine}-linux-gnu" / f"python{version}" / "pyconfig.h"
+    if not kept.exists() or find_interpreter(version) != Path(f"/usr/bin/python{version}"):
+        return ""
+    copied = folder / "include" / f"{arch}-linux-gnu" / f"python{version}" / "pyconfig.h"
+    copied.parent.mkdir(parents=True)
+    shutil.copy2(kept, copied)
+    return f'-I"{folder / "include"}"'
 
 
 def cache() -> dict[str, str]:

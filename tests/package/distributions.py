@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +53,8 @@ DISTRIBUTIONS = (
         keys_of="debian-13",
     ),
     Distribution("debian-12-aarch64", "bookworm", DEBIAN, "3.11", architecture="aarch64"),
+    # Debian of tomorrow, whose Python may be newer than any of this machine: wheels for it are also built here.
+    Distribution("debian-14", "forky", DEBIAN, "3.14", packages=("python3-dev",)),
 )
 
 
@@ -74,6 +75,8 @@ def make_root(distribution: Distribution) -> Path:
     words = ["mmdebstrap", "--variant=minbase", f"--include={','.join(packages)}"]
     words += [f"--components={distribution.components}"]
     words += [f"--arch={ {'x86_64': 'amd64', 'aarch64': 'arm64'}[distribution.architecture] }"]
+    # The lists of a distribution that is still being made expire within a week; a mirror may be older than that.
+    words.append('--aptopt=Acquire::Check-Valid-Until "false"')
     if distribution.keys_of:
         words.append(f"--keyring={ROOTS / distribution.keys_of / KEYRING}")
     done = subprocess.run(
@@ -108,16 +111,12 @@ def target_options(distribution: Distribution) -> list[str]:
 def install(wheel: Path, distribution: Distribution, root: Path) -> list[str]:
     """Install a wheel into the root; how its interpreter is called there."""
     place = root / INSIDE.lstrip("/")
-    pip = [sys.executable, "-m", "pip"]
     if distribution.architecture != os.uname().machine:
         # By the pip of this machine, for that system: under qemu, pip alone would take minutes.
-        words = [*pip, "install", "--quiet", "--target", str(place / "site"), *target_options(distribution), str(wheel)]
-        subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(place / "site")]
+        subprocess.run([*pip, *target_options(distribution), str(wheel)], check=True, stderr=subprocess.DEVNULL)
         return ["env", f"PYTHONPATH={INSIDE}/site", "python3"]
-    with tempfile.TemporaryDirectory() as folder:
-        words = [*pip, "download", "--quiet", "--dest", folder, *target_options(distribution), str(wheel)]
-        subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
-        shutil.copytree(folder, place / "wheels")
+    download([str(wheel)], distribution, place / "wheels")
     python = f"{INSIDE}/env/bin/python"
     offline = ["--no-index", "--find-links", f"{INSIDE}/wheels"]
     venv = ["python3", "-m", "venv", f"{INSIDE}/env"]
@@ -136,6 +135,34 @@ def run_inside(root: Path, commands: Sequence[Sequence[str]]) -> str:
     namespaces = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child"]
     command = [*namespaces, "sh", "-ec", f"ip link set lo up; {inside}", "sh", f"cd {INSIDE} && {quoted}"]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def download(requirements: Sequence[str], distribution: Distribution, folder: Path) -> None:
+    """Choose wheels for a distribution, with what they depend on, by the pip of this machine."""
+    words = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(folder)]
+    subprocess.run([*words, *target_options(distribution), *requirements], check=True, stderr=subprocess.DEVNULL)
+
+
+def build_in_root(
+    distribution: Distribution, requirements: Sequence[str], arguments: Sequence[str], output: Path
+) -> list[Path]:
+    """Run `build_wheels.py` in the root of a distribution, on a copy of the sources; returns the wheels in `output`."""
+    root = make_root(distribution)
+    place = root / INSIDE.lstrip("/")
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        download(requirements, distribution, place / "wheels")
+        listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=REPOSITORY, text=True).split("\0")
+        for name in filter(None, listed):
+            (place / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPOSITORY / name, place / "source" / name)
+        offline = ["env", "PIP_NO_INDEX=1", f"PIP_FIND_LINKS={INSIDE}/wheels"]
+        script = [f"python{distribution.python}", f"{INSIDE}/source/tests/package/build_wheels.py"]
+        run_inside(root, [[*offline, *script, *arguments, "--output", f"{INSIDE}/built"]])
+        output.mkdir(parents=True, exist_ok=True)
+        return [Path(shutil.copy2(wheel, output)) for wheel in sorted((place / "built").glob("*.whl"))]
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def use_wheel(wheel: Path, distribution: Distribution, program: str, study: Sequence[Sequence[str]]) -> str:
