@@ -2,9 +2,15 @@
 
 import base64
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from cobre.report import write_report
+
+TWO_RESERVOIRS = Path(__file__).parents[2] / "examples" / "two_reservoirs"
 # Where a place of a chart is on the screen, and what the page says about it.
 POINT = """(() => {
   const plot = [...charts.drawn].find((u) => u.holder.closest("figure").id === "%(chart)s");
@@ -211,3 +217,16 @@ def test_names_of_elements_are_used_once(tab):
         )
         == 0
     )
+
+
+def test_axes_of_one_rank_and_one_iteration(browser, tmp_path):
+    command = [sys.executable, "-m", "cobre.cli", "run", TWO_RESERVOIRS, "--iterations", "1"]
+    command += ["--workers", "1", "--no-simulation", "--output", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    browser.open(write_report(tmp_path))
+    for chart, middle in (("ranks", 0.0), ("bounds", 1.0)):
+        find = f'[...charts.drawn].find((u) => u.holder.closest("figure").id === "{chart}")'
+        browser.value(f'document.getElementById("{chart}").scrollIntoView({{behavior: "instant"}})')
+        browser.until(find)
+        assert browser.value(f"(({{min, max}}) => [min, max])({find}.scales.x)") == [middle - 0.5, middle + 0.5]

@@ -162,7 +162,8 @@ def _findings(account: dict[str, Any]) -> list[str]:
 
 
 def _refusal(bridge: Bridge, request: DeckRequest, folder: Path, why: str) -> str:
-    """Why a deck is not converted, and which repairs may help."""
+    """Why a deck is not converted, and which repairs may help; names the deck, not the copy that the bridge saw."""
+    why = why.replace(str(folder), str(request.deck))
     reason = f"{request.deck}: this {request.model.upper()} deck cannot be converted by {bridge.program.package}: {why}"
     offered = [] if request.is_repaired else find_repairs(folder, request.model, bridge.program)
     return f"{reason}\n{offer(offered)}" if offered else reason

@@ -3,6 +3,7 @@
 import os
 import signal
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from pathlib import Path
 deck, target = map(Path, sys.argv[-2:])
 if (deck / "refused").exists():
     (target / "half.json").write_text("{}")
-    sys.exit("this is no deck")
+    sys.exit(f"a file is missing in {deck}")
 if (deck / "slow").is_dir():
     (deck / "slow" / str(os.getpid())).touch()
     time.sleep(600)
@@ -71,6 +72,14 @@ def test_a_deck_that_is_refused_leaves_nothing(bridge, deck, tmp_path, option):
     done = convert(bridge, deck, tmp_path / "case", option)
     assert done.returncode == 3 and "cannot be converted" in done.stderr
     assert content(tmp_path) == ["deck", "deck/caso.dat", "deck/refused"]
+
+
+def test_a_refusal_names_the_archive_and_not_where_it_was_unpacked(bridge, tmp_path):
+    with zipfile.ZipFile(tmp_path / "deck.zip", "w") as archive:
+        archive.writestr("CASO.DAT", "arquivos.dat\n")
+        archive.writestr("refused", "")
+    done = convert(bridge, tmp_path / "deck.zip", tmp_path / "case", "--json")
+    assert done.returncode == 3 and f"a file is missing in {tmp_path / 'deck.zip'}" in done.stderr + done.stdout
 
 
 def test_a_forced_conversion_goes_through_no_link(bridge, deck, tmp_path):

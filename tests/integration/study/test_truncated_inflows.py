@@ -8,6 +8,7 @@ from studies import must_run
 
 import cobre
 from cobre.core.verdict import VerdictKind
+from cobre.report import write_report
 
 TRUNCATED = ("truncation", "truncation_with_penalty")
 
@@ -72,3 +73,6 @@ def test_a_run_says_so_with_any_number_of_ranks_and_after_a_resume(tmp_path):
     columns = [[table[name].to_pylist() for name in names] for table in tables]
     assert columns[0] == columns[1] == columns[2]
     assert "not a bound of the cost" in found[0]["verdict"]
+    page = write_report(tmp_path / "one").read_text()
+    assert "estimates the cost, and may lie above it" in page
+    assert "lower bound is proven" not in page
