@@ -59,7 +59,8 @@ def _intro(run: RunFolder) -> str:
         return verdict + EXACT
     told = RISK_AVERSE if run.bounds.is_risk_averse else INTRO
     if run.bounds.overstated is not None:
-        told = f"{NOT_A_BOUND} {told.partition('. ')[2]}"
+        why = "" if "not a bound" in verdict else f"{NOT_A_BOUND} "
+        told = why + told.partition(". ")[2]
     return verdict + told
 
 
