@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from cobre.sddp.training.opening_blocks import block_limits
 from scale.measure import measured_apart, measured_cluster, measured_run, measured_study, spread_of
 from scale.model import Cluster, Study, on_link, predict
 
@@ -29,6 +30,7 @@ class Scale:
     iterations: int
     size: Mapping[str, float]
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    is_large: bool = False  # LPs whose openings are solved in blocks
 
 
 # The first: the scale that the specification was written for, with 206 MB of trial states and 119 gathers of 3.2 MB of
@@ -53,6 +55,7 @@ SCALES = (
             "cut_bytes": 200 * 531 * 8.0,
         },
         {"training.selection.forward_passes": 4},
+        is_large=True,
     ),
 )
 
@@ -74,9 +77,9 @@ def measured(scale: Scale, machine: Cluster) -> dict[str, Any]:
     """The model beside this machine, and what it says of the whole size."""
     study = measured_study(scale.case, scale.iterations, scale.overrides)
     apart = measured_apart(scale.case, scale.iterations, 2, scale.overrides)
-    study = replace(study, spread=spread_of(apart, study))
+    study = with_blocks(scale, replace(study, spread=spread_of(apart, study)))
     runs = [measured_run(scale.case, scale.iterations, ranks, scale.overrides) for ranks in (1, 2, 4)]
-    whole = Study(**(asdict(study) | dict(scale.size)))
+    whole = with_blocks(scale, Study(**(asdict(study) | dict(scale.size))))
     return {
         "title": scale.title,
         "case": scale.case.name,
@@ -93,6 +96,13 @@ def measured(scale: Scale, machine: Cluster) -> dict[str, Any]:
         "exchanged_bytes": whole.exchanged_bytes,
         "predictions": _predictions(whole, machine),
     }
+
+
+def with_blocks(scale: Scale, study: Study) -> Study:
+    """The study with the blocks that follow from its passes and openings."""
+    if not scale.is_large:
+        return study
+    return replace(study, blocks=tuple(map(float, block_limits(study.forward_passes, study.openings))))
 
 
 def _predictions(study: Study, here: Cluster) -> list[dict[str, Any]]:

@@ -68,6 +68,38 @@ nb::tuple chains_of_openings(nb::handle order, nb::handle sampled) {
     return nb::make_tuple(start, realisations, index, rows);
 }
 
+// Rows x openings: how far realisations, rows of `others`, are from openings, rows of `openings`.
+nb::object distances_of_openings(nb::handle openings, nb::handle others) {
+    const Array<double> opening(openings, "openings"), other(others, "others");
+    require(opening.width() == other.width(), "others: expected as many columns as openings");
+    double* distances;
+    const nb::object table =
+        make_array(distances, {static_cast<Py_ssize_t>(other.height()), static_cast<Py_ssize_t>(opening.height())});
+    measure_distances({opening.data(), opening.height(), opening.width()},
+                      {other.data(), other.height(), other.width()}, distances);
+    return table;
+}
+
+// (openings in the order of their blocks, number of openings of each block).
+nb::tuple blocks_of_openings(nb::handle distances, Int sampled, nb::handle limits) {
+    const Array<double> distance(distances, "distances");
+    const Array<Int> limit(limits, "limits");
+    const auto openings = static_cast<Int>(distance.height());
+    require(distance.width() == distance.height(), "distances: expected a square table");
+    require(0 <= sampled && sampled < openings, "sampled: no such opening");
+    const auto blocks = static_cast<Int>(limit.size());
+    require(0 < blocks && blocks <= openings, "limits: expected 1 to the number of openings");
+    require(std::is_sorted(limit.span().rbegin(), limit.span().rend()), "limits: expected the longest first");
+    Int *order, *sizes;
+    const nb::object in_order = make_array(order, {openings}), by_block = make_array(sizes, {blocks});
+    for (const std::vector<Int>& block :
+         opening_blocks(distance.span(), sampled, {limit.span().begin(), limit.span().end()})) {
+        order = std::copy(block.begin(), block.end(), order);
+        *sizes++ = static_cast<Int>(block.size());
+    }
+    return nb::make_tuple(in_order, by_block);
+}
+
 // Write cuts (rows of intercept and coefficients) into the chunks of a stage, from a slot on.
 void store_cuts(nb::handle table, const nb::list& chunks, size_t slot) {
     const Array<double> cuts(table, "table");
@@ -94,6 +126,8 @@ void bind_cuts(nb::module_& module) {
     module.def("average_cuts", &averages, "costs"_a, "weights"_a, "gradients"_a, "states"_a);
     module.def("cut_values", &cut_values, "chunks"_a, "cuts"_a, "rows"_a.none(), "selected"_a, "states"_a);
     module.def("opening_chains", &chains_of_openings, "order"_a, "sampled"_a);
+    module.def("opening_distances", &distances_of_openings, "openings"_a, "others"_a);
+    module.def("opening_blocks", &blocks_of_openings, "distances"_a, "sampled"_a, "limits"_a);
     module.def("write_cuts", &store_cuts, "table"_a, "chunks"_a, "slot"_a);
 }
 

@@ -2,14 +2,15 @@
 
     iteration = forward + gather(states) + sum over stages (backward + gather(cuts)) + bound
     forward   = stages x (turns(paths) x solve + call) x imbalance
-    backward  = (turns(2 x paths) x openings / 2 x solve + call) x imbalance
+    backward  = (turns(blocks of all paths) x solve + call) x imbalance
 
 `paths` is the share of a machine, ceil(forward passes / machines); `call` is what a stage costs beside its solves. The
-ranks of a machine are a team: each takes the next path, or the next of a trial point's two chains, from one counter.
-n units on w workers take n / w turns and, as the last ones do not end together, half a turn more: n / w + (1 - 1 / w)
-/ 2, and never less than one. Workers are the ranks of a machine, but no more than its cores. Between two exchanges
-machines wait for the slowest: with n paths each and a relative spread c of a path's time, the largest of M means is
-about 1 + c sqrt(2 ln M / n) times the mean.
+ranks of a machine are a team: each takes the next path, or the next of a trial point's chains, from one counter: two
+halves where LPs are small, blocks of openings where they are large. Turns are those of list scheduling: units of random
+length, the longest first, each taken by the worker that is free first, until the last ends. A path's time hardly
+varies; that of a single solve does, by `SOLVE_SPREAD` of its mean. Workers are the ranks of a machine, no more than its
+cores. Between two exchanges machines wait for the slowest: with n paths each and a relative spread c of a path's time,
+the largest of M means is about 1 + c sqrt(2 ln M / n) times the mean.
 
 Exchanges of V bytes in all, among R ranks:
 
@@ -20,10 +21,20 @@ Exchanges of V bytes in all, among R ranks:
     mpi   a ring between machines: every link carries V once; inside a machine as shm
 """
 
+import heapq
 import math
+import random
 from dataclasses import dataclass, replace
+from functools import cache
+from statistics import fmean
 
 from cobre.comm.backends.tcp.transport.ring import MIN_HOSTS, RING_BYTES
+
+# Standard deviations over means. Pivots of blocks of 2.5 openings: 0.47 in the deck of January 2018, 0.37 in that of
+# December 2025, which is 0.74 and 0.59 for a solve.
+SOLVE_SPREAD = 0.67
+PATH_SPREAD = 0.1
+DRAWS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,7 @@ class Study:
     solve_backward_s: float
     call_s: float
     spread: float  # of the time of a chain, relative
+    blocks: tuple[float, ...] = ()  # parts of a trial point's openings, in any unit; none: two halves
 
     @property
     def exchanged_bytes(self) -> float:
@@ -77,10 +89,12 @@ def predict(study: Study, cluster: Cluster, backend: str, ranks: int) -> Predict
     machines = 1 if backend == "shm" else math.ceil(ranks / cluster.cores)
     workers = min(cluster.cores, math.ceil(ranks / machines))
     paths = math.ceil(study.forward_passes / machines)
-    forward = study.stages * (turns(paths, workers) * study.solve_forward_s + study.call_s)
-    chain = study.openings / 2 * study.solve_backward_s
-    backward = (study.stages - 1) * (turns(2 * paths, workers) * chain + study.call_s)
-    bound = turns(math.ceil(study.openings / 5), workers * machines) * 5 * study.solve_backward_s + study.call_s
+    forward = study.stages * (turns((1.0,), paths, workers, PATH_SPREAD) * study.solve_forward_s + study.call_s)
+    parts = study.blocks or (1.0, 1.0)
+    sizes = tuple(study.openings * part / sum(parts) for part in parts)
+    backward = (study.stages - 1) * (turns(sizes, paths, workers, SOLVE_SPREAD) * study.solve_backward_s + study.call_s)
+    bounds = turns((5.0,), math.ceil(study.openings / 5), workers * machines, SOLVE_SPREAD)
+    bound = bounds * study.solve_backward_s + study.call_s
     slowest = study.spread * math.sqrt(2.0 * math.log(machines) / paths)
     work = forward + backward + bound
     exchanged = gather_s(cluster, backend, ranks, study.state_bytes)
@@ -88,9 +102,28 @@ def predict(study: Study, cluster: Cluster, backend: str, ranks: int) -> Predict
     return Prediction(ranks, work, work * slowest, exchanged)
 
 
-def turns(units: int, workers: int) -> float:
-    """How often workers that take units from one counter take one, until the last has finished its last."""
-    return max(1.0, units / workers + (1.0 - 1.0 / workers) / 2.0)
+@cache
+def turns(sizes: tuple[float, ...], points: int, workers: int, spread: float) -> float:
+    """Solves that the last worker to finish has done, on average, of the units of some points. sizes: of a point's."""
+    lengths = sorted((size for size in sizes for _ in range(points)), reverse=True)
+    if workers == 1:
+        return sum(lengths)
+    draw, scale = random.Random(points * workers), spread**2
+    draws = ([draw.gammavariate(length / scale, scale) for length in lengths] for _ in range(DRAWS))
+    return fmean(_makespan(drawn, workers) for drawn in draws)
+
+
+def _makespan(lengths: list[float], workers: int) -> float:
+    ends = [0.0] * workers
+    for length in lengths:
+        heapq.heapreplace(ends, ends[0] + length)
+    return max(ends)
+
+
+def busy(study: Study, cluster: Cluster, ranks: int) -> float:
+    """How many of the ranks of one machine work, on average over an iteration."""
+    alone = predict(study, replace(cluster, cores=1), "shm", 1).total_s
+    return alone / predict(study, replace(cluster, cores=ranks), "shm", ranks).total_s
 
 
 def gather_s(cluster: Cluster, backend: str, ranks: int, total_bytes: float) -> float:

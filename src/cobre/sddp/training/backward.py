@@ -34,11 +34,11 @@ def plan_backward(context: TrainingContext, paths: Paths, slots: range, stages: 
 
     All stages at once: between two of them caches are full of LPs, and the same lines take four times as long.
     """
-    openings = context.problem.openings
+    planned = context.backward_chains
     return [
         BackwardStage(
             stage,
-            openings[stage].chains(paths.states[stage], paths.bases[stage], paths.positions[stage]),
+            planned.chains(stage, paths.states[stage], paths.bases[stage], paths.positions[stage]),
             _outputs(context, stage, slots),
             slots,
         )

@@ -20,6 +20,7 @@ from cobre.sddp.stage_simulation import sampled
 from cobre.sddp.stage_solve import StageSolve, solve_stage
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.lower_bound_plan import LowerBoundPlan
+from cobre.sddp.training.opening_blocks import BackwardChains
 from cobre.sddp.training.risk_draws import RiskDraws
 from cobre.sddp.training.selection import SelectionStates
 from cobre.sddp.training.team import Team
@@ -98,11 +99,13 @@ class TrainingContext:
     team_paths: Indices = field(init=False)  # the forward passes of this rank and those of its team
     own: slice = field(init=False)  # where in these its own ones lie
     lower_bound_plan: LowerBoundPlan = field(init=False)
+    backward_chains: BackwardChains = field(init=False)
 
     def __post_init__(self) -> None:
         self.team_paths = self.team.indices(self.split)
         self.own = self.team.own(self.split)
         self.lower_bound_plan = LowerBoundPlan.of(self.comm, self.problem, self.team)
+        self.backward_chains = BackwardChains(self.problem, self.split.total)
         self.visited = VisitedStates(self.pool, keeps_all=self.keeps_states, window=self.state_window)
         self.start_counting()
 

@@ -38,10 +38,8 @@ def run_forward(context: TrainingContext, iteration: int) -> Paths:
         raise
     context.counter.add(Phase.FORWARD, solved)
     bases = [Bases(status, cuts) for status, cuts in zip(solved.basis_status, solved.basis_cuts, strict=True)]
-    positions = [
-        opening.positions(step.realisations, step.realisation_index)
-        for opening, step in zip(problem.openings, steps, strict=True)
-    ]
+    planned = context.backward_chains
+    positions = [planned.positions(step.stage, step.realisations, step.realisation_index) for step in steps]
     drawn = [context.drawn_openings(step) for step in steps] if context.samples_policy_cost else None
     return Paths(solved.states, bases, positions, solved.objective, solved.future_cost, drawn)
 

@@ -25,6 +25,7 @@ from cobre.sddp.training.context import SolveCounter, TrainingContext
 from cobre.sddp.training.forward import Paths
 from cobre.sddp.training.lower_bound import lower_bound
 from cobre.sddp.training.lower_bound_plan import OPENINGS_PER_CHAIN
+from cobre.sddp.training.opening_blocks import BackwardChains
 from cobre.sddp.training.visited import iterations_in_memory
 from cobre.solver.batches import Bases, Chains, Outputs
 from cobre.solver.statistics import SolveStatistics
@@ -91,6 +92,7 @@ class Benchmark:
     bytes_per_cut: int = 0  # of one cut of every stage
     bytes_per_state: int = 0  # of one state visited at every stage; 0 where neither selection nor an export reads them
     state_window: int | None = None  # latest iterations whose states are kept; None: all
+    blocks: int = 1  # parts of a trial point's openings that cores share
 
     @property
     def cuts(self) -> int:
@@ -131,11 +133,15 @@ class Benchmark:
         return sum(cost.openings * (mean if cost.backward_s is None else cost.backward_s) for cost in self.stages[1:])
 
     def estimate(self, cores: int) -> Estimate:
-        """The largest share of the paths that a core has decides; exchanges and waiting are left out."""
-        path_s = self.forward_path_s + self.backward_path_s
+        """The largest share that a core has decides: of the paths, then of the blocks of openings at trial points.
+
+        Exchanges and waiting are left out.
+        """
         chains = -(-self.stages[0].openings // OPENINGS_PER_CHAIN)
         bound_s = self.bound_s * -(-chains // cores) / chains
-        iteration_s = -(-self.forward_passes // cores) * path_s + bound_s
+        forward_s = -(-self.forward_passes // cores) * self.forward_path_s
+        backward_s = -(-self.forward_passes * self.blocks // cores) * self.backward_path_s / self.blocks
+        iteration_s = forward_s + backward_s + bound_s
         simulation_s = -(-self.scenarios // cores) * self.forward_path_s
         return Estimate(cores, iteration_s, self.iterations * iteration_s, simulation_s)
 
@@ -149,6 +155,8 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
     study = prepare(case)
     with LocalCommunicator() as comm:
         context = training_context(comm, study, make_solver(study, 1), paths)
+        # Blocks of the whole study, however few paths are timed
+        context.backward_chains = BackwardChains(study.problem, case.config.training.forward_passes)
         sample = sampled_stages(study.problem.num_stages, stages)
         costs = tuple(_Round(context, number, sample).run() for number in range(1, rounds + 1))
         bound_began = time.process_time()
@@ -169,6 +177,7 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         bytes_per_cut=8 * sum(1 + width for width in widths),
         bytes_per_state=_state_bytes(config, widths, study.problem.dimension),
         state_window=None if config.exports.states else config.training.cut_selection.state_window,
+        blocks=min(context.backward_chains.blocks(stage) for stage in range(study.problem.num_stages)),
     )
 
 
@@ -223,7 +232,8 @@ class _Round:
         work = StageSolve(stage, chains, step.realisations, Outputs(basis=True))
         batch = context.solve(Phase.FORWARD, self.number, work)
         self.bases.append(Bases(batch.basis_status, batch.basis_cuts))
-        self.positions.append(problem.openings[stage].positions(step.realisations, step.realisation_index))
+        planned = context.backward_chains
+        self.positions.append(planned.positions(stage, step.realisations, step.realisation_index))
         self.states.append(problem.stages[stage].program.next_states(state, batch.decided, batch.inflow))
         return (time.process_time() - began) / len(state)
 

@@ -62,6 +62,13 @@ def test_more_cores_than_paths_are_of_no_use(given):
     assert given.estimate(500).iteration_s == given.estimate(5).iteration_s
 
 
+def test_cores_share_the_blocks_of_a_trial_point(given):
+    split = replace(given, blocks=4)  # 20 blocks of 4 s
+    assert split.estimate(1) == given.estimate(1)
+    assert split.estimate(10).iteration_s == 6.0 + 2 * 4.0 + 0.5
+    assert split.estimate(500).iteration_s == 6.0 + 4.0 + 0.5
+
+
 def test_stages_that_were_not_timed_are_taken_as_the_mean(given):
     assert [cost.stage for cost in given.sampled] == [2]
     assert given.backward_path_s == 16.0

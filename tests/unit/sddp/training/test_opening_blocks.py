@@ -1,0 +1,147 @@
+"""Blocks of openings: how many, which openings they have, and in which order."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from cobre._native import opening_blocks, opening_distances
+from cobre.sddp.problem.problem import StageOpenings
+from cobre.sddp.training.opening_blocks import StageBlocks, block_limits, number_of_blocks
+from cobre.solver.batches import Bases, Realisations
+
+
+def noise(inflow):
+    return Realisations(inflow, np.zeros((len(inflow), 1)), np.zeros((len(inflow), 0)))
+
+
+def on_a_line(*places):
+    at = np.array(places, np.float64)
+    return np.abs(at[:, None] - at[None])
+
+
+def limits(*sizes):
+    return np.array(sizes, np.int32)
+
+
+EVEN = limits(3, 3)
+
+
+def as_lists(found):
+    order, sizes = found
+    ends = np.add.accumulate(sizes)
+    return [order[end - size : end].tolist() for end, size in zip(ends, sizes, strict=True)]
+
+
+def length(distances, blocks, sampled):
+    """Jumps from the sampled opening, then steps."""
+    return sum(distances[sampled, block[0]] + sum(distances[a, b] for a, b in pairwise(block)) for block in blocks)
+
+
+@pytest.mark.parametrize(
+    ("passes", "openings", "blocks"),
+    [(1, 20, 8), (32, 20, 8), (33, 20, 4), (200, 20, 4), (257, 20, 2), (1025, 20, 1), (1, 10, 4), (1, 3, 1), (1, 1, 1)],
+)
+def test_few_passes_have_many_blocks(passes, openings, blocks):
+    assert number_of_blocks(passes, openings) == blocks
+
+
+@pytest.mark.parametrize(
+    ("passes", "openings", "sizes"),
+    [(1, 20, [3] * 8), (32, 10, [3] * 4), (200, 20, [8, 6, 4, 2]), (300, 20, [14, 7]), (2000, 20, [20])],
+)
+def test_many_passes_have_blocks_of_falling_sizes(passes, openings, sizes):
+    assert block_limits(passes, openings).tolist() == sizes
+
+
+def test_blocks_keep_to_falling_limits():
+    places = np.random.default_rng(3).normal(size=(20, 30))
+    found = as_lists(opening_blocks(opening_distances(places, places), 7, limits(8, 6, 4, 2)))
+    assert sorted(opening for block in found for opening in block) == list(range(20))
+    sizes = sorted(map(len, found), reverse=True)
+    assert all(size <= limit + 1 for size, limit in zip(sizes, (8, 6, 4, 2), strict=True))  # all were raised by one
+    line = on_a_line(0.0, 1.0, 2.0, 50.0, 90.0, 91.0)  # far from the sampled opening joints save most
+    assert as_lists(opening_blocks(line, 0, limits(3, 2, 1))) == [[0], [1, 2], [3, 4, 5]]
+
+
+def test_distances_are_sums_of_weighted_differences():
+    openings = np.array([[0.0, 0.0, 7.0], [2.0, 32.0, 7.0]])  # deviations 1, 16 and 0: weights 1, 1 / 8 and none
+    others = np.array([[1.0, 0.0, 9.0], [2.0, 32.0, 0.0], [0.0, 8.0, 7.0]])
+    assert opening_distances(openings, openings).tolist() == [[0.0, 6.0], [6.0, 0.0]]
+    assert opening_distances(openings, others).tolist() == [[1.0, 5.0], [6.0, 0.0], [1.0, 5.0]]
+
+
+def test_neighbours_on_a_line_form_a_block():
+    distances = on_a_line(0.0, 100.0, 1.0, 101.0, 2.0, 102.0)
+    assert as_lists(opening_blocks(distances, 0, EVEN)) == [[0, 2, 4], [1, 3, 5]]
+    assert as_lists(opening_blocks(distances, 5, EVEN)) == [[4, 2, 0], [5, 3, 1]]
+
+
+def test_one_block_is_one_chain_from_the_sampled_opening():
+    assert as_lists(opening_blocks(on_a_line(3.0, 0.0, 1.0, 2.0), 1, limits(4))) == [[1, 2, 3, 0]]
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 4, 7, 8, 13, 20])
+@pytest.mark.parametrize("sampled", [0, 11])
+def test_blocks_hold_every_opening_once(blocks, sampled):
+    places = np.random.default_rng(blocks).normal(size=(20, 30))
+    distances = opening_distances(places, places)
+    found = as_lists(opening_blocks(distances, sampled, limits(*[-(-20 // blocks)] * blocks)))
+    assert sorted(opening for block in found for opening in block) == list(range(20))
+    assert len(found) == blocks
+    # Of one block too many, the two shortest together may be longer than the average.
+    assert max(map(len, found)) <= max(-(-20 // blocks), 2 * 20 // (blocks + 1))
+    assert all(distances[sampled, block[0]] <= distances[sampled, block[-1]] for block in found)
+    in_order = [part.tolist() for part in np.array_split(np.arange(20), blocks)]
+    assert length(distances, found, sampled) <= length(distances, in_order, sampled)
+
+
+def test_blocks_of_wrong_sizes_are_refused():
+    with pytest.raises(ValueError, match="square"):
+        opening_blocks(np.zeros((2, 3)), 0, limits(2))
+    with pytest.raises(ValueError, match="no such opening"):
+        opening_blocks(np.zeros((3, 3)), 3, limits(3))
+    with pytest.raises(ValueError, match="number of openings"):
+        opening_blocks(np.zeros((3, 3)), 0, limits(1, 1, 1, 1))
+    with pytest.raises(ValueError, match="longest first"):
+        opening_blocks(np.zeros((3, 3)), 0, limits(1, 2))
+    with pytest.raises(ValueError, match="columns"):
+        opening_distances(np.zeros((3, 3)), np.zeros((1, 2)))
+
+
+@pytest.fixture
+def stage():
+    inflow = np.array([[5.0, 5.0], [1.0, 2.0], [9.0, 9.0], [4.0, 4.0], [5.0, 6.0]])
+    return StageBlocks.of(StageOpenings.of(noise(inflow)), limits(3, 3))
+
+
+def test_every_block_is_a_chain_that_starts_from_its_points_basis(stage):
+    bases = Bases(np.zeros((2, 3), np.int8), np.zeros((2, 2), np.int32))
+    states = np.array([[7.0], [8.0]])
+    positions = stage.openings.position[np.array([2, 0], np.int32)]
+    chains = stage.chains(states, bases, positions)
+    assert chains.chains_per_point == 2
+    assert chains.basis_index.tolist() == [0, 0, 1, 1]
+    assert chains.start[0] == 0
+    assert chains.start[2] == 5
+    assert chains.start[4] == 10
+    for point, sampled in enumerate((2, 0)):
+        solved = chains.realisation_index[5 * point : 5 * point + 5]
+        assert sorted(solved.tolist()) == [0, 1, 2, 3, 4]
+        assert sampled in solved[chains.start[2 * point : 2 * point + 2] - 5 * point]
+        assert (chains.result_index[5 * point : 5 * point + 5] == 5 * point + solved).all()
+
+
+def test_a_rank_without_paths_has_no_chains(stage):
+    none = Bases(np.zeros((0, 3), np.int8), np.zeros((0, 2), np.int32))
+    chains = stage.chains(np.zeros((0, 1)), none, np.zeros(0, np.int32))
+    assert chains.start.tolist() == [0]
+    assert len(chains.realisation_index) == len(chains.basis_index) == 0
+
+
+def test_a_realisation_that_is_no_opening_begins_at_the_nearest(stage):
+    sampled = noise(np.array([[9.5, 9.0], [1.0, 1.0], [4.9, 6.2]]))
+    rows = np.array([2, 0, 1], np.int32)
+    assert stage.openings.order[stage.positions(sampled, rows)].tolist() == [4, 2, 1]
+    own = stage.openings.realisations
+    assert stage.openings.order[stage.positions(own, rows)].tolist() == [2, 0, 1]
