@@ -23,6 +23,7 @@ _WIDTH = len(header(""))
 _FIRST_LINE_S = 10.0
 _LINE_INTERVAL_S = 60.0
 _LONG_S = 600.0
+_EARLIER = 20
 
 
 class Progress(Protocol):
@@ -114,6 +115,8 @@ class LineProgress:
                     self._print(f"  {reason}")
             case "phase":
                 self._announce(event)
+            case "resumed":
+                self._show_earlier(event)
             case "progress":
                 self._say_progress(event)
             case "estimate":
@@ -129,6 +132,12 @@ class LineProgress:
         if event["name"] == "training" and not self._is_narrow:
             costs = "cost of the policy $" if self._view.has_policy_cost else _heading(self._view.path_costs)
             self._print(header(costs))
+
+    def _show_earlier(self, event: "Event") -> None:
+        """Print the last iterations before a resume, and where training goes on."""
+        for iteration in self._view.iterations[-_EARLIER:]:
+            self._print(_short_line(iteration, iteration.get("policy_gap")) if self._is_narrow else _line(iteration))
+        self._print(f"  resumed after iteration {event['iteration']}")
 
     def _say_progress(self, event: "Event") -> None:
         """Print a line after ten seconds of an iteration and then every minute, so that logs stay short."""

@@ -9,7 +9,7 @@ from typing import IO
 from cobre.cli.echo import echo, echo_label
 from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
 from cobre.core.verdict import CLOSED_SAMPLED, ComputedBound, PathCosts, gap_scale
-from cobre.runs.formatting import size
+from cobre.runs.formatting import CONTROLLED, size
 from cobre.runs.summary import RunSummary
 from cobre.wording import counted, money, percent
 
@@ -61,10 +61,14 @@ def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
         yield from _bounds(summary)
         if summary.simulated_scenarios is not None:
             scenarios = counted(summary.simulated_scenarios, "scenario")
+            half = f" +- {money(summary.simulated_half_width)}" if summary.simulated_half_width else ""
             yield (
-                f"simulated {scenarios}: mean {money(summary.simulated_mean_cost)} $, "
+                f"simulated {scenarios}: mean {money(summary.simulated_mean_cost)}{half} $, "
                 f"standard deviation {money(summary.simulated_std_cost)} $"
             )
+            if summary.simulated_controlled_mean_cost is not None:
+                mean, half_width = summary.simulated_controlled_mean_cost, summary.simulated_controlled_half_width
+                yield f"simulated mean, {CONTROLLED}: {money(mean)} +- {money(half_width)} $"
 
 
 def _bounds(summary: RunSummary) -> Iterator[str]:
@@ -118,7 +122,9 @@ def _gap_error(summary: RunSummary) -> str:
 
 
 def _path_costs(summary: RunSummary) -> PathCosts:
-    return PathCosts(summary.upper_bound_is_exact, summary.is_risk_averse, _computed(summary) is not None)
+    # The mean of a stored policy's last paths is not said to bound anything here: its interval was not stored.
+    is_superseded = _computed(summary) is not None or not summary.digest
+    return PathCosts(summary.upper_bound_is_exact, summary.is_risk_averse, is_superseded)
 
 
 def _origin(costs: PathCosts) -> str:

@@ -11,7 +11,7 @@ from cobre.cli.progress import trial_advice, workers_in_words
 from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
 from cobre.core.verdict import ComputedBound
 from cobre.runs.events import Event, number_of
-from cobre.runs.formatting import NOT_A_BOUND, PHASE_COLOURS, bar, duration, rate, short_money, sparkline
+from cobre.runs.formatting import CONTROLLED, NOT_A_BOUND, PHASE_COLOURS, bar, duration, rate, short_money, sparkline
 from cobre.runs.view import PHASES, RankTotal, RunView
 from cobre.wording import money, percent
 
@@ -54,6 +54,8 @@ def _steps(view: RunView, width: int, now: float) -> RenderableType:
         return head
     count = f"{last['iteration']}" + (f" of {view.iteration_limit}" if view.iteration_limit else "")
     head.append(f"iteration {count}", style="bold")
+    if view.resumed is not None:
+        head.append(f" (resumed after {view.resumed['iteration']})", style="dim")
     tail = Text(f"{rate(view.iterations_per_s, 'it')}   {duration(view.seconds(now))}")
     if (left := view.seconds_left) is not None and left > 0:
         tail.append(f", {duration(left)} left", style="dim")
@@ -89,6 +91,9 @@ def _figures(view: RunView, width: int) -> Iterator[RenderableType]:
         simulated = view.simulated
         mean = _half_width(simulated["half_width"]).append(f", {simulated['scenarios']} scenarios", style="dim")
         yield _row("simulated", f"{money(simulated['mean_cost']):>20} $", mean)
+        if simulated.get("controlled_mean_cost") is not None:
+            spread = _half_width(simulated.get("controlled_half_width")).append(f", {CONTROLLED}", style="dim")
+            yield _row("", f"{money(simulated['controlled_mean_cost']):>20} $", spread)
     if view.last is not None:
         yield _phases(view)
 

@@ -11,7 +11,8 @@ from cobre.comparison.errors import NotComparableError
 from cobre.comparison.matching import Match, match_entities, match_stages
 from cobre.comparison.measures import CostMeasure, EntityMeasure, Frame, block_hours_of
 from cobre.comparison.paired_means import PairedMeans
-from cobre.comparison.quantities import COST, QUANTITIES
+from cobre.comparison.quantities import CONTROLLED_COST, COST, QUANTITIES
+from cobre.core.arrays import Floats
 from cobre.runs.column_labels import COST_COMPONENTS
 from cobre.wording import money
 
@@ -45,7 +46,9 @@ def compare_money(a: ComparedRun, b: ComparedRun) -> Money:
     quantities = {COST: _costs(a, b, frames)}
     for table in dict.fromkeys(quantity.table for quantity in QUANTITIES.values()):
         quantities |= _entities(a, b, table, frames)
-    ordered = {key: quantities[key] for key in (COST, *QUANTITIES) if key in quantities}
+    if not left_out and (controlled := _controlled_costs(a, b, frames)) is not None:
+        quantities[CONTROLLED_COST] = controlled
+    ordered = {key: quantities[key] for key in (COST, CONTROLLED_COST, *QUANTITIES) if key in quantities}
     count = ordered[COST].means.count
     notes = (*left_out, *_notes(a, b, ordered[COST], is_whole=not left_out))
     return Money(stages, count, _has_same_inflows(ordered), ordered, notes)
@@ -91,6 +94,23 @@ def _costs(a: ComparedRun, b: ComparedRun, frames: Sequence[Frame]) -> Compared:
     if not means.count:
         raise NotComparableError("the two studies have no common scenarios: simulate scenarios with the same ids")
     return Compared([Match(0, 0, COST_COMPONENTS[name]) for name in components], means)
+
+
+def _controlled_costs(a: ComparedRun, b: ComparedRun, frames: Sequence[Frame]) -> Compared | None:
+    """The cost of whole scenarios without the luck of their draw, over the horizon; None where one study has none."""
+    if not all(run.has("scenario_costs", ["scenario_id", "controlled_cost"]) for run in (a, b)):
+        return None
+    means = PairedMeans((len(frames[0].stages) + 1, 1))
+    for _, first, second in in_step(*(run.scenarios("scenario_costs", ["controlled_cost"]) for run in (a, b))):
+        # Of the horizon alone: stages have no cost of their own that is controlled.
+        means.add(*(_last_row(means.a.shape, rows["controlled_cost"][0]) for rows in (first, second)))
+    return Compared([], means) if means.count else None
+
+
+def _last_row(shape: tuple[int, ...], value: float) -> Floats:
+    found = np.full(shape, np.nan)
+    found[-1] = value
+    return found
 
 
 def _entities(a: ComparedRun, b: ComparedRun, table: str, frames: Sequence[Frame]) -> dict[str, Compared]:

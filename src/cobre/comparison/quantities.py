@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cobre.core.units import HM3_PER_M3S_HOUR
+from cobre.runs.formatting import CONTROLLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ def _energy(title: str, table: str, entity: str, number: str = "generation_mwh")
 
 
 COST = "cost"
+CONTROLLED_COST = "controlled_cost"
 QUANTITIES: Mapping[str, ComparedQuantity] = {
     "marginal_cost": ComparedQuantity(
         "Marginal cost of energy", "$/MWh", "buses", "buses", "bus_id", "spot_price", "hours", "load", "hours"
@@ -77,9 +79,10 @@ NOT_OF_THE_SYSTEM = frozenset({"exchange"})
 
 def title_of(key: str) -> str:
     """The title of a quantity, or of the cost."""
-    return "Cost" if key == COST else QUANTITIES[key].title
+    costs = {COST: "Cost", CONTROLLED_COST: f"Cost, {CONTROLLED}"}
+    return costs[key] if key in costs else QUANTITIES[key].title
 
 
 def unit_of(key: str) -> str:
     """The unit of a quantity, or of the cost."""
-    return "$" if key == COST else QUANTITIES[key].unit
+    return "$" if key in (COST, CONTROLLED_COST) else QUANTITIES[key].unit

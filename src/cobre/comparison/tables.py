@@ -40,7 +40,7 @@ def _columns(key: str, found: Compared, money: Money) -> dict[str, "pa.Array"]:
     import pyarrow as pa
 
     stages, entities = [*money.stages, None], [*found.entities, None]
-    kind = COMPONENT if key == COST else QUANTITIES[key].kind
+    kind = QUANTITIES[key].kind if key in QUANTITIES else COMPONENT
     each, count = len(entities), len(stages)
     ids = [None if key == COST or one is None else one.b if one.a is None else one.a for one in entities]
     columns: dict[str, list[Any]] = {
@@ -114,7 +114,7 @@ def only_in(money: Money, side: str) -> list[tuple[str, int, str]]:
     """Entities that one of the two studies has alone."""
     found: dict[tuple[str, int, str], None] = {}
     for key, compared in money.quantities.items():
-        if key == COST:
+        if key not in QUANTITIES:
             continue
         for entity in compared.entities:
             if entity.present_in == side:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
-from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, gap_scale, verdict
+from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, gap_scale, relative_gap, verdict
 from cobre.runs.events import Event, number_of
 
 
@@ -23,6 +23,7 @@ class Bounds:
     is_exact: bool = False
     is_risk_averse: bool = False
     computed: ComputedBound | None = None
+    cost_alone: float | None = None  # $, of the policy, from a single path: without a confidence interval
     overstated: float | None = None  # $, by which cuts lay above the cost-to-go; None: the lower bound is a bound
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "lower_bound", "upper_bound", "upper_bound_half_width")
@@ -33,12 +34,20 @@ class Bounds:
 
         None before the first iteration, and under a risk measure without a computed bound.
         """
+        if self.computed is None and self.cost_alone is not None and len(self):
+            return relative_gap(self.lower[-1], self.cost_alone)
         return self._history.gap
 
     @property
     def gap_error(self) -> float | None:
         """Half width of the gap's 95 % confidence interval, relative to the lower bound; None if not sampled."""
-        if self.gap is None or self.is_exact or self.computed is not None or not self.half_width[-1] > 0.0:
+        if (
+            self.gap is None
+            or self.is_exact
+            or self.computed is not None
+            or self.cost_alone is not None
+            or not self.half_width[-1] > 0.0
+        ):
             return None
         return float(self.half_width[-1] / gap_scale(self.lower[-1]))
 

@@ -10,13 +10,13 @@ from cobre.report.bounds_chart import legend_of
 from cobre.report.canvas import house_style
 from cobre.report.chart import Mark
 from cobre.report.fan_charts import fan_legend
-from cobre.report.notebook_legend import put_legend
+from cobre.report.notebook_legend import put_legend, put_title
 from cobre.report.notebook_plots import draw_bounds, draw_fan
 from cobre.report.quantities import QUANTITIES
 from cobre.report.result_bounds import bounds_of_result
 from cobre.report.result_protocols import SimulationLike, TrainingLike
 from cobre.report.simulated import NEEDED_COLUMNS, Cube, Fan, Simulated
-from cobre.report.study_facts import StudyFacts
+from cobre.report.study_facts import StudyFacts, kind_of
 from cobre.report.table_columns import ArrowColumns
 
 
@@ -41,7 +41,17 @@ def plot_fan(result: SimulationLike, quantity: str = "storage", entity: int | No
     with house_style():
         figure, axes = draw_fan(fan, cube.quantity.unit, cube.quantity.colour)
         put_legend(figure, axes, marks)
+        put_title(figure, axes, _title(result, cube, entity))
     return figure
+
+
+def _title(result: SimulationLike, cube: Cube, entity: int | None) -> str:
+    """The quantity, and whose it is: the name of a plant, bus or line, or the sum over all of them."""
+    if entity is None and len(cube.entities) > 1:
+        return f"{cube.quantity.title}, all {cube.quantity.table}"
+    kind = kind_of(f"{cube.quantity.entity}")
+    id_ = cube.entities[0] if entity is None else entity
+    return f"{cube.quantity.title}, {StudyFacts(result.facts).entity_name(kind or cube.quantity.table, id_)}"
 
 
 def simulated_of(result: SimulationLike) -> Simulated:

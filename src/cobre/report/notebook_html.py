@@ -10,7 +10,7 @@ from cobre.report.bounds import Bounds
 from cobre.report.bounds_chart import legend_of
 from cobre.report.result_bounds import bounds_of_result
 from cobre.report.result_protocols import SimulationLike, TrainingLike
-from cobre.runs.formatting import duration_in_words, money_in_words, percent_in_words
+from cobre.runs.formatting import CONTROLLED, duration_in_words, money_in_words, percent_in_words
 
 
 def training_html(result: TrainingLike) -> str:
@@ -42,6 +42,7 @@ def simulation_html(result: SimulationLike) -> str:
     numbers = {
         "scenarios": f"{len(result.scenario_costs):,}",
         "mean cost": f"{money_in_words(result.mean_cost)} ± {money_in_words(result.half_width)} at 95 % confidence",
+        **_controlled(result),
         "standard deviation": money_in_words(result.std_cost),
         "tables": tables,
         "digest": result.digest[:16],
@@ -49,6 +50,13 @@ def simulation_html(result: SimulationLike) -> str:
     if (note := result.cost_note) is not None:
         numbers = {"note": note} | numbers
     return _snippet("Simulation", numbers, "")
+
+
+def _controlled(result: SimulationLike) -> dict[str, str]:
+    mean, half_width = result.controlled_mean_cost, result.controlled_half_width
+    if mean is None or half_width is None:
+        return {}
+    return {CONTROLLED: f"{money_in_words(mean)} ± {money_in_words(half_width)} at 95 % confidence"}
 
 
 def _drawn(bounds: Bounds) -> str:

@@ -29,8 +29,9 @@ def draw_bounds(bounds: Bounds) -> tuple[Figure, Axes]:
 
 
 def draw_fan(fan: Fan, unit: str, colour: str) -> tuple[Figure, Axes]:
-    """Draw a fan over stages: two bands and the median."""
-    finite = fan.percentiles[np.isfinite(fan.percentiles)]
+    """Draw a fan over stages: two bands, the median, and the mean as a dashed line."""
+    drawn = np.vstack([fan.percentiles, fan.mean])
+    finite = drawn[np.isfinite(drawn)]
     divisor, scaled = scale_for(float(np.max(np.abs(finite), initial=0.0)), unit)
     figure, axes = one_axes(scaled)
     x = np.arange(len(fan.labels))
@@ -40,6 +41,7 @@ def draw_fan(fan: Fan, unit: str, colour: str) -> tuple[Figure, Axes]:
     for end in (p5, p95):
         axes.fill_between(x, end, end, color=colour, linewidth=EDGE)
     axes.plot(x, p50, color=colour, marker="o" if len(x) == 1 else "")
+    axes.plot(x, fan.mean / divisor, color=colour, linestyle="--", linewidth=1.2, marker="_" if len(x) == 1 else "")
     label_stages(axes, fan.labels)
     if np.min(finite, initial=0.0) >= 0:
         axes.set_ylim(bottom=0)

@@ -19,5 +19,6 @@ def bounds_of_result(result: TrainingLike) -> Bounds:
         is_exact=is_exact,
         is_risk_averse=result.is_risk_averse,
         computed=result.computed_bound,
+        cost_alone=None if is_exact or result.is_risk_averse else result.policy_cost,
         overstated=overstated,
     )

@@ -15,6 +15,7 @@ from cobre.report.errors import ReportError
 from cobre.report.simulated import NEEDED_COLUMNS, Simulated
 from cobre.report.study_facts import StudyFacts
 from cobre.report.table_columns import TableColumns
+from cobre.runs.events import number_of
 from cobre.runs.files import (
     BOUND_FILE,
     CONVERGENCE,
@@ -52,6 +53,13 @@ class RunFolder:
     simulated: Simulated | None
     file_errors: list[str] = field(default_factory=list)
     damaged: tuple[str, ...] = ()
+
+    @property
+    def controlled_cost(self) -> tuple[float, float] | None:
+        """The simulated mean, controlled for the openings drawn, and its half width, $; None where it is not known."""
+        event = self.log.simulated or {}
+        mean, half_width = (number_of(event.get(f"controlled_{name}")) for name in ("mean_cost", "half_width"))
+        return None if self.simulated is None or mean is None or half_width is None else (mean, half_width)
 
 
 def read_run(folder: Path) -> RunFolder:
@@ -155,6 +163,7 @@ def _classified(bounds: Bounds, study: StudyFacts, log: RunView, computed: Compu
         is_exact=study.has_exact_bounds,
         is_risk_averse=study.is_risk_averse,
         computed=computed,
+        cost_alone=log.cost_alone,
         overstated=log.bounds.overstated,
     )
 

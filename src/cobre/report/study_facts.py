@@ -8,6 +8,17 @@ from numpy.typing import NDArray
 
 from cobre.wording import singular
 
+KINDS_BY_ID: Mapping[str, str] = {
+    "hydro_id": "hydros",
+    "thermal_id": "thermals",
+    "bus_id": "buses",
+    "line_id": "lines",
+    "non_controllable_id": "non_controllables",
+    "contract_id": "contracts",
+    "pumping_station_id": "pumping_stations",
+}
+"""Kinds of entities by the columns of results that have their ids."""
+
 
 class StudyFacts:
     """The content of study.json; without the file, ids are shown instead of names and dates."""
@@ -66,6 +77,11 @@ class StudyFacts:
         """The entities of a kind, in the order of the case."""
         return [entry for entry in _records(self._entities.get(kind)) if _is_id(entry.get("id"))]
 
+    @property
+    def known_starts(self) -> Mapping[int, str]:
+        """The date on which each stage begins that has one, by id."""
+        return self._starts
+
     def starts(self, stages: Iterable[int]) -> list[str] | None:
         """The date on which each stage begins; None when study.json lacks some of them."""
         found = [self._starts.get(stage) for stage in stages]
@@ -91,6 +107,11 @@ class StudyFacts:
             return [f"stage {stage}" for stage in ids]
         months = [str(start)[:7] for start in starts]
         return months if len(set(months)) == len(months) else [str(start)[:10] for start in starts]
+
+
+def kind_of(column: str) -> str | None:
+    """The kind of entity whose ids a column has, such as `hydros` for `hydro_id`; None for other columns."""
+    return KINDS_BY_ID.get(column)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -8,12 +8,12 @@ from matplotlib.figure import Figure
 from cobre.io.storage.arrow_columns import numbers_of
 from cobre.report.canvas import house_style
 from cobre.report.fan_charts import fan_legend
-from cobre.report.notebook_legend import put_legend
+from cobre.report.notebook_legend import put_legend, put_title
 from cobre.report.notebook_plots import draw_fan
 from cobre.report.palette import BLUE
 from cobre.report.result_protocols import SimulationLike
 from cobre.report.simulated import Fan
-from cobre.report.study_facts import StudyFacts
+from cobre.report.study_facts import StudyFacts, kind_of
 from cobre.runs.column_labels import unit_of_column
 
 if TYPE_CHECKING:
@@ -45,7 +45,17 @@ def plot_table(result: SimulationLike, table: str, column: str, entity: int | No
     with house_style():
         figure, axes = draw_fan(fan, unit_of_column(column).replace("m3", "m³"), BLUE)
         put_legend(figure, axes, fan_legend(BLUE))
+        put_title(figure, axes, _title(result, rows, table, column, entity))
     return figure
+
+
+def _title(result: SimulationLike, rows: "pa.Table", table: str, column: str, entity: int | None) -> str:
+    """The column, and whose it is: the name of an entity, or its table where all are added up."""
+    owner = _owner(rows)
+    kind = None if owner is None else kind_of(owner)
+    if entity is None or kind is None:
+        return f"{column}, {table}"
+    return f"{column}, {StudyFacts(result.facts).entity_name(kind, entity)}"
 
 
 def _blocks(rows: "pa.Table", cell: "np.ndarray", size: int) -> "np.ndarray":

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -30,10 +30,19 @@ __all__ = [
     "new_event",
     "no_events",
     "read_events",
+    "resumed_event",
 ]
 
 EventListener = Callable[[Event], None]
 """Takes the events of a run as they occur; on ranks other than 0 it does nothing."""
+
+
+MAX_SHOWN = 500
+"""Earlier iterations that the event of a resumed training has: more are not drawn."""
+DRAWN = frozenset(
+    ("event", "iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "solves", "elapsed_s")
+) | {"policy_gap", *NO_POLICY_COST}
+"""Facts of an iteration that views draw after it."""
 
 
 def no_events(_: Event) -> None:
@@ -74,6 +83,20 @@ def iteration_event(record: IterationRecord) -> Event:
         **(NO_POLICY_COST if cost is None else cost.as_dict()),
         policy_gap=record.policy_gap,
     )
+
+
+def resumed_event(history: Sequence[IterationRecord]) -> Event:
+    """That training goes on after the last of these iterations, which a checkpoint had; with what views draw of them.
+
+    Times are those that the iterations would have had without the break.
+    """
+    event = new_event("resumed", iteration=history[-1].iteration)
+    iterations = [
+        {name: value for name, value in iteration_event(record).items() if name in DRAWN}
+        | {"time": event["time"] - (history[-1].elapsed_s - record.elapsed_s)}
+        for record in history[-MAX_SHOWN:]
+    ]
+    return {**event, "iterations": iterations}
 
 
 def encode(event: Event) -> str:

@@ -12,6 +12,8 @@ _UNITS = ((1e9, "G$"), (1e6, "M$"), (1e3, "k$"))
 _BARS = "▁▂▃▄▅▆▇█"
 PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
 NOT_A_BOUND = "sampled, not a bound under a risk measure"
+CONTROLLED = "controlled for the openings drawn"
+"""Of a simulated mean: what chance did in drawing the openings is taken out."""
 
 
 def printable_event(event: Mapping[str, Any]) -> Mapping[str, Any]:

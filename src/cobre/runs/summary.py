@@ -39,7 +39,10 @@ class RunSummary:
     bound: what the stopping rule `upper_bound` found for the policy, as in bound.json.
     policy_cost: $, of the policy, from paths whose chance is taken out, with half of its 95 % confidence interval and
     the number of paths; 0 paths: all of them, exact. None where the paths do not tell. gap: from the lower bound to
-    the policy's cost, or to the mean of the paths where that is not known.
+    the policy's cost, or to the mean of the paths where that is not known. gap_at_most: to the upper end of its 95 %
+    confidence interval, as terminals and reports print it; None where the cost is exact or has no interval.
+    simulated_controlled_mean_cost: the mean, controlled for the openings that scenarios drew, with the half width of
+    its 95 % confidence interval; None where they are not drawn from the openings.
     simulation_note: where simulated scenarios disagree with it by more than chance explains, and why.
     lower_bound_is_valid: False where inflows truncated at zero depend on their past, so that the cost-to-go is not
     convex. overstated: $, by how much its cuts then lay above it along the paths of the last iteration.
@@ -66,6 +69,9 @@ class RunSummary:
     simulated_scenarios: int | None = None
     simulated_mean_cost: float | None = None
     simulated_std_cost: float | None = None
+    simulated_half_width: float | None = None
+    simulated_controlled_mean_cost: float | None = None
+    simulated_controlled_half_width: float | None = None
     simulation_digest: str | None = None
     solver: Mapping[str, Any] = field(default_factory=dict)
     upper_bound_is_exact: bool = False
@@ -77,6 +83,7 @@ class RunSummary:
     policy_cost: float | None = None
     policy_cost_half_width: float | None = None
     policy_cost_paths: int | None = None
+    gap_at_most: float | None = None
     simulation_note: str | None = None
     lower_bound_is_valid: bool = True
     overstated: float | None = None

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, PathCosts, verdict
+from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, PathCosts, relative_gap, verdict
 from cobre.io.storage.event_file import numbered_lines
 from cobre.io.storage.lock_file import LastActivity
 from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
@@ -62,6 +62,7 @@ class RunView:
     checkpoint: Event | None = None
     progress: Event | None = None  # of the iteration that is being computed
     estimate: Event | None = None  # of the whole training, in its first iteration
+    resumed: Event | None = None  # training went on after the iterations of a checkpoint
     trained: Event | None = None
     simulated: Event | None = None
     finished: Event | None = None
@@ -86,8 +87,8 @@ class RunView:
                 self._start(event)
             case "phase":
                 self._enter(event)
-            case "iteration":
-                self._iterate(event)
+            case "iteration" | "resumed":
+                (self._iterate if event["event"] == "iteration" else self._resume)(event)
             case "warning":
                 self.warnings.append(str(event.get("message", "")))
             case "progress" | "checkpoint" | "estimate":
@@ -107,6 +108,19 @@ class RunView:
         kept = self.iterations if event.get("is_resumed") else []
         fresh = RunView(started=event, iterations=kept, last_time=self.last_time)
         self.__dict__.update(fresh.__dict__)
+
+    def _resume(self, event: Event) -> None:
+        """Go on after an iteration; who has not seen the earlier ones, as a terminal, gets them from the event."""
+        last = event["iteration"]
+        if not isinstance(last, int):
+            raise TypeError("an iteration has a whole number")
+        if not self.iterations:
+            earlier = list(event.get("iterations", ()))
+            for iteration in earlier:
+                _check_iteration(iteration)
+            self.iterations = earlier
+        self.iterations = [iteration for iteration in self.iterations if iteration["iteration"] <= last]
+        self.resumed = event
 
     def _enter(self, event: Event) -> None:
         self.phase = str(event.get("name", ""))
@@ -177,7 +191,17 @@ class RunView:
         """Relative to the lower bound: of the computed bound, else of sampled costs where they are a bound."""
         if (found := self.computed_bound) is not None:
             return found.gap
+        if self.last is not None and (cost := self.cost_alone) is not None:
+            return relative_gap(self.last["lower_bound"], cost)
         return number_of(self.last["gap"]) if self.last is not None and self.path_costs.is_bound else None
+
+    @property
+    def cost_alone(self) -> float | None:
+        """The cost of the policy where it has no confidence interval, $: from a single path, no risk measure."""
+        if self.computed_bound is not None or self.is_exact or self.is_risk_averse:
+            return None
+        found = number_of((self.trained or {}).get("policy_cost"))
+        return found if found is not None else number_of((self.last or {}).get("policy_cost"))
 
     @property
     def path_costs(self) -> PathCosts:
@@ -208,14 +232,19 @@ class RunView:
         return max(0.0, end - self.began)
 
     @property
+    def _recent(self) -> list[Event]:
+        """The last iterations, without those before the run was resumed: the break would count as work."""
+        return [event for event in self.iterations[-RECENT - 1 :] if event["time"] >= self.began]
+
+    @property
     def iterations_per_s(self) -> float | None:
         """Over the last ten iterations, by the times of their events; None before the second one."""
-        return _rate(self.iterations[-RECENT - 1 :], lambda _: 1)
+        return _rate(self._recent, lambda _: 1)
 
     @property
     def solves_per_s(self) -> float | None:
         """LPs solved per second over the last ten iterations, by all ranks together."""
-        return _rate(self.iterations[-RECENT - 1 :], lambda event: event.get("solves") or 0)
+        return _rate(self._recent, lambda event: event.get("solves") or 0)
 
     @property
     def seconds_left(self) -> float | None:
@@ -330,6 +359,7 @@ def _check_iteration(event: Event) -> None:
 
 def _check_simulation(event: Event) -> None:
     known = [event[name] for name in ("mean_cost", "half_width")]
+    known += [event.get(name) for name in ("controlled_mean_cost", "controlled_half_width")]
     _check_numbers([event["scenarios"], *(value for value in known if value is not None)])
 
 

@@ -24,8 +24,8 @@ def _text(event: Event) -> str:  # noqa: PLR0911 - one answer for each kind
             return f"warning: {event.get('message')}"
         case "iteration":
             return _iteration(event)
-        case "checkpoint":
-            return f"checkpoint of iteration {event.get('iteration')} in {duration(event.get('seconds'))}"
+        case "checkpoint" | "resumed":
+            return _saved(event)
         case "training_finished":
             return f"training ended: {event.get('stop_reason')}; digest {str(event.get('digest'))[:16]}"
         case "simulation_finished":
@@ -36,6 +36,13 @@ def _text(event: Event) -> str:  # noqa: PLR0911 - one answer for each kind
             return f"failed: {event.get('error')}"
         case _:
             return ""
+
+
+def _saved(event: Event) -> str:
+    """A checkpoint that was written, or that training goes on from."""
+    if event["event"] == "resumed":
+        return f"resumed after iteration {event.get('iteration')}"
+    return f"checkpoint of iteration {event.get('iteration')} in {duration(event.get('seconds'))}"
 
 
 def _start(event: Event) -> str:

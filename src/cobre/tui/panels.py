@@ -118,6 +118,9 @@ def _later(view: RunView, room: int) -> list[tuple[str, str]]:
     if view.is_simulation_only and view.simulated is not None:
         found.append(("± 95 %", f"{money(view.simulated.get('half_width'), 0)} $"))
         found.append(("scenarios", f"{view.simulated.get('scenarios')}"))
+    if view.simulated is not None and view.simulated.get("controlled_mean_cost") is not None:
+        found.append(("controlled", _dollars(view.simulated.get("controlled_mean_cost"), room)))
+        found.append(("± 95 %", f"{money(view.simulated.get('controlled_half_width'), 0)} $"))
     if view.checkpoint is not None:
         found.append(("checkpoint", f"iteration {view.checkpoint.get('iteration')}"))
     return found

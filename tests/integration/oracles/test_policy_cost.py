@@ -86,7 +86,7 @@ def test_the_rule_gap_stops_a_sampled_study(tmp_path, risk):
     (case / "config.json").write_text(json.dumps(config))
     result = cobre.train(case, threads=1)
     assert result.stop_kind == "gap"
-    assert result.stop_reason.endswith("at most 1 %, in 2 iterations in a row")
+    assert result.stop_reason.endswith("at most 1 % above it, in 2 iterations in a row")
     assert all(record.policy_cost.largest <= 1.01 * record.lower_bound for record in result.history[-2:])
     assert result.history[-3].policy_cost.largest > 1.01 * result.history[-3].lower_bound
     kind = result.verdict.kind
@@ -102,15 +102,27 @@ def test_the_rule_gap_is_refused_where_paths_do_not_tell_the_cost(tmp_path):
         cobre.train(case, threads=1)
 
 
+@pytest.mark.parametrize(("risk", "passes"), [(None, 1), (None, 4), ((0.5, 0.4), 4)])
+def test_few_paths_do_not_take_their_own_cuts_for_chance(tmp_path, risk, passes):
+    """A path's own cuts raise the cost of the opening that it drew: that must not make the policy look cheap."""
+    case, result = trained(tmp_path, risk, iterations=4)
+    exact = cobre.bound(case, result.policy, method="enumeration")
+    settings = {"training.selection.forward_passes": passes} | ({} if risk is None else WEIGHTED)
+    costs = [
+        cost_of(case, result.policy, settings | {"training.tree_seed": seed}).policy_cost.value for seed in range(40)
+    ]
+    error = np.std(costs, ddof=1) / len(costs) ** 0.5
+    # Up to now the mean lay 0.2 % (one path) or 0.04 to 0.13 % (four) below: most of a gap of 0.23 % or 0.07 %.
+    assert np.mean(costs) >= exact.upper_bound - 2.0 * error
+    assert np.mean(costs) - exact.upper_bound <= 0.5 * (np.max(costs) - exact.lower_bound) + 2.0 * error
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("iterations", [2, 4, 8])
 @pytest.mark.parametrize("risk", [None, (0.5, 0.4), (0.3, 0.6)])
-def test_intervals_cover_the_exact_cost(request, tmp_path, risk, iterations):
+def test_intervals_cover_the_exact_cost(tmp_path, risk, iterations):
     """200 seeds of 48 paths each, at 95 %: 92 of 100 intervals or more hold the cost of the policy."""
-    if (risk, iterations) == ((0.5, 0.4), 4):
-        reason = "0.915 covered: samples of 48 miss the few paths that cost more than the rest (docs/adr/0060)"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     case, result = trained(tmp_path, risk, iterations)
     exact = cobre.bound(case, result.policy, method="enumeration").upper_bound
     settings = {"training.selection.forward_passes": 48} | ({} if risk is None else WEIGHTED)

@@ -20,7 +20,7 @@ from cobre.core.config import (
     TrainingConfig,
 )
 from cobre.io.config.method_records import CutSelectionRecord, DynamicRecord, Level1Record
-from cobre.io.config.overrides import with_overrides
+from cobre.io.config.overrides import name_overrides, with_overrides
 from cobre.io.config.records import (
     ConfigFile,
     Enumerated,
@@ -61,10 +61,12 @@ def read_config(
     file = decode(document, ConfigFile, problems)
     fit_messages(seen, problems, start)
     if file is None:
+        name_overrides(overrides or {}, problems, start)
         return None
     warn_of_settings_without_effect(file, problems)
     training = _training(file.training, problems, seen)
     simulation = _simulation(file.simulation, problems)
+    name_overrides(overrides or {}, problems, start)
     if len(problems.errors) > known:
         return None
     return Config(

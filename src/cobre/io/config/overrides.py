@@ -2,15 +2,22 @@
 
 import copy
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.problems import CaseProblem, Layer, Problems
+
+_QUOTED = re.compile(r"`([^`]+)`")
 
 
 def with_overrides(content: Any, overrides: Mapping[str, object], problems: Problems) -> Any:
-    """The content of config.json with every override applied; objects are merged, other values replaced."""
+    """The content of config.json with every override applied; objects are merged, other values replaced.
+
+    An object with another `method` or `type` than the file's replaces it: fields of the old one do not apply.
+    """
     if not isinstance(content, dict):
         return content
     merged = copy.deepcopy(content)
@@ -57,9 +64,27 @@ def _is_json(value: object) -> bool:
 
 
 def _merged(old: Any, new: object) -> Any:
-    if not (isinstance(old, dict) and isinstance(new, Mapping)):
+    if not (isinstance(old, dict) and isinstance(new, Mapping)) or _is_other_kind(old, new):
         return _plain(new)
     return {**old, **{key: _merged(old.get(key), value) for key, value in new.items()}}
+
+
+def _is_other_kind(old: Mapping[str, Any], new: Mapping[str, object]) -> bool:
+    return any(tag in new and tag in old and new[tag] != old[tag] for tag in ("method", "type"))
+
+
+def name_overrides(overrides: Mapping[str, object], problems: Problems, start: int) -> None:
+    """Say of problems from number `start` on which of them an override made: the file need not be corrected."""
+
+    def named(problem: CaseProblem) -> CaseProblem:
+        path = ".".join(part for part in (problem.entity, problem.field) if part)
+        about = [f"{path}.{quoted}" for quoted in _QUOTED.findall(problem.message)]
+        for name in overrides if problem.file == CONFIG_FILE else ():
+            if path == name or path.startswith((f"{name}.", f"{name}[")) or name in about:
+                return replace(problem, message=f"{problem.message}, as --set or an override of {name} says")
+        return problem
+
+    problems.revise(named, start)
 
 
 def _plain(value: object) -> Any:

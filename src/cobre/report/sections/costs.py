@@ -26,16 +26,17 @@ def costs(run: RunFolder) -> Section | None:
     if len(run.bounds):
         lines["lower bound"] = float(run.bounds.lower[-1])
     histogram = histogram_chart(by_scenario, lines, "cost-histogram", "Cost of a scenario").explained(HOW_TO_READ)
-    parts: list[Chart | DataTable] = [histogram, _components(simulated), _spread(by_scenario)]
+    parts: list[Chart | DataTable] = [histogram, _components(simulated), _spread(by_scenario, run.controlled_cost)]
     intro = f"Costs of {len(by_scenario)} simulated scenarios, discounted to the first stage."
     return Section("costs", "Costs", parts, intro)
 
 
-def _spread(by_scenario: Floats) -> DataTable:
+def _spread(by_scenario: Floats, controlled: tuple[float, float] | None) -> DataTable:
     deviation = float(by_scenario.std(ddof=1)) if len(by_scenario) > 1 else None
     found: dict[str, float | None] = {
         "mean": float(by_scenario.mean()),
         "± 95 %": None if deviation is None else half_width_95(deviation, len(by_scenario)),
+        **({} if controlled is None else {"controlled mean": controlled[0], "its ± 95 %": controlled[1]}),
         "standard deviation": deviation,
         "cheapest": float(by_scenario.min()),
         **{f"{p} %": float(np.percentile(by_scenario, p)) for p in PERCENTILES},
@@ -47,6 +48,11 @@ def _spread(by_scenario: Floats) -> DataTable:
         "± is the half-width of the mean's 95 % confidence interval. "
         "A column such as 95 % is that percentile over the scenarios."
     )
+    if controlled is not None:
+        note += (
+            " The controlled mean has the same expectation: what the openings that each scenario drew did to its cost, "
+            "beside the mean of all openings, is taken out."
+        )
     return DataTable(
         "cost-spread", f"Spread over scenarios ({unit})", columns, [tuple(found.values())], note, is_wide=True
     )

@@ -9,7 +9,7 @@ from cobre.core.confidence import half_width_95
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import with_code
 from cobre.report.sections.upper_bound import upper_bound_tiles
-from cobre.runs.formatting import NOTHING, duration_in_words, money_in_words, percent_in_words
+from cobre.runs.formatting import CONTROLLED, NOTHING, duration_in_words, money_in_words, percent_in_words
 from cobre.runs.state import RunState
 
 
@@ -39,8 +39,8 @@ def _banner(title: str, text: str, kind: str) -> str:
 
 def warnings_of(run: RunFolder) -> list[str]:
     """Warnings of the case, of the run, and of files that this report could not read, each once."""
-    note = run.summary.get("cost_note")
-    first = [note] if isinstance(note, str) else []
+    notes = [run.summary.get(name) for name in ("cost_note", "simulation_note")]
+    first = [note for note in notes if isinstance(note, str)]
     return list(dict.fromkeys([*run.file_errors, *first, *run.study.warnings, *run.log.warnings]))
 
 
@@ -113,7 +113,11 @@ def _simulation_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
         return []
     costs = run.simulated.scenario_costs()
     half = half_width_95(costs.std(ddof=1), len(costs)) if len(costs) > 1 else 0.0
-    return [("Simulated cost", money_in_words(costs.mean()), f"± {money_in_words(half)}, {len(costs)} scenarios")]
+    tile = ("Simulated cost", money_in_words(costs.mean()), f"± {money_in_words(half)}, {len(costs)} scenarios")
+    if (found := run.controlled_cost) is None:
+        return [tile]
+    mean, half_width = found
+    return [tile, ("Controlled cost", money_in_words(mean), f"± {money_in_words(half_width)}, {CONTROLLED}")]
 
 
 def _effort_tiles(run: RunFolder) -> list[tuple[str, str, str]]:

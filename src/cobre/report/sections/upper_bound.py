@@ -13,6 +13,8 @@ _NAMES = {
 def upper_bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     """Title, number and remark of the tile; an empty list without such a bound."""
     found = run.bounds.computed
+    if found is None and run.bounds.cost_alone is not None:
+        return [(_NAMES["sampled"][0], money_in_words(run.bounds.cost_alone), "from one path: no confidence interval")]
     if found is None:
         return []
     title, kind = _NAMES[found.method]

@@ -75,13 +75,11 @@ The numbers of a quantity are unpacked when they are first drawn: see report/pac
   };
 
   const addFan = (chart, quantity, values, at, stages) => {
-    const drawings = ["thin", "none", "line", "none", "thin", "none"];
-    if (quantity.is_violation) drawings[5] = "dash"; // what happens in few scenarios has no percentile but 0
+    const drawings = ["thin", "none", "line", "none", "thin", "dash"]; // what happens in few scenarios shows in the mean alone
     data.statistics.forEach((name, place) => chart.series.push({ name, drawing: drawings[place], colour: quantity.colour,
       values: row(values, (at * width + place) * stages, stages) }));
     chart.bands = [{ upper: 4, lower: 0, colour: quantity.colour, strength: 0.18 }, { upper: 3, lower: 1, colour: quantity.colour, strength: 0.32 }];
-    chart.legend = [["median", "line", quantity.colour], ["25 to 75 %", "band", quantity.colour, 0.5], ["5 to 95 %", "band", quantity.colour, 0.18]];
-    if (quantity.is_violation) chart.legend.push(["mean", "dash", quantity.colour]);
+    chart.legend = [["median", "line", quantity.colour], ["mean", "dash", quantity.colour], ["25 to 75 %", "band", quantity.colour, 0.5], ["5 to 95 %", "band", quantity.colour, 0.18]];
     const wanted = scenario.value === "all" ? data.scenarios.map((_, place) => place) : scenario.value === "" ? [] : [Number(scenario.value)];
     wanted.forEach((place, turn) => {
       const hue = wanted.length > HUES.length ? "--muted" : HUES.filter((name) => name !== quantity.colour)[turn % (HUES.length - 1)];

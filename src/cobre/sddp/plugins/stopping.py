@@ -175,12 +175,14 @@ class StopWhenGapCloses(StoppingRule):
         return self._met(name, cost.largest, last.lower_bound)
 
     def _met(self, name: str, upper: float, lower: float) -> str | None:
-        gap = max(0.0, upper - lower)
+        gap = upper - lower
         percent = 100.0 * gap / gap_scale(lower)
+        where = "above" if gap >= 0.0 else "below"
         if self.tolerance is not None and gap <= self.tolerance:
-            return f"{name} {money(gap)} $ above the lower bound, at most {money(self.tolerance)} $"
+            return f"{name} {money(abs(gap))} $ {where} the lower bound, at most {money(self.tolerance)} $ above it"
         if self.relative_tolerance is not None and percent <= self.relative_tolerance:
-            return f"{name} {percent:.3g} % above the lower bound, at most {self.relative_tolerance:g} %"
+            allowed = f"at most {self.relative_tolerance:g} % above it"
+            return f"{name} {abs(percent):.3g} % {where} the lower bound, {allowed}"
         return None
 
 
@@ -211,12 +213,9 @@ class StopWhenBoundGapCloses(StoppingRule):
         """When the gap to the upper bound is at most `gap_percent` of the lower bound."""
         if bound is None or not 100.0 * bound.gap <= self.gap_percent:
             return None
-        percent = max(0.0, 100.0 * bound.gap)
-        most, kind = ("up to", ", estimated from below") if bound.is_estimate else ("at most", "")
-        return (
-            f"the {bound.name} is {most} {percent:.3g} % above the lower bound{kind}, as asked for "
-            f"({self.gap_percent:g} %)"
-        )
+        most, kind = ("up to ", ", estimated from below") if bound.is_estimate else ("at most ", "")
+        where = f"{most}{100.0 * bound.gap:.3g} % above" if bound.gap >= 0.0 else f"{-100.0 * bound.gap:.3g} % below"
+        return f"the {bound.name} is {where} the lower bound{kind}, as asked for ({self.gap_percent:g} %)"
 
 
 @dataclass(frozen=True, slots=True)

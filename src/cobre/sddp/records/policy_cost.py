@@ -18,6 +18,11 @@ ENOUGH_PATHS = 32
 LEAST_HALF_WIDTH = 1e-4
 """Of the cost: no narrower interval is given, because a sample does not know of paths that are rarer than it is large.
 A gap of this size counts as closed."""
+FINAL_WORTH = 3
+"""Paths of training that one path of the final policy counts for: it averages all openings at every stage, and was
+found to have a third of their variance."""
+MAX_DRIFT = 2e-4
+"""Of the lower bound: iterations since which it has risen by more had other policies than the final one."""
 MIN_PATHS = 2
 """Paths that have a spread."""
 SPREAD_PATHS = 128
@@ -110,6 +115,23 @@ def sampled_cost(
     return PolicyCost(sample.mean, known, sample.paths, iterations, confidence, is_estimate)
 
 
+def final_cost(final: CostSample, recent: CostSample, drift: float) -> PolicyCost:
+    """The cost of a final policy without a risk measure, from paths of its own and from those of the last iterations.
+
+    drift: $, by how much the lower bound has risen since those iterations, on average; it counts as an error. Where
+    the two disagree by more than chance, earlier policies cost something else; then paths of the final one count alone,
+    and so they do where the others would make the interval wider.
+    """
+    alone = sampled_cost(final, is_estimate=False)
+    widths = [part.half_width(DEFAULT_CONFIDENCE) for part in (final, recent)]
+    own = FINAL_WORTH * final.paths / (FINAL_WORTH * final.paths + recent.paths)
+    half_width = math.hypot(own * widths[0], (1.0 - own) * widths[1]) + (1.0 - own) * drift
+    if abs(final.mean - recent.mean) > math.hypot(*widths) or not half_width < alone.largest - alone.value:
+        return alone
+    value = own * final.mean + (1.0 - own) * recent.mean
+    return PolicyCost(value, max(half_width, LEAST_HALF_WIDTH * abs(value)), final.paths + recent.paths)
+
+
 def latest_cost(
     samples: Sequence[CostSample | None], *, is_estimate: bool, confidence: float = DEFAULT_CONFIDENCE
 ) -> PolicyCost | None:
@@ -123,13 +145,14 @@ def latest_cost(
     )
 
 
-def latest(samples: Sequence[CostSample | None], paths: int) -> list[CostSample]:
+def latest(samples: Sequence[CostSample | None], paths: int, share: float = 0.5) -> list[CostSample]:
     """Samples of as many of the latest iterations as have so many paths together, the oldest first.
 
-    At most half of all iterations: the first policies cost far more.
+    share: of all iterations that may count; at most half, unless these are known to be alike: the first policies cost
+    far more.
     """
     recent: list[CostSample] = []
-    for sample in reversed(samples[len(samples) // 2 :]):
+    for sample in reversed(samples[len(samples) - math.ceil(share * len(samples)) :]):
         if sample is None:
             break
         recent.append(sample)

@@ -76,16 +76,22 @@ class RiskDraws:
         """Keep the weights that openings of a stage have at this rank's trial points: paths x openings, scaled."""
         self.found[stage] = self.problem.risk[stage - 1].weights(costs)
 
-    def ratios(self, numbers: Indices, drawn: Sequence[Indices], first_weights: Floats) -> Floats:
+    def weights_of(self, drawn: Sequence[Indices], first_weights: Floats) -> Floats:
+        """The weights of the openings that own paths drew: stages x paths. first_weights: of the first stage."""
+        paths = np.arange(len(drawn[0]))
+        later = [self.found[stage][paths, drawn[stage]] for stage in range(1, self.problem.num_stages)]
+        return np.stack([first_weights[drawn[0]], *later])
+
+    def ratios(self, numbers: Indices, weights: Floats, drawn: Sequence[Indices]) -> Floats:
         """Likelihood ratios of own paths, each up to what the stage drew: stages x paths; 1 for unweighted ones.
 
-        numbers: of the paths. drawn: by stage and path, the opening. first_weights: of the first stage's openings.
+        numbers: of the paths. drawn: by stage and path, the opening; weights: its own, as `weights_of` has them.
         """
-        parts, is_weighted = [], numbers < self.paths
-        for stage in range(self.problem.num_stages):
-            found = self.found[stage] if stage else np.broadcast_to(first_weights, (len(numbers), len(first_weights)))
-            weights = found[np.arange(len(numbers)), drawn[stage]]
-            parts.append(np.where(is_weighted, weights / self._chances(stage)[drawn[stage]], 1.0))
+        is_weighted = numbers < self.paths
+        parts = [
+            np.where(is_weighted, weights[stage] / self._chances(stage)[drawn[stage]], 1.0)
+            for stage in range(self.problem.num_stages)
+        ]
         ratios: Floats = np.multiply.accumulate(np.stack(parts), axis=0)
         return ratios
 

@@ -96,16 +96,56 @@ def _policy_costs(context: TrainingContext, paths: Paths, backward: BackwardCost
     weights = problem.risk[0].weights(backward.first[None])[0]
     mean = np.add.accumulate(weights * backward.first)[-1]  # the lower bound
     drawn = [backward.first[paths.drawn[0][own]], *(costs for costs in backward.drawn if costs is not None)]
+    counts = [opening.count for opening in problem.openings]
     future = np.array([problem.future_weight(stage) for stage in range(problem.num_stages)])
     stage_costs = paths.objective[:, own] - future[:, None] * paths.future_cost[:, own]
     unexplained = stage_costs - np.stack(drawn)
     expected = np.concatenate([np.full((1, values.shape[1]), mean), values])
+    # What a path's own cuts add to the opening that it drew is no chance: without them it is as likely as the others.
+    own_effect = _own_effects(context, paths, backward, values, paths.objective[:, own], np.stack(drawn))
+    chosen = [drawn[own] for drawn in paths.drawn]
+    shares = np.stack([np.full(len(opening), 1.0 / count) for opening, count in zip(chosen, counts, strict=True)])
     if draws is not None:
-        ratios = draws.ratios(context.team_paths[own], [chosen[own] for chosen in paths.drawn], weights)
-        unexplained, expected = unexplained * ratios, expected * np.concatenate([np.ones_like(ratios[:1]), ratios[:-1]])
+        shares = draws.weights_of(chosen, weights)
+        ratios = draws.ratios(context.team_paths[own], shares, chosen)
+        before = np.concatenate([np.ones_like(ratios[:1]), ratios[:-1]])
+        unexplained, expected = ratios * (unexplained + own_effect), before * (expected - shares * own_effect)
+    else:
+        unexplained, expected = unexplained + own_effect, expected - shares * own_effect
     to_first = problem.cost_scale * problem.discount_to_first_stage[:, None]
     total: Floats = np.add.accumulate(to_first * (expected + unexplained), axis=0)[-1]
     return total[:, None]
+
+
+def _own_effects(
+    context: TrainingContext, paths: Paths, backward: BackwardCosts, values: Floats, objective: Floats, drawn: Floats
+) -> Floats:
+    """By stage and own path, scaled: what the cut that the path itself left behind adds to the cost of its opening.
+
+    The path goes on from the drawn opening alone, so its own cut raises the cost of this one more than that of others.
+    That is known at the state where the path left the stage: the value there less what all other cuts say of it, the
+    new ones of other paths included. It is no more than all new cuts together added.
+    """
+    problem, own, pool, slots = context.problem, context.own, context.pool, backward.slots
+    numbers = np.arange(len(slots))[:, None] == context.team_paths[own]
+    found = np.zeros_like(objective)
+    for stage in range(problem.num_stages - 1):
+        others = _at_states(pool, stage, slots, paths.states[stage + 1, own])
+        others = np.where(numbers, -np.inf, others).max(axis=0)
+        said = np.maximum(paths.future_cost[stage, own], others)
+        found[stage] = problem.future_weight(stage) * (values[stage] - said)
+    return np.clip(found, 0.0, np.maximum(drawn - objective, 0.0))
+
+
+def _at_states(pool: CutPool, stage: int, slots: range, states: Floats) -> Floats:
+    """Cuts of a stage (rows) at some states (columns); added component by component: the bits of any split."""
+    table, components = pool.stored_rows(stage, slots.start, len(slots)), pool.components(stage)
+    total = np.repeat(table[:, :1], len(states), axis=1)
+    term = np.empty_like(total)
+    for number, component in enumerate(components.tolist(), start=1):
+        np.multiply(table[:, number : number + 1], states[:, component], out=term)
+        total += term
+    return total
 
 
 def _values(pool: CutPool, stage: int, first: int, states: Floats) -> Floats:

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from cobre.core.verdict import ComputedBound, ConvergenceVerdict, gap_scale, verdict
+from cobre.core.verdict import ComputedBound, ConvergenceVerdict, gap_scale, relative_gap, verdict
 from cobre.policy.object import Policy
 from cobre.runs.convergence import bound_history
 from cobre.runs.events import Event, new_event
@@ -30,6 +30,7 @@ def summarize_run(
         summary, pool_bytes, pool_saved = _training_summary(source, output), pool.nbytes, pool.saved_bytes
     else:
         summary, pool_bytes, pool_saved = _stored_policy_summary(source, output), 0, 0
+        summary = replace(summary, upper_bound_is_exact=ready.study.case.config.training.is_enumerated)
     if simulation is not None:
         summary = replace(summary, **simulation_numbers(simulation))
         summary = replace(summary, simulation_note=_simulation_note(ready, summary, simulation))
@@ -55,6 +56,7 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
         verdict=None if judged is None else judged.sentence,
         verdict_kind=None if judged is None else judged.kind,
         gap=last.gap if trained.policy_cost is None else trained.policy_cost.gap(last.lower_bound),
+        gap_at_most=_gap_at_most(trained),
         overstated=None if last.trial_points is None else last.trial_points.overstated,
         iterations=last.iteration,
         is_interrupted=trained.stop.kind.is_interruption,
@@ -64,6 +66,13 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
         traffic_least_bytes=least_traffic(traffic),
         **trained.end,
     )
+
+
+def _gap_at_most(trained: TrainedStudy) -> float | None:
+    cost = trained.policy_cost
+    if cost is None or cost.half_width is None or cost.is_exact:
+        return None
+    return relative_gap(trained.history[-1].lower_bound, cost.largest)
 
 
 def _stored_policy_summary(policy: Policy, output: str) -> RunSummary:
@@ -88,6 +97,9 @@ def simulation_numbers(simulation: SimulationResult) -> dict[str, Any]:
         "simulated_scenarios": len(simulation.scenario_costs),
         "simulated_mean_cost": simulation.mean_cost,
         "simulated_std_cost": simulation.std_cost,
+        "simulated_half_width": simulation.half_width,
+        "simulated_controlled_mean_cost": simulation.controlled_mean_cost,
+        "simulated_controlled_half_width": simulation.controlled_half_width,
         "simulation_digest": simulation.digest,
     }
 
@@ -100,6 +112,8 @@ def simulation_event(simulation: SimulationResult) -> Event:
         mean_cost=simulation.mean_cost,
         std_cost=simulation.std_cost,
         half_width=simulation.half_width,
+        controlled_mean_cost=simulation.controlled_mean_cost,
+        controlled_half_width=simulation.controlled_half_width,
         digest=simulation.digest,
         seconds=simulation.seconds,
         solver=simulation.solver.as_dict(),
@@ -117,20 +131,40 @@ def _simulation_note(ready: ReadyStudy, summary: RunSummary, simulation: Simulat
     chance = math.hypot(half_width, simulation.half_width)
     if len(simulation.scenario_costs) < MIN_COMPARED or abs(mean - cost) <= chance:
         return None
+    return (
+        f"the mean of {counted(len(simulation.scenario_costs), 'simulated scenario')} is {_beside(mean, cost)} the "
+        f"cost of the policy over its openings, more than the 95 % intervals of both explain "
+        f"({percent(chance / gap_scale(cost))}): {_reason(ready, simulation, cost, half_width)}"
+    )
+
+
+def _reason(ready: ReadyStudy, simulation: SimulationResult, cost: float, half_width: float) -> str:
+    """Why they differ, as far as the settings and the controlled mean tell."""
     config = ready.study.case.config
     source = config.simulation.scenario_source or config.training.scenario_source
-    reason = (
-        "scenarios are drawn from the same openings, so these were too few or unusual ones; simulate more of them"
-        if source.is_in_sample
-        else "scenarios are not drawn from the openings of training, and the policy knows these alone; more openings "
-        "bring the two together"
-    )
-    where = "above" if mean > cost else "below"
+    mean, its_half_width = simulation.controlled_mean_cost, simulation.controlled_half_width
+    if not source.is_in_sample:
+        return (
+            "scenarios are not drawn from the openings of training, and the policy knows these alone; more openings "
+            "bring the two together"
+        )
+    if mean is None or its_half_width is None:
+        return "scenarios are drawn from the same openings, but these are few; simulate more of them"
+    if abs(mean - cost) <= math.hypot(half_width, its_half_width):
+        luck = "dearer" if simulation.mean_cost > cost else "cheaper"
+        return (
+            f"chance drew {luck} openings than the average; controlled for the openings drawn the mean is "
+            f"{percent(abs(mean - cost) / gap_scale(cost))} from that cost, which the intervals explain"
+        )
+    cuts = "" if config.simulation.cut_set == "all" else "; the simulation uses active cuts alone, another policy"
     return (
-        f"the mean of {counted(len(simulation.scenario_costs), 'simulated scenario')} is "
-        f"{percent(abs(mean - cost) / gap_scale(cost))} {where} the cost of the policy over its openings, more than "
-        f"the 95 % intervals of both explain ({percent(chance / gap_scale(cost))}): {reason}"
+        f"the openings that they drew do not explain it, controlled for them the mean is still {_beside(mean, cost)} "
+        f"it{cuts}. Rare scenarios far dearer than the rest do that: simulate more of them, or train longer"
     )
+
+
+def _beside(mean: float, cost: float) -> str:
+    return f"{percent(abs(mean - cost) / gap_scale(cost))} {'above' if mean > cost else 'below'}"
 
 
 def _solver_work(source: TrainedStudy | Policy, simulation: SimulationResult | None) -> PhaseStatistics:

@@ -1,14 +1,56 @@
 """Tables for the libraries that people analyse with. None of them is needed to install Cobre."""
 
+from collections.abc import Mapping
+from datetime import date
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cobre.errors import MissingLibraryError
+from cobre.report.study_facts import StudyFacts, kind_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+STAGE_START = "stage_start"
 INDEX = ("scenario_id", "stage_id", "block_id", "iteration")
+
+
+def with_names(table: "pa.Table", facts: Mapping[str, Any]) -> "pa.Table":
+    """A table with the names of entities and the dates of stages beside their ids.
+
+    `hydro_name` follows `hydro_id`, `stage_start` follows `stage_id`. facts: as in study.json; ids that they do not
+    name stay alone.
+    """
+    import pyarrow as pa
+
+    for column, (name, values) in _labels(table, facts).items():
+        ids = table[column].combine_chunks() if table.num_rows else pa.array([], table[column].type)
+        known = pa.array(list(values), ids.type)
+        found, texts = _index_in(ids, known), pa.array(values.values())
+        is_date = name == STAGE_START
+        labels = texts.cast(pa.timestamp("s")).take(found) if is_date else pa.DictionaryArray.from_arrays(found, texts)
+        table = table.add_column(table.column_names.index(column) + 1, name, labels)
+    return table
+
+
+def _index_in(ids: "pa.Array", known: "pa.Array") -> "pa.Array":
+    """Where each id is among those that are known; null for others."""
+    import pyarrow.compute as pc
+
+    return pc.index_in(ids, value_set=known)
+
+
+def _labels(table: "pa.Table", facts: Mapping[str, Any]) -> dict[str, tuple[str, dict[int, Any]]]:
+    """By column of ids: the name of the column that explains it, and the explanation of each id."""
+    study = StudyFacts(facts)
+    found: dict[str, tuple[str, dict[int, Any]]] = {}
+    for column in table.column_names:
+        if (kind := kind_of(column)) is not None and (entities := study.entities(kind)):
+            names = {entry["id"]: study.entity_name(kind, entry["id"]) for entry in entities}
+            found[column] = f"{column.removesuffix('_id')}_name", names
+        elif column == "stage_id" and (starts := study.known_starts):
+            found[column] = STAGE_START, {id_: date.fromisoformat(start[:10]) for id_, start in starts.items()}
+    return found
 
 
 def as_pandas(table: "pa.Table") -> Any:
@@ -22,10 +64,11 @@ def as_polars(table: "pa.Table") -> Any:
     return library("polars").from_arrow(table)
 
 
-def as_xarray(table: "pa.Table") -> Any:
+def as_xarray(table: "pa.Table", facts: Mapping[str, Any] | None = None) -> Any:
     """An xarray Dataset: the ids of a table are its dimensions, such as scenario_id, stage_id, block_id and hydro_id.
 
-    Cells without a row are NaN. An id without any value, such as the block of costs, is no dimension.
+    Cells without a row are NaN. An id without any value, such as the block of costs, is no dimension. facts: as in
+    study.json; names of entities and dates of stages are coordinates along their ids.
     """
     xarray = library("xarray", "[netcdf]")
     library("pandas")
@@ -34,7 +77,21 @@ def as_xarray(table: "pa.Table") -> Any:
     frame = table.drop_columns(empty).to_pandas().set_index([name for name in ids if name not in empty])
     if not frame.index.is_unique:
         raise ValueError("several rows have the same ids, so this table cannot be an array")
-    return xarray.Dataset.from_dataframe(frame)
+    dataset = xarray.Dataset.from_dataframe(frame)
+    labels = {column: found for column, found in _labels(table, facts or {}).items() if column in dataset.dims}
+    return dataset.assign_coords(
+        {name: (column, _along(dataset[column].values, values)) for column, (name, values) in labels.items()}
+    )
+
+
+def _along(ids: Any, values: Mapping[int, Any]) -> Any:
+    """Explanations in the order of ids: dates as NumPy has them, else text."""
+    import numpy as np
+
+    found = [values.get(int(id_)) for id_ in ids]
+    if any(isinstance(value, date) for value in found):
+        return np.array(found, "datetime64[ns]")
+    return np.array(["" if value is None else value for value in found])
 
 
 def library(name: str, extra: str | None = None) -> Any:

@@ -191,6 +191,9 @@ class SimulationResult:
 
     tables: Arrow tables by name (costs, hydros, thermals, buses, ...), on rank 0; columns carry their units.
     scenario_costs: total cost of each scenario. mean_cost, std_cost: over the scenarios.
+    controlled_mean_cost, controlled_half_width: the mean without the luck of the draw, which has the same expectation
+    and a narrower 95 % confidence interval (table `scenario_costs` has it by scenario); None where scenarios are not
+    drawn from the openings, or are fewer than 30.
     digest: SHA-256 over all rows. seconds: wall time. warnings: about the case and the policy.
 
     >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
@@ -209,6 +212,8 @@ class SimulationResult:
     seconds: float
     warnings: tuple[str, ...] = field(default=())
     solver: SolveStatistics = field(default_factory=SolveStatistics)  # work of all ranks' solvers
+    controlled_mean_cost: float | None = None
+    controlled_half_width: float | None = None
     facts: Mapping[str, Any] = field(default_factory=dict, repr=False)  # dates and names, as study.json has them
 
     @property
@@ -269,22 +274,29 @@ class SimulationResult:
         return self.table(name)
 
     def to_pandas(self, name: str = "costs") -> Any:
-        """One of the tables as a pandas DataFrame: `result.to_pandas("hydros")`."""
-        from cobre.study.results.dataframes import as_pandas
+        """One of the tables as a pandas DataFrame, with names and dates: `result.to_pandas("hydros")`.
 
-        return as_pandas(self.table(name))
+        `hydro_name`, `bus_name`, ... stand beside the ids of entities, `stage_start` beside `stage_id`; `to_arrow` has
+        the ids alone.
+        """
+        from cobre.study.results.dataframes import as_pandas, with_names
+
+        return as_pandas(with_names(self.table(name), self.facts))
 
     def to_polars(self, name: str = "costs") -> Any:
-        """One of the tables as a polars DataFrame: `result.to_polars("hydros")`."""
-        from cobre.study.results.dataframes import as_polars
+        """One of the tables as a polars DataFrame, with names and dates as `to_pandas` has them."""
+        from cobre.study.results.dataframes import as_polars, with_names
 
-        return as_polars(self.table(name))
+        return as_polars(with_names(self.table(name), self.facts))
 
     def to_xarray(self, name: str = "costs") -> Any:
-        """A table as an xarray Dataset: scenarios, stages, blocks and entities are its dimensions."""
+        """A table as an xarray Dataset: scenarios, stages, blocks and entities are its dimensions.
+
+        Names of entities and dates of stages are coordinates: `data.hydro_name`, `data.stage_start`.
+        """
         from cobre.study.results.dataframes import as_xarray
 
-        return as_xarray(self.table(name))
+        return as_xarray(self.table(name), self.facts)
 
     def _repr_html_(self) -> str:
         from cobre.report.notebook_html import simulation_html

@@ -18,9 +18,11 @@ from cobre.io.storage.confined import make_folder
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION
 from cobre.sddp.problem.boundary import BoundaryCutPool
 from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.sddp.ranks.work_split import WorkSplit
+from cobre.sddp.simulation.controlled_costs import controlled_costs, controlled_mean
 from cobre.sddp.simulation.policy_simulator import PolicySimulator
 from cobre.sddp.simulation.simulate import SimulationOutput, simulate
 from cobre.sddp.simulation.spool import Sink
@@ -32,8 +34,8 @@ from cobre.solver.statistics import SolveStatistics
 from cobre.stochastic.random.seeds import PATH_BASE, uniform_draws
 from cobre.study.results.script_results import SimulationResult
 from cobre.study.results.study_description import stages_and_entities
-from cobre.study.simulation.sinks import ArrowSink, StreamingSink
-from cobre.study.simulation.stage_tables import TREE_PATHS, stage_tables, tree_paths
+from cobre.study.simulation.sinks import ArrowSink, StageCosts, StreamingSink
+from cobre.study.simulation.stage_tables import SCENARIO_COSTS, TREE_PATHS, scenario_costs, stage_tables, tree_paths
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,9 +69,10 @@ def simulate_policy(comm: Backend, simulated: SimulatedPolicy, warnings: tuple[s
     began = time.monotonic()
     sink, study = ArrowSink(), simulated.study
     outcome = _simulate(comm, simulated, _Destination(sink))
-    tables = sink.tables() | _stage_tables(study, simulated.num_scenarios) if comm.rank == 0 else {}
+    controlled = _controlled(study, outcome.costs, sink.stage_costs) if comm.rank == 0 else None
+    tables = sink.tables() | _other_tables(simulated, outcome.costs, controlled) if comm.rank == 0 else {}
     facts = stages_and_entities(study.case) if comm.rank == 0 else {}
-    return replace(_result(comm, outcome, tables, sink.digest, began, warnings), facts=facts)
+    return replace(_result(comm, outcome, controlled, tables, sink.digest, began, warnings), facts=facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +96,11 @@ class StreamedSimulation:
             comm.check_failures()
             done = _shared_costs(comm, np.zeros(0) if sink is None else sink.done)
             target = _Destination(sink or ArrowSink(), self.failure_folder, self.folder / UNFINISHED, done)
-            outcome = _simulate(comm, simulated, target)
+            outcome, controlled = _simulate(comm, simulated, target), None
             if sink is not None:
-                sink.publish(outcome.costs, _stage_tables(simulated.study, simulated.num_scenarios))
-        return _result(comm, outcome, {}, "" if sink is None else sink.digest, began, ())
+                controlled = _controlled(simulated.study, outcome.costs, sink.stage_costs)
+                sink.publish(outcome.costs, _other_tables(simulated, outcome.costs, controlled))
+        return _result(comm, outcome, controlled, {}, "" if sink is None else sink.digest, began, ())
 
     @contextmanager
     def _sink(self) -> Iterator[StreamingSink]:
@@ -135,12 +139,28 @@ def _simulate(comm: Backend, simulated: SimulatedPolicy, target: _Destination) -
     return outcome
 
 
-def _stage_tables(study: PreparedStudy, num_scenarios: int) -> "dict[str, pa.Table]":
-    """The tables beside those of the simulation, that of the paths of a tree included."""
+def _controlled(study: PreparedStudy, costs: Floats, by_stage: StageCosts) -> Floats | None:
+    """Costs without what the draw of openings did; None where scenarios are not drawn from the openings."""
+    problem, sampler = study.problem, study.noise.simulation_sampler
+    found = by_stage.by_stage(len(costs))
+    if problem.tree is not None or not sampler.is_in_sample or found is None:
+        return None
+    total, future = (problem.discount_to_first_stage[:, None] * part for part in found)
+    numbers = np.arange(len(costs))
+    drawn = [sampler.opening_indices(SIMULATION_ITERATION, numbers, stage) for stage in range(problem.num_stages)]
+    counts = [opening.count for opening in problem.openings]
+    return controlled_costs(costs, total, future, drawn, counts)
+
+
+def _other_tables(simulated: SimulatedPolicy, costs: Floats, controlled: Floats | None) -> "dict[str, pa.Table]":
+    """The tables beside those of the simulation: of stages, of the paths of a tree, of whole scenarios."""
+    study = simulated.study
     found = stage_tables(study)
+    if controlled is not None:
+        found |= {SCENARIO_COSTS: scenario_costs(costs, controlled)}
     if study.problem.tree is None:
         return found
-    return found | {TREE_PATHS: tree_paths(study, tree_scenarios(study, num_scenarios)[0])}
+    return found | {TREE_PATHS: tree_paths(study, tree_scenarios(study, simulated.num_scenarios)[0])}
 
 
 def tree_scenarios(study: PreparedStudy, num_scenarios: int) -> tuple[Ints | None, int]:
@@ -164,12 +184,16 @@ def _pool_of(memory: SharedMemoryProvider, policy: Policy, study: PreparedStudy)
 def _result(
     comm: Communicator,
     outcome: SimulationOutcome,
+    controlled: Floats | None,
     tables: "Mapping[str, pa.Table]",
     digest: str,
     began: float,
     warnings: tuple[str, ...],
 ) -> SimulationResult:
+    mean, half_width = (None, None) if controlled is None else controlled_mean(controlled)
     return SimulationResult(
+        controlled_mean_cost=mean,
+        controlled_half_width=half_width,
         tables=tables,
         scenario_costs=tuple(outcome.costs.tolist()),
         mean_cost=outcome.mean,

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from cobre.core.case import ABSENT_ID
 from cobre.io.output.growing_tables import ROWS_PER_GROUP, GrowingTables, Segment
 from cobre.io.storage.arrow_columns import column_of
 from cobre.io.storage.free_memory import trim_heap
+from cobre.sddp.simulation.controlled_costs import MAX_VALUES
+from cobre.sddp.simulation.cost_table import COSTS
 from cobre.sddp.simulation.spool import ScenarioColumns
 
 if TYPE_CHECKING:
@@ -48,16 +50,41 @@ class RowDigest:
         return self._digest.hexdigest()
 
 
+class StageCosts:
+    """Total and future cost of all stages and scenarios, kept from rows on their way to a sink."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[Floats]] = {"total_cost": [], "future_cost": []}
+        self._values = 0
+
+    def add(self, table: str, name: str, values: NDArray[Any]) -> None:
+        """Keep a column of some scenarios, if it is one of the two; nothing beyond `MAX_VALUES`."""
+        if table != COSTS.name or name not in self._parts or self._values > MAX_VALUES:
+            return
+        self._values += len(values) if name == "total_cost" else 0
+        self._parts[name].append(np.array(values, np.float64))
+
+    def by_stage(self, scenarios: int) -> tuple[Floats, Floats] | None:
+        """Both as stages x scenarios, $ of the stage's money; None where not all scenarios were kept."""
+        total, future = (np.concatenate([np.zeros(0), *parts]) for parts in self._parts.values())
+        if self._values > MAX_VALUES or not len(total) or len(total) % scenarios:
+            return None
+        return total.reshape(scenarios, -1).T, future.reshape(scenarios, -1).T
+
+
 class ArrowSink:
     """Keeps all rows in memory, for a script."""
 
     def __init__(self) -> None:
         self._batches: dict[str, list[pa.Table]] = {}
         self._digest = RowDigest()
+        self.stage_costs = StageCosts()
 
     def write(self, table: str, columns: ScenarioColumns) -> None:
         """Keep rows of a table, and add them to the digest."""
         self._digest.feed(table, columns)
+        for name in columns if table == COSTS.name else ():
+            self.stage_costs.add(table, name, columns[name])
         self._batches.setdefault(table, []).append(_arrow_table(columns))
 
     def scenarios_done(self, costs: Floats) -> None:
@@ -86,6 +113,7 @@ class StreamingSink:
         self._rows: dict[str, int] = {}  # by table, in the order of the digest: rows of one scenario
         self._chunk = 0
         self._is_open = False
+        self.stage_costs = StageCosts()
         self.done = self._restored()  # costs of the scenarios in closed segments
 
     @property
@@ -96,12 +124,18 @@ class StreamingSink:
     def write(self, table: str, columns: ScenarioColumns) -> None:
         """Write rows of a table to its file, and add them to the digest."""
         for name in columns:
-            self._digest.feed_pieces(table, name, (piece[name] for piece in columns.pieces(ROWS_PER_DIGEST)))
+            self._digest.feed_pieces(table, name, self._kept(table, name, columns))
         self._rows.setdefault(table, columns.rows_per_scenario)
         self._chunk = max(self._chunk, len(columns.scenarios))
         self._is_open = True
         for piece in columns.pieces(ROWS_PER_GROUP):
             self._tables.append(table, _arrow_table(piece))
+
+    def _kept(self, table: str, name: str, columns: ScenarioColumns) -> Iterator[NDArray[Any]]:
+        for piece in columns.pieces(ROWS_PER_DIGEST):
+            values = piece[name]
+            self.stage_costs.add(table, name, values)
+            yield values
 
     def scenarios_done(self, costs: Floats) -> None:
         """Close a segment when the last one is old enough, or when it takes too much memory to remember."""
@@ -140,6 +174,7 @@ class StreamingSink:
                 for name in files[table].names:
                     column = files[table].read(name, start * rows, stop * rows)
                     self._digest.feed_column(table, name, _plain(column))
+                    self.stage_costs.add(table, name, _plain(column))
 
 
 def _arrow_table(columns: Mapping[str, NDArray[Any]]) -> "pa.Table":

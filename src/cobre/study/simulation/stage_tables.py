@@ -29,7 +29,8 @@ ENTITY_STAGES = "entity_stages"
 INITIAL_LAGS = "initial_inflow_lags"
 LAG_STEPS = "inflow_lag_steps"  # only where seasons and stages differ
 TREE_PATHS = "tree_paths"  # only over a tree of nodes
-STAGE_TABLES = (ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS)
+SCENARIO_COSTS = "scenario_costs"  # only where scenarios are drawn from the openings
+STAGE_TABLES = (ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS, SCENARIO_COSTS)
 DEACTIVATED, OPERATING = 0, 2
 HYDRO_NUMBERS = (
     "dead_storage_hm3",
@@ -95,6 +96,12 @@ def tree_paths(study: PreparedStudy, paths: NDArray[np.int32] | None) -> "pa.Tab
             "probability": column_of(probabilities, is_null=np.isnan(probabilities)),
         }
     )
+
+
+def scenario_costs(costs: Floats, controlled: Floats) -> "pa.Table":
+    """What each scenario costs, $ of the first stage's money, and what it costs without the luck of its draw."""
+    ids = np.arange(len(costs), dtype=np.int32)
+    return table_of({"scenario_id": ids, "cost": costs, "controlled_cost": controlled})
 
 
 def lag_steps(study: PreparedStudy) -> "pa.Table":

@@ -11,20 +11,25 @@ from typing import Any
 import numpy as np
 
 from cobre.comm import Backend, Communicator
+from cobre.core.arrays import sum_in_order
+from cobre.core.verdict import relative_gap
 from cobre.io.storage.atomic import cleanup
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
-from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events
+from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events, resumed_event
 from cobre.runs.summary import WorkerReport
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.plugins.stopping import stopping_rules
 from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.sddp.records.iteration_record import IterationRecord
 from cobre.sddp.records.policy_cost import (
+    ENOUGH_PATHS,
+    MAX_DRIFT,
     NO_POLICY_COST,
     SPREAD_PATHS,
     CostSample,
     PolicyCost,
+    final_cost,
     latest,
     pooled,
     sampled_cost,
@@ -118,6 +123,8 @@ def train_study(
         paths = 1 if ready.study.problem.tree else ready.study.case.config.training.forward_passes
         context = training_context(comm, ready.study, ready.solver, paths, request.failure_folder)
         history = _restore(context, ready.study, start)
+        if history:
+            emit(resumed_event(history))
         writer = _writer(comm, ready, request, emit, len(history))
         with cleanup(writer.close if writer else _nothing), cleanup(context.team.close):
             on_checkpoint = writer.on_checkpoint if writer else no_checkpoint
@@ -189,8 +196,19 @@ def _policy_cost(context: TrainingContext, outcome: TrainingOutcome) -> PolicyCo
         return last.policy_cost
     found = sample_paths(context, Draw(paths, last.iteration))
     sample = CostSample.of((found.lower_bound + found.excess).tolist())
-    spread = pooled(latest([record.cost_sample for record in outcome.history], SPREAD_PATHS))
-    return sampled_cost(sample, is_estimate=not is_neutral, spread=spread)
+    near = [record for record in outcome.history if _is_near(record, last)]
+    recent = latest([record.cost_sample for record in near], SPREAD_PATHS, share=1.0)
+    # Under a risk measure paths of training count by likelihood ratios, which spread far more than their costs.
+    if not is_neutral or sum(part.paths for part in recent) < ENOUGH_PATHS:
+        return sampled_cost(sample, is_estimate=not is_neutral)
+    bounds = [record.lower_bound for record in near[-len(recent) :]]
+    drift = max(0.0, last.lower_bound - sum_in_order(bounds) / len(bounds))
+    return final_cost(sample, pooled(recent), drift)
+
+
+def _is_near(record: IterationRecord, last: IterationRecord) -> bool:
+    """Whether the policy of an iteration is nearly the last one, as far as the lower bound tells."""
+    return relative_gap(last.lower_bound, record.lower_bound) >= -MAX_DRIFT
 
 
 def _trained(

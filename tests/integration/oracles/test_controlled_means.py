@@ -1,0 +1,96 @@
+"""Simulated means, controlled for the openings drawn, beside the exact mean over all paths of the opening tree."""
+
+import numpy as np
+import pytest
+from bound_systems import reservoirs
+from small_case import write_case
+
+import cobre
+from cobre.sddp.simulation.controlled_costs import controlled_costs, controlled_mean
+
+SCENARIOS = 100
+
+
+def trained(folder, risk, iterations=4):
+    case = write_case(folder, reservoirs(risk), forward_passes=4, iterations=iterations)
+    return case, cobre.train(case, threads=1).policy
+
+
+def simulations(case, policy, seeds):
+    """One simulation of each seed, which draws other scenarios from the same openings."""
+    for seed in range(seeds):
+        overrides = {"training.tree_seed": seed}
+        yield cobre.simulate(case, policy, scenarios=SCENARIOS, threads=1, config_overrides=overrides)
+
+
+def exact_mean(case, policy):
+    """The mean cost of all 256 paths, each of which a large simulation meets."""
+    result = cobre.simulate(case, policy, scenarios=4000, threads=1)
+    hydros = result.to_pandas("hydros")
+    inflow = hydros[hydros["hydro_id"] == 0].groupby(["scenario_id", "stage_id"])["incremental_inflow_m3s"].first()
+    paths = inflow.round(6).unstack().itertuples(index=False, name=None)
+    found = dict(zip(paths, result.scenario_costs, strict=True))
+    assert len(found) == 4**4
+    return float(np.mean(list(found.values())))
+
+
+def test_the_controlled_mean_is_sharp_and_right_without_a_risk_measure(tmp_path):
+    case, policy = trained(tmp_path, None)
+    exact = cobre.bound(case, policy, method="enumeration").upper_bound
+    assert exact_mean(case, policy) == pytest.approx(exact, rel=1e-9)
+    results = list(simulations(case, policy, 12))
+    means = np.array([result.controlled_mean_cost for result in results])
+    assert abs(means.mean() - exact) <= 3.0 * means.std(ddof=1) / len(means) ** 0.5
+    assert means.std(ddof=1) < 0.25 * np.std([result.mean_cost for result in results], ddof=1)
+    assert all(result.controlled_half_width < 0.5 * result.half_width for result in results)
+
+
+def test_the_table_of_scenarios_has_both_costs(tmp_path):
+    case, policy = trained(tmp_path, None)
+    [result] = simulations(case, policy, 1)
+    table = result.to_pandas("scenario_costs")
+    assert table["cost"].tolist() == list(result.scenario_costs)
+    assert table["controlled_cost"].mean() == pytest.approx(result.controlled_mean_cost, rel=1e-12)
+
+
+def test_any_ranks_give_the_same_bits(tmp_path):
+    case, policy = trained(tmp_path, (0.5, 0.4))
+    alone = cobre.simulate(case, policy, scenarios=SCENARIOS, threads=1)
+    shared = cobre.simulate(case, policy, scenarios=SCENARIOS, num_workers=2, backend="shm")
+    assert shared.controlled_mean_cost == alone.controlled_mean_cost
+    assert shared.controlled_half_width == alone.controlled_half_width
+
+
+def test_few_scenarios_are_not_controlled(tmp_path):
+    case, policy = trained(tmp_path, None)
+    assert cobre.simulate(case, policy, scenarios=20, threads=1).controlled_mean_cost is None
+
+
+def test_guesses_have_the_mean_0_whatever_costs_are():
+    """Costs that are pure noise: control changes them little, and not in the mean."""
+    generator = np.random.default_rng(5)
+    stages, scenarios, count = 6, 400, 5
+    drawn = list(generator.integers(0, count, (stages, scenarios)))
+    future = generator.lognormal(size=(stages, scenarios))
+    future[-1] = 0.0
+    total = generator.lognormal(size=(stages, scenarios)) + future
+    costs = (total - future).sum(axis=0)
+    found = controlled_costs(costs, total, future, drawn, [count] * stages)
+    mean, half_width = controlled_mean(found)
+    assert abs(mean - costs.mean()) < 0.3 * half_width
+    assert found.std() < 1.05 * costs.std()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("iterations", [2, 8])
+@pytest.mark.parametrize("risk", [None, (0.5, 0.4), (0.3, 0.6)])
+def test_intervals_cover_the_exact_mean(tmp_path, risk, iterations):
+    """200 seeds of 100 scenarios, at 95 %."""
+    case, policy = trained(tmp_path, risk, iterations)
+    exact, covered, widths = exact_mean(case, policy), [], []
+    for result in simulations(case, policy, 200):
+        covered.append(abs(result.controlled_mean_cost - exact) <= result.controlled_half_width)
+        widths.append(result.controlled_half_width / result.half_width)
+    print(f"{risk}, {iterations} iterations: covered {np.mean(covered):.3f}, {np.mean(widths):.3f} of the plain width")
+    assert np.mean(covered) >= 0.9
