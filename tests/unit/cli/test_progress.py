@@ -112,3 +112,16 @@ def test_default_split_is_explained():
     stream = io.StringIO()
     LineProgress(stream).emit(started() | {"split_reason": "a thread for each core"})
     assert stream.getvalue().splitlines()[1] == "  a thread for each core"
+
+
+def test_a_resumed_run_shows_its_earlier_iterations_and_where_it_goes_on():
+    stream = io.StringIO()
+    progress = LineProgress(stream)
+    earlier = [iteration(number) for number in range(1, 31)]
+    resumed = {"event": "resumed", "time": 0.0, "iteration": 30, "iterations": earlier}
+    for event in (started(is_resumed=True), phase("training", iteration_limit=40), resumed, iteration(31)):
+        progress.emit(event)
+    lines = stream.getvalue().splitlines()
+    at = lines.index("  resumed after iteration 30")
+    assert [int(line.split()[0]) for line in lines[at - 20 : at]] == list(range(11, 31))
+    assert int(lines[at + 1].split()[0]) == 31

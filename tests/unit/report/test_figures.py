@@ -36,9 +36,12 @@ def test_plot_bounds(trained, tmp_path):
 def test_plot_fan(simulated):
     hydros = simulated.tables["hydros"].to_pylist()
     stored = [row["storage_final_hm3"] for row in hydros if (row["block_id"], row["hydro_id"]) == (2, 1)]
-    expected = np.median(np.reshape(stored, (30, -1)), axis=0)
-    (line,) = plot_fan(simulated, "storage", entity=1).axes[0].lines
-    assert line.get_ydata() == pytest.approx(expected)
+    by_stage = np.reshape(stored, (30, -1))
+    figure = plot_fan(simulated, "storage", entity=1)
+    median, mean = figure.axes[0].lines
+    assert median.get_ydata() == pytest.approx(np.median(by_stage, axis=0))
+    assert mean.get_ydata() == pytest.approx(by_stage.mean(axis=0))
+    assert [text.get_text() for text in figure.texts] == ["Stored water, Lower"]
 
 
 @pytest.mark.parametrize("quantity", ["storage", "inflow", "hydro_generation", "thermal_generation", "deficit", "load"])

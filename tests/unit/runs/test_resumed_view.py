@@ -6,7 +6,7 @@ import pytest
 
 from cobre.runs.events import EventLog, new_event
 from cobre.runs.files import EVENT_FILE
-from cobre.runs.view import read_view, view_of
+from cobre.runs.view import RunView, read_view, view_of
 
 
 def iteration(number, bound, load=()):
@@ -82,3 +82,42 @@ def test_a_last_line_without_its_end_counts_when_it_is_whole(tmp_path):
 def test_no_log_is_a_run_that_has_not_started(tmp_path):
     view, damaged = read_view(tmp_path / EVENT_FILE)
     assert (view.iterations, view.started, damaged) == ([], {}, [])
+
+
+GOES_ON = {
+    "event": "resumed",
+    "time": 1_000_000.0,
+    "iteration": 2,
+    "iterations": [iteration(number, float(number)) | {"time": 999_990.0 + number} for number in (1, 2)],
+}
+
+
+def test_who_has_not_seen_earlier_iterations_gets_them_when_training_is_resumed():
+    begun = [new_event("run_started", is_resumed=True) | {"time": 999_995.0}, new_event("phase", name="training")]
+    view = view_of([*begun, GOES_ON, iteration(3, 30.0)])
+    assert bounds(view) == [1.0, 2.0, 30.0]
+    assert view.resumed["iteration"] == 2
+
+
+def test_iterations_after_the_checkpoint_are_gone_at_once():
+    assert bounds(view_of([*FIRST, RESUMED[0], GOES_ON])) == [1.0, 2.0]
+
+
+def test_the_break_before_a_resume_is_no_work():
+    """Two iterations of ten seconds each after a break of days: 80 s are left for eight."""
+    view = view_of([iteration(1, 1.0) | {"time": 0.0}])
+    begun = 500_000.0
+    events = [new_event("run_started", is_resumed=True) | {"time": begun}]
+    events += [new_event("phase", name="training", iteration_limit=10) | {"time": begun}]
+    events += [iteration(number, 2.0) | {"time": begun + 10.0 * number, "solves": 50} for number in (2, 3)]
+    view.take_all(events)
+    assert view.iterations_per_s == pytest.approx(0.1)
+    assert view.solves_per_s == pytest.approx(5.0)
+    assert view.seconds_left == pytest.approx(70.0)
+
+
+@pytest.mark.parametrize("damage", [{"iteration": "2"}, {"iterations": [{"iteration": 1}]}])
+def test_a_damaged_resume_changes_nothing(damage):
+    view = RunView()
+    view.take(GOES_ON | damage)
+    assert view.iterations == [] and view.resumed is None

@@ -18,6 +18,7 @@ from cobre.core.config import (
 )
 from cobre.io.config.file import read_config
 from cobre.io.config.method_records import DynamicRecord
+from cobre.io.config.overrides import with_overrides
 from cobre.io.decoding.json_documents import Document
 from cobre.io.findings.problems import Problems
 
@@ -261,9 +262,27 @@ def test_overrides_do_not_change_what_was_given():
         ({"training.tree_seed.deep": 1}, "training.tree_seed: is an object"),
         ({"training.selection.method.deep": 1}, "which is not an object"),
         ({"policy.path": object()}, "the override has a value of type object"),
-        ({"training.tree_seed": "x"}, "training.tree_seed: is 'x' (expected a whole number)"),
+        (
+            {"training.tree_seed": "x"},
+            "training.tree_seed: is 'x', as --set or an override of training.tree_seed says (expected a whole number)",
+        ),
+        ({"training.selection.method": "some"}, "`method` is 'some', as --set or an override of training.selection"),
     ],
 )
 def test_wrong_overrides(override, text):
     texts = refused(LEAST, override)
     assert any(text in line for line in texts), texts
+
+
+def test_errors_of_the_file_do_not_blame_overrides():
+    content = with_training()
+    content["training"]["tree_seed"] = "x"
+    [text] = refused(content, {"training.selection.forward_passes": 9})
+    assert "training.tree_seed: is 'x' (expected a whole number)" in text
+
+
+def test_an_override_with_another_method_replaces_the_object():
+    merged = with_overrides(with_training(), {"training.selection": {"method": "enumerated"}}, Problems())
+    assert merged["training"]["selection"] == {"method": "enumerated"}
+    passes = with_overrides(with_training(), {"training.selection": {"forward_passes": 9}}, Problems())
+    assert passes["training"]["selection"] == with_training()["training"]["selection"] | {"forward_passes": 9}

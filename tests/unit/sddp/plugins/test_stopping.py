@@ -5,7 +5,7 @@ import pytest
 
 from cobre.core.bound_methods import BoundMethod
 from cobre.core.config import BoundStalling, IterationLimit, SimulationBased, TimeLimit, TrainingConfig, UpperBoundGap
-from cobre.sddp.plugins.stopping import stopping_rules
+from cobre.sddp.plugins.stopping import StopWhenGapCloses, stopping_rules
 from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes
 from cobre.sddp.records.stop import StopKind
 from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
@@ -120,6 +120,14 @@ def test_an_upper_bound_near_the_lower_one_ends_the_run():
     assert rule.needs_bound(history(100.0, 100.0)) == BoundPlan(paths=200)
     assert rule.reason_to_stop(history(100.0, 100.0), None, bounded(101.5)) is None
     assert "0.5 % above the lower bound" in rule.reason_to_stop(history(100.0, 100.0), None, bounded(100.5))
+
+
+def test_a_cost_below_the_lower_bound_is_called_so():
+    (rule,) = rules(UpperBoundGap(1.0, period=1))
+    assert "is 0.5 % below the lower bound" in rule.reason_to_stop(history(100.0), None, bounded(99.5))
+    met = StopWhenGapCloses(None, 1.0)._met("the cost is", 99.0, 100.0)
+    assert met == "the cost is 1 % below the lower bound, at most 1 % above it"
+    assert "1.00 $ below" in StopWhenGapCloses(2.0, None)._met("the cost is", 99.0, 100.0)
 
 
 def test_of_an_estimate_the_upper_end_counts():

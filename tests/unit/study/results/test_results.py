@@ -7,7 +7,7 @@ import pytest
 from example_study import EXAMPLE
 
 import cobre
-from cobre.study.results.dataframes import as_pandas
+from cobre.study.results.dataframes import as_pandas, with_names
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,33 @@ def test_pandas(trained, simulated):
     pytest.importorskip("pandas")
     assert trained.to_pandas()["lower_bound"].iloc[-1] == trained.lower_bound
     assert len(simulated.to_pandas("hydros")) == simulated.tables["hydros"].num_rows
+
+
+def test_frames_have_names_and_dates(simulated):
+    pytest.importorskip("pandas")
+    hydros = simulated.to_pandas("hydros")
+    named = {entry["id"]: entry["name"] for entry in simulated.facts["entities"]["hydros"]}
+    assert hydros["hydro_name"].tolist() == [named[id_] for id_ in hydros["hydro_id"]]
+    starts = {stage["id"]: stage["start_date"] for stage in simulated.facts["stages"]}
+    assert [str(start)[:10] for start in hydros["stage_start"]] == [starts[id_] for id_ in hydros["stage_id"]]
+    assert list(hydros.columns[:3]) == ["scenario_id", "stage_id", "stage_start"]
+    assert simulated.tables["hydros"].column_names == [
+        name for name in hydros.columns if name not in ("stage_start", "hydro_name")
+    ]
+
+
+def test_arrays_have_names_and_dates_along_their_ids(simulated):
+    pytest.importorskip("xarray")
+    buses = simulated.to_xarray("buses")
+    assert buses["bus_name"].dims == ("bus_id",)
+    assert buses["bus_name"].values.tolist() == [entry["name"] for entry in simulated.facts["entities"]["buses"]]
+    assert str(buses["stage_start"].values[0])[:10] == simulated.facts["stages"][0]["start_date"]
+    assert "bus_name" not in buses.data_vars
+
+
+def test_ids_without_facts_stay_alone(simulated):
+    table = simulated.tables["hydros"]
+    assert with_names(table, {}) is table
 
 
 def test_polars(trained, simulated):
