@@ -119,16 +119,15 @@ def final_cost(final: CostSample, recent: CostSample, drift: float) -> PolicyCos
     """The cost of a final policy without a risk measure, from paths of its own and from those of the last iterations.
 
     drift: $, by how much the lower bound has risen since those iterations, on average; it counts as an error. Where
-    the two disagree by more than chance, earlier policies cost something else; then paths of the final one count alone,
-    and so they do where the others would make the interval wider.
+    the two disagree by more than chance, either earlier policies cost something else, or few paths of the final one
+    have missed what is rare: the interval then reaches from one to the other.
     """
-    alone = sampled_cost(final, is_estimate=False)
     widths = [part.half_width(DEFAULT_CONFIDENCE) for part in (final, recent)]
     own = FINAL_WORTH * final.paths / (FINAL_WORTH * final.paths + recent.paths)
-    half_width = math.hypot(own * widths[0], (1.0 - own) * widths[1]) + (1.0 - own) * drift
-    if abs(final.mean - recent.mean) > math.hypot(*widths) or not half_width < alone.largest - alone.value:
-        return alone
     value = own * final.mean + (1.0 - own) * recent.mean
+    half_width = math.hypot(own * widths[0], (1.0 - own) * widths[1]) + (1.0 - own) * drift
+    if abs(final.mean - recent.mean) > math.hypot(*widths):
+        half_width += max(own, 1.0 - own) * abs(final.mean - recent.mean)
     return PolicyCost(value, max(half_width, LEAST_HALF_WIDTH * abs(value)), final.paths + recent.paths)
 
 

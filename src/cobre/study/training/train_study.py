@@ -198,9 +198,11 @@ def _policy_cost(context: TrainingContext, outcome: TrainingOutcome) -> PolicyCo
     sample = CostSample.of((found.lower_bound + found.excess).tolist())
     near = [record for record in outcome.history if _is_near(record, last)]
     recent = latest([record.cost_sample for record in near], SPREAD_PATHS, share=1.0)
-    # Under a risk measure paths of training count by likelihood ratios, which spread far more than their costs.
-    if not is_neutral or sum(part.paths for part in recent) < ENOUGH_PATHS:
-        return sampled_cost(sample, is_estimate=not is_neutral)
+    if not is_neutral:  # paths of training count by likelihood ratios, which spread far more than their costs
+        return sampled_cost(sample, is_estimate=True)
+    if sum(part.paths for part in recent) < ENOUGH_PATHS:
+        spread = pooled(latest([record.cost_sample for record in outcome.history], SPREAD_PATHS))
+        return sampled_cost(sample, is_estimate=False, spread=spread)
     bounds = [record.lower_bound for record in near[-len(recent) :]]
     drift = max(0.0, last.lower_bound - sum_in_order(bounds) / len(bounds))
     return final_cost(sample, pooled(recent), drift)
