@@ -32,7 +32,7 @@ from cobre.stochastic.random.seeds import BOUND_BASE, uniform_draws
 MAX_GROWTH = 1e4
 FINAL_SHARE = 0.02
 """Of the solves of training: what sampling the cost of the final policy may take. Solves, not seconds: bits are the
-same on any machine. They have more cuts and fewer starting bases than those of training: 4 to 5 % of its time."""
+same on any machine. They have more cuts and fewer starting bases than those of training: 3 % of its time."""
 MIN_FINAL_PATHS = 8
 """Fewer paths say less than those of the last iterations."""
 MAX_FINAL_PATHS = 1000
