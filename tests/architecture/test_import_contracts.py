@@ -37,7 +37,7 @@ def test_the_contract_is_kept(graph, name):
 @pytest.mark.parametrize(
     ("name", "importer", "imported"),
     [
-        (BACKENDS, "cobre.sddp.training.loop", "cobre.comm.backends.shm.communicator"),
+        (BACKENDS, "cobre.sddp.training.loop", "cobre.comm.backends.shm"),
         (BACKENDS, "cobre.study.placement", "cobre.comm.backends.local"),
         (BACKENDS, "cobre.study.training.train_study", "cobre.comm.backends"),
         (BACKENDS, "cobre.cli.run_command", "cobre.comm.backends.tcp.communicator"),

@@ -6,7 +6,7 @@ from cobre.comm.testing import report
 from cobre.comm.testing.case import Depth
 from cobre.comm.testing.harness import Setting, grid, run_cells, run_setting
 from cobre.comm.testing.profiles import profile
-from cobre.comm.testing.results import Outcome
+from cobre.comm.testing.report import Outcome
 
 SETTINGS = [
     ("local", "", 1),

@@ -14,7 +14,7 @@ from cobre.comm.testing.faults.plan import NotPermittedError, fault
 from cobre.comm.testing.faults.ranks import PlanError, PlanProcess
 from cobre.comm.testing.harness import Setting
 from cobre.comm.testing.profiles import profile
-from cobre.comm.testing.results import Outcome
+from cobre.comm.testing.report import Outcome
 
 SHM = profile("shm")
 FUTEX = Setting(SHM, SHM.variants[0], 2)

@@ -15,7 +15,7 @@ from cobre.comm.testing import harness, leaks, report
 from cobre.comm.testing.case import Depth, case
 from cobre.comm.testing.harness import Setting, run_cells, run_setting
 from cobre.comm.testing.profiles import Profile, Variant, profile
-from cobre.comm.testing.results import Cell, Outcome, Result
+from cobre.comm.testing.report import Cell, Outcome, Result
 
 
 def in_this_process(function, size, args, *, environment, timeout_s):

@@ -7,7 +7,7 @@ from cobre.comm.testing.harness import Setting
 from cobre.comm.testing.mutants import MUTANTS
 from cobre.comm.testing.mutants.trial import SIZE, run_control, run_trials
 from cobre.comm.testing.profiles import profile
-from cobre.comm.testing.results import bad
+from cobre.comm.testing.report import bad
 
 SHM = Setting(profile("shm"), profile("shm").variants[0], SIZE)
 

@@ -20,7 +20,7 @@ from cobre.io.config.records import ConfigFile
 from cobre.io.decoding.format_version import INTEGRATED_COLUMN, MARKS
 
 COMM = ROOT / "src" / "cobre" / "comm"
-INTERNAL = {"COBRE_TABLE", "COBRE_VECTOR", "COBRE_SANITIZE"}  # macros of native code
+INTERNAL = {"COBRE_TABLE", "COBRE_VECTOR", "COBRE_SANITIZE", "COBRE_WIDE"}  # macros of native code
 
 
 def test_every_variable_in_the_code_is_documented():

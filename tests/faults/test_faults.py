@@ -6,7 +6,7 @@ from cobre.comm.testing.case import Depth
 from cobre.comm.testing.faults.table import all_plans, plan_grid, run_plan
 from cobre.comm.testing.harness import Setting
 from cobre.comm.testing.profiles import profile
-from cobre.comm.testing.results import Outcome
+from cobre.comm.testing.report import Outcome
 
 FUTEX, CONDVAR = (variant for variant in profile("shm").variants if variant.name in ("futex", "condvar"))
 HOST, PAIRS, _, RING, RING_PAIRS = profile("tcp").variants

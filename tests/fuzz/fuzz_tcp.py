@@ -10,11 +10,16 @@ import sys
 import atheris
 
 from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake, RefusedError, WorkerHandshake
-from cobre.comm.backends.tcp.wire.calls import HEADER_BYTES, CallHeader
-from cobre.comm.backends.tcp.wire.control_messages import FailureRecord, Heartbeat
-from cobre.comm.backends.tcp.wire.fields import ProtocolError
-from cobre.comm.backends.tcp.wire.handshake_messages import Challenge, Hello, Link, RingOffer
-from cobre.comm.backends.tcp.wire.protocol import CONTROL_LIMITS, PART_HEADER, FrameParser, parse_part_header
+from cobre.comm.backends.tcp.wire.messages import Challenge, FailureRecord, Heartbeat, Hello, Link, RingOffer
+from cobre.comm.backends.tcp.wire.protocol import (
+    CONTROL_LIMITS,
+    HEADER_BYTES,
+    PART_HEADER,
+    CallHeader,
+    FrameParser,
+    ProtocolError,
+    parse_part_header,
+)
 
 SECRET = b"the secret of the fuzzed run"
 REFUSALS = (ProtocolError, RefusedError)

@@ -11,7 +11,7 @@ from cobre.cli.exit_codes import ExitCode
 from cobre.wording import counted
 
 if TYPE_CHECKING:
-    from cobre.comm.doctor.findings import Finding
+    from cobre.comm.doctor.machine import Finding
 
 
 @click.command()
@@ -27,9 +27,8 @@ def doctor(as_json: bool) -> None:
       cobre doctor
       cobre doctor --json | jq .healthy
     """
-    from cobre.comm.doctor.diagnosis import diagnose
-    from cobre.comm.doctor.formatting import as_json as json_page
-    from cobre.comm.doctor.formatting import as_text
+    from cobre.comm.doctor.diagnosis import as_json as json_page
+    from cobre.comm.doctor.diagnosis import as_text, diagnose
 
     diagnosis = diagnose()
     diagnosis.sections["A study"] = [_default_split()]
@@ -39,7 +38,7 @@ def doctor(as_json: bool) -> None:
 
 def _default_split() -> "Finding":
     """How `cobre run` splits its work on this machine by default."""
-    from cobre.comm.doctor.findings import Finding
+    from cobre.comm.doctor.machine import Finding
     from cobre.errors import CobreError
     from cobre.study.placement import WORKER_PER_CORE, choose_placement
 

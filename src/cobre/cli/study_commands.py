@@ -27,7 +27,7 @@ class BackendName(click.Choice[str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Accept the names of registered backends, too."""
         if value not in self.choices:
-            from cobre.comm.registry import registered_names
+            from cobre.comm.factory import registered_names
 
             if value in registered_names():
                 return value

@@ -44,25 +44,24 @@ from cobre.comm.errors import (
     UnsupportedBufferError,
     UnsupportedReductionError,
 )
-from cobre.comm.factory import available_backends, create_communicator
+from cobre.comm.factory import BackendConfig, RegisteredConfig, available_backends, create_communicator
 from cobre.comm.flight_recorder import RecordedCall
-from cobre.comm.registry import BackendConfig, RegisteredConfig
 from cobre.comm.shared_memory import SharedMemoryProvider, SharedRegion
 from cobre.comm.types import BackendKind, Operation, ReduceOp
 
 if TYPE_CHECKING:
     from cobre.comm.backends.local import LocalCommunicator
     from cobre.comm.backends.mpi.communicator import MpiCommunicator
-    from cobre.comm.backends.shm.communicator import ShmCommunicator
+    from cobre.comm.backends.shm import ShmCommunicator
     from cobre.comm.backends.tcp.communicator import TcpCommunicator
-    from cobre.comm.heap_region import HeapRegion
+    from cobre.comm.shared_memory import HeapRegion
 
 # A backend is imported on first use: a program does not pay for those that it does not use.
 _LAZY = {
-    "HeapRegion": "cobre.comm.heap_region",
+    "HeapRegion": "cobre.comm.shared_memory",
     "LocalCommunicator": "cobre.comm.backends.local",
     "MpiCommunicator": "cobre.comm.backends.mpi.communicator",
-    "ShmCommunicator": "cobre.comm.backends.shm.communicator",
+    "ShmCommunicator": "cobre.comm.backends.shm",
     "TcpCommunicator": "cobre.comm.backends.tcp.communicator",
 }
 

@@ -18,13 +18,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
-from cobre.comm import config_checks, variables
-from cobre.comm.config_checks import EnvironmentReader, check_seconds, check_types, check_world
+from cobre.comm import variables
 from cobre.comm.errors import InitializationFailedError, MissingConfigurationError
 from cobre.comm.types import BackendKind
+from cobre.comm.variables import EnvironmentReader, check_seconds, check_types, check_world
 
 BACKEND_VARIABLE = variables.BACKEND
-MAX_RANKS = config_checks.MAX_RANKS
+MAX_RANKS = variables.MAX_RANKS
 MAX_SHM_NAME = 64  # a UUID with a prefix; abstract sockets have room for 107 characters, files for 255
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_TCP_PORT = 29500

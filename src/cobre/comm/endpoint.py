@@ -24,8 +24,14 @@ from cobre.comm.errors import (
     ForkedCommunicatorError,
     Peer,
 )
-from cobre.comm.flight_recorder import RecordedCall, describe_calls, named_calls, report
-from cobre.comm.live_reports import live_reporters, report_on_signal
+from cobre.comm.flight_recorder import (
+    RecordedCall,
+    describe_calls,
+    live_reporters,
+    named_calls,
+    report,
+    report_on_signal,
+)
 from cobre.comm.trace.writer import start_trace
 from cobre.comm.types import Operation, ReduceOp
 

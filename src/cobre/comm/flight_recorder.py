@@ -4,18 +4,28 @@ The native guard always records every call, in a ring buffer. Here the records a
 a hang or a failure. Times are those of `time.monotonic_ns`.
 """
 
+import contextlib
+import faulthandler
 import os
+import signal
 import socket
+import threading
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
+from cobre.comm.errors import TerminatedError
 from cobre.comm.types import Operation
 
 CALLS_IN_REPORT = 10
+
 CALLS_IN_LOG_LINE = 5
 
+
 Record = tuple[int, int, int, str, int, int]
+
 """Sequence, operation, bytes, label, begin and end, as the guard keeps them."""
 
 
@@ -103,3 +113,147 @@ def _duration(call: RecordedCall, now_ns: int) -> str:
 
 def _since(then_ns: int, now_ns: int) -> str:
     return format_ns(max(0, now_ns - then_ns))
+
+
+# How an error ends a process: its exit code and, for errors that a user can act on, a message instead of a traceback.
+#
+# A program attaches the report to the exception before it leaves the `with` block of its communicator:
+#
+#     attach_exit_report(error, ExitReport("cobre: case.json: no such file", 2))
+#
+# On mpi, where a rank cannot inform the others of a failure, one rank then prints the report for all, and the job ends
+# with its exit code. An exception without a report is treated as a bug: its traceback is printed.
+
+
+FAILED = 1
+
+INTERRUPTED = 128 + signal.SIGINT  # as shells report a process that a signal ended
+
+TERMINATED = 128 + signal.SIGTERM
+
+_ATTRIBUTE = "_cobre_exit_report"
+
+
+@dataclass(frozen=True, slots=True)
+class ExitReport:
+    """A message for the user, and the exit code of the process or job.
+
+    origin: the rank that the message comes from ("rank 2"), if another one prints it; else empty.
+    is_agreed: all ranks have exchanged their reports and end with this one. Rank 0 prints it; on the others the message
+    is empty. details: of the error, for programs (`CobreError.details`).
+    """
+
+    message: str
+    exit_code: int
+    origin: str = ""
+    is_agreed: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The message, prefixed with its origin; empty if there is nothing to print."""
+        return f"{self.origin}: {self.message}" if self.origin and self.message else self.message
+
+
+def attach_exit_report(error: BaseException, report: ExitReport) -> None:
+    """Make this error end its process, or its job, with this report; replaces an earlier one."""
+    setattr(error, _ATTRIBUTE, report)
+
+
+def exit_report_of(error: BaseException | None) -> ExitReport | None:
+    """The report that is attached to an error; None if there is none, and its traceback should be printed."""
+    report = getattr(error, _ATTRIBUTE, None)
+    return report if isinstance(report, ExitReport) else None
+
+
+def exit_code_for(error: BaseException | None) -> int:
+    """The exit code of a process or job that this error ended, as a shell would report it; never 0."""
+    if isinstance(error, TerminatedError):
+        return TERMINATED
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        return error.code or FAILED
+    return FAILED
+
+
+# Reports on SIGUSR1: the process writes its stack, and the report of every open communicator, to stderr.
+#
+# `kill -USR1 <pid>` shows where a hanging run is, without stopping it.
+
+
+STDERR = 2
+
+
+class Reporter(Protocol):
+    """What reports on SIGUSR1: a communicator."""
+
+    @property
+    def state(self) -> str:
+        """One of open, busy, broken, closed, forked; closed ones do not report."""
+
+    def report(self) -> str:
+        """Its state and last calls, as lines of text."""
+
+
+_live: weakref.WeakValueDictionary[int, Reporter] = weakref.WeakValueDictionary()
+
+
+def report_on_signal(reporter: Reporter) -> None:
+    """Report on SIGUSR1 as long as `reporter` lives; installs the handler unless the program has its own."""
+    _live[id(reporter)] = reporter
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
+        signal.signal(signal.SIGUSR1, _show)
+        # During a long computation, or a wait inside MPI, no Python handler runs. faulthandler prints the stack at once
+        # all the same, and then chains to the handler above.
+        faulthandler.register(signal.SIGUSR1, STDERR, all_threads=False, chain=True)
+
+
+def live_reporters() -> list[Reporter]:
+    """All reporters that have not been garbage-collected."""
+    # valuerefs() copies in one step: another thread may create a communicator meanwhile.
+    return [reporter for reference in _live.valuerefs() if (reporter := reference()) is not None]
+
+
+def show_reports() -> None:
+    """Write the reports of all communicators that are not closed to stderr."""
+    text = "".join(reporter.report() for reporter in live_reporters() if reporter.state != "closed")
+    # Not sys.stderr: the signal may have arrived in the middle of a print, which is not reentrant.
+    with contextlib.suppress(OSError):
+        os.write(STDERR, (text or f"pid {os.getpid()}: no communicator is open\n").encode(errors="replace"))
+
+
+def show_reports_unless_handled(grace_s: float) -> None:
+    """For another thread, after SIGUSR1: show the reports unless the main thread's handler does so within `grace_s`.
+
+    The main thread may be stuck in a call, and then its handler does not run.
+    """
+    if signal.getsignal(signal.SIGUSR1) is not _show:
+        return
+    handled = _signal_state.by_handler
+    time.sleep(grace_s)
+    if _signal_state.by_handler == handled:
+        _signal_state.handler_is_late = True
+        show_reports()
+
+
+class _SignalState:
+    """Who has shown the reports, so that a handler that runs long after its signal does not show them again.
+
+    by_handler: how often the handler has. handler_is_late: another thread has done so for it, and it has yet to run.
+    """
+
+    by_handler = 0
+    handler_is_late = False
+
+
+_signal_state = _SignalState()
+
+
+def _show(_signal: int, _frame: object) -> None:
+    if _signal_state.handler_is_late:
+        _signal_state.handler_is_late = False
+        return
+    _signal_state.by_handler += 1
+    show_reports()

@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
+
 """A C-contiguous NumPy array of a fixed-size dtype in native byte order."""
+
 
 Dtype: TypeAlias = np.dtype[Any]
 
@@ -49,3 +51,9 @@ class BackendKind(StrEnum):
     TCP = "tcp"
     SHM = "shm"
     LOCAL = "local"
+
+
+# The longest timeout that may be passed to a selector.
+
+
+MAX_SELECT_S = 3600.0  # epoll takes milliseconds in 32 bits; a longer wait is a loop of shorter ones

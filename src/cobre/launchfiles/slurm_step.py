@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from cobre.comm.backends.tcp.rendezvous.address import unresolved
+from cobre.comm.backends.tcp.rendezvous.listener import unresolved
 from cobre.comm.config import BACKEND_VARIABLE
 from cobre.comm.detection import SLURM_RANK, SLURM_SIZE
 from cobre.comm.types import BackendKind

@@ -26,8 +26,7 @@ from cobre.comm.detection import (
     installed_backends,
     slurm_tasks,
 )
-from cobre.comm.factory import borrowed, create_communicator, require_communicator, select_backend
-from cobre.comm.registry import registered_config
+from cobre.comm.factory import borrowed, create_communicator, registered_config, require_communicator, select_backend
 from cobre.comm.types import BackendKind
 from cobre.limits import MAX_THREADS
 from cobre.printable import printable

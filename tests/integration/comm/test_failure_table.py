@@ -54,7 +54,7 @@ from processes import finish, start_python
 from tcp_worlds import DEADLINE_S, results, tcp_world
 
 from cobre.comm import BackendError, MismatchedCallError, PeerLostError, ShmConfig, create_communicator, launch
-from cobre.comm.backends.tcp.transport import waiting
+from cobre.comm.backends.tcp.transport import streams
 from cobre.comm.launch import WorkerError
 from cobre.comm.testing.case import all_cases
 from cobre.comm.testing.faults.table import all_plans
@@ -185,7 +185,7 @@ def test_the_last_call_of_a_rank_that_dies_is_not_an_old_one(ranks_per_host):
 
 def test_a_long_wait_says_for_whom(monkeypatch, caplog):
     """Long before anything fails: who is missing, in which call, what it did last."""
-    monkeypatch.setattr(waiting, "PROGRESS_S", 0.5)
+    monkeypatch.setattr(streams, "PROGRESS_S", 0.5)
     with tcp_world(2, timeout_s=DEADLINE_S, ranks_per_host=1) as world:
         comms = results(world.start_all())
         world.everywhere(comms, lambda comm: comm.barrier(label="forward"))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cobre.comm.backends.mpi.error_exchange import MAX_MESSAGE, _decode, _encode, agreed_exit
-from cobre.comm.exit_report import ExitReport, attach_exit_report, exit_report_of
+from cobre.comm.backends.mpi.calls import MAX_MESSAGE, _decode, _encode, agreed_exit
+from cobre.comm.flight_recorder import ExitReport, attach_exit_report, exit_report_of
 
 FULL = ExitReport("the disk is full", 5)
 DRY = ExitReport("the lake is empty", 3, origin="rank 2")

@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 
 from cobre.comm import CommunicatorBrokenError, LocalConfig, create_communicator
-from cobre.comm.flight_recorder import RecordedCall, describe_calls, format_bytes, format_ns, report
-from cobre.comm.live_reports import show_reports_unless_handled
+from cobre.comm.flight_recorder import (
+    RecordedCall,
+    describe_calls,
+    format_bytes,
+    format_ns,
+    report,
+    show_reports_unless_handled,
+)
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from cobre import _native
 from cobre.comm import config
-from cobre.comm.backends.shm.failures import ERRORS
-from cobre.comm.backends.tcp.wire.control_messages import FailureKind
+from cobre.comm.backends.shm import ERRORS
+from cobre.comm.backends.tcp.wire.messages import FailureKind
 from cobre.comm.types import Operation, ReduceOp
 
 

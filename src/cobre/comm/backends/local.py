@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from cobre._native import fold
 from cobre.comm.backends.base import Backend
-from cobre.comm.buffers import copy_into
-from cobre.comm.heap_region import HeapRegion
+from cobre.comm.shared_memory import HeapRegion
 from cobre.comm.types import Array, Dtype, ReduceOp
+from cobre.comm.validation import copy_into
 
 
 class LocalCommunicator(Backend):

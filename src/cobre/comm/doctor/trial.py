@@ -9,7 +9,7 @@ import numpy as np
 
 from cobre.comm import Backend, BackendError, CommError, create_communicator, launch
 from cobre.comm.detection import find_mpiexec
-from cobre.comm.doctor.mpi_library import run_limited
+from cobre.comm.doctor.machine import run_limited
 from cobre.comm.trace.writer import TRACE_VARIABLE
 
 RANKS = 2

@@ -20,13 +20,10 @@ and `new_process_environment` make a new Python process like this one, without m
 """
 
 from cobre.comm.launch.environment import new_process_environment
-from cobre.comm.launch.errors import WorkerError
-from cobre.comm.launch.failure import RankFailure
-from cobre.comm.launch.interpreter import interpreter_flags
 from cobre.comm.launch.launcher import run, run_script
-from cobre.comm.launch.messages import send_to_parent
-from cobre.comm.launch.output import Output, discard, forward
-from cobre.comm.launch.payload import describe_failure, original_exception
+from cobre.comm.launch.messages import Output, discard, forward, send_to_parent
+from cobre.comm.launch.payload import RankFailure, WorkerError, describe_failure, original_exception
+from cobre.comm.launch.spawning import interpreter_flags
 
 __all__ = [
     "Output",

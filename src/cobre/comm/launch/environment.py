@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from cobre.comm import variables
 from cobre.comm.config import MAX_RANKS, LocalConfig, ShmConfig, TcpConfig
 from cobre.comm.errors import BackendNotAvailableError, InitializationFailedError, InvalidBackendError
-from cobre.comm.launch.interpreter import with_import_path
-from cobre.comm.registry import rank_variables_of, registered_names
+from cobre.comm.factory import rank_variables_of, registered_names
+from cobre.comm.launch.spawning import with_import_path
 from cobre.comm.types import BackendKind
 
 THREAD_VARIABLES = {

@@ -18,13 +18,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from cobre.comm.launch.failure import ending_of
 from cobre.comm.launch.fork_protocol import MESSAGE_BYTES
-from cobre.comm.launch.interpreter import interpreter_command, with_import_path
-from cobre.comm.launch.output import Output
-from cobre.comm.launch.rank_pipes import RankPipes
-from cobre.comm.launch.spawning import RankSpec, SharedDescriptors
-from cobre.comm.select_limit import MAX_SELECT_S
+from cobre.comm.launch.messages import Output
+from cobre.comm.launch.payload import ending_of
+from cobre.comm.launch.spawning import RankPipes, RankSpec, SharedDescriptors, interpreter_command, with_import_path
+from cobre.comm.types import MAX_SELECT_S
 
 logger = logging.getLogger("cobre.comm")
 

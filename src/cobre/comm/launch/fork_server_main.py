@@ -20,11 +20,10 @@ from typing import Any, NoReturn
 from cobre._native import PARENT_DEATH_SIGNAL, kill_group_with_parent, kill_process_group
 from cobre.comm.launch.environment import segment_name
 from cobre.comm.launch.fork_protocol import MESSAGE_BYTES
-from cobre.comm.launch.messages import MESSAGE_VARIABLE
+from cobre.comm.launch.messages import MESSAGE_VARIABLE, MESSAGES
 from cobre.comm.launch.orphan_reaper_process import unlink_segments
-from cobre.comm.launch.output import MESSAGES
+from cobre.comm.launch.outcome import remember_open_files
 from cobre.comm.launch.payload import TaskReader
-from cobre.comm.launch.rank_exit import remember_open_files
 from cobre.comm.launch.rank_main import RankDescriptors, end_silently_on_interrupt, run_as_rank
 
 MAX_DESCRIPTORS = 8

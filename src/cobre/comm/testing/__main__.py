@@ -25,7 +25,7 @@ from cobre.comm.testing.harness import Setting, run_setting
 from cobre.comm.testing.mutants.trial import SIZE as MUTANT_SIZE
 from cobre.comm.testing.mutants.trial import run_control, run_trials
 from cobre.comm.testing.profiles import Profile, Variant, profile
-from cobre.comm.testing.results import Outcome, Result, bad
+from cobre.comm.testing.report import Outcome, Result, bad
 
 ALL_SIZES = (1, 2, 3, 4, 7)
 QUICK_SIZES = (1, 2, 4)

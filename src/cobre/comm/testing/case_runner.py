@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cobre.comm.backends.base import Backend
 from cobre.comm.testing.case import Params, find_case
-from cobre.comm.testing.journal import Entry, JournalWriter
+from cobre.comm.testing.report import Entry, JournalWriter
 
 CASE_LIMIT_S = 120.0
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from cobre.comm.testing.case import Depth, all_cases, find_case
 from cobre.comm.testing.case_runner import run_cases
-from cobre.comm.testing.journal import Entry, read_journal, read_stack
 from cobre.comm.testing.leaks import LeakCheck
 from cobre.comm.testing.profiles import Profile, Variant
-from cobre.comm.testing.results import Cell, Outcome, Result
+from cobre.comm.testing.report import Cell, Entry, Outcome, Result, read_journal, read_stack
 
 BATCH = 400
 WORLD_LIMIT_S = 240.0

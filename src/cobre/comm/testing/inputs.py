@@ -4,19 +4,23 @@ All generators are seeded by a key (case, parameters, rank), so that the oracle 
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
+from cobre.comm.testing.case import Depth
 from cobre.comm.types import Array, Dtype
 
 SENTINEL = 0xA5  # fills receive buffers, so that bytes which nobody should write show when somebody does
+
 
 _PLAIN = (
     "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 longdouble "
     "complex64 complex128 clongdouble bool"
 )
+
 
 DTYPES: Mapping[str, Dtype] = {
     **{name: np.dtype(name) for name in _PLAIN.split()},
@@ -28,11 +32,16 @@ DTYPES: Mapping[str, Dtype] = {
     "record": np.dtype([("id", "u1"), ("weight", "f8"), ("at", "i2", (3,))]),
     "padded": np.dtype([("id", "u1"), ("weight", "f8"), ("step", "i2")], align=True),
 }
+
 NUMERIC = tuple(name for name, dtype in DTYPES.items() if dtype.kind in "iufc")
+
 FLOATING = tuple(name for name, dtype in DTYPES.items() if dtype.kind == "f")
+
 ORDERED = tuple(name for name, dtype in DTYPES.items() if dtype.kind in "iuf")
 
+
 _X87_MANTISSA_BITS = 63
+
 _X87_BYTES = 10
 
 
@@ -138,3 +147,87 @@ def _odd_nans(dtype: Dtype) -> Array:
     fraction_bits = np.finfo(dtype).nmant
     signalling = quiet - (1 << (fraction_bits - 1)) + 1
     return np.array([quiet + 5, signalling], word).view(dtype)
+
+
+# The forms in which users pass buffers; all of them hold the same data.
+
+
+def present(array: Array, form: str) -> Any:
+    """The array's data in the named form, in memory that nothing else uses."""
+    return FORMS[form](array)
+
+
+def contents(buffer: Any) -> Array:
+    """The present contents of a buffer, flattened."""
+    return np.asarray(buffer).reshape(-1)
+
+
+def _plain(array: Array) -> Any:
+    return array
+
+
+def _matrix(array: Array) -> Any:
+    return array.reshape(1, -1, 1)
+
+
+def _unaligned(array: Array) -> Any:
+    memory = np.empty(array.nbytes + 1, np.uint8)
+    shifted = memory[1:].view(array.dtype)
+    raw(shifted)[:] = raw(array)
+    return shifted
+
+
+def _memoryview(array: Array) -> Any:
+    return array.data
+
+
+def _subclass(array: Array) -> Any:
+    return array.view(np.recarray) if array.dtype.names else array.view(np.memmap)
+
+
+FORMS: Mapping[str, Callable[[Array], Any]] = {
+    "plain": _plain,
+    "matrix": _matrix,
+    "unaligned": _unaligned,
+    "memoryview": _memoryview,
+    "subclass": _subclass,
+}
+
+
+# Payload sizes: around every limit at which a backend may switch algorithms.
+
+
+KIB = 1024
+
+MIB = 1024 * KIB
+
+
+# Inline slots, frames and chunks of the backends lie at powers of two between these.
+LIMITS_BYTES: Mapping[Depth, Sequence[int]] = {
+    Depth.QUICK: (4 * KIB, 64 * KIB, 256 * KIB, MIB),
+    Depth.FULL: (
+        256,
+        KIB,
+        4 * KIB,
+        8 * KIB,
+        16 * KIB,
+        *(limit * KIB for limit in (32, 64, 128, 256, 512)),
+        MIB,
+        2 * MIB,
+        4 * MIB,
+    ),
+}
+
+FEW = (0, 1, 3, 67)
+
+
+def around(dtype: str, depth: Depth) -> Iterator[int]:
+    """Numbers of elements one below, at and one above each limit."""
+    for limit in LIMITS_BYTES[depth]:
+        elements = limit // DTYPES[dtype].itemsize
+        yield from (elements - 1, elements, elements + 1)
+
+
+def combinations(**axes: Sequence[Any]) -> list[dict[str, Any]]:
+    """Every combination of the values on the axes."""
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]

@@ -14,9 +14,9 @@ import sys
 from cobre._native import die_with_parent
 from cobre.comm.errors import BackendError, CommError
 from cobre.comm.factory import create_communicator
-from cobre.comm.testing.failure_report import describe
 from cobre.comm.testing.faults.actions import ACTIONS
 from cobre.comm.testing.faults.script import Script, report_event
+from cobre.comm.testing.report import describe
 
 
 def main() -> None:

@@ -1,9 +1,105 @@
 """Formats results as a table."""
 
+import fnmatch
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO
 
-from cobre.comm.testing.results import Outcome, Result, bad
+import numpy as np
+
+from cobre.comm.communicator import Communicator
+from cobre.comm.errors import CollectiveFailedError, CommError
+from cobre.comm.testing.case import Params, Value
+
+# Results: one per cell of the grid.
+
+
+class Outcome(StrEnum):
+    """How a cell ended. ERROR: the case did not complete, so there is no value to compare."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    FAIL = "fail"
+    SKIPPED = "skipped"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of the grid: a case with its parameters, on a backend with a number of ranks.
+
+    variant: of the backend, such as its wait strategy. mutant: the wrong communicator that is used; empty: none.
+    """
+
+    backend: str
+    variant: str
+    size: int
+    case: str
+    params: Params
+    mutant: str = ""
+
+    @property
+    def group(self) -> str:
+        """The part of the case's id before the slash."""
+        return self.case.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """Case and parameters, in the form that `--case` accepts."""
+        words = ",".join(f"{key}={value}" for key, value in self.params.items())
+        return f"{self.case}:{words}" if words else self.case
+
+    @property
+    def command(self) -> str:
+        """The command that runs this cell alone."""
+        kind = {"faults": " --faults", "mutants": " --mutants"}.get(self.group, "")
+        variant = f" --variant {self.variant}" if self.variant else ""
+        where = f"--backend {self.backend}{variant} --ranks {self.size}"
+        only = "" if self.group == "world" else f" --case '{self.name}'"  # a world ends badly after any case
+        return f"python -m cobre.comm.testing {where}{kind}{only}"
+
+    def matches(self, pattern: str) -> bool:
+        """Whether a pattern of the command line matches the id of this cell, or its id and parameters."""
+        return fnmatch.fnmatchcase(self.case, pattern) or fnmatch.fnmatchcase(self.name, pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A cell and its outcome. message: what is wrong. seconds: duration of the case."""
+
+    cell: Cell
+    outcome: Outcome
+    message: str = ""
+    seconds: float = 0.0
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether it failed, or did not complete."""
+        return self.outcome in (Outcome.FAIL, Outcome.ERROR)
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as a JSON-serialisable dictionary."""
+        return {
+            "backend": self.cell.backend,
+            "variant": self.cell.variant,
+            "size": self.cell.size,
+            "case": self.cell.case,
+            "params": dict(self.cell.params),
+            "outcome": self.outcome.value,
+            "message": self.message,
+            "seconds": round(self.seconds, 6),
+        }
+
+
+def bad(results: Iterable[Result]) -> list[Result]:
+    """The results that failed, or did not complete."""
+    return [result for result in results if result.is_bad]
+
 
 MARKS = {Outcome.PASS: "", Outcome.FAIL: "FAILED", Outcome.ERROR: "ERROR", Outcome.SKIPPED: "skipped"}
 
@@ -64,3 +160,139 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
 
 def _indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines()[:60])
+
+
+# What a rank sees when a call fails, in a JSON-serialisable form.
+
+
+COLLECTIVES: dict[str, Callable[[Any], object]] = {
+    "allgatherv": lambda comm: comm.allgatherv(np.zeros(1), np.zeros(comm.size), [1] * comm.size),
+    "allreduce": lambda comm: comm.allreduce(np.zeros(1), np.zeros(1)),
+    "broadcast": lambda comm: comm.broadcast(np.zeros(1)),
+    "barrier": lambda comm: comm.barrier(),
+    "create_shared_region": lambda comm: comm.create_shared_region(1, np.int8).close(),
+    "split_local": lambda comm: comm.split_local().close(),
+}
+
+"""The smallest call of each kind."""
+
+
+MESSAGES = ("allgatherv", "allreduce", "broadcast", "barrier")
+
+"""Those that every communicator has, whether it makes shared regions or not."""
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """Type and text of an error, and the ranks, operation and sequence number that it names."""
+    report: dict[str, Any] = {
+        "error": type(error).__name__,
+        "message": str(error),
+        "ranks": [],
+        "pids": [],
+        "hosts": [],
+    }
+    if isinstance(error, CollectiveFailedError):
+        report |= {
+            "operation": error.operation,
+            "sequence": error.sequence,
+            "ranks": list(error.ranks),
+            "pids": [peer.pid for peer in error.peers],
+            "hosts": [peer.host for peer in error.peers],
+        }
+    return report
+
+
+def attempt(call: Callable[[], object]) -> dict[str, Any]:
+    """Make a call; the description of what it raised, with an empty "error" if it succeeded."""
+    try:
+        call()
+    except (CommError, KeyboardInterrupt) as error:
+        return describe(error)
+    return {"error": "", "message": "", "ranks": [], "pids": [], "hosts": []}
+
+
+def refusals(comm: Communicator, names: Iterable[str] = COLLECTIVES) -> dict[str, str]:
+    """The error that each kind of call raises now."""
+    return {name: attempt(partial(COLLECTIVES[name], comm))["error"] for name in names}
+
+
+def causes(comm: Communicator) -> list[str]:
+    """The error that a call raises now, and the chain of its causes."""
+    try:
+        comm.barrier()
+    except CommError as error:
+        return [type(link).__name__ for link in _chain(error)]
+    return []
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    return [error, *(_chain(error.__cause__) if error.__cause__ is not None else [])]
+
+
+# Journals that ranks write case by case, so that a crash or a hang loses only the case in which it happens.
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How one case ended on one rank."""
+
+    value: Value = None
+    error: str = ""
+    seconds: float = 0.0
+
+
+class JournalWriter:
+    """Appends one line per case, flushed before the next case begins."""
+
+    def __init__(self, folder: str, rank: int) -> None:
+        self._file = _path(folder, rank).open("w", encoding="utf-8")
+        self._stacks = _stack_path(folder, rank).open("w", encoding="utf-8")
+
+    @property
+    def stacks(self) -> TextIO:
+        """The file that a hanging rank dumps its stack to."""
+        return self._stacks
+
+    def write(self, number: int, entry: Entry) -> None:
+        """Write how a case ended."""
+        line = {"number": number, "value": entry.value, "error": entry.error, "seconds": entry.seconds}
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        self._stacks.close()
+
+
+def read_journal(folder: str, rank: int) -> Mapping[int, Entry]:
+    """The entries of one rank by the number of the case."""
+    try:
+        lines = _path(folder, rank).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    return dict(_entry(line) for line in lines if line.endswith("}"))
+
+
+def read_stack(folder: str, rank: int) -> str:
+    """The stack of a rank that exceeded the time limit of a case; else empty."""
+    path = _stack_path(folder, rank)
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def _entry(line: str) -> tuple[int, Entry]:
+    fields: dict[str, Any] = json.loads(line)
+    number = fields.pop("number")
+    return number, Entry(**fields)
+
+
+def _path(folder: str, rank: int) -> Path:
+    return Path(folder) / f"rank-{rank}.jsonl"
+
+
+def _stack_path(folder: str, rank: int) -> Path:
+    return Path(folder) / f"rank-{rank}.stack"

@@ -11,7 +11,7 @@ import numpy as np
 
 from cobre.comm.backends.base import Backend
 from cobre.comm.communicator import Communicator
-from cobre.comm.testing import forms, inputs, oracle
+from cobre.comm.testing import inputs, oracle
 from cobre.comm.types import Array, ReduceOp
 
 
@@ -41,15 +41,15 @@ class Gather:
     def perform(self, comm: Communicator) -> Array:
         """Gather, and return the whole receive buffer, gaps included."""
         layout = oracle.layout(self.pattern, self.elements, comm.size)
-        recv = forms.present(inputs.sentinel(self.dtype, layout.room), self.form)
+        recv = inputs.present(inputs.sentinel(self.dtype, layout.room), self.form)
         send = self.contribution(comm.rank, comm.size)
         if self.in_place:
-            send = place_in(forms.contents(recv), layout, comm.rank, send)
+            send = place_in(inputs.contents(recv), layout, comm.rank, send)
         else:
             send.flags.writeable = False
-            send = forms.present(send, self.form)
+            send = inputs.present(send, self.form)
         comm.allgatherv(send, recv, layout.counts, layout.displs)
-        return forms.contents(recv)
+        return inputs.contents(recv)
 
     def predict(self, size: int) -> Array:
         """The receive buffer with every rank's data in its place."""
@@ -141,9 +141,9 @@ class Broadcast:
         """Broadcast, and return the buffer."""
         root = self.root % comm.size
         data = self._data() if comm.rank == root else inputs.sentinel(self.dtype, self.elements)
-        buffer = forms.present(data, self.form)
+        buffer = inputs.present(data, self.form)
         comm.broadcast(buffer, root)
-        return forms.contents(buffer)
+        return inputs.contents(buffer)
 
     def predict(self, _size: int) -> Array:
         """The data that the root sends."""

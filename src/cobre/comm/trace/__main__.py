@@ -6,10 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cobre.comm.trace.chrome import chrome_trace
-from cobre.comm.trace.clocks import align_clocks
-from cobre.comm.trace.runs import TraceError, read_run
-from cobre.comm.trace.summary import summary
+from cobre.comm.trace.reading import TraceError, align_clocks, read_run
+from cobre.comm.trace.summary import chrome_trace, summary
 
 UNUSABLE = 2
 

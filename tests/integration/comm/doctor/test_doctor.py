@@ -10,14 +10,20 @@ import pytest
 from processes import printed, run_python
 
 from cobre.comm.cores import memory_limit_bytes
-from cobre.comm.doctor import network
-from cobre.comm.doctor.backend_checks import check_mpi
-from cobre.comm.doctor.diagnosis import diagnose
-from cobre.comm.doctor.findings import BackendStatus, Diagnosis, Finding
-from cobre.comm.doctor.formatting import as_json, as_text
-from cobre.comm.doctor.machine import _shared_memory
-from cobre.comm.doctor.mpi_library import MpiLibrary, describe, run_limited
-from cobre.comm.doctor.network import inspect_network, loopback_problem, resolve
+from cobre.comm.doctor import machine
+from cobre.comm.doctor.diagnosis import as_json, as_text, check_mpi, diagnose
+from cobre.comm.doctor.machine import (
+    BackendStatus,
+    Diagnosis,
+    Finding,
+    MpiLibrary,
+    _shared_memory,
+    describe,
+    inspect_network,
+    loopback_problem,
+    resolve,
+    run_limited,
+)
 from cobre.comm.doctor.trial import try_launched
 from cobre.comm.testing.faults.plan import NotPermittedError
 from cobre.comm.testing.faults.shm_memory import small_shm
@@ -158,8 +164,8 @@ def test_a_secret_in_a_pipe_is_not_read():
 
 def test_a_name_server_that_does_not_reply_is_reported(monkeypatch):
     replies = threading.Event()
-    monkeypatch.setattr(network, "_addresses", lambda _: [str(replies.wait(100))])
-    monkeypatch.setattr(network, "LOOKUP_LIMIT_S", 0.1)
+    monkeypatch.setattr(machine, "_addresses", lambda _: [str(replies.wait(100))])
+    monkeypatch.setattr(machine, "LOOKUP_LIMIT_S", 0.1)
     found = finding(inspect_network({"COBRE_TCP_COORDINATOR": "no-such-host.invalid"}), "coordinator")
     replies.set()
     assert "no reply within 0.1 s" in found.text and "the name server is slow" in found.advice

@@ -84,7 +84,7 @@ def test_a_rank_that_has_used_its_cpu_time():
 def test_a_kill_under_a_hard_limit_of_cpu_time_may_be_due_to_that():
     text = in_new_process("""
         import resource
-        from cobre.comm.launch.failure import ending_of
+        from cobre.comm.launch.payload import ending_of
 
         print(ending_of(-9))
         resource.setrlimit(resource.RLIMIT_CPU, (1000, 1000))

@@ -10,7 +10,7 @@ from processes import finish, open_descriptors, own_children, printed, start_pyt
 
 from cobre.comm import launch
 from cobre.comm.launch import launcher
-from cobre.comm.launch.interpreter import rank_command
+from cobre.comm.launch.spawning import rank_command
 
 # Every rank announces its pid as a file, then waits for ever.
 WAITS = """

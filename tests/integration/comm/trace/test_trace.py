@@ -10,7 +10,7 @@ import pytest
 from processes import run_python
 
 from cobre.comm import launch
-from cobre.comm.trace.runs import read_run
+from cobre.comm.trace.reading import read_run
 
 RANKS = 4
 STEPS = 5

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import cobre
-from cobre.comm.launch.interpreter import interpreter_flags, with_import_path
+from cobre.comm.launch.spawning import interpreter_flags, with_import_path
 
 ROOT = str(Path(cobre.__file__).parent.parent)
-SHOW_FLAGS = "from cobre.comm.launch.interpreter import interpreter_flags; print(*interpreter_flags())"
+SHOW_FLAGS = "from cobre.comm.launch.spawning import interpreter_flags; print(*interpreter_flags())"
 
 
 def flags_of(*options):

@@ -3,8 +3,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from cobre.comm.launch.failure import RankFailure
 from cobre.comm.launch.outcome import first_failure_error
+from cobre.comm.launch.payload import RankFailure
 
 
 @dataclass

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cobre.comm.launch import output
-from cobre.comm.launch.output import LineBuffer, Stream, forward
+from cobre.comm.launch import messages
+from cobre.comm.launch.messages import LineBuffer, Stream, forward
 
 
 @given(st.lists(st.binary(max_size=20)))
@@ -32,7 +32,7 @@ def test_bytes_that_are_not_utf8_are_replaced():
 
 
 def test_a_line_without_end_does_not_fill_the_memory(monkeypatch):
-    monkeypatch.setattr(output, "MAX_LINE_BYTES", 10)
+    monkeypatch.setattr(messages, "MAX_LINE_BYTES", 10)
     buffer = LineBuffer()
     assert [buffer.feed(b"123456"), buffer.feed(b"789012"), buffer.finish()] == ["", "123456\n", "789012\n"]
 
@@ -105,6 +105,6 @@ def test_the_tail_has_the_last_lines_truncated(pipe):
     stream = Stream(0, "stderr", pipe["reading"])
     for number in range(50):
         os.write(pipe["writing"], f"{number} {'x' * 1000}\n".encode())
-        stream.read(output.discard)
+        stream.read(messages.discard)
     assert [line.split()[0] for line in stream.tail] == [str(number) for number in range(30, 50)]
-    assert max(map(len, stream.tail)) == output.TAIL_CHARACTERS
+    assert max(map(len, stream.tail)) == messages.TAIL_CHARACTERS

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from cobre.comm import launch
-from cobre.comm.launch.messages import MESSAGE_VARIABLE, message_descriptors, send_to_parent, with_messages
-from cobre.comm.launch.output import MESSAGES
-from cobre.comm.launch.rank_pipes import RankPipes
+from cobre.comm.launch.messages import MESSAGE_VARIABLE, MESSAGES, message_descriptors, send_to_parent, with_messages
+from cobre.comm.launch.spawning import RankPipes
 
 
 class Recorder:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import barriers, call, header, shifted, write
 
-from cobre.comm.trace.clocks import align_clocks, solve
-from cobre.comm.trace.runs import read_run
+from cobre.comm.trace.reading import align_clocks, read_run, solve
 
 MS = 1_000_000
 HOUR = 3_600_000 * MS

@@ -6,10 +6,8 @@ import pytest
 from synthetic import call, header, shifted, write
 
 from cobre.comm.trace.__main__ import main
-from cobre.comm.trace.chrome import chrome_trace
-from cobre.comm.trace.clocks import align_clocks
-from cobre.comm.trace.runs import read_run
-from cobre.comm.trace.summary import operation_figures, rank_figures, summary
+from cobre.comm.trace.reading import align_clocks, read_run
+from cobre.comm.trace.summary import chrome_trace, operation_figures, rank_figures, summary
 
 US = 1_000
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from synthetic import call, header, write
 
+from cobre.comm.trace.reading import TraceError, read_run
 from cobre.comm.trace.recording import NotATraceError, read_recording
-from cobre.comm.trace.runs import TraceError, read_run
 
 
 def test_a_complete_file(tmp_path):

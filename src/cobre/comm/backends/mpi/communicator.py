@@ -8,34 +8,157 @@ waits for a moment: if all ranks have one, or call `check_failures`, they leave 
 
 import weakref
 from collections.abc import Callable, Sequence
+from itertools import pairwise, zip_longest
 
 import numpy as np
 
 from cobre._native import fold
-from cobre.comm.backends.mpi.call_check import (
+from cobre.comm.backends.mpi.calls import (
     CallCheck,
     CheckedCall,
+    agreed_exit,
     allgatherv_call,
     allreduce_call,
     broadcast_call,
     fence_call,
+    reasons,
     region_call,
 )
-from cobre.comm.backends.mpi.chunks import broadcast_in_chunks, gather_in_chunks
-from cobre.comm.backends.mpi.datatypes import Datatypes
-from cobre.comm.backends.mpi.deferred_release import DeferredRelease
-from cobre.comm.backends.mpi.error_exchange import agreed_exit, reasons
 from cobre.comm.backends.mpi.job import CommGroup, Job
 from cobre.comm.backends.mpi.library import Mpi, MpiComm, load_mpi
-from cobre.comm.backends.mpi.ordered_reduce import OrderedReduction
-from cobre.comm.backends.mpi.region import MpiSharedRegion, WindowOwner
-from cobre.comm.backends.mpi.windows import Window, Windows
-from cobre.comm.buffers import as_octets, copy_into
+from cobre.comm.backends.mpi.windows import DeferredRelease, MpiSharedRegion, Window, WindowOwner, Windows
 from cobre.comm.config import MpiConfig
 from cobre.comm.errors import AbortedError, CollectiveFailedError, InitializationFailedError, MismatchedCallError
-from cobre.comm.exit_report import attach_exit_report, exit_report_of
+from cobre.comm.flight_recorder import attach_exit_report, exit_report_of
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
-from cobre.comm.validation import packed_displacements
+from cobre.comm.validation import as_octets, copy_into, packed_displacements
+
+# MPI datatypes by the size of an element, so that counts and displacements can be passed to MPI as they are.
+
+
+class Datatypes(dict[int, object]):
+    """`datatypes[itemsize]`: an MPI datatype of this many bytes, created on first use and never freed."""
+
+    def __init__(self, mpi: Mpi) -> None:
+        # MPI copies predefined types with memcpy; a derived type may take its slow path for packing.
+        super().__init__({1: mpi.BYTE, 2: mpi.INT16_T, 4: mpi.INT32_T, 8: mpi.INT64_T, 16: mpi.C_DOUBLE_COMPLEX})
+        self._byte = mpi.BYTE
+
+    def __missing__(self, itemsize: int) -> object:
+        unit = self._byte.Create_contiguous(itemsize).Commit()
+        self[itemsize] = unit
+        return unit
+
+
+# `allreduce` as the left fold in rank order: MPI moves the data, `cobre._native.fold` combines it.
+#
+# MPI's own reductions may combine in any order, and do: the last digits depend on the number of ranks and on the
+# library.
+
+
+SMALL_BYTES = 1 << 16  # of all ranks together; below, one exchange is cheaper than two
+
+CHUNK_BYTES = 1 << 22  # fits into the caches, and bounds the memory for a reduction of any size
+
+MAX_CACHED_SHAPES = 256
+
+
+class OrderedReduction:
+    """Reductions over one communicator, with scratch memory that is reused."""
+
+    def __init__(self, mpi: Mpi, comm: MpiComm, datatypes: Datatypes, max_message_bytes: int) -> None:
+        self._mpi = mpi
+        self._comm = comm
+        self._datatypes = datatypes
+        self._rank, self._size = comm.Get_rank(), comm.Get_size()
+        self._byte = mpi.BYTE
+        self._small_bytes = min(SMALL_BYTES, max_message_bytes) // self._size
+        self._chunk_bytes = min(CHUNK_BYTES, max_message_bytes)
+        self._scratch = np.empty(self._small_bytes * self._size, np.uint8)
+        self._shapes: dict[tuple[str, int], tuple[tuple[object, ...], list[Array]]] = {}
+
+    def reduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Fold all ranks' `send` in rank order into every rank's `recv`, which may be `send`. A collective."""
+        nbytes = send.nbytes
+        if nbytes > self._small_bytes:
+            self._reduce_large(send.reshape(-1), recv.reshape(-1), op)
+            return
+        gathered, parts = self._shapes.get((send.dtype.char, nbytes)) or self._shape(send)
+        self._comm.Allgather((send, nbytes, self._byte), gathered)
+        fold(parts, recv, op)
+
+    def _shape(self, send: Array) -> tuple[tuple[object, ...], list[Array]]:
+        """The receive buffer for small operands of this dtype and size, and a view of each rank's operand in it."""
+        if len(self._shapes) >= MAX_CACHED_SHAPES:
+            self._shapes.clear()
+        nbytes = send.nbytes
+        parts = [self._scratch[rank * nbytes : (rank + 1) * nbytes].view(send.dtype) for rank in range(self._size)]
+        shape = ((self._scratch[: nbytes * self._size], nbytes, self._byte), parts)
+        self._shapes[send.dtype.char, nbytes] = shape
+        return shape
+
+    def _reduce_large(self, send: Array, recv: Array, op: ReduceOp) -> None:
+        chunk = max(1, self._chunk_bytes // send.itemsize)
+        room = -(-min(chunk, send.size) // self._size) * self._size  # every rank's slice, rounded up
+        scratch = np.empty(room, send.dtype)
+        for start in range(0, send.size, chunk):
+            self._reduce_chunk(send[start : start + chunk], recv[start : start + chunk], scratch, op)
+
+    def _reduce_chunk(self, send: Array, recv: Array, scratch: Array, op: ReduceOp) -> None:
+        """Every rank folds one slice in rank order; then all ranks gather the slices."""
+        # Alltoallv, fold, Allgatherv: the work is divided between ranks, yet each element is folded in rank order.
+        # One rank that folds everything would take `size` times as long; MPI's own Allreduce has no fixed order.
+        unit = self._datatypes[send.itemsize]
+        bounds = [send.size * rank // self._size for rank in range(self._size + 1)]
+        counts = [end - start for start, end in pairwise(bounds)]
+        mine = counts[self._rank]
+        starts = [mine * rank for rank in range(self._size)]
+        self._comm.Alltoallv((send, (counts, bounds[:-1]), unit), (scratch, ([mine] * self._size, starts), unit))
+        own = recv[bounds[self._rank] : bounds[self._rank + 1]]
+        fold([scratch[start : start + mine] for start in starts], own, op)
+        self._comm.Allgatherv(self._mpi.IN_PLACE, (recv, (counts, bounds[:-1]), unit))
+
+
+# Payloads that exceed one MPI call, whose counts and displacements are 32-bit in most MPI libraries.
+
+
+def broadcast_in_chunks(mpi: Mpi, comm: MpiComm, data: Array, root: int, limit: int) -> None:
+    """Broadcast bytes, at most `limit` per MPI call."""
+    for chunk in _chunks(data, limit):
+        comm.Bcast((chunk, chunk.size, mpi.BYTE), root)
+
+
+def gather_in_chunks(mpi: Mpi, comm: MpiComm, data: Array, byte_ranges: Sequence[tuple[int, int]], limit: int) -> None:
+    """Gather bytes in place: every rank's own part is in `data` already.
+
+    byte_ranges: start and end of each part, by rank.
+
+    A ring: in every step each rank sends to its right neighbour what it received from its left one in the step before.
+    """
+    rank, size = comm.Get_rank(), comm.Get_size()
+    right, left = (rank + 1) % size, (rank - 1) % size
+    blocks = [_chunks(data[start:end], limit) for start, end in byte_ranges]
+    # Allgatherv cannot be used, because its displacements are 32-bit too. In the ring every message starts at zero.
+    for step in range(size - 1):
+        outgoing, incoming = blocks[(rank - step) % size], blocks[(rank - step - 1) % size]
+        # Sendrecv, because blocking sends of all ranks to the right would deadlock. Blocks of different sizes have
+        # different numbers of chunks: a neighbour without one is replaced by PROC_NULL.
+        for sent, received in zip_longest(outgoing, incoming):
+            comm.Sendrecv(
+                _message(mpi, sent),
+                mpi.PROC_NULL if sent is None else right,
+                recvbuf=_message(mpi, received),
+                source=mpi.PROC_NULL if received is None else left,
+            )
+
+
+def _chunks(data: Array, limit: int) -> list[Array]:
+    return [data[start : start + limit] for start in range(0, data.size, limit)]
+
+
+def _message(mpi: Mpi, chunk: Array | None) -> tuple[Array | None, int, object]:
+    return (chunk, 0 if chunk is None else chunk.size, mpi.BYTE)
+
 
 EXCHANGE_S = 2.0  # how long a rank that gives up waits for the others to do so too, or to call `check_failures`
 

@@ -6,14 +6,63 @@ when the job ends.
 """
 
 import weakref
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cobre.comm.backends.mpi.deferred_release import DeferredRelease, agree
+from cobre.comm.backends.base import Backend
 from cobre.comm.backends.mpi.library import Mpi, MpiComm
 from cobre.comm.errors import AllocationFailedError
+from cobre.comm.shared_memory import SharedRegion
 from cobre.comm.shm_space import free_shm_bytes, no_shm_space
-from cobre.comm.types import Array
+from cobre.comm.types import Array, Dtype
+
+# Resources that MPI frees collectively, although the contract lets every rank close them on its own.
+#
+# They are kept until a later collective call, in which all ranks agree on those that none of them uses any more.
+
+
+Votes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A resource that only all ranks together can free. is_unused: whether this rank no longer needs it."""
+
+    is_unused: Callable[[], bool]
+    release: Callable[[], None]
+
+
+class DeferredRelease:
+    """Resources that are kept until no rank uses them, in the same order on all ranks."""
+
+    def __init__(self) -> None:
+        self._held: list[Held] = []
+
+    def hold(self, is_unused: Callable[[], bool], release: Callable[[], None]) -> None:
+        """Keep a resource; all ranks do so in the same call."""
+        self._held.append(Held(is_unused, release))
+
+    def agree_and_release(self, mpi: Mpi, comm: MpiComm, *conditions: bool) -> bool:
+        """Free what no rank of `comm` uses; whether the conditions hold on all ranks. A collective."""
+        if not conditions and not self._held:
+            return True  # on all ranks alike, because all hold the same: none of them enters the collective below
+        own = [all(conditions), *(held.is_unused() for held in self._held)]
+        agreed = agree(mpi, comm, np.array(own, np.uint8))
+        for held, is_unused in zip(self._held, agreed[1:], strict=True):
+            if is_unused:
+                held.release()
+        self._held = [held for held, is_unused in zip(self._held, agreed[1:], strict=True) if not is_unused]
+        return bool(agreed[0])
+
+
+def agree(mpi: Mpi, comm: MpiComm, votes: Votes) -> Votes:
+    """The votes that are set on all ranks. A collective."""
+    comm.Allreduce(mpi.IN_PLACE, votes, mpi.BAND)
+    return votes
 
 
 class WindowMemory:
@@ -129,3 +178,35 @@ def _has_room(nbytes: int) -> bool:
     # Checked first: MPI would map more than /dev/shm has, and the first write beyond that raises SIGBUS.
     free = free_shm_bytes()
     return free is None or nbytes <= free
+
+
+# Shared regions in MPI windows: one copy of the data per node.
+
+
+class WindowOwner(Backend):
+    """A backend whose shared regions are MPI windows."""
+
+    @abstractmethod
+    def _fence_window(self, window: Window) -> None:
+        """Wait for all ranks of the node; what they wrote to the window before is then visible to all of them."""
+
+
+class MpiSharedRegion(SharedRegion):
+    """A region over a window, which is not freed while any array of it is referenced."""
+
+    def __init__(self, owner: WindowOwner, window: Window, count: int, dtype: Dtype) -> None:
+        super().__init__(owner, count, dtype, is_leader=owner.is_leader)
+        self._owner = owner
+        self._window = window
+        self._readable: Array = window.as_array(writable=False).view(dtype)
+        self._writable: Array = window.as_array(writable=True).view(dtype)
+
+    def _view(self, *, writable: bool) -> Array:
+        return self._writable if writable else self._readable
+
+    def _fence(self) -> None:
+        self._owner._fence_window(self._window)
+
+    def _close(self) -> None:
+        # Only the references go: the window is freed by a later collective, once no rank has an array over it.
+        del self._window, self._readable, self._writable

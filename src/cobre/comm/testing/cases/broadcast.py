@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from cobre.comm.backends.base import Backend
 from cobre.comm.testing.case import Depth, Params, Value, case
-from cobre.comm.testing.grids import FEW, MIB, around, combinations
-from cobre.comm.testing.inputs import DTYPES, fingerprint
+from cobre.comm.testing.inputs import DTYPES, FEW, MIB, around, combinations, fingerprint
 from cobre.comm.testing.steps import Broadcast
 
 SEED = "broadcast"

@@ -15,8 +15,8 @@ import numpy as np
 from cobre.comm.backends.base import Backend
 from cobre.comm.errors import CommunicatorBusyError, InvalidRootError
 from cobre.comm.testing.case import Params, Value, case
-from cobre.comm.testing.failure_report import COLLECTIVES, refusals
 from cobre.comm.testing.inputs import fingerprint
+from cobre.comm.testing.report import COLLECTIVES, refusals
 from cobre.comm.testing.steps import Gather
 from cobre.comm.types import ReduceOp
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cobre.comm.backends.base import Backend
 from cobre.comm.testing.case import Params, Value, case, needs_two_ranks
-from cobre.comm.testing.failure_report import COLLECTIVES, attempt, causes, refusals
+from cobre.comm.testing.report import COLLECTIVES, attempt, causes, refusals
 
 REASON = "no feasible solution in stage 12"
 BROKEN = dict.fromkeys(COLLECTIVES, "CommunicatorBrokenError")

@@ -7,8 +7,7 @@ import numpy as np
 
 from cobre.comm.backends.base import Backend
 from cobre.comm.testing.case import Depth, Params, Value, case
-from cobre.comm.testing.grids import FEW, MIB, around, combinations
-from cobre.comm.testing.inputs import DTYPES, fingerprint, payload, sentinel
+from cobre.comm.testing.inputs import DTYPES, FEW, MIB, around, combinations, fingerprint, payload, sentinel
 from cobre.comm.testing.oracle import PATTERNS, Layout, gathered
 from cobre.comm.testing.steps import Gather
 

@@ -8,9 +8,8 @@ import numpy as np
 from cobre.comm.backends.base import Backend
 from cobre.comm.testing.case import Depth, Params, Value, case
 from cobre.comm.testing.cases.regions import ranks_of_node
-from cobre.comm.testing.failure_report import MESSAGES, refusals
-from cobre.comm.testing.grids import combinations
-from cobre.comm.testing.inputs import fingerprint
+from cobre.comm.testing.inputs import combinations, fingerprint
+from cobre.comm.testing.report import MESSAGES, refusals
 from cobre.comm.testing.steps import Barrier, Broadcast, Gather, Reduce
 
 

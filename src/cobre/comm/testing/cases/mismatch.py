@@ -9,8 +9,8 @@ import numpy as np
 from cobre.comm.backends.base import Backend
 from cobre.comm.testing import inputs
 from cobre.comm.testing.case import Depth, Params, Value, case
-from cobre.comm.testing.failure_report import attempt, causes
-from cobre.comm.testing.grids import MIB, combinations
+from cobre.comm.testing.inputs import MIB, combinations
+from cobre.comm.testing.report import attempt, causes
 from cobre.comm.types import Array, ReduceOp
 
 ODD_RANK = -1  # the last one makes the other call

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cobre.comm.backends.base import Backend
 from cobre.comm.testing.case import Depth, Params, Value, case
-from cobre.comm.testing.grids import combinations
+from cobre.comm.testing.inputs import combinations
 from cobre.comm.testing.programs import LENGTH, expected_digest, run_program
 
 

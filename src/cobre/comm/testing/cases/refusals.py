@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from cobre.comm.backends.base import Backend
 from cobre.comm.testing import bad_calls
 from cobre.comm.testing.case import Depth, Params, Value, case
-from cobre.comm.testing.grids import combinations
-from cobre.comm.testing.inputs import fingerprint
+from cobre.comm.testing.inputs import combinations, fingerprint
 from cobre.comm.testing.steps import Gather
 
 NEXT = Gather("after a refusal", "int32", "ragged", 5)

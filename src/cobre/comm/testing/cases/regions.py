@@ -9,8 +9,7 @@ from cobre.comm.errors import CommError
 from cobre.comm.testing import inputs, oracle
 from cobre.comm.testing.case import Depth, Params, Value, case, needs_two_ranks
 from cobre.comm.testing.cases.barrier import nobody_left_early, timed_waits
-from cobre.comm.testing.grids import FEW, KIB, MIB, around, combinations
-from cobre.comm.testing.inputs import DTYPES, fingerprint
+from cobre.comm.testing.inputs import DTYPES, FEW, KIB, MIB, around, combinations, fingerprint
 from cobre.comm.testing.steps import FillRegion, Gather, GatherIntoRegion
 
 SEED = "regions"

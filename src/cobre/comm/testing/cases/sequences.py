@@ -7,7 +7,7 @@ import numpy as np
 from cobre.comm.backends.base import Backend
 from cobre.comm.testing import inputs
 from cobre.comm.testing.case import Depth, Params, Value, case
-from cobre.comm.testing.grids import combinations
+from cobre.comm.testing.inputs import combinations
 from cobre.comm.testing.steps import Barrier, Broadcast, FillRegion, Gather, Reduce, Step
 
 

@@ -9,7 +9,7 @@ from cobre.comm.testing.case import Depth, Params, find_case
 from cobre.comm.testing.faults.checks import check_closed, check_in_time, check_message
 from cobre.comm.testing.faults.plan import fault
 from cobre.comm.testing.faults.ranks import Ranks
-from cobre.comm.testing.grids import combinations
+from cobre.comm.testing.inputs import combinations
 from cobre.comm.testing.programs import expected_digest
 
 REASON = "no convergence in step 87"

@@ -9,7 +9,7 @@ from cobre.comm.testing.faults.calls import OPERATIONS, PUBLIC_NAMES, WITH_PAYLO
 from cobre.comm.testing.faults.checks import check_closed, check_failure, check_in_time
 from cobre.comm.testing.faults.plan import fault
 from cobre.comm.testing.faults.ranks import PlanProcess, Ranks
-from cobre.comm.testing.grids import MIB, combinations
+from cobre.comm.testing.inputs import MIB, combinations
 
 SMALL = 1000
 LARGE = 6 * MIB

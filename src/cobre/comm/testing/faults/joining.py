@@ -7,7 +7,7 @@ from cobre.comm.testing.case import Depth, Params, needs_two_ranks
 from cobre.comm.testing.faults.checks import check_closed, check_refused
 from cobre.comm.testing.faults.plan import fault
 from cobre.comm.testing.faults.ranks import PlanError, PlanProcess, Ranks
-from cobre.comm.testing.grids import combinations
+from cobre.comm.testing.inputs import combinations
 from cobre.comm.testing.programs import expected_digest
 
 CONNECT_S = 2.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cobre.comm.backends.base import Backend
-from cobre.comm.testing.failure_report import attempt, refusals
+from cobre.comm.testing.report import attempt, refusals
 
 
 def report_event(event: str, **fields: object) -> None:

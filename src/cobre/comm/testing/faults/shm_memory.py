@@ -16,7 +16,7 @@ from cobre.comm.testing.faults.joining import PROGRAM, right_bits
 from cobre.comm.testing.faults.plan import NotPermittedError, fault
 from cobre.comm.testing.faults.ranks import PlanError, PlanProcess, Ranks
 from cobre.comm.testing.faults.shm_variables import WRONG_VARIABLES
-from cobre.comm.testing.grids import MIB, combinations
+from cobre.comm.testing.inputs import MIB, combinations
 
 SHM_FOLDER = Path(shm_space.SHM_FOLDER)
 LISTENERS = Path("/proc/net/unix")

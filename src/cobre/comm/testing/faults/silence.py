@@ -9,7 +9,7 @@ from cobre.comm.testing.faults.calls import PUBLIC_NAMES
 from cobre.comm.testing.faults.checks import check_closed, check_completed, check_failure
 from cobre.comm.testing.faults.plan import fault
 from cobre.comm.testing.faults.ranks import PlanProcess, Ranks
-from cobre.comm.testing.grids import MIB, combinations
+from cobre.comm.testing.inputs import MIB, combinations
 from cobre.comm.testing.programs import expected_digest
 
 TIMEOUT_S = 1.0

@@ -9,7 +9,7 @@ from cobre.comm.testing.faults.plan import FaultPlan, NotPermittedError, registe
 from cobre.comm.testing.faults.ranks import PlanError, Ranks
 from cobre.comm.testing.harness import Setting
 from cobre.comm.testing.leaks import LeakCheck
-from cobre.comm.testing.results import Cell, Outcome, Result
+from cobre.comm.testing.report import Cell, Outcome, Result
 
 LIMIT_S = 60.0
 MODULES = (aborting, dying, joining, shm_memory, silence)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from cobre.comm.testing.case import Depth, find_case
 from cobre.comm.testing.harness import Setting, grid, run_cells, run_world
 from cobre.comm.testing.mutants.catalogue import CONTROL, MUTANTS
-from cobre.comm.testing.results import Cell, Outcome, Result
+from cobre.comm.testing.report import Cell, Outcome, Result
 
 SIZE = 4
 """Ranks for the trials: with fewer, some wrong orders are right by chance."""

@@ -15,7 +15,7 @@ from tcp_worlds import DEADLINE_S, SECRET, new_address, results, tcp_world
 
 from cobre._native import ShmSegment
 from cobre.comm import TcpConfig
-from cobre.comm.backends.tcp.collectives import node_discovery
+from cobre.comm.backends.tcp.collectives import node_group
 from cobre.comm.testing.programs import expected_digest, run_program
 
 QUICK_S = 10.0  # generous on a busy machine, and far below the timeouts of these worlds
@@ -46,7 +46,7 @@ def test_ranks_per_host_splits_a_host():
 def test_ranks_in_any_order_on_hosts_give_the_same_bits(monkeypatch, hosts_of):
     """Slurm may deal out tasks in turn; a host may have one rank only."""
     monkeypatch.setattr(
-        node_discovery, "_identity", lambda config: bytes([hosts_of[config.rank]]) * node_discovery.IDENTITY_BYTES
+        node_group, "_identity", lambda config: bytes([hosts_of[config.rank]]) * node_group.IDENTITY_BYTES
     )
     size, seed, length = len(hosts_of), 5, 60
     with tcp_world(size) as world:
@@ -86,7 +86,7 @@ def test_no_memory_is_shared_if_one_rank_cannot_open_it(monkeypatch, caplog):
         def open(pid, descriptor, inode):
             raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(node_discovery, "ShmSegment", Refusing)
+    monkeypatch.setattr(node_group, "ShmSegment", Refusing)
     with tcp_world(3) as world:
         communicators = results(world.start_all())
         assert all(comm.is_leader for comm in communicators)

@@ -14,15 +14,14 @@ from tcp_processes import Rank
 from tcp_worlds import DEADLINE_S, SECRET, new_address, results, tcp_world
 
 from cobre.comm import CollectiveFailedError, MismatchedCallError, PeerLostError, TcpConfig
-from cobre.comm.backends.tcp.collectives import node_discovery
+from cobre.comm.backends.tcp.collectives import node_group
 from cobre.comm.backends.tcp.rendezvous import ring as ring_rendezvous
 from cobre.comm.backends.tcp.rendezvous.handshake import WorkerHandshake
 from cobre.comm.backends.tcp.transport import ring as ring_transport
 from cobre.comm.backends.tcp.transport.channel import Channel
 from cobre.comm.backends.tcp.transport.ring import RingReader, RingWriter
-from cobre.comm.backends.tcp.wire.fields import ProtocolError
-from cobre.comm.backends.tcp.wire.handshake_messages import Link
-from cobre.comm.backends.tcp.wire.protocol import ring_header
+from cobre.comm.backends.tcp.wire.messages import Link
+from cobre.comm.backends.tcp.wire.protocol import ProtocolError, ring_header
 from cobre.comm.errors import Peer
 from cobre.comm.testing.programs import expected_digest, run_program
 
@@ -55,7 +54,7 @@ def broadcast(comm, root):
 def test_ranks_in_any_order_on_hosts_give_the_same_bits(monkeypatch, hosts_of):
     """Two hosts are a ring as well; a host may have one rank or several; counts differ, some are 0."""
     monkeypatch.setattr(
-        node_discovery, "_identity", lambda config: bytes([hosts_of[config.rank]]) * node_discovery.IDENTITY_BYTES
+        node_group, "_identity", lambda config: bytes([hosts_of[config.rank]]) * node_group.IDENTITY_BYTES
     )
     size, seed, length = len(hosts_of), 7, 80
     with tcp_world(size, ring_bytes=1) as world:

@@ -21,9 +21,9 @@ from tcp_worlds import (
     wait_until_listening,
 )
 
-from cobre.comm.backends.tcp.rendezvous import acceptor, connector, pending_connection
+from cobre.comm.backends.tcp.rendezvous import acceptor, connector
 from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, WorkerHandshake
-from cobre.comm.backends.tcp.wire.handshake_messages import Link
+from cobre.comm.backends.tcp.wire.messages import Link
 
 
 def test_idle_connections_and_garbage_do_not_stall_the_rendezvous(monkeypatch):
@@ -119,7 +119,7 @@ def test_a_flood_is_named_where_a_rank_is_missing(monkeypatch):
 
 def test_a_handshake_has_a_time_limit(monkeypatch, caplog):
     caplog.set_level(logging.INFO, "cobre.comm")
-    monkeypatch.setattr(pending_connection, "HANDSHAKE_S", 0.2)
+    monkeypatch.setattr(acceptor, "HANDSHAKE_S", 0.2)
     with tcp_world(2) as world:
         coordinator = world.start(0)
         wait_until_listening(world)

@@ -8,7 +8,7 @@ import sys
 
 DRAIN = """
 import os, sys
-from cobre.comm.backends.mpi.drain_output import drain_output
+from cobre.comm.backends.mpi.job import drain_output
 os.write(2, b"the reason")
 drained = drain_output(float(sys.argv[1]))
 sys.exit(10 + drained + 2 * os.path.exists(sys.argv[2]))
@@ -51,7 +51,7 @@ def test_what_was_typed_at_a_terminal_is_no_output(tmp_path):
 
 
 def test_closed_streams_have_nothing_to_read():
-    program = "import os; from cobre.comm.backends.mpi.drain_output import drain_output; os._exit(10 + drain_output(0))"
+    program = "import os; from cobre.comm.backends.mpi.job import drain_output; os._exit(10 + drain_output(0))"
     done = subprocess.run(
         ["sh", "-c", 'exec "$0" -c "$1" >&- 2>&-', sys.executable, program], timeout=LIMIT_S, check=False
     )

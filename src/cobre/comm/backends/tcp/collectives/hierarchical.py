@@ -15,18 +15,15 @@ from typing import TypeAlias
 import numpy as np
 
 from cobre._native import CallGuard, ShmRegion
-from cobre.comm.backends.shm.communicator import ShmCommunicator
-from cobre.comm.backends.shm.region import RegionOwner, ShmSharedRegion
-from cobre.comm.backends.tcp.collectives.node_discovery import Nodes
-from cobre.comm.backends.tcp.collectives.node_group import NodeGroup
+from cobre.comm.backends.shm import RegionOwner, ShmCommunicator, ShmSharedRegion
+from cobre.comm.backends.tcp.collectives.node_group import NodeGroup, Nodes
 from cobre.comm.backends.tcp.collectives.star import no_memory, part_views
 from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.ring import Ring
-from cobre.comm.backends.tcp.wire.calls import NO_DTYPE, call_header, describe_dtype, hash_counts
-from cobre.comm.buffers import as_bytes, as_octets, view_of
+from cobre.comm.backends.tcp.wire.protocol import NO_DTYPE, call_header, describe_dtype, hash_counts
 from cobre.comm.config import ShmConfig
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
-from cobre.comm.validation import packed_displacements
+from cobre.comm.validation import as_bytes, as_octets, packed_displacements, view_of
 
 Header: TypeAlias = Callable[..., bytes]
 """Packs the signature that leaders compare, given the size of the payload in the same frame (`inline_bytes`)."""

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 
 from cobre._native import CallGuard
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.comm.backends.tcp.collectives.node_discovery import NO_RING
+from cobre.comm.backends.tcp.collectives.node_group import NO_RING
 from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.ring import Ring
-from cobre.comm.backends.tcp.wire.calls import NO_DTYPE, call_header, describe_dtype, hash_counts
-from cobre.comm.buffers import as_bytes
+from cobre.comm.backends.tcp.wire.protocol import NO_DTYPE, call_header, describe_dtype, hash_counts
 from cobre.comm.endpoint import Endpoint
 from cobre.comm.errors import AllocationFailedError
-from cobre.comm.heap_region import HeapRegion
+from cobre.comm.shared_memory import HeapRegion
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
-from cobre.comm.validation import packed_displacements
+from cobre.comm.validation import as_bytes, packed_displacements
 
 # Plain ints: looking up an enum member costs as much as packing a header.
 _ALLGATHERV, _ALLREDUCE = int(Operation.ALLGATHERV), int(Operation.ALLREDUCE)

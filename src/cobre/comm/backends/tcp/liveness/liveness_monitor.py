@@ -12,31 +12,150 @@ may still complete from data that is in flight, so a rank that leaves or dies af
 """
 
 import contextlib
+import errno
 import os
 import select
+import socket
+import ssl
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from cobre.comm.backends.tcp.liveness.control import ControlLink
-from cobre.comm.backends.tcp.liveness.failures import WorldFailedError, is_unreachable
-from cobre.comm.backends.tcp.liveness.progress import Progress
-from cobre.comm.backends.tcp.wire.calls import title_of
-from cobre.comm.backends.tcp.wire.control_messages import (
-    FailureKind,
-    FailureRecord,
-    Heartbeat,
-    pack_goodbye,
-    parse_goodbye,
-)
-from cobre.comm.backends.tcp.wire.fields import ProtocolError
-from cobre.comm.backends.tcp.wire.protocol import Tag
-from cobre.comm.errors import Peer
+from cobre.comm.backends.shm import failed
+from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord, Heartbeat, pack_goodbye, parse_goodbye
+from cobre.comm.backends.tcp.wire.protocol import CONTROL_LIMITS, FrameParser, ProtocolError, Tag, frame, title_of
+from cobre.comm.errors import CollectiveFailedError, Peer
+from cobre.comm.types import Operation
+
+# One control connection: small frames, sent by any thread, read by the liveness monitor.
+
+
+READ_BYTES = 4096
+
+MAX_UNSENT_BYTES = 64 * 1024  # a peer that leaves this much unread has stopped, and will be found silent
+
+WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class ControlLink:
+    """A control connection to one peer. The lock is held for single system calls, none of which blocks."""
+
+    def __init__(self, sock: socket.socket, peer: Peer) -> None:
+        self.peer = peer
+        self.fd = sock.fileno()
+        self._sock = sock
+        self._lock = threading.Lock()  # two threads must not use one OpenSSL connection at once
+        self._parser = FrameParser(CONTROL_LIMITS)
+        self._unsent = bytearray()
+
+    def send(self, tag: Tag, payload: bytes = b"") -> None:
+        """Send a frame, or queue it if the socket buffer is full; a dead connection is left for the reader to see."""
+        with self._lock:
+            # A frame that no longer fits is dropped whole: sending a part of it would garble all later ones.
+            if len(self._unsent) < MAX_UNSENT_BYTES:
+                self._unsent += frame(tag, payload)
+            self._flush()
+
+    def receive(self) -> list[tuple[Tag, bytes]] | None:
+        """The frames that have arrived; None at end of file. Raises `OSError` and `ProtocolError`."""
+        frames: list[tuple[Tag, bytes]] = []
+        while True:
+            try:
+                with self._lock:  # for the read only: parsing needs no lock, and senders must not wait for it
+                    data = self._sock.recv(READ_BYTES)
+            except WOULD_BLOCK:
+                return frames
+            if not data:
+                return frames or None  # what came before the end is handled first; the next call returns None
+            frames += self._parser.feed(data)
+
+    def close(self) -> None:
+        """Send what can be sent without blocking, and close."""
+        with self._lock:
+            self._flush()
+            with contextlib.suppress(OSError):
+                # Half-close first: what the peer has not read yet survives even if it is still sending to us.
+                self._sock.shutdown(socket.SHUT_WR)
+            self._sock.close()
+
+    def drop(self) -> None:
+        """Close this process's copy only, in a forked child."""
+        # Without the lock, which the parent's thread may have held at the fork, and without shutdown(), which would end
+        # the parent's connection too.
+        with contextlib.suppress(OSError):
+            self._sock.close()
+
+    def _flush(self) -> None:
+        with contextlib.suppress(OSError):  # would block, or the connection is dead, which the reader will see
+            while self._unsent:
+                del self._unsent[: self._sock.send(self._unsent)]
+
+
+# Maps failure records to the errors of the contract.
+
+
+# What the kernel reports if packets are lost on the way: the peer itself may be alive.
+UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN)
+
+
+class WorldFailedError(Exception):
+    """A collective cannot complete because the world has failed; `failure` says why. Internal to this backend."""
+
+    def __init__(self, failure: FailureRecord) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+def error_of(failure: FailureRecord, operation: Operation, sequence: int) -> CollectiveFailedError:
+    """The contract's error for a failure record, worded as on shm."""
+    return failed(failure.kind.name.lower(), failure.peers, failure.text, operation, sequence)
+
+
+def is_unreachable(error: OSError | None) -> bool:
+    """Whether the network is the problem: nothing came back at all, not even a reset from the peer's host."""
+    return error is not None and error.errno in UNREACHABLE
+
+
+# The contents of a rank's heartbeats: which call it is in, and which ranks it waits for.
+
+
+class Progress:
+    """How far this rank has got in the sequence of calls. Written by the caller's thread, read by the monitor's.
+
+    There is no lock: each field is one number or one reference, written by one thread and read atomically by the other.
+    A heartbeat that mixes two calls is corrected by the next; no decision rests on a single one.
+
+    started: the last call that this rank has started; completed: the last that it has finished. They differ exactly
+    while a call is under way.
+    """
+
+    def __init__(self) -> None:
+        # A world begins in call 0, in which ranks find their nodes (`node_discovery`). Otherwise the record of a rank
+        # that died before it would be about call 1, and call 0 would fail without naming that rank.
+        self.started = 0
+        self.completed = -1
+        self.operation = 0
+        self.waits_inside_node = False
+        """In a call, and still waiting for ranks of this node: nobody is looking at the connections to other nodes."""
+        self.missing: Callable[[], Collection[int]] = tuple
+        self.label: Callable[[], str] = str
+        self._last_sent = 0  # the call that the previous heartbeat was about
+
+    def heartbeat(self) -> Heartbeat:
+        """The next heartbeat. The label, which takes time to look up, is included once a call lasts for two of them."""
+        in_call = self.started != self.completed
+        missing = tuple(sorted(self.missing())) if in_call else ()
+        label = self.label() if self.started == self._last_sent else ""
+        self._last_sent = self.started
+        return Heartbeat(self.started, self.operation, in_call, missing, label)
+
 
 MAX_INTERVAL_S = 1.0
+
 RECHECK_S = 0.25  # how soon a known departure is looked at again, while nobody is in a call
+
 # How long the end of a data connection waits for the control connection to say why. The two are separate streams: the
 # kernel closes both when a process dies, but nothing orders what they deliver here.
 EXPLANATION_S = 0.5

@@ -6,17 +6,24 @@ import ssl
 import time
 from dataclasses import dataclass
 
-from cobre.comm.backends.tcp.rendezvous.address import SocketAddress, is_loopback, parse_address, resolve, unresolved
 from cobre.comm.backends.tcp.rendezvous.handshake import (
     HANDSHAKE_S,
     RefusedError,
     UnprovenRefusalError,
     WorkerHandshake,
 )
-from cobre.comm.backends.tcp.rendezvous.listener import close_all, require_secret
+from cobre.comm.backends.tcp.rendezvous.listener import (
+    SocketAddress,
+    close_all,
+    is_loopback,
+    parse_address,
+    require_secret,
+    resolve,
+    unresolved,
+)
 from cobre.comm.backends.tcp.rendezvous.tls import TLS_ALERT, TLS_HANDSHAKE
-from cobre.comm.backends.tcp.wire.fields import ProtocolError
-from cobre.comm.backends.tcp.wire.handshake_messages import INSTANCE_BYTES, Link
+from cobre.comm.backends.tcp.wire.messages import INSTANCE_BYTES, Link
+from cobre.comm.backends.tcp.wire.protocol import ProtocolError
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer, RendezvousAbandonedError

@@ -16,16 +16,18 @@ from collections.abc import Mapping
 
 from cobre import __version__
 from cobre.comm.backends.tcp.rendezvous import authentication as auth
-from cobre.comm.backends.tcp.wire.fields import FieldReader, ProtocolError, pack_text
-from cobre.comm.backends.tcp.wire.handshake_messages import PROTOCOL_VERSION, Challenge, Hello, Link, VersionError
+from cobre.comm.backends.tcp.wire.messages import PROTOCOL_VERSION, Challenge, Hello, Link, VersionError
 from cobre.comm.backends.tcp.wire.protocol import (
     HANDSHAKE_LIMITS,
     MAX_REFUSAL_BYTES,
     MAX_UNAUTHENTICATED_BYTES,
     PROOF_BYTES,
+    FieldReader,
     FrameParser,
+    ProtocolError,
     Tag,
     frame,
+    pack_text,
 )
 from cobre.comm.errors import Peer
 from cobre.printable import printable

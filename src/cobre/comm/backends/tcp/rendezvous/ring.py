@@ -23,13 +23,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cobre.comm.backends.tcp.rendezvous.address import Address
+from cobre.comm.backends.tcp.rendezvous.acceptor import PendingConnection
 from cobre.comm.backends.tcp.rendezvous.handshake import HANDSHAKE_S, RefusedError, WorkerHandshake
-from cobre.comm.backends.tcp.rendezvous.listener import close_all
-from cobre.comm.backends.tcp.rendezvous.pending_connection import PendingConnection
+from cobre.comm.backends.tcp.rendezvous.listener import Address, close_all
 from cobre.comm.backends.tcp.rendezvous.tls import ring_client_context, ring_server_context
-from cobre.comm.backends.tcp.wire.fields import ProtocolError
-from cobre.comm.backends.tcp.wire.handshake_messages import INSTANCE_BYTES, Hello, Link, RingOffer
+from cobre.comm.backends.tcp.wire.messages import INSTANCE_BYTES, Hello, Link, RingOffer
+from cobre.comm.backends.tcp.wire.protocol import ProtocolError
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer

@@ -11,12 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from cobre.comm.backends.tcp.liveness.liveness_monitor import LivenessMonitor
-from cobre.comm.backends.tcp.liveness.progress import Progress
+from cobre.comm.backends.tcp.liveness.liveness_monitor import LivenessMonitor, Progress
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
-from cobre.comm.backends.tcp.transport.streams import Writer
-from cobre.comm.backends.tcp.transport.waiting import OVERDUE_GRACE_S, WRITE, Waiter, WaitPolicy
-from cobre.comm.backends.tcp.wire.control_messages import FailureRecord
+from cobre.comm.backends.tcp.transport.streams import OVERDUE_GRACE_S, WRITE, Waiter, WaitPolicy, Writer
+from cobre.comm.backends.tcp.wire.messages import FailureRecord
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
 

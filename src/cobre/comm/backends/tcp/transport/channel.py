@@ -6,13 +6,77 @@ import select
 import socket
 import ssl
 import struct
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from cobre.comm.backends.tcp.transport.spin_wait import SpinWait
+from cobre.comm.cores import usable_cores
 from cobre.comm.errors import Peer
 
+# Spinning before sleeping: waking a sleeping thread takes longer than most replies take to arrive.
+#
+# If every rank can have a core of its own, a rank polls for a moment before it sleeps. If ranks share cores, that
+# moment would be taken from the very rank that it waits for. The ranks are known, but not the other programs of the
+# host: therefore a spin that finds nothing is followed by sleeps without one, twice as many each time (ADR 0009).
+
+
+SPIN_S = 1e-4
+
+MAX_SKIPPED = (
+    63  # sleeps without a spin; keeps the cost of failed spins low, and still notices soon that a host is idle
+)
+
+
+Found = TypeVar("Found")
+
+
+class SpinWait:
+    """Polls for up to `limit_s` seconds before its caller sleeps, with backoff; 0 disables it.
+
+    One per rank, used by the thread that makes the calls.
+    """
+
+    def __init__(self, limit_s: float = 0.0) -> None:
+        self._limit_s = limit_s
+        self._backoff = 0  # sleeps without a spin after the last spin that found nothing
+        self._to_skip = 0
+
+    def spin(self, attempt: Callable[[], Found]) -> Found | None:
+        """The result of the first attempt that returns something; None if the caller should sleep instead.
+
+        An attempt is a system call, which releases the GIL: other threads run between attempts.
+        """
+        if not self._limit_s:
+            return None
+        if self._to_skip:
+            self._to_skip -= 1
+            return None
+        return self._poll(attempt)
+
+    def _poll(self, attempt: Callable[[], Found]) -> Found | None:
+        end = time.perf_counter() + self._limit_s
+        while not (found := attempt()):
+            if time.perf_counter() >= end:
+                self._to_skip = self._backoff = min(2 * self._backoff + 1, MAX_SKIPPED)
+                return None
+        # Halved, not cleared: on a busy host one lucky spin says little about the next.
+        self._backoff //= 2
+        return found
+
+
+def spin_wait_for(size: int) -> SpinWait:
+    """The spin wait for a rank of a world of this size.
+
+    Assumes that all ranks are on this host. That holds for the worlds in which 100 us matter, needs no message, and
+    errs towards sleeping in all others.
+    """
+    return SpinWait(SPIN_S if size <= usable_cores() else 0.0)
+
+
 TLS_PIECE_BYTES = 1 << 18  # OpenSSL encrypts into a buffer of its own; offering it more at once gains nothing
+
 RECEIVE_TIMEOUT_S = 0.1  # the longest that a blocking read keeps its caller from failure records and signals
+
 MAX_VIEWS = 16  # buffers per sendmsg(): far below IOV_MAX, and few enough that building the list costs little
 
 
@@ -148,3 +212,53 @@ def _lost(peer: Peer, error: OSError, views: Sequence[memoryview | bytes] = ()) 
 def make_channel(sock: socket.socket, peer: Peer, spin_wait: SpinWait) -> Channel:
     """The channel for a plain or a TLS socket."""
     return TlsChannel(sock, peer, spin_wait) if isinstance(sock, ssl.SSLSocket) else Channel(sock, peer, spin_wait)
+
+
+# Socket options of data and control connections.
+
+
+KEEPALIVE_PROBES = 3
+
+MAX_KEEPALIVE_S = 32767  # Linux rejects larger values
+
+MAX_USER_TIMEOUT_MS = 2**31 - 1
+
+
+def prepare_data(sock: socket.socket, timeout_s: float) -> None:
+    """Options for payloads: no Nagle delay, keepalive.
+
+    Buffer sizes are left alone: setting them would disable the kernel's autotuning. There is no TCP_USER_TIMEOUT: Linux
+    also counts the time in which the peer is alive but does not read, and a rank that computes for a long time while a
+    payload waits for it must not lose its connection. The control connection detects a lost peer instead.
+    """
+    _prepare(sock, timeout_s)
+
+
+def prepare_ring(sock: socket.socket, timeout_s: float) -> None:
+    """Options for payloads between neighbours.
+
+    With a limit on unacknowledged bytes, unlike `prepare_data`: data moves only while all hosts are in one call, and no
+    heartbeat is sent on this connection. Only the limit shows that neighbours cannot reach each other although the
+    coordinator reaches both.
+    """
+    prepare_control(sock, timeout_s)
+
+
+def prepare_control(sock: socket.socket, timeout_s: float) -> None:
+    """Options for heartbeats: no Nagle delay, keepalive, and a limit on how long bytes may stay unacknowledged."""
+    _prepare(sock, timeout_s)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # 1.5 times our own timeout, whose message is better; the kernel's default is about a quarter of an hour.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(min(timeout_s * 1500, MAX_USER_TIMEOUT_MS)))
+
+
+def _prepare(sock: socket.socket, timeout_s: float) -> None:
+    sock.setblocking(False)
+    # Otherwise Nagle's algorithm holds a small frame back until the previous one is acknowledged.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # A host that has lost power sends nothing, not even a reset: after this many unanswered probes the kernel gives up.
+    seconds = max(1, int(min(timeout_s / (KEEPALIVE_PROBES + 1), MAX_KEEPALIVE_S)))
+    for name, value in (("TCP_KEEPIDLE", seconds), ("TCP_KEEPINTVL", seconds), ("TCP_KEEPCNT", KEEPALIVE_PROBES)):
+        if hasattr(socket, name):  # some have other names on macOS; there the default has to do
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

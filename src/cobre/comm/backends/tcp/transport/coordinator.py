@@ -1,26 +1,238 @@
 """The coordinator's end of the collectives: rank 0 receives all calls, compares them, and only then delivers data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
 from cobre._native import fold
-from cobre.comm.backends.tcp.liveness.coordinator_monitor import CoordinatorMonitor
-from cobre.comm.backends.tcp.liveness.failures import WorldFailedError
-from cobre.comm.backends.tcp.transport.base import NOTHING, DeferredCopy, Transport
+from cobre.comm.backends.tcp.liveness.liveness_monitor import WorldFailedError
+from cobre.comm.backends.tcp.liveness.monitors import CoordinatorMonitor
+from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
-from cobre.comm.backends.tcp.transport.inbox import Inbox
-from cobre.comm.backends.tcp.transport.reduction import ReductionWindow
-from cobre.comm.backends.tcp.transport.relay import Relay
 from cobre.comm.backends.tcp.transport.ring import CoordinatorWatch
-from cobre.comm.backends.tcp.transport.streams import DataReader, PartsReader
-from cobre.comm.backends.tcp.transport.waiting import READ, CoordinatorWaiter, Waiter, WaitPolicy
-from cobre.comm.backends.tcp.wire.calls import HEADER_BYTES, CallHeader
-from cobre.comm.backends.tcp.wire.control_messages import FailureKind, FailureRecord
-from cobre.comm.backends.tcp.wire.protocol import go_header
-from cobre.comm.buffers import as_bytes
+from cobre.comm.backends.tcp.transport.streams import (
+    READ,
+    WRITE,
+    CoordinatorWaiter,
+    DataReader,
+    PartsReader,
+    PartWriter,
+    Waiter,
+    WaitPolicy,
+)
+from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord
+from cobre.comm.backends.tcp.wire.protocol import (
+    CALL_BYTES,
+    HEADER_BYTES,
+    PREFIX,
+    SIGNATURE_AT,
+    CallHeader,
+    ProtocolError,
+    Tag,
+    go_header,
+)
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
+from cobre.comm.validation import as_bytes, view_of
+
+# Where the coordinator receives the calls of its workers.
+
+
+ALIGNMENT = 64  # bytes; operands are folded where they arrived, and this suits every numeric dtype
+
+
+class Inbox:
+    """Receives one worker's call: its header, and a small payload behind it at an aligned address.
+
+    Reused from call to call, so that a small collective allocates nothing.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.view = _aligned(SMALL_BYTES)
+        self.expect(0)
+
+    def expect(self, payload_bytes: int) -> None:
+        """Prepare for the next call, whose payload has this many bytes if the worker makes the same call as we do."""
+        self.received = 0
+        self.wanted = HEADER_BYTES + payload_bytes
+        if self.wanted > len(self.view):
+            self.view = _aligned(payload_bytes)
+        self._prefix = PREFIX.pack(CALL_BYTES + payload_bytes, Tag.CALL)
+
+    def advance(self) -> None:
+        """Receive what has arrived; never blocks, never reads past this call."""
+        self.received += self.channel.receive(self.view[self.received : self.wanted])
+
+    def await_call(self) -> bool:
+        """Wait for the whole call, RECEIVE_TIMEOUT_S at most; False if it has not arrived, or is of another length."""
+        # One blocking read for all bytes: a small call arrives in one segment, and the poll before it is saved. What
+        # arrives in parts is completed by `advance`.
+        self.received = self.channel.await_bytes(self.view[: self.wanted])
+        return self.received == self.wanted
+
+    def agrees(self, header: bytes) -> bool:
+        """Whether the worker's signature is the same as ours; True as long as it has not arrived completely."""
+        if self.received < HEADER_BYTES:
+            return True
+        # The signature before the length: ranks that make different calls usually differ in length too, and the
+        # mismatch of calls is the better message.
+        if self.view[SIGNATURE_AT:HEADER_BYTES] != header[SIGNATURE_AT:]:
+            return False
+        if self.view[: len(self._prefix)] != self._prefix:
+            raise ProtocolError(f"{self.channel.peer} sent a call whose payload has an unexpected length")
+        return True
+
+    @property
+    def payload(self) -> memoryview:
+        """The small payload behind the header."""
+        return self.view[HEADER_BYTES : self.wanted]
+
+
+def _aligned(payload_bytes: int) -> memoryview:
+    """Memory for a header, and a payload that starts at an aligned address."""
+    memory = np.zeros(2 * ALIGNMENT + HEADER_BYTES + payload_bytes, np.uint8)
+    start = -(memory.ctypes.data + HEADER_BYTES) % ALIGNMENT
+    return view_of(memory)[start : start + HEADER_BYTES + payload_bytes]
+
+
+# How a large payload passes through the coordinator: parts leave for some workers while they arrive from others.
+
+
+# Pieces that are relayed before a rank's part is complete are at least this large. Smaller ones cost more system calls
+# than the earlier start gains; 128 KiB, 512 KiB and 1 MiB were measured (ADR 0009).
+PIECE_BYTES = 512 * 1024
+
+
+Sleep = Callable[[Mapping[int, int], set[int]], None]
+
+"""Takes events by descriptor, and the ranks that are waited for; returns when a descriptor is ready."""
+
+
+class Relay:
+    """The streams of one large call, moved in whatever order the sockets allow.
+
+    In a fixed order one slow worker would hold up all others. parts_for: by worker, every rank's part that it gets, by
+    rank; None for parts that it has. available, in the methods: by rank, how many bytes of its part have arrived.
+    """
+
+    def __init__(
+        self,
+        channels: Mapping[int, Channel],
+        sequence: int,
+        parts_for: Mapping[int, Sequence[memoryview | None]],
+        sleep: Sleep,
+    ) -> None:
+        self._channels = channels
+        self._sleep = sleep
+        self._writers = {
+            rank: PartWriter(channels[rank], sequence, parts, PIECE_BYTES) for rank, parts in parts_for.items()
+        }
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether something is still to be sent, now or once it has arrived."""
+        return bool(self._writers)
+
+    def run(self, readers: dict[int, PartsReader], available: Sequence[int], copy: DeferredCopy) -> None:
+        """Receive and send until all is done. readers: by worker; they advance `available`, the writers follow it."""
+        while readers or self._writers:
+            moved = _read(readers) + self.write(available)
+            # Our own part is copied while the sockets have nothing to do, so it costs no extra time.
+            if not moved and (readers or self._writers) and not copy.advance():
+                self.sleep(readers, available)
+        copy.finish()
+
+    def write(self, available: Sequence[int]) -> int:
+        """Send what has arrived, as far as the sockets take it; the number of bytes."""
+        total = 0
+        for rank, writer in list(self._writers.items()):
+            while writer.has_work(available) and (sent := writer.flush()):
+                total += sent
+            if writer.is_done:
+                del self._writers[rank]
+        return total
+
+    def sleep(self, readers: Collection[int], available: Sequence[int]) -> None:
+        """Wait until bytes arrive from one of the `readers`, or there is room for bytes that can be sent."""
+        interests = {self._channels[rank].fd: READ for rank in readers}
+        for rank, writer in self._writers.items():
+            # Only if there is something to send: an idle socket is always writable, and would end every sleep at once.
+            if writer.has_work(available):
+                descriptor = self._channels[rank].fd
+                interests[descriptor] = interests.get(descriptor, 0) | WRITE
+        self._sleep(interests, {*readers, *self._writers})
+
+
+def _read(readers: dict[int, PartsReader]) -> int:
+    total = 0
+    for leader, reader in list(readers.items()):
+        total += reader.advance()
+        if reader.is_done:
+            del readers[leader]
+    return total
+
+
+# The coordinator's window for large reductions: memory that is bounded, whatever the size of the payload.
+
+
+CHUNK_BYTES = 1 << 18  # stays in the cache between receiving and folding
+
+SLOTS = 4  # chunks that a worker may be ahead of the slowest one
+
+
+class ReductionWindow:
+    """A ring of SLOTS chunks for every worker's operand; a chunk is folded once all workers' have arrived."""
+
+    def __init__(self, size: int) -> None:
+        self._workers = range(1, size)
+        self._memory: dict[int, Sequence[Array]] = {}
+
+    def start(self, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Prepare for one reduction of `send` and the workers' operands into `recv`."""
+        if not self._memory:  # allocated by the first large reduction, then kept
+            self._memory = {rank: [np.empty(CHUNK_BYTES, np.uint8) for _ in range(SLOTS)] for rank in self._workers}
+        self._send, self._recv, self._op = send, recv, op
+        self._elements = CHUNK_BYTES // send.itemsize
+        self._chunk_bytes = self._elements * send.itemsize
+        self._received = dict.fromkeys(self._workers, 0)
+        self._folded = 0
+        self.folded_bytes = 0
+        # Memoryviews are made once per reduction, not per read: a chunk arrives in many pieces.
+        self._views = {rank: [view_of(slot) for slot in slots] for rank, slots in self._memory.items()}
+
+    def has_room(self, rank: int) -> bool:
+        """Whether there is a free slot for more of this rank's operand."""
+        return self._received[rank] // self._chunk_bytes < self._folded + SLOTS
+
+    def read(self, rank: int, reader: DataReader) -> int:
+        """Receive some of a rank's operand; the number of bytes, 0 if none have arrived or there is no room."""
+        if not self.has_room(rank):
+            return 0
+        chunk, at = divmod(self._received[rank], self._chunk_bytes)
+        received = reader.read(self._views[rank][chunk % SLOTS][at : self._chunk_bytes])
+        self._received[rank] += received
+        return received
+
+    def fold_complete(self) -> int:
+        """Fold every chunk that has arrived from all workers; the number of new bytes in the result."""
+        before, total = self.folded_bytes, self._send.nbytes
+        while self.folded_bytes < total:
+            end = min(self.folded_bytes + self._chunk_bytes, total)
+            if min(self._received.values()) < end:
+                break
+            self._fold_chunk(self._folded, (end - self.folded_bytes) // self._send.itemsize)
+            self._folded += 1
+            self.folded_bytes = end
+        return self.folded_bytes - before
+
+    def _fold_chunk(self, chunk: int, elements: int) -> None:
+        start = chunk * self._elements
+        span = slice(start, start + elements)
+        dtype, slot = self._send.dtype, chunk % SLOTS
+        # Rank 0's own operand first, then the workers' in rank order: the left fold of clause 8.
+        operands = [np.frombuffer(self._memory[rank][slot], dtype, elements) for rank in self._workers]
+        fold([self._send[span], *operands], self._recv[span], self._op)
 
 
 class CoordinatorTransport(Transport):

@@ -14,9 +14,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from cobre.comm.backends.tcp.transport.base import SMALL_BYTES, DeferredCopy, Transport, Watch
 from cobre.comm.backends.tcp.transport.channel import MAX_VIEWS, Channel
-from cobre.comm.backends.tcp.transport.waiting import READ, WRITE, Waiter
-from cobre.comm.backends.tcp.wire.fields import ProtocolError
-from cobre.comm.backends.tcp.wire.protocol import DONE_BYTES, MAX_FRAME_DATA_BYTES, done_frame, ring_header
+from cobre.comm.backends.tcp.transport.streams import READ, WRITE, Waiter
+from cobre.comm.backends.tcp.wire.protocol import (
+    DONE_BYTES,
+    MAX_FRAME_DATA_BYTES,
+    ProtocolError,
+    done_frame,
+    ring_header,
+)
 
 RING_BYTES = SMALL_BYTES + 1  # what does not travel with the call itself; 64 KB are faster in the ring than in the star
 MIN_HOSTS = 3  # with two hosts the star's one connection carries no more than a ring's two

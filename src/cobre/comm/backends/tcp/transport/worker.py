@@ -5,18 +5,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from cobre.comm.backends.tcp.liveness.failures import is_unreachable
-from cobre.comm.backends.tcp.liveness.worker_monitor import WorkerMonitor
+from cobre.comm.backends.tcp.liveness.liveness_monitor import is_unreachable
+from cobre.comm.backends.tcp.liveness.monitors import WorkerMonitor
 from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.ring import WorkerWatch
-from cobre.comm.backends.tcp.transport.streams import PartReader, Writer
-from cobre.comm.backends.tcp.transport.waiting import READ, WRITE, Waiter, WaitPolicy, WorkerWaiter
-from cobre.comm.backends.tcp.wire.control_messages import FailureKind, FailureRecord
-from cobre.comm.backends.tcp.wire.fields import ProtocolError
-from cobre.comm.backends.tcp.wire.protocol import GO_HEADER, done_frame, go_header
-from cobre.comm.buffers import as_bytes
+from cobre.comm.backends.tcp.transport.streams import READ, WRITE, PartReader, Waiter, WaitPolicy, WorkerWaiter, Writer
+from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord
+from cobre.comm.backends.tcp.wire.protocol import GO_HEADER, ProtocolError, done_frame, go_header
 from cobre.comm.types import Array, ReduceOp
+from cobre.comm.validation import as_bytes
 
 COORDINATOR = (0,)
 # How long the end of a neighbour's connection waits for the coordinator's verdict, which takes up to EXPLANATION_S

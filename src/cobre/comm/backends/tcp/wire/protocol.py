@@ -19,18 +19,83 @@ The payloads of the handshake are in `handshake_messages`, those of the control 
 Every frame is checked against the limit of its tag before memory is allocated for it.
 """
 
+import hashlib
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
+from typing import Any, Self
 
-from cobre.comm.backends.tcp.wire.fields import ProtocolError
+from cobre.comm.types import Dtype, Operation, ReduceOp
+
+# Reads and writes the fields of a payload, with every length checked.
+
+
+MAX_TEXT_BYTES = 120
+
+
+class ProtocolError(Exception):
+    """The peer sent bytes that violate the wire format."""
+
+
+def truncated(text: str, limit: int) -> str:
+    """The text, cut at a character boundary so that its UTF-8 form has at most `limit` bytes."""
+    return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
+
+
+def pack_text(text: str, limit: int = MAX_TEXT_BYTES) -> bytes:
+    """A UTF-8 string with its length in front, truncated to the limit at a character boundary."""
+    data = truncated(text, limit).encode()
+    return struct.pack(">H", len(data)) + data
+
+
+class FieldReader:
+    """Takes fields from the front of a payload; missing and surplus bytes raise `ProtocolError`."""
+
+    def __init__(self, payload: bytes) -> None:
+        self._payload = payload
+        self._at = 0
+
+    def take(self, nbytes: int) -> bytes:
+        """The next `nbytes` bytes."""
+        start, end = self._at, self._at + nbytes
+        if end > len(self._payload):
+            raise ProtocolError(f"payload truncated: {len(self._payload)} bytes, expected at least {end}")
+        self._at = end
+        return self._payload[start:end]
+
+    def numbers(self, layout: struct.Struct) -> tuple[Any, ...]:
+        """The next numbers, as the layout says."""
+        return layout.unpack(self.take(layout.size))
+
+    def text(self, limit: int = MAX_TEXT_BYTES) -> str:
+        """The next string, of at most `limit` bytes."""
+        (length,) = struct.unpack(">H", self.take(2))
+        if length > limit:
+            raise ProtocolError(f"string of {length} bytes exceeds the limit of {limit}")
+        try:
+            return self.take(length).decode("utf-8")
+        except UnicodeDecodeError:
+            raise ProtocolError("string is not valid UTF-8") from None
+
+    def end(self) -> None:
+        """Raise if bytes are left over."""
+        if self._at != len(self._payload):
+            raise ProtocolError(f"{len(self._payload) - self._at} unexpected bytes at the end of the payload")
+
 
 PROOF_BYTES = 32
+
 MAX_UNAUTHENTICATED_BYTES = 1024  # the most that a stranger can make us buffer
+
 MAX_FRAME_DATA_BYTES = 1 << 28  # a larger payload is split into several frames
+
 MAX_REFUSAL_BYTES = 1500
 
+
 PREFIX = struct.Struct(">IB")
+
 PREFIX_BYTES = PREFIX.size
 
 
@@ -63,6 +128,7 @@ HANDSHAKE_LIMITS: Mapping[int, int] = {
     Tag.REFUSED: 2048,
     Tag.START: 8,
 }
+
 CONTROL_LIMITS: Mapping[int, int] = {Tag.HEARTBEAT: 1024, Tag.GOODBYE: 8, Tag.ABORT: 8192, Tag.FAILURE: 16384}
 
 
@@ -147,6 +213,7 @@ def parse_data_header(header: bytes | bytearray, remaining: int) -> int:
 
 
 RING_HEADER = struct.Struct(">IBQ")  # prefix, then the sequence number of the call
+
 DONE_BYTES = PREFIX_BYTES + 8
 
 
@@ -161,9 +228,117 @@ def done_frame(sequence: int) -> bytes:
 
 
 GO_HEADER = struct.Struct(">IBQ")  # prefix, then the sequence number of the call
+
 _GO = int(Tag.GO)
 
 
 def go_header(sequence: int, nbytes: int) -> bytes:
     """The first bytes of a GO frame; a small result follows in the same frame."""
     return GO_HEADER.pack(nbytes + 8, _GO, sequence)
+
+
+# The header of a CALL frame: the signature that all ranks must agree on before any data is delivered (clause 2).
+
+
+DTYPE_TEXT_BYTES = 40
+
+OWN = struct.Struct(">Q")  # what may differ between ranks: how many elements this one sends
+
+# What must be equal: sequence, operation, reduction, root, total, hash of the counts, dtype as hash and as text.
+SIGNATURE = struct.Struct(f">QBBIQQ8s{DTYPE_TEXT_BYTES}s")
+
+CALL_BYTES = OWN.size + SIGNATURE.size
+
+HEADER_BYTES = PREFIX_BYTES + CALL_BYTES
+
+HEADER = struct.Struct(f"{PREFIX.format}{OWN.format[1:]}{SIGNATURE.format[1:]}")  # all three at once
+
+SIGNATURE_AT = PREFIX_BYTES + OWN.size
+
+_CALL = int(Tag.CALL)  # a plain int: looking up an enum member costs as much as packing the header
+
+
+@dataclass(frozen=True, slots=True)
+class CallHeader:
+    """One rank's call, parsed from its header for an error message."""
+
+    sequence: int
+    operation: int
+    reduction: int
+    root: int
+    count: int
+    total: int
+    counts_hash: int
+    dtype: str
+
+    @classmethod
+    def parse(cls, header: bytes | bytearray | memoryview) -> Self:
+        """Parse the header of a CALL frame; raises `ProtocolError` for any other frame."""
+        length, tag = PREFIX.unpack_from(header)
+        if tag != Tag.CALL or length < CALL_BYTES:
+            raise ProtocolError(f"expected a CALL frame, got tag {tag:#04x} with {length} bytes")
+        (count,) = OWN.unpack_from(header, PREFIX_BYTES)
+        sequence, operation, reduction, root, total, counts, _, dtype = SIGNATURE.unpack_from(header, SIGNATURE_AT)
+        name = dtype.rstrip(b"\0").decode("utf-8", "replace")
+        return cls(sequence, operation, reduction, root, count, total, counts, name)
+
+    def __str__(self) -> str:
+        return f"{title_of(self.operation)}{self._details()}"
+
+    def _details(self) -> str:
+        if self.operation == Operation.ALLGATHERV:
+            return f" ({self.dtype}, {self.count} of {self.total}, counts {self.counts_hash & 0xFFFF:x})"
+        if self.operation == Operation.ALLREDUCE:
+            return f" ({self.dtype}, {self.total}, {ReduceOp(self.reduction % len(ReduceOp)).name})"
+        if self.operation == Operation.BROADCAST:
+            return f" ({self.dtype}, {self.total}, root {self.root})"
+        if self.operation == Operation.CREATE_SHARED_REGION:
+            return f" ({self.dtype}, {self.total})"
+        return ""
+
+
+def title_of(operation: int) -> str:
+    """The name of an operation, or its number where it is unknown: an error message must not raise in turn."""
+    try:
+        return Operation(operation).title
+    except ValueError:
+        return f"operation {operation}"
+
+
+NO_DTYPE = (b"", b"")
+
+
+def call_header(
+    sequence: int,
+    operation: int,
+    *,
+    inline_bytes: int = 0,
+    count: int = 0,
+    total: int = 0,
+    dtype: tuple[bytes, bytes] = NO_DTYPE,
+    counts_hash: int = 0,
+    root: int = 0,
+    reduction: int = 0,
+) -> bytes:
+    """Pack the first bytes of a CALL frame; a payload of `inline_bytes` follows in the same frame."""
+    digest, name = dtype
+    return HEADER.pack(
+        CALL_BYTES + inline_bytes, _CALL, count, sequence, operation, reduction, root, total, counts_hash, digest, name
+    )
+
+
+@lru_cache(maxsize=256)
+def describe_dtype(dtype: Dtype) -> tuple[bytes, bytes]:
+    """A dtype's hash, which ranks compare, and its name, which error messages show."""
+    # A structured dtype's layout is more than its name: offsets and padding decide what the bytes mean.
+    layout = f"{dtype!r} {dtype.itemsize} {dtype.fields!r}"
+    digest = hashlib.blake2b(layout.encode(), digest_size=8).digest()
+    name = str(dtype).encode()
+    return digest, name if len(name) <= DTYPE_TEXT_BYTES else name[: DTYPE_TEXT_BYTES - 3] + b"..."
+
+
+@lru_cache(maxsize=64)
+def hash_counts(counts: Sequence[int]) -> int:
+    """A hash of all counts that is the same in every process, which Python's own `hash` is not."""
+    packed = struct.pack(f">{len(counts)}Q", *counts)
+    return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest())

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from cobre.comm.backends.tcp.collectives import node_group
-from cobre.comm.backends.tcp.collectives.node_discovery import Nodes
-from cobre.comm.backends.tcp.wire.control_messages import FailureKind, FailureRecord, Heartbeat
+from cobre.comm.backends.tcp.collectives.node_group import Nodes
+from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord, Heartbeat
 from cobre.comm.errors import Peer
 
 ROOM = 1535  # bytes of a failure's text in the host's memory

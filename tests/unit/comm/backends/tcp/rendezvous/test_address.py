@@ -1,7 +1,7 @@
 import pytest
 
 from cobre.comm import InitializationFailedError
-from cobre.comm.backends.tcp.rendezvous.address import Address, is_loopback, parse_address, resolve
+from cobre.comm.backends.tcp.rendezvous.listener import Address, is_loopback, parse_address, resolve
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ from cobre.comm.backends.tcp.rendezvous.handshake import (
     WorkerHandshake,
     parse_refusal,
 )
-from cobre.comm.backends.tcp.wire.fields import ProtocolError
-from cobre.comm.backends.tcp.wire.handshake_messages import Hello, Link
-from cobre.comm.backends.tcp.wire.protocol import PREFIX_BYTES, PROOF_BYTES, Tag, frame
+from cobre.comm.backends.tcp.wire.messages import Hello, Link
+from cobre.comm.backends.tcp.wire.protocol import PREFIX_BYTES, PROOF_BYTES, ProtocolError, Tag, frame
 
 SECRET = b"the secret of this run"
 INSTANCE = bytes(range(16))

@@ -7,8 +7,7 @@ import pytest
 from cobre.comm.backends.tcp.transport import streams
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.streams import DataReader, PartReader, PartWriter, Writer
-from cobre.comm.backends.tcp.wire.fields import ProtocolError
-from cobre.comm.backends.tcp.wire.protocol import data_header, go_header, part_header
+from cobre.comm.backends.tcp.wire.protocol import ProtocolError, data_header, go_header, part_header
 from cobre.comm.errors import Peer
 
 

@@ -7,14 +7,19 @@ import threading
 
 import pytest
 
-from cobre.comm.backends.tcp.liveness.coordinator_monitor import CoordinatorMonitor
-from cobre.comm.backends.tcp.liveness.failures import WorldFailedError
-from cobre.comm.backends.tcp.liveness.progress import Progress
-from cobre.comm.backends.tcp.transport import waiting
-from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError, TlsChannel
-from cobre.comm.backends.tcp.transport.spin_wait import MAX_SKIPPED, SpinWait, spin_wait_for
-from cobre.comm.backends.tcp.transport.waiting import READ, CoordinatorWaiter, WaitPolicy
-from cobre.comm.backends.tcp.wire.control_messages import FailureKind, FailureRecord
+from cobre.comm.backends.tcp.liveness.liveness_monitor import Progress, WorldFailedError
+from cobre.comm.backends.tcp.liveness.monitors import CoordinatorMonitor
+from cobre.comm.backends.tcp.transport import streams
+from cobre.comm.backends.tcp.transport.channel import (
+    MAX_SKIPPED,
+    Channel,
+    LinkLostError,
+    SpinWait,
+    TlsChannel,
+    spin_wait_for,
+)
+from cobre.comm.backends.tcp.transport.streams import READ, CoordinatorWaiter, WaitPolicy
+from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord
 from cobre.comm.cores import usable_cores
 from cobre.comm.errors import Peer
 
@@ -122,7 +127,7 @@ def test_a_failure_ends_the_sleep(pair, monitor, spin_s):
 @SPINS
 @pytest.mark.parametrize("is_known", [True, False])
 def test_a_failure_of_a_later_call_does_not_end_the_sleep(pair, monitor, spin_s, is_known, monkeypatch):
-    monkeypatch.setattr(waiting, "POLL_S", 0.005)  # several times around before there is something to read
+    monkeypatch.setattr(streams, "POLL_S", 0.005)  # several times around before there is something to read
     recorded = threading.Timer(
         0.0 if is_known else 0.02, monitor.set_failure, (FailureRecord(FailureKind.ABORTED, 2, (), "enough"),)
     )

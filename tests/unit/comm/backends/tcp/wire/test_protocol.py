@@ -8,12 +8,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cobre.comm.backends.tcp.wire import control_messages, handshake_messages, protocol
-from cobre.comm.backends.tcp.wire.calls import HEADER_BYTES, CallHeader, call_header, describe_dtype, hash_counts
-from cobre.comm.backends.tcp.wire.control_messages import FailureKind, FailureRecord, Heartbeat
-from cobre.comm.backends.tcp.wire.fields import FieldReader, ProtocolError, pack_text
-from cobre.comm.backends.tcp.wire.handshake_messages import Challenge, Hello, Link, RingOffer, VersionError
-from cobre.comm.backends.tcp.wire.protocol import CONTROL_LIMITS, HANDSHAKE_LIMITS, PROOF_BYTES, FrameParser, Tag, frame
+from cobre.comm.backends.tcp.wire import messages, protocol
+from cobre.comm.backends.tcp.wire.messages import (
+    Challenge,
+    FailureKind,
+    FailureRecord,
+    Heartbeat,
+    Hello,
+    Link,
+    RingOffer,
+    VersionError,
+)
+from cobre.comm.backends.tcp.wire.protocol import (
+    CONTROL_LIMITS,
+    HANDSHAKE_LIMITS,
+    HEADER_BYTES,
+    PROOF_BYTES,
+    CallHeader,
+    FieldReader,
+    FrameParser,
+    ProtocolError,
+    Tag,
+    call_header,
+    describe_dtype,
+    frame,
+    hash_counts,
+    pack_text,
+)
 from cobre.comm.errors import Peer
 from cobre.comm.types import Operation, ReduceOp
 
@@ -42,7 +63,7 @@ heartbeats = st.builds(
     operation=st.integers(0, 255),
     in_call=st.booleans(),
     missing=st.lists(ranks, max_size=16).map(tuple),
-    label=st.text(max_size=control_messages.MAX_LABEL_BYTES // 4),
+    label=st.text(max_size=messages.MAX_LABEL_BYTES // 4),
 )
 failure_records = st.builds(
     FailureRecord,
@@ -62,15 +83,15 @@ offers = st.builds(
     certificate=st.binary(max_size=32),
     problem=texts,
 )
-messages = hellos | challenges | heartbeats | failure_records | offers
+any_message = hellos | challenges | heartbeats | failure_records | offers
 
 
-@given(messages)
+@given(any_message)
 def test_every_message_survives_encoding(message):
     assert type(message).parse(message.pack()) == message
 
 
-@given(messages, st.data())
+@given(any_message, st.data())
 def test_truncated_messages_and_trailing_bytes_are_refused(message, data):
     payload = message.pack()
     cut = data.draw(st.integers(0, len(payload) - 1))
@@ -120,7 +141,7 @@ def test_a_frame_is_refused_by_its_first_bytes(header):
 
 
 def test_another_protocol_version_is_named_first():
-    payload = handshake_messages.MAGIC + struct.pack(">H", 99) + bytes(40)
+    payload = messages.MAGIC + struct.pack(">H", 99) + bytes(40)
     for message in (Hello, Challenge):
         with pytest.raises(VersionError, match="protocol version 99"):
             message.parse(payload)
@@ -163,7 +184,7 @@ def test_the_largest_failure_record_fits_into_its_frame():
     peers = tuple(Peer(rank, "h" * 500, 2**63, "s" * 5000) for rank in range(100))
     failure = FailureRecord(FailureKind.SILENT, 2**63, peers, "t" * 10_000)
     parsed = FrameParser(CONTROL_LIMITS).feed(frame(Tag.FAILURE, failure.pack()))
-    assert len(FailureRecord.parse(parsed[0][1]).peers) == control_messages.MAX_PEERS
+    assert len(FailureRecord.parse(parsed[0][1]).peers) == messages.MAX_PEERS
 
 
 def test_part_heads_are_checked_against_the_sizes_of_parts():
@@ -230,6 +251,6 @@ def test_counts_hash_to_the_same_number_everywhere():
 
 
 def test_a_goodbye_carries_the_last_completed_call():
-    assert control_messages.parse_goodbye(control_messages.pack_goodbye(2**40)) == 2**40
+    assert messages.parse_goodbye(messages.pack_goodbye(2**40)) == 2**40
     with pytest.raises(ProtocolError):
-        control_messages.parse_goodbye(b"")
+        messages.parse_goodbye(b"")

@@ -87,7 +87,7 @@ def test_a_segment_that_is_shorter_than_its_header_says_is_refused(name):
 
 WITHOUT_DESCRIPTORS = """
 import os, resource
-import cobre.comm.backends.shm.communicator
+import cobre.comm.backends.shm
 from cobre.comm import InitializationFailedError, ShmConfig, create_communicator
 highest = max(map(int, os.listdir("/proc/self/fd")))  # that of the listing is free again
 limit = highest + {rank}

@@ -1,18 +1,129 @@
-"""The shared-memory backend: configuration, errors and Python objects around the native transport."""
+"""The shared-memory backend, for ranks on one machine; `cobre._native` does the work."""
 
+import errno
 import math
 import os
-from collections.abc import Callable
+import resource
+import socket
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from weakref import WeakMethod
 
-from cobre._native import CollectiveFailure, JoinFailure, ShmRegion, ShmTransport
-from cobre.comm.backends.shm.failures import allocation_failed, error_of, segment_error
-from cobre.comm.backends.shm.region import RegionOwner, ShmSharedRegion
+from cobre._native import CollectiveFailure, JoinFailure, ShmRegion, ShmTransport, region_bytes, segment_bytes
+from cobre.comm.backends.base import BoundCollectivesBackend
 from cobre.comm.config import ShmConfig
 from cobre.comm.cores import cgroup_quota
 from cobre.comm.endpoint import PROGRESS_S
-from cobre.comm.errors import InitializationFailedError, PeerLostError, PeerTimeoutError
-from cobre.comm.types import Dtype, Operation
+from cobre.comm.errors import (
+    AbortedError,
+    AllocationFailedError,
+    CollectiveFailedError,
+    InitializationFailedError,
+    MismatchedCallError,
+    Peer,
+    PeerLostError,
+    PeerTimeoutError,
+    SharedMemoryExhaustedError,
+)
+from cobre.comm.shared_memory import SharedRegion
+from cobre.comm.shm_space import MIB, no_shm_space
+from cobre.comm.types import Array, Dtype, Operation
+
+# Shared regions in native mappings: one mapping per rank, one copy of the data per node.
+
+
+class RegionOwner(BoundCollectivesBackend):
+    """A backend whose shared regions are native mappings."""
+
+    @abstractmethod
+    def _fence_region(self, region: ShmRegion) -> None:
+        """Wait for all ranks that map the region; what they wrote before is then visible to all of them."""
+
+
+class ShmSharedRegion(SharedRegion):
+    """A region over a native mapping, which every array of it keeps alive."""
+
+    def __init__(self, owner: RegionOwner, region: ShmRegion, count: int, dtype: Dtype) -> None:
+        super().__init__(owner, count, dtype, is_leader=owner.is_leader)
+        self._owner = owner
+        self._region = region
+        # Two arrays over one mapping: a read-only view of the writable one could be made writable again by its holder.
+        self._readable: Array = region_bytes(region, False).view(dtype)
+        self._writable: Array = region_bytes(region, True).view(dtype)
+
+    def _view(self, *, writable: bool) -> Array:
+        return self._writable if writable else self._readable
+
+    def _fence(self) -> None:
+        self._owner._fence_region(self._region)
+
+    def _close(self) -> None:
+        # Only the references go: arrays that were handed out keep the mapping alive.
+        del self._region, self._readable, self._writable
+
+
+# Maps what the native transport reports to the errors of the contract.
+
+
+# By kind of failure, as native code and the tcp protocol name them.
+ERRORS: dict[str, type[CollectiveFailedError]] = {
+    "died": PeerLostError,
+    "left": PeerLostError,
+    "silent": PeerTimeoutError,
+    "overdue": PeerTimeoutError,
+    "aborted": AbortedError,
+    "mismatch": MismatchedCallError,
+}
+
+
+def error_of(error: CollectiveFailure, operation: Operation, sequence: int) -> CollectiveFailedError:
+    """The contract's error for a failure that the native transport found."""
+    kind, failed_ranks, text = error.args
+    host = socket.gethostname()  # of all ranks: they share memory
+    peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in failed_ranks)
+    return failed(kind, peers, text, operation, sequence)
+
+
+def failed(kind: str, peers: Sequence[Peer], text: str, operation: Operation, sequence: int) -> CollectiveFailedError:
+    """The contract's error for a failure of this kind, a key of ERRORS. text: what else is known, may be empty."""
+    return ERRORS[kind](operation.title, 0, _message(kind, peers, text), sequence, peers)
+
+
+def _message(kind: str, peers: Sequence[Peer], text: str) -> str:
+    if kind == "mismatch":
+        return f"ranks made different calls: {text}"
+    if kind == "aborted":
+        return f"aborted by {text}" if text else "aborted"
+    names = "; ".join(map(str, peers))
+    return f"{names} (waited {text}, the limit for one operation)" if kind == "overdue" and text else names
+
+
+def allocation_failed(nbytes: int, error: OSError) -> AllocationFailedError:
+    """The error for a region that does not fit: what was requested, what is free, and what to do about it."""
+    return AllocationFailedError(nbytes, _no_memory(nbytes, error))
+
+
+def segment_error(config: ShmConfig, error: OSError) -> InitializationFailedError:
+    """The startup error for a segment that could not be created or opened."""
+    # A full /dev/shm, no memory, or the limit on file sizes (ulimit -f).
+    if error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG):
+        nbytes = segment_bytes(config.size, config.window_bytes)
+        return SharedMemoryExhaustedError("shm", nbytes, _no_memory(nbytes, error))
+    return InitializationFailedError("shm", f"segment {config.segment_name}: {error}")
+
+
+def _no_memory(nbytes: int, error: OSError) -> str:
+    if error.errno == errno.EFBIG:
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        allowed = "" if limit == resource.RLIM_INFINITY else f" of {limit / MIB:.1f} MiB"
+        return (
+            f"need {nbytes / MIB:.1f} MiB of shared memory, more than the limit{allowed} on the size of a file allows: "
+            "raise it (ulimit -f), it holds for shared memory, too"
+        )
+    return no_shm_space(nbytes, os.strerror(error.errno or 0))
+
+
+# The shared-memory backend: configuration, errors and Python objects around the native transport.
 
 
 def weak_callback(method: Callable[[float, list[str]], None]) -> Callable[[float, list[str]], None]:

@@ -1,1 +1,0 @@
-"""The shared-memory backend, for ranks on one machine; `cobre._native` does the work."""
