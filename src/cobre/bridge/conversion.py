@@ -12,7 +12,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from cobre.core.case_file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST
 from cobre.io.storage.atomic import WriteError, as_write_error, new_directory, scratch_directory
 from cobre.io.storage.confined import move_file, no_links_below, remove_tree
+from cobre.records import dataclass
 
 __all__ = ["DeckRequest", "Model", "convert_deck", "convert_deck_quietly"]
 CASE_PARTS = (

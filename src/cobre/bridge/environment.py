@@ -12,10 +12,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from cobre.bridge.errors import NoBridgeError
+from cobre.records import dataclass
 
 OLDEST_PYTHON = (3, 12)
 READY_FILE = "ready"  # written last: an environment without it is incomplete

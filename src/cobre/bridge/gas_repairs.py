@@ -13,12 +13,12 @@ where its month is longer than its weeks. Then neither program accepts the case.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from cobre.bridge.deck_records import comment_out, find_file, integer, number, read_json, read_lines, write_json
+from cobre.records import dataclass
 
 WEEK_HOURS = 168.0
 

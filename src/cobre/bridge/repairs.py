@@ -21,7 +21,6 @@ records are left out of the copy, too.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -32,6 +31,7 @@ from cobre.bridge.deck_records import comment_out, find_file, integer, number, r
 from cobre.bridge.environment import BRIDGE_0_18, BRIDGE_0_19, BridgeProgram
 from cobre.bridge.errors import DeckNotConvertedError
 from cobre.bridge.gas_repairs import find_gas_repairs
+from cobre.records import dataclass
 
 Model = Literal["newave", "decomp"]
 GROUP_BOUNDS = Path("constraints") / "hydro_unit_group_bounds.parquet"

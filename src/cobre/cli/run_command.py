@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from cobre.cli.standard_streams import mark_output_as_optional
 from cobre.comm import Backend
 from cobre.comm.detection import find_launch
 from cobre.printable import printable
+from cobre.records import dataclass
 from cobre.runs.events import EventListener
 from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary

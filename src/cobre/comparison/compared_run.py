@@ -1,7 +1,6 @@
 """One of the two studies: its tables, read scenario by scenario, and the names and dates of study.json."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from cobre.io.output import ResultsError, read_manifest
 from cobre.io.output.results import table_file
 from cobre.io.output.scenario_rows import Columns, RowsInMemory, RowSource, StoredRows, scenario_rows
 from cobre.io.storage.stored_json import read_stored_object
+from cobre.records import dataclass
 from cobre.report.study_facts import StudyFacts
 from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE
 

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from cobre.comparison.compared_run import ComparedRun
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Arrays by stage and entity from the rows of one scenario; the last row is the horizon, the last column the system."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from cobre.comparison.compared_run import ComparedRun
 from cobre.comparison.quantities import NOT_OF_THE_SYSTEM, QUANTITIES, ComparedQuantity
 from cobre.core.arrays import Floats
 from cobre.io.output.scenario_rows import Columns
+from cobre.records import dataclass
 
 Positions = NDArray[np.intp]
 BlockHours = Mapping[tuple[int, int], float]

@@ -1,7 +1,6 @@
 """Compare means: both studies are read in step, scenario by scenario, table by table."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from cobre.comparison.measures import CostMeasure, EntityMeasure, Frame, block_h
 from cobre.comparison.paired_means import PairedMeans
 from cobre.comparison.quantities import CONTROLLED_COST, COST, QUANTITIES
 from cobre.core.arrays import Floats
+from cobre.records import dataclass
 from cobre.runs.column_labels import COST_COMPONENTS
 from cobre.wording import money
 

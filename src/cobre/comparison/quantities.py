@@ -1,10 +1,10 @@
 """The compared quantities: columns of the simulation's tables, and their aggregation by stage, entity and study."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from cobre.core.units import HM3_PER_M3S_HOUR
+from cobre.records import dataclass
 from cobre.runs.formatting import CONTROLLED
 
 

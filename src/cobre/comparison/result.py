@@ -1,7 +1,6 @@
 """`StudyComparison`: what `cobre.compare` returns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from cobre import notebook
 from cobre.comparison import tables
 from cobre.comparison.money import Money
 from cobre.comparison.paired_means import CONFIDENCE
+from cobre.records import dataclass
 from cobre.runs.bit_comparison import Comparison
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from cobre.errors import ValidationError
 from cobre.io.policies.cobre_python_policy import NO_DATE, STATE_KINDS, iso_date
 from cobre.io.policies.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
 from cobre.io.storage.atomic import check_writable
+from cobre.records import dataclass
 from cobre.runs.files import POLICY_FILE
 
 Plain = Mapping[str, Any]

@@ -7,13 +7,13 @@ decides. Where that is the delivery stage itself, the plant is dispatched like a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import accumulate
 
 from cobre.core.arrays import sum_in_order
 from cobre.core.entities import AnticipatedConfig, Thermal
 from cobre.core.temporal import Horizon
+from cobre.records import dataclass
 
 BEFORE_STUDY = -1
 _SLACK_HOURS = 1e-6  # block hours are sums of decimal numbers

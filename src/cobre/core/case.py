@@ -1,7 +1,7 @@
 """A study as it was read: entities in canonical order, tables by column, configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from typing import Any, Final, Literal
 
@@ -24,6 +24,7 @@ from cobre.core.penalties import Penalties
 from cobre.core.production import ProductionModels
 from cobre.core.temporal import Horizon
 from cobre.core.travel_time import PastRelease
+from cobre.records import dataclass
 from cobre.wording import counted
 
 # Columns by their names in the case format: ids int32 (null: ABSENT_ID), numbers float64 (null: NaN), dates

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_PATHS, BoundMethodName
+from cobre.records import dataclass
 
 Scheme = Literal["in_sample", "out_of_sample", "external", "historical"]
 NonNegativityMethod = Literal["none", "penalty", "truncation", "truncation_with_penalty"]

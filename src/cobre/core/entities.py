@@ -5,9 +5,10 @@ and never the order of declaration, fixes the state vector, the noise vector and
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Literal, Protocol, TypeVar
+
+from cobre.records import dataclass
 
 
 class Entity(Protocol):

@@ -1,12 +1,13 @@
 """Constraints that users write themselves, already parsed: linear expressions over names of the LP."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from numpy.typing import NDArray
 
 from cobre.core.arrays import sum_in_order
+from cobre.records import dataclass
 
 ParameterKind = Literal["constant", "per_stage", "seasonal", "per_stage_block", "computed", "expression"]
 PenaltyBasis = Literal["per_hour", "per_unit"]

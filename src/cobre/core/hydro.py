@@ -1,9 +1,10 @@
 """Hydro plants: reservoir, turbines, tailrace, evaporation, and how water becomes power."""
 
 import math
-from dataclasses import dataclass
 from datetime import date
 from typing import Literal
+
+from cobre.records import dataclass
 
 ProductionModelName = Literal["constant_productivity", "linearized_head", "fpha"]
 

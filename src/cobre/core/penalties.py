@@ -1,8 +1,7 @@
 """The costs of penalties.json: the defaults for entities and stages without costs of their own."""
 
-from dataclasses import dataclass
-
 from cobre.core.entities import DeficitSegment
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

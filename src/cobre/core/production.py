@@ -1,13 +1,14 @@
 """Production models by plant and stage: hydro_production_models.json and its tables."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from numpy.typing import NDArray
 
 from cobre.core.hydro import Hydro, ProductionModelName
 from cobre.core.temporal import Stage
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

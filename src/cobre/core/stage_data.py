@@ -4,14 +4,13 @@ Shapes: N hydros, K blocks, G unit groups of all plants, J thermals, L lines, B 
 P pumping stations, C contracts. An entity that is out of service in the stage has limits of zero.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.generic_constraints import PenaltyBasis
 from cobre.core.temporal import Stage
+from cobre.records import dataclass
 
 COMMITMENT, IN_TRANSIT = "commitment", "in_transit"  # kinds of state slots
 

@@ -8,9 +8,9 @@ in_transit2:3     water that arrives at hydro 3 two stages later, hm3
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, StateLayout, StateSlot
+from cobre.records import dataclass
 
 STORAGE, INFLOW_LAG = "storage", "inflow_lag"
 _PATTERN = re.compile(rf"(?:({STORAGE})|({INFLOW_LAG}|{COMMITMENT}|{IN_TRANSIT})(\d+)):(-?\d+)")

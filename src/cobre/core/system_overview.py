@@ -5,13 +5,14 @@ dates.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from cobre.core import entities as declared
 from cobre.core.case import Case
 from cobre.core.hydro import Hydro as DeclaredHydro
 from cobre.core.penalties import Penalties
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

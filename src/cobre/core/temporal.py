@@ -1,10 +1,10 @@
 """Stages, blocks, seasons and the policy graph, as stages.json describes them."""
 
-from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
 from cobre.core.arrays import sum_in_order
+from cobre.records import dataclass
 
 SamplingMethod = Literal["saa", "lhs", "qmc_sobol", "qmc_halton", "selective", "historical_residuals"]
 

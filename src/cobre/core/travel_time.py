@@ -6,7 +6,6 @@ later stage is part of the state until then. Releases before the study are dated
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
 
@@ -16,6 +15,7 @@ from cobre.core.arrays import Floats
 from cobre.core.hydro import Hydro
 from cobre.core.temporal import Horizon, Stage
 from cobre.core.units import HOURS_PER_DAY
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from cobre.core.bound_methods import BOUND_NAMES, DEFAULT_CONFIDENCE, BoundMethod
+from cobre.records import dataclass
 
 RECENT = 10
 """Iterations over which the rise of the lower bound is measured."""

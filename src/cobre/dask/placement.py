@@ -5,13 +5,14 @@ import secrets
 import socket
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from cobre import __version__
 from cobre.comm import TcpConfig
 from cobre.errors import CobreError
+from cobre.records import dataclass
 from cobre.study.arguments import checked_count
 
 if TYPE_CHECKING:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from distributed import get_worker
 
 from cobre.comm import create_communicator
 from cobre.comm.launch import RankFailure, describe_failure
 from cobre.dask.placement import RankAssignment
+from cobre.records import dataclass
 from cobre.runs.events import Event
 from cobre.study.ranks.train_and_simulate import train_rank
 from cobre.study.requests import CaseRequest, TrainingRequest

@@ -1,7 +1,6 @@
 """Export formats and layouts, by name."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from cobre.export.new_file import new_file
@@ -10,6 +9,7 @@ from cobre.export.source import ExportError, RunSource
 from cobre.io.output.manifest import ResultsError
 from cobre.io.storage.atomic import new_directory
 from cobre.io.storage.untrusted_file import UntrustedFileError
+from cobre.records import dataclass
 
 __all__ = ["FORMATS", "LAYOUTS", "ExportError", "default_target", "export_run"]
 

@@ -1,7 +1,6 @@
 """The tables of a run for exports: bounds, simulation, and tables of stages and entities."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +8,7 @@ from cobre.export.source import ExportError
 from cobre.io.output.manifest import read_manifest
 from cobre.io.output.results import table_file
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, StoredRows
+from cobre.records import dataclass
 from cobre.runs.files import MANIFEST_FILE, SIMULATION, TRAINING
 from cobre.runs.stored import stored_study
 from cobre.wording import plural

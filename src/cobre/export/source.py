@@ -1,6 +1,5 @@
 """The input of an export: the output directory of a finished run, and its case."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from cobre.core.case import Case
 from cobre.errors import CobreError
 from cobre.io.case import load_case
 from cobre.io.file_names import CONFIG_FILE
+from cobre.records import dataclass
 from cobre.runs.stored import logged_run, stored_study
 from cobre.runs.trained_case import case_of_run
 from cobre.runs.view import RunView

@@ -1,12 +1,12 @@
 """The settings of launch files: ranks, case, output, resources. All of them are checked here."""
 
 import re
-from dataclasses import dataclass
 from typing import Self
 
 from cobre.comm.config import DEFAULT_TCP_PORT, MAX_RANKS, MAX_TCP_PORT
 from cobre.errors import CobreError
 from cobre.limits import MAX_THREADS
+from cobre.records import dataclass
 
 DNS_LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
 CLAIM_PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
@@ -76,7 +76,7 @@ class ContainerSettings(LaunchSettings):
 
     def checked(self) -> Self:
         """These settings; raises LaunchFileError for a value that is out of range or malformed."""
-        super(ContainerSettings, self).checked()
+        super().checked()
         _check_pattern("--image", self.image, r"[A-Za-z0-9][A-Za-z0-9._/:@-]*", "registry/name:tag")
         _check_pattern("--memory", self.memory, QUANTITY, "a number of bytes such as 512Mi or 2Gi")
         return self
@@ -100,7 +100,7 @@ class SlurmSettings(LaunchSettings):
 
     def checked(self) -> Self:
         """These settings; raises LaunchFileError for a value that is out of range or malformed."""
-        super(SlurmSettings, self).checked()
+        super().checked()
         _check_pattern("--time", self.time_limit, WALL_TIME, "HH:MM:SS or D-HH:MM:SS")
         if self.nodes is not None:
             _check_range("--nodes", self.nodes, 1, self.ranks)

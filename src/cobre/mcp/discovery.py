@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.mcp.roots import Roots
+from cobre.records import dataclass
 from cobre.runs.files import is_run_folder
 
 MAX_DEPTH = 6

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +17,7 @@ from cobre.io.storage.lock_file import is_in_use
 from cobre.io.storage.untrusted_file import open_untrusted
 from cobre.mcp.errors import JobError
 from cobre.mcp.owner import signal_owner
+from cobre.records import dataclass
 from cobre.runs.files import LOG_FILE, OUTPUT, is_run_folder
 from cobre.study.output.previous_run import refuse_to_simulate_over_training
 from cobre.study.placement import ANY_WORLD, WorldRequest

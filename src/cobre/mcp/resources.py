@@ -3,13 +3,13 @@
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
 from cobre.mcp.discovery import find_cases_and_runs
 from cobre.mcp.roots import Roots
+from cobre.records import dataclass
 from cobre.runs.files import CONVERGENCE, CONVERGENCE_FILE, EVENT_FILE, REPORT_FILE, STUDY_FILE, SUMMARY_FILE, TRAINING
 
 PREFIX = "cobre://runs"

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from cobre.core.case_html import facts_html
 from cobre.core.stage_data import COMMITMENT
 from cobre.core.state_names import STORAGE, StateOwners, kind_of, prefix_of
 from cobre.core.state_names import state_names as names_of_states
+from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.sddp.records.iteration_record import IterationRecord

@@ -1,12 +1,12 @@
 """Histograms of costs, and stacked bars: sources of generation, phases, ranks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from cobre.core.arrays import Floats
+from cobre.records import dataclass
 from cobre.report.chart import Chart, Mark, Series
 from cobre.report.palette import INK, SKY
 from cobre.runs.formatting import digits, money_in_words, scale_for

@@ -1,7 +1,6 @@
 """Bounds by iteration, from the table of a finished training or from the events of a running one. Money is $."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
 from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, gap_scale, relative_gap, verdict
+from cobre.records import dataclass
 from cobre.runs.events import Event, number_of
 
 

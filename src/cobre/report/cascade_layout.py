@@ -1,7 +1,8 @@
 """Layout of the plants on the map: rivers flow to the right, tributaries join from above and below."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from cobre.records import dataclass
 
 Cell = tuple[int, int]  # level, row
 

@@ -1,12 +1,13 @@
 """A chart as data; the script of the page draws it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from cobre.core.arrays import Floats
+from cobre.records import dataclass
 from cobre.report.palette import VARIABLES
 from cobre.runs.formatting import scale_for
 

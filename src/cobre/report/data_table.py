@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from cobre.records import dataclass
 from cobre.runs import formatting
 
 Cell = str | float | int | None

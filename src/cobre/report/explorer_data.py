@@ -5,7 +5,7 @@ scenarios, and percentiles by block.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
 from cobre.core.indicators import NEGLIGIBLE
+from cobre.records import dataclass
 from cobre.report.line_limits import congestion, limits_by_stage
 from cobre.report.packed import pack
 from cobre.report.palette import BLUE, ORANGE, VARIABLES

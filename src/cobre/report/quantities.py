@@ -1,9 +1,9 @@
 """Quantities of plants, buses and lines in a simulation: their columns, and how they are shown."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from cobre.records import dataclass
 from cobre.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
 
 KEYS = ("scenario_id", "stage_id", "block_id")

@@ -1,11 +1,10 @@
 """The load of each rank."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
+from cobre.records import dataclass
 from cobre.runs.view import RunView
 
 STRAGGLES_ABOVE = 0.10

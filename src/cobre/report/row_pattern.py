@@ -5,11 +5,12 @@ are kept.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cobre.records import dataclass
 
 Keys = Sequence[NDArray[Any]]  # scenario first, then the other keys of a row
 

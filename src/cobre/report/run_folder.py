@@ -1,7 +1,7 @@
 """The content of an output directory, as far as it exists and can be read."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from cobre.io.file_names import CONFIG_FILE
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.output.results import table_file
 from cobre.io.storage.stored_json import read_stored_object
+from cobre.records import dataclass
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.errors import ReportError
 from cobre.report.simulated import NEEDED_COLUMNS, Simulated

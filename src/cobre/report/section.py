@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 
+from cobre.records import dataclass
 from cobre.report.chart import Chart, Mark
 from cobre.report.data_table import DataTable
 from cobre.report.palette import variable

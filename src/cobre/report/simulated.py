@@ -1,13 +1,13 @@
 """Results of a simulation by scenario, stage and entity."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.indicators import MIN_COST
+from cobre.records import dataclass
 from cobre.report.entity_rows import Columns, EntityRows, added, average, block_hours, last
 from cobre.report.quantities import QUANTITIES, Quantity, columns_of
 from cobre.report.scenario_statistics import percentiles

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from cobre.records import dataclass
 from cobre.report.cascade_layout import layouts, pack_layouts
 from cobre.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, variable
 from cobre.report.study_facts import StudyFacts

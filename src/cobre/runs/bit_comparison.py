@@ -8,7 +8,7 @@ import json
 import math
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cobre.io.case_folder.case_digests import differing_files
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, paired_pieces
 from cobre.io.policies.policy_file import PolicyData, StageCuts
+from cobre.records import dataclass
 from cobre.runs.content import RunContent, column_values, read_run_content
 from cobre.runs.files import CONVERGENCE, POLICY_FILE
 

@@ -3,7 +3,7 @@
 import hashlib
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from cobre.io.policies.policy_file import PolicyData, PolicyFileError, parse_pol
 from cobre.io.storage.lock_file import is_in_use
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.io.storage.untrusted_file import UntrustedFileError
+from cobre.records import dataclass
 from cobre.runs.convergence import without_times
 from cobre.runs.files import CONVERGENCE, SIMULATION, STUDY_FILE, SUMMARY_FILE, TRAINING
 from cobre.runs.stored import stored_policy_path

@@ -1,13 +1,13 @@
 """A stage that could not be solved, explained from the files that the run left: what contradicts what, in words."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cobre.errors import CobreError
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.io.storage.untrusted_file import check_untrusted
+from cobre.records import dataclass
 from cobre.runs.files import FAILURES as FOLDER
 from cobre.runs.files import STUDY_FILE
 from cobre.runs.lp_names import Dictionary, Meaning

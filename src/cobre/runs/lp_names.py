@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from cobre.records import dataclass
 
 _NAME = re.compile(r"(?P<kind>[^\[\]]+)(\[(?P<indices>[\d,]+)\])?$")
 _PLANE = re.compile(r"plane_(\d+)$")

@@ -1,10 +1,11 @@
 """How a run ended. Light to import, as `requests` is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from cobre.core.verdict import VerdictKind
+from cobre.records import dataclass
 from cobre.sddp.records.stop import StopKind
 
 

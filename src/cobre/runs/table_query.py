@@ -3,13 +3,13 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.errors import CobreError
 from cobre.io.output import listed_file, read_manifest
 from cobre.io.storage.stored_json import read_stored_object
+from cobre.records import dataclass
 from cobre.runs.files import CONVERGENCE, MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
 
 if TYPE_CHECKING:

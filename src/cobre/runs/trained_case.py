@@ -1,13 +1,14 @@
 """The case that a run was made of, and which of its files have changed since. study.json keeps their digests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from cobre import __version__
 from cobre.io.case_folder.case_digests import differing_files, file_digests
 from cobre.io.storage.stored_json import read_stored_object
+from cobre.records import dataclass
 from cobre.runs.files import STUDY_FILE
 
 MAX_NAMED = 5

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, 
 from cobre.io.storage.event_file import numbered_lines
 from cobre.io.storage.lock_file import LastActivity
 from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
+from cobre.records import dataclass
 from cobre.runs.events import Event, number_of
 from cobre.runs.formatting import printable_event, rough_duration, size
 from cobre.runs.state import RunState, end_state, state_of

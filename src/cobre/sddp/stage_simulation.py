@@ -5,12 +5,12 @@ single call of the solver (`LpSolver.solve_paths`), which gives the same bits an
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
+from cobre.records import dataclass
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem.problem import Problem, realise
 from cobre.solver.batches import Realisations

@@ -1,10 +1,10 @@
 """One call of the solver at a stage under a policy: with the policy's cuts, and an explanation where an LP fails."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.lp.failure import FailedSolve
 from cobre.sddp.problem.problem import Problem

@@ -7,7 +7,6 @@ depend on the number of threads, on other chains, or on anything that was solved
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.errors import CobreError
+from cobre.records import dataclass
 from cobre.solver.program import StageProgram
 
 

@@ -4,13 +4,13 @@ For a look afterwards, by HiGHS through highspy: the only file that imports it. 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cobre.errors import CobreError
+from cobre.records import dataclass
 from cobre.solver.statuses import INFEASIBLE, OPTIMAL, UNBOUNDED
 
 _ZERO = 1e-9

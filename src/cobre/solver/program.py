@@ -10,13 +10,14 @@ cut coefficients on their columns; the rest is known when a stage is solved and 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats, Ints
 from cobre.core.config import CAME_LATER
+from cobre.records import dataclass
 
 # Of a stage for which a dense inverse is quicker than a sparse factorisation; the one place where the number is said.
 MAX_DENSE_ROWS = 100

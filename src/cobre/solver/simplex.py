@@ -7,13 +7,13 @@ inside the installed highspy; this is the only file that knows where that librar
 import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from cobre._native import LpEngine, LpFailure, LpStage
 from cobre.comm.cores import usable_cores
 from cobre.core.arrays import Floats
+from cobre.records import dataclass
 from cobre.solver.batches import (
     Batch,
     Chains,

@@ -1,10 +1,11 @@
 """What the LP solver did: counts that add up over solves, threads and ranks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import add, attrgetter
 from typing import Any
 
+from cobre.records import dataclass
 from cobre.solver.batches import Work
 
 

@@ -7,7 +7,6 @@ unique, so another method gives the same up to rounding.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from cobre._native import add_outer_products, diagonalise, mix
 from cobre.core.arrays import Floats
 from cobre.core.case import Correlation, CorrelationGroup
+from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
 

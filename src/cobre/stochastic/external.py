@@ -8,12 +8,12 @@ as the richest stage has scenarios; trajectory k meets scenario k modulo n at a 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case, Table
+from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.sample_statistics import ordered_sum
 

@@ -5,13 +5,13 @@ says how: independently, or so that the scenarios of an iteration form a Latin h
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices
 from cobre.core.case_file_names import STAGES_FILE
 from cobre.core.temporal import Stage
+from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.random.halton import halton_points
 from cobre.stochastic.random.latin_hypercube import shuffled

@@ -1,12 +1,11 @@
 """Historical scenarios: years of observed inflows, replayed from the study's first season on."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.core.case_file_names import CONFIG_FILE
+from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.observations import Observations, observations

@@ -12,11 +12,12 @@ A correlation file has the last word on correlation.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from cobre.core.case import Case, Correlation, CorrelationGroup
+from cobre.records import dataclass
 from cobre.stochastic.external import ExternalLibrary
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.fitted import checked_statistics, fitted_terms, notes_on_kinds, notes_on_short_history

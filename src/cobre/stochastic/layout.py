@@ -1,12 +1,12 @@
 """The layout of a noise vector: hydros, then buses with random load, then sources."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Flags
+from cobre.records import dataclass
 
 CLASSES = ("inflow", "load", "ncs")
 

@@ -1,11 +1,10 @@
 """Loads and availability factors: normal around a mean, without memory."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case, Table
+from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.external import ExternalLibrary
 from cobre.stochastic.stage_tables import StageTable

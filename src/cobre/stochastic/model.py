@@ -1,12 +1,11 @@
 """The noise model of a study: openings, samplers, and the mapping from noise vectors to m3/s and MW."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
+from cobre.records import dataclass
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout
 from cobre.stochastic.memoryless import MemorylessClass, availability_class, load_class

@@ -1,6 +1,6 @@
 """Notes for the user on a noise model that can be used."""
 
-from dataclasses import dataclass
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

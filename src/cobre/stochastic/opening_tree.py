@@ -1,7 +1,6 @@
 """The openings: the realisations of each stage that backward passes solve, all equally likely."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from cobre.core.arrays import Floats
 from cobre.core.case import Table
 from cobre.core.case_file_names import STAGES_FILE
 from cobre.core.temporal import Stage
+from cobre.records import dataclass
 from cobre.stochastic.correlation import CorrelationProfiles
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.layout import NoiseLayout

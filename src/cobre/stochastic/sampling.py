@@ -6,12 +6,13 @@ Values depend on (seed, iteration, scenario, stage) alone, so any rank can draw 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices
 from cobre.core.temporal import Stage
+from cobre.records import dataclass
 from cobre.stochastic.correlation import CorrelationProfiles
 from cobre.stochastic.fresh_noise import FreshDraw, fresh_noise
 from cobre.stochastic.layout import NoiseLayout

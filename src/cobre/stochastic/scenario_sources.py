@@ -1,12 +1,12 @@
 """From `scenario_source` in config.json to openings and samplers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Case, Correlation
 from cobre.core.case_file_names import CONFIG_FILE
 from cobre.core.config import ScenarioSource
+from cobre.records import dataclass
 from cobre.stochastic.correlation import CORRELATION_FILE, CorrelationProfiles, correlation_profiles
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.external import ExternalLibrary, external_library

@@ -1,6 +1,6 @@
 """config.json as far as it is needed before the case is read: how much work there is, and what a run builds on."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -8,6 +8,7 @@ from cobre.io.config.document import ConfigDocument
 from cobre.io.config.overrides import with_overrides
 from cobre.io.findings.problems import Problems
 from cobre.io.storage.stored_json import is_shallow
+from cobre.records import dataclass
 from cobre.study.requests import CaseRequest, Overrides
 
 

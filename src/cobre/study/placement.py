@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Self, TypeVar
 
 from cobre.comm import (
@@ -30,6 +30,7 @@ from cobre.comm.factory import borrowed, create_communicator, registered_config,
 from cobre.comm.types import BackendKind
 from cobre.limits import MAX_THREADS
 from cobre.printable import printable
+from cobre.records import dataclass
 from cobre.runs.events import Event, EventListener, encode, no_events
 from cobre.study.arguments import checked_count
 from cobre.study.config_outline import ConfigOutline

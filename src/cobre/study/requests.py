@@ -1,9 +1,10 @@
 """What is asked of the ranks of a study. Light to import: the process that starts them needs no more than this."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from cobre.records import dataclass
 
 if TYPE_CHECKING:
     from cobre.core.case import Case

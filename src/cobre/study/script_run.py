@@ -1,7 +1,6 @@
 """Runs with an output directory, as scripts start them: in this process, or in workers that it starts."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,6 +8,7 @@ from cobre.comm import Backend
 from cobre.io.output.results import write_results
 from cobre.io.storage.stored_json import read_stored_object, write_json
 from cobre.policy.object import Policy
+from cobre.records import dataclass
 from cobre.runs.events import EventListener, EventLog, no_events
 from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary

@@ -1,11 +1,11 @@
 """Bounds by iteration, or the gap between them."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from textual_plotext import PlotextPlot
 
+from cobre.records import dataclass
 from cobre.runs.view import RunView
 
 LOWER, UPPER = "cyan", "orange"

@@ -7,7 +7,7 @@ cobre-python only the active ones.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from cobre.export.cobre_python.flat_writer import Field, FlatWriter
 from cobre.export.cobre_python.state_order import their_states
 from cobre.export.cobre_python.writing import Program
 from cobre.io.policies.policy_file import PolicyData, StageCuts
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

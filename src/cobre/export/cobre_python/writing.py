@@ -9,12 +9,13 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.export.cobre_python.columns import as_theirs, columns_of
 from cobre.io.storage.untrusted_file import named_inside, open_untrusted
+from cobre.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

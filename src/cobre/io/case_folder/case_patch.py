@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from cobre.errors import CobreError
 from cobre.io.file_names import OUTPUT
 from cobre.io.storage.atomic import new_directory
 from cobre.io.storage.untrusted_file import named_inside, read_untrusted_text
+from cobre.records import dataclass
 
 _LEFT_OUT = shutil.ignore_patterns(OUTPUT, "*.partial", "__pycache__")
 OPERATIONS = ("add", "replace", "remove")

@@ -4,7 +4,6 @@ The examples are of format 0.18 and mean the same in 0.19; a new case says that 
 """
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import cobre
@@ -13,6 +12,7 @@ from cobre.io.case_folder.case_schemas import SCHEMAS
 from cobre.io.decoding.format_version import SCHEMA_ADDRESS
 from cobre.io.file_names import OUTPUT
 from cobre.io.storage.atomic import new_directory
+from cobre.records import dataclass
 
 _HOMES = (Path("templates"), Path("../../examples"))  # installed; in a source tree
 _LEFT_OUT = shutil.ignore_patterns(OUTPUT, "*.partial", "__pycache__")

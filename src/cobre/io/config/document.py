@@ -1,12 +1,12 @@
 """config.json as read at the start of a run: parsed once, then passed on."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import CaseProblem, Problems
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

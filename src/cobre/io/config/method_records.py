@@ -1,6 +1,5 @@
 """Records of config.json for choices of the method: stopping rules and cut selection."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -8,6 +7,7 @@ from pydantic import Field
 from cobre.core.bound_methods import BoundMethodName
 from cobre.core.config import CutSelectionConfig, Gap, SimulationBased, UpperBoundGap
 from cobre.io.config.field_types import Count, NonNegative, NonNegativeCount, Positive
+from cobre.records import dataclass
 
 # Defaults are those of the configuration of the program; required fields have any value here.
 _CUTS = CutSelectionConfig()

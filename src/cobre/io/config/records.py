@@ -1,6 +1,5 @@
 """config.json as stored: one record per object. `io.config.file` converts them to the configuration of the program."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -18,6 +17,7 @@ from cobre.io.config.field_types import Count, NonNegative, NonNegativeCount, Po
 from cobre.io.config.method_records import CutSelectionRecord, StoppingRuleRecord
 from cobre.io.config.solver_profiles import SolverProfileRecord, TrainingSolverRecord
 from cobre.io.decoding.json_files import JsonFile
+from cobre.records import dataclass
 
 DEFAULT_SOLVER = TrainingSolverRecord()
 ALL_CUTS = CutSelectionRecord()

@@ -1,6 +1,5 @@
 """The solver sections of config.json: all keys are accepted, few have an effect."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -8,6 +7,7 @@ from pydantic import Field
 from cobre.core.config import SolverConfig
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import Layer, Problems
+from cobre.records import dataclass
 
 Tolerance = Annotated[float, Field(gt=0)]
 _SOLVER = SolverConfig()

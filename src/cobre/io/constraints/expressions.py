@@ -10,7 +10,6 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, cast
 
@@ -27,6 +26,7 @@ from cobre.io.constraints.linear_form import (
 )
 from cobre.io.constraints.tokens import ExpressionError, Token, TokenKind, tokenise
 from cobre.io.constraints.variables import VARIABLES, VariableKind
+from cobre.records import dataclass
 
 Relation = Literal["<=", ">=", "=="]
 MAX_PARENTHESES = 50

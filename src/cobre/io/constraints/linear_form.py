@@ -1,10 +1,11 @@
 """Linear forms: sums of terms and constants, to which expressions evaluate."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cobre.core.generic_constraints import Coefficient, Term
 from cobre.errors import CobreError
+from cobre.records import dataclass
 
 # Products of named expressions grow quickly; limits keep a mistake from exhausting memory.
 MAX_PARAMETERS = 8

@@ -2,10 +2,10 @@
 
 import math
 import re
-from dataclasses import dataclass
 from enum import Enum
 
 from cobre.errors import CobreError
+from cobre.records import dataclass
 
 _PATTERN = re.compile(
     r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"

@@ -1,8 +1,9 @@
 """The variables of generic constraints, and the arguments of each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from cobre.records import dataclass
 
 EntityClass = Literal["hydro", "thermal", "line", "bus", "pumping_station", "contract", "non_controllable_source"]
 

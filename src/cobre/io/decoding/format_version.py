@@ -7,7 +7,7 @@ case does not know is refused, wherever it is found; both questions are answered
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from cobre.io.decoding.json_documents import Document
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import CaseProblem, Layer, Problems
 from cobre.io.findings.schema_messages import FileLocation
+from cobre.records import dataclass
 
 CONSTRAINTS = "constraints/generic_constraints.json"
 PARAMETERS = "constraints/generic_parameters.json"

@@ -5,13 +5,13 @@ Light to import: the process that starts a run reads config.json before it loads
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cobre.io.findings.problems import Layer, Problems
 from cobre.io.storage.stored_json import is_shallow
 from cobre.io.storage.untrusted_file import read_untrusted
+from cobre.records import dataclass
 
 MAX_DIGITS = 30
 MAX_DOCUMENT_BYTES = 1 << 26

@@ -1,7 +1,6 @@
 """Parquet tables of a case: strict column types, any compression, rows sorted by their keys."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +12,7 @@ from cobre.io.decoding.magnitudes import MAX_NUMBER
 from cobre.io.findings.problems import Layer, Problems
 from cobre.io.storage.arrow_columns import check_unpacked_size, null_rows
 from cobre.io.storage.untrusted_file import check_untrusted
+from cobre.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from cobre.errors import ValidationError
+from cobre.records import dataclass
 from cobre.wording import counted
 
 # A remedy is an instruction or an explanation if it begins or ends like this; otherwise it is what was expected.

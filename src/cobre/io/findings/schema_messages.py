@@ -1,7 +1,6 @@
 """Messages for schema violations: entity, field, value found and value expected."""
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -11,6 +10,7 @@ from pydantic_core import ErrorDetails
 from cobre.io.findings.field_names import enclosing_fields, known_fields
 from cobre.io.findings.problems import Layer, Problems
 from cobre.io.findings.renamed_fields import replacement_of
+from cobre.records import dataclass
 
 # Names of the elements of an array at the root of a file.
 ENTITY_NAMES: Mapping[str, str] = {

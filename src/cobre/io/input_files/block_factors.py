@@ -1,12 +1,12 @@
 """scenarios/load_factors.json and non_controllable_factors.json: factors of blocks, relative to the stage."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.findings.duplicates import report_duplicates
 from cobre.io.findings.problems import Layer, Problems
+from cobre.records import dataclass
 
 LOAD_FILE = "scenarios/load_factors.json"
 SOURCE_FILE = "scenarios/non_controllable_factors.json"

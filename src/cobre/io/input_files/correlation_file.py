@@ -1,6 +1,5 @@
 """scenarios/correlation.json: correlations of the noise of entities."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -10,6 +9,7 @@ from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.findings.duplicates import report_duplicates
 from cobre.io.findings.problems import Layer, Problems
+from cobre.records import dataclass
 
 FILE = "scenarios/correlation.json"
 MAX_GROUP = 4_000

@@ -1,7 +1,5 @@
 """initial_conditions.json: storages, past inflows, releases and commitments at the start of the study."""
 
-from dataclasses import dataclass
-
 from cobre.core.anticipation import PastCommitment
 from cobre.core.case import InflowObservation, InitialConditions
 from cobre.core.travel_time import PastRelease
@@ -9,6 +7,7 @@ from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.findings.duplicates import report_duplicates
 from cobre.io.findings.problems import Problems
+from cobre.records import dataclass
 
 FILE = "initial_conditions.json"
 

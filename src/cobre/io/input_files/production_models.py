@@ -1,7 +1,7 @@
 """system/hydro_production_models.json and its tables: production functions of hydro plants."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -22,6 +22,7 @@ from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.findings.duplicates import report_duplicates
 from cobre.io.findings.problems import Layer, Problems
+from cobre.records import dataclass
 
 FILE = "system/hydro_production_models.json"
 # Settings of fitted planes that are part of the format but have no effect.

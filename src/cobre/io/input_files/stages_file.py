@@ -1,6 +1,5 @@
 """stages.json: stages, blocks, seasons and policy graph."""
 
-from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -24,6 +23,7 @@ from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.file_names import STAGES_FILE
 from cobre.io.findings.duplicates import report_duplicates
 from cobre.io.findings.problems import Layer, Problems
+from cobre.records import dataclass
 
 MAX_OPENINGS = 1_000_000  # larger numbers are typing errors: memory would not suffice
 

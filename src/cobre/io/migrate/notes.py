@@ -1,10 +1,10 @@
 """Notes on what a migration converted, dropped or assumed."""
 
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from cobre.io.findings.problems import CaseProblem
+from cobre.records import dataclass
 
 
 class NoteKind(Enum):

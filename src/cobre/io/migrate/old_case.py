@@ -1,7 +1,6 @@
 """A case of the 0.5 format: JSON objects and Arrow tables, unchecked."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from cobre.io.case_folder.case_files import FOLDERS, OPTIONAL_JSON, REQUIRED_JSO
 from cobre.io.case_folder.old_format import is_old_format
 from cobre.io.decoding.json_documents import read_document
 from cobre.io.findings.problems import Layer, Problems
+from cobre.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,6 @@ several segments are copied, without decoding, into one file for each table (`pa
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from cobre.io.storage.atomic import flush_tree, write_file
 from cobre.io.storage.confined import create_file, make_folder, remove_file, remove_tree
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.io.storage.untrusted_file import check_untrusted
+from cobre.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,12 +8,12 @@ about 1 kB for each column of each row group, ten times what it takes here.
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from cobre.errors import CobreError
 from cobre.io.storage.untrusted_file import check_untrusted
+from cobre.records import dataclass
 
 MAGIC = b"PAR1"
 COPIED_AT_ONCE = 1 << 20

@@ -6,13 +6,13 @@ little-endian. Offsets are checked: one outside of the content raises `FlatTable
 """
 
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.errors import CobreError
+from cobre.records import dataclass
 
 _OFFSET, _BACK, _SHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")
 

@@ -15,7 +15,7 @@ import hashlib
 import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from cobre.io.file_names import POLICY, POLICY_FILE
 from cobre.io.storage.atomic import replacing_file
 from cobre.io.storage.stored_json import parse_stored
 from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
+from cobre.records import dataclass
 
 MAGIC = b"COBREPOL"
 VERSION = 1

@@ -6,7 +6,6 @@ the policy belong to the plants of the same name; otherwise to those of the same
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from cobre.core.case import InflowObservation
 from cobre.core.entities import Thermal
 from cobre.core.hydro import Hydro
 from cobre.io.storage.stored_json import read_stored_object
+from cobre.records import dataclass
 
 RUN_RECORD = "study.json"  # beside a policy, or in the folder above
 

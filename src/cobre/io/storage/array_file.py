@@ -15,7 +15,6 @@ import math
 import os
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +25,7 @@ from cobre.errors import CobreError
 from cobre.io.storage.atomic import replacing_file
 from cobre.io.storage.stored_json import parse_stored
 from cobre.io.storage.untrusted_file import MAX_TABLE_BYTES, open_untrusted
+from cobre.records import dataclass
 
 MAGIC = b"COBREARR"
 VERSION = 1

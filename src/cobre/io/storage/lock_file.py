@@ -4,11 +4,11 @@ import fcntl
 import os
 import socket
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from cobre.io.file_names import LOCK_FILE
 from cobre.io.storage.untrusted_file import open_untrusted
+from cobre.records import dataclass
 
 FRESH_S = 600.0
 """Seconds: a run on another machine counts as running if its last event is younger than this."""

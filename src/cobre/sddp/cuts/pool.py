@@ -7,7 +7,7 @@ once there are many cuts; nothing is ever copied. Components that no cut of a st
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from cobre._native import CUTS_PER_BLOCK, cut_values, write_cuts
 from cobre.comm import SharedMemoryProvider, SharedRegion
 from cobre.core.arrays import Flags, Floats, Ints
 from cobre.errors import InternalError
+from cobre.records import dataclass
 from cobre.sddp.ranks.visibility import count_sharing_memory
 from cobre.solver.batches import CutRows, NewCuts
 

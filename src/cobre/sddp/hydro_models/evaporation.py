@@ -1,10 +1,10 @@
 """Evaporation as a straight line in the volume."""
 
 from calendar import monthrange
-from dataclasses import dataclass
 
 from cobre.core.hydro import Hydro
 from cobre.core.temporal import Stage
+from cobre.records import dataclass
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 
 

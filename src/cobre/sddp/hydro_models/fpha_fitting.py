@@ -11,7 +11,6 @@ lines through the point without spillage that fit best.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import fsum
 
 import numpy as np
@@ -20,6 +19,7 @@ from cobre.core.arrays import Floats
 from cobre.core.case import FormatVersion
 from cobre.core.hydro import Hydro
 from cobre.core.production import FphaConfig, PlaneReduction
+from cobre.records import dataclass
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 from cobre.sddp.hydro_models.plane_reduction import Region, reduce_planes
 from cobre.sddp.hydro_models.production_function import ProductionFunction

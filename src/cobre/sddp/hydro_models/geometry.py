@@ -1,11 +1,10 @@
 """Volume, level and area of reservoirs, linear between the points of hydro_geometry.parquet."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Floats, sum_in_order
 from cobre.core.case import Table
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

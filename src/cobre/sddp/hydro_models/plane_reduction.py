@@ -6,12 +6,12 @@ of the square of the most power. The plane that forbids power without flow stays
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.production import PlaneReduction
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

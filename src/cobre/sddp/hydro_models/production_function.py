@@ -1,11 +1,10 @@
 """Power from volume and flows: head, losses and efficiency of one plant."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.hydro import Hydro
+from cobre.records import dataclass
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 from cobre.sddp.hydro_models.tailrace_families import TailraceAtLevel
 

@@ -5,12 +5,12 @@ level stays. Between the levels of two families it is linear, beyond them that o
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Table
+from cobre.records import dataclass
 
 COEFFICIENTS = tuple(f"coefficient_{power}" for power in range(5))
 

@@ -1,11 +1,10 @@
 """The upper side of the convex hull of points over a plane: the least concave function above them."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre import _native
 from cobre.core.arrays import Floats
+from cobre.records import dataclass
 
 # Heights that differ by less than this share of the largest are the same height.
 TOLERANCE = 1e-10

@@ -1,11 +1,12 @@
 """Builds the LP of a stage from its numbers: columns, rows, scaling."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
+from cobre.records import dataclass
 from cobre.sddp.lp.columns import Columns, add_columns
 from cobre.sddp.lp.commitment_rows import add_commitment_rows
 from cobre.sddp.lp.generic_rows import add_generic_rows

@@ -3,11 +3,10 @@
 What cannot happen in a stage (a line that is not built, the slack of a limit that does not exist) has no column.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Indices
+from cobre.records import dataclass
 from cobre.sddp.lp.lp_builder import LpBuilder
 from cobre.sddp.lp.plan import StagePlan
 

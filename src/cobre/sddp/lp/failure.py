@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.errors import SolverError
 from cobre.io.storage.atomic import check_writable, write_file
 from cobre.io.storage.stored_json import write_json
+from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.lp.plan import StagePlan
 from cobre.solver.batches import Chains, LpSolver, Realisations, SolveFailedError

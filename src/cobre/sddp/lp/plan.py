@@ -1,6 +1,5 @@
 """What the builder of a stage's LP needs beyond the stage's own numbers: who runs, who passes water on, limits."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +8,7 @@ from cobre.core.arrays import Flags, Floats, Indices, Ints, sum_in_order
 from cobre.core.case import FormatVersion
 from cobre.core.config import ModelingConfig
 from cobre.core.stage_data import COMMITMENT, StageData, StateLayout, Topology
+from cobre.records import dataclass
 from cobre.sddp.lp.state_index import StateIndex
 
 

@@ -1,12 +1,12 @@
 """Power: the balance of every bus and block, limits of hydro plants, planes of the production function."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cobre.core.arrays import Flags, Indices
+from cobre.records import dataclass
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
 from cobre.sddp.lp.plan import StagePlan

@@ -5,12 +5,13 @@ vector has the decided states, the lagged inflows lag by lag, and what is passed
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from cobre.core.arrays import Indices, Ints
 from cobre.core.stage_data import StateLayout, StateSlot
+from cobre.records import dataclass
 from cobre.sddp.lp.lp_builder import ABSENT
 
 

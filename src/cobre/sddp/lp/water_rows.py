@@ -1,11 +1,10 @@
 """Water: every reservoir's balance, evaporation, limits of outflow, the filling of dead volumes."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices, sum_in_order
 from cobre.core.units import HM3_PER_M3S_HOUR
+from cobre.records import dataclass
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
 from cobre.sddp.lp.plan import StagePlan

@@ -1,12 +1,12 @@
 """Risk measures: expectation, and a mix of expectation and conditional value at risk."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.temporal import CvarParameters
+from cobre.records import dataclass
 from cobre.sddp.plugins.interfaces import RiskMeasure
 
 

@@ -1,7 +1,6 @@
 """Rules that end a training run, each with its reason in words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from cobre.core.arrays import Floats
 from cobre.core.bound_methods import DEFAULT_CONFIDENCE, BoundMethod
@@ -17,6 +16,7 @@ from cobre.core.config import (
     UpperBoundGap,
 )
 from cobre.core.verdict import gap_scale
+from cobre.records import dataclass
 from cobre.sddp.plugins.interfaces import StoppingRule
 from cobre.sddp.records.iteration_record import IterationRecord
 from cobre.sddp.records.policy_cost import latest_cost

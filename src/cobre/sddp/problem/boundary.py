@@ -6,7 +6,7 @@ and the policy does not value is an error for storages; anything else has a coef
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from cobre.core.case import InflowObservation
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, ResolvedStudy
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, kind_of, owner_of
 from cobre.errors import PolicyIncompatibleError
+from cobre.records import dataclass
 from cobre.sddp.cuts.components import stored_components
 from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, CutPool, CutSet
 from cobre.sddp.lp.build import StageLp, build_stage_lp

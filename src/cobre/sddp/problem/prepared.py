@@ -1,9 +1,9 @@
 """A case that is ready to be trained or simulated."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from cobre.core.case import Case
+from cobre.records import dataclass
 from cobre.sddp.problem.digest import problem_digest
 from cobre.sddp.problem.problem import Problem
 from cobre.solver.batches import CutRows

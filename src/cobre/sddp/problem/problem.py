@@ -1,13 +1,14 @@
 """The study as the method sees it: one LP for each stage, the noise, the first state."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from cobre._native import opening_chains
 from cobre.core.arrays import Floats, Ints, sum_in_order
 from cobre.core.stage_data import ResolvedStudy, StageData
+from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp, build_stage_lp, with_arrays_of
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions, StagePlan

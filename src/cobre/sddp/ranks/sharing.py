@@ -12,7 +12,6 @@ stored or sent over a network is read this way.
 import hashlib
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from cobre.comm import Backend, ReduceOp, SharedRegion
 from cobre.core.arrays import Indices
+from cobre.records import dataclass
 from cobre.sddp.ranks.alignment import aligned
 from cobre.sddp.ranks.visibility import count_sharing_memory
 

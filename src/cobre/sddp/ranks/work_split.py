@@ -1,6 +1,6 @@
 """Who solves what: contiguous blocks, so that the order of ranks is the order of scenarios for any number of ranks."""
 
-from dataclasses import dataclass
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

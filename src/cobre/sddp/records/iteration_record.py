@@ -1,10 +1,11 @@
 """Records of a training run: one for each iteration, the same for every listener."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cobre.core.confidence import half_width_95
 from cobre.core.verdict import relative_gap
+from cobre.records import dataclass
 from cobre.sddp.records.phases import PhaseStatistics
 from cobre.sddp.records.policy_cost import CostSample, PolicyCost
 

@@ -5,13 +5,13 @@ A sample keeps its size and three sums, not its paths: samples of several iterat
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from cobre.core.arrays import sum_in_order
 from cobre.core.bound_methods import DEFAULT_CONFIDENCE
 from cobre.core.confidence import skewed_half_width
 from cobre.core.verdict import relative_gap
+from cobre.records import dataclass
 
 ENOUGH_PATHS = 32
 """Paths of a mean: iterations with fewer of them are pooled, the newest first."""

@@ -1,7 +1,8 @@
 """Why a training run ended: a kind for programs, words for people."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from cobre.records import dataclass
 
 
 class StopKind(StrEnum):

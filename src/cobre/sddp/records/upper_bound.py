@@ -1,10 +1,10 @@
 """What is asked of an upper bound, and what comes back."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from cobre.core.bound_methods import BOUND_NAMES, DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod
 from cobre.core.verdict import relative_gap
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """What the LPs of one stage decided in some scenarios, in plain units and $."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices
+from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.tree_paths import JoinedBatch
 from cobre.solver.batches import Batch, Realisations

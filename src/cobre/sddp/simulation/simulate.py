@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.core.arrays import Floats
 from cobre.io.storage.free_memory import trim_heap
+from cobre.records import dataclass
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.simulation.extract import StageExtractor

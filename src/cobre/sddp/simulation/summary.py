@@ -1,11 +1,10 @@
 """What the scenarios of a simulation cost."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.confidence import half_width_95, mean_and_std
+from cobre.records import dataclass
 from cobre.solver.statistics import SolveStatistics
 
 

@@ -4,11 +4,11 @@ Rows are ordered by scenario, stage, entity and block. Ids are int32 (null: ABSE
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Ints
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """Scenarios that are paths of a tree."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
+from cobre.records import dataclass
 from cobre.sddp.tree.scenario_tree import ScenarioTree
 from cobre.solver.batches import Batch, SharedBatch
 from cobre.solver.program import StageProgram

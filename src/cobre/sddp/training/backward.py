@@ -1,11 +1,11 @@
 """The backward pass at one stage: every trial point with every opening, and the cuts that follow."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Floats
+from cobre.records import dataclass
 from cobre.sddp.cuts.averages import average_cuts
 from cobre.sddp.cuts.pool import stray_coefficients
 from cobre.sddp.records.phases import Phase

@@ -1,7 +1,7 @@
 """What a training run carries from step to step; everything in it is the same on all ranks unless it says `own`."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import add
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cobre.comm import Communicator
 from cobre.core.arrays import Floats, Indices
+from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem.problem import Problem

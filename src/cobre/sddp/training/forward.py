@@ -1,11 +1,12 @@
 """The forward pass: every path through the stages under the present policy, all paths of a team side by side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
+from cobre.records import dataclass
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.records.phases import Phase
 from cobre.sddp.stage_simulation import discounted_costs, simulate_stages

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from enum import IntEnum
 
 from cobre.comm.errors import AbortedError, PeerLostError
+from cobre.records import dataclass
 from cobre.sddp.records.iteration_record import IterationRecord
 from cobre.sddp.records.stop import Stop, StopKind
 from cobre.sddp.training.context import TrainingContext

@@ -1,8 +1,7 @@
 """The results of one iteration, before they become a record of the history."""
 
-from dataclasses import dataclass
-
 from cobre.core.arrays import Floats
+from cobre.records import dataclass
 from cobre.sddp.records.iteration_record import TrialPoints
 from cobre.sddp.records.policy_cost import CostSample
 from cobre.sddp.training.clock import Clock

@@ -1,9 +1,9 @@
 """The SDDP method: `train`, and the iteration that it repeats."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from cobre.comm import CollectiveFailedError
+from cobre.records import dataclass
 from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
 from cobre.sddp.records.iteration_record import IterationRecord
 from cobre.sddp.records.stop import Stop

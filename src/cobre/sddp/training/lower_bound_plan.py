@@ -1,11 +1,10 @@
 """The chains of the lower bound, which are the same in every iteration."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.comm import Communicator
 from cobre.core.arrays import Flags, Floats, Indices, Ints
+from cobre.records import dataclass
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.team import Team

@@ -8,11 +8,12 @@ All ranks have the same chances: they are made from rows that are gathered with 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
+from cobre.records import dataclass
 from cobre.sddp.problem.problem import Problem
 from cobre.solver.batches import Realisations
 from cobre.stochastic.random.seeds import forward_seeds

@@ -1,7 +1,6 @@
 """The memory in which the ranks of a team leave their results: counters, paths, and the solves of one stage."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from cobre._native import take_unit
 from cobre.comm import SharedRegion
 from cobre.core.arrays import Floats, Indices
+from cobre.records import dataclass
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks.alignment import ALIGNMENT, aligned
 from cobre.solver.batches import Bases, Outputs, SharedBatch, SharedPathBatch

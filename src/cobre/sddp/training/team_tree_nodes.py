@@ -1,11 +1,11 @@
 """The nodes of one stage of the scenario tree, as a team shares them out."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices
+from cobre.records import dataclass
 from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases

@@ -5,11 +5,10 @@ Leaving states are gathered after each stage, because children of a node may bel
 a team solves the same nodes, each from its optimal basis of the forward pass.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices
+from cobre.records import dataclass
 from cobre.sddp.cuts.averages import average_cuts
 from cobre.sddp.plugins.interfaces import CutSelection
 from cobre.sddp.ranks.work_split import WorkSplit

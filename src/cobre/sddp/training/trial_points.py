@@ -15,12 +15,12 @@ the cost of the policy.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.confidence import mean_and_std
+from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.records.iteration_record import TrialPoints

@@ -7,7 +7,6 @@ quarter of what there is; nothing is ever copied, and what is there never change
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from cobre.comm import Communicator, SharedRegion
 from cobre.core.arrays import ByteFlags, Floats, Indices
 from cobre.core.config import iterations_in_window
+from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.ranks.work_split import WorkSplit
 from cobre.sddp.training.exchange import gather_rows

@@ -4,11 +4,10 @@ Nodes are numbered stage by stage and, within a stage, in the order of their ids
 their leaves, in order.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Floats, Ints
+from cobre.records import dataclass
 from cobre.solver.batches import Realisations
 
 NO_PARENT = -1  # the parent of the root

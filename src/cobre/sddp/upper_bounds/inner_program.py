@@ -12,11 +12,12 @@ that are passed on.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Indices, Ints
+from cobre.records import dataclass
 from cobre.solver.batches import CutRows
 from cobre.solver.program import Names, StageProgram
 

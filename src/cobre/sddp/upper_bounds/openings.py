@@ -1,10 +1,9 @@
 """A stage solved for every opening from some states, and the risk of what that costs."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Floats, Ints
+from cobre.records import dataclass
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.problem.problem import Problem, StageOpenings
 from cobre.sddp.records.phases import Phase

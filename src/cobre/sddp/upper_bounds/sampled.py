@@ -15,12 +15,12 @@ the risk of an excess, which is not negative, is at most that ratio times its me
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
+from cobre.records import dataclass
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks.work_split import WorkSplit

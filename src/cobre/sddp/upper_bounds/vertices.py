@@ -1,11 +1,11 @@
 """The states at which an inner approximation has its vertices: visited ones, and corners of a box around all others."""
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats
+from cobre.records import dataclass
 from cobre.sddp.cuts.components import stored_components
 from cobre.sddp.problem.problem import Problem
 from cobre.solver.program import StageProgram

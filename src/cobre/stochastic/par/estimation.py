@@ -11,13 +11,12 @@ A season before which only one year is known is white noise.
 This matches the Rust implementation, whose results we reproduce.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre._native import fit_autoregressions
 from cobre.core.arrays import Floats, Indices
 from cobre.core.confidence import NORMAL_QUANTILE_95
+from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Observed inflows: windows of days by hydro, in columns, because a deck has hundreds of thousands of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import Case
+from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
 
 Days = Indices

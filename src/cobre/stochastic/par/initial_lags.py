@@ -1,13 +1,13 @@
 """Initial inflow lags: means over the seasons just before the study, from dated windows."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
+from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.history import HISTORY_FILE, NOTHING, InflowWindow, history_windows

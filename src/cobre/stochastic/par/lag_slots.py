@@ -8,12 +8,12 @@ Slots come in the order of the next stage's lags: the first holds lag 1, and so 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Ints, sum_in_order
 from cobre.core.case_file_names import STAGES_FILE
+from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.stage_periods import Occurrence, StagePeriods
 

@@ -1,12 +1,12 @@
 """Past inflows in the state: coefficients of lag slots, how slots change, and their initial content."""
 
-from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
+from cobre.records import dataclass
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.initial_lags import KnownPast, initial_lags
 from cobre.stochastic.par.lag_slots import LagSlots, LagSteps, lag_slots, next_lags

@@ -6,12 +6,12 @@ whose season has no statistics takes no part.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats
 from cobre.core.units import MONTHS_PER_YEAR
+from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.residuals import periodic_correlations, residual_variance

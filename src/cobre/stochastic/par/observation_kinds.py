@@ -10,11 +10,10 @@ The kinds are tried in this order:
 A season with deviation 0 is white noise of order 0: it remembers nothing, and nothing remembers it.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Indices
+from cobre.records import dataclass
 
 _SAME_M3S = 1e-6
 _ROUNDING = 1e-10

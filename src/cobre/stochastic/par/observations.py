@@ -1,13 +1,13 @@
 """History as a grid: one mean inflow per year, season and hydro."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
+from cobre.records import dataclass
 from cobre.stochastic.par.history import NOTHING, InflowWindows, history_windows
 from cobre.stochastic.par.seasons import SeasonCycle
 

@@ -3,11 +3,10 @@
 Sums run over years in order, all hydros at a time, so the bits do not depend on a library's way of adding.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices
+from cobre.records import dataclass
 from cobre.stochastic.par.observation_kinds import ObservationKinds, observation_kinds
 from cobre.stochastic.par.observations import Observations
 

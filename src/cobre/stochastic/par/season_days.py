@@ -1,10 +1,10 @@
 """The days of a season: months, ISO weeks, or dates of one's own."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from datetime import date, timedelta
 
 from cobre.core.temporal import Season, SeasonDefinitions
+from cobre.records import dataclass
 
 LAST_WEEK = 52  # the 53rd week of a long year belongs to it
 FEBRUARY, LAST_OF_FEBRUARY, DECEMBER = 2, 28, 12

@@ -5,12 +5,12 @@ quarters; the season of a stage tells to which it belongs. Positions number all 
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
 from cobre.core.case_file_names import STAGES_FILE
 from cobre.core.temporal import Horizon, Season, SeasonDefinitions, Stage
+from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.season_days import SeasonDays, season_days
 

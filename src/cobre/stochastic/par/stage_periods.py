@@ -5,13 +5,13 @@ simply the inflow of an earlier stage. Elsewhere, as with weeks that share a mon
 season's mean is put together from the stages that have days of it.
 """
 
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from itertools import pairwise
 
 from cobre.core.temporal import Horizon, Stage
 from cobre.core.units import MONTHS_PER_YEAR
+from cobre.records import dataclass
 from cobre.stochastic.par.seasons import Period, SeasonCycle, shared_days
 
 

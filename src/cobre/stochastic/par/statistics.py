@@ -1,12 +1,12 @@
 """Means and standard deviations of inflows: of study stages, and of the seasons that lie before them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
+from cobre.records import dataclass
 from cobre.stochastic.par.sample_statistics import SampleStatistics
 from cobre.stochastic.par.seasons import SeasonCycle
 from cobre.stochastic.stage_tables import StageTable

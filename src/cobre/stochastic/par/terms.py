@@ -1,13 +1,13 @@
 """Autoregressive terms in standardised form: what the files say, or what a fit found."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
 from cobre.core.units import MONTHS_PER_YEAR
+from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.stage_tables import StageTable
 

@@ -7,7 +7,7 @@ mean. Times are CPU seconds of this process, so that whatever else the machine d
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from cobre.comm import LocalCommunicator
 from cobre.core.case import Case
 from cobre.core.config import Config
+from cobre.records import dataclass
 from cobre.sddp.cuts.pool import slots_in_memory
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.records.phases import Phase

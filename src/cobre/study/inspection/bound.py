@@ -1,7 +1,6 @@
 """Upper bounds of a stored policy that are valid under a risk measure: what `cobre bound` and `cobre.bound` do."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from cobre.io.policies.policy_file import find_policy_file
 from cobre.io.storage.stored_json import write_json
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
+from cobre.records import dataclass
 from cobre.runs.events import EventListener, no_events
 from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
 from cobre.runs.trained_case import TrainedCase, case_of_run

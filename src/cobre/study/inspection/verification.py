@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from cobre.errors import CobreError
 from cobre.io.case_folder.templates import templates
 from cobre.io.output import read_results
 from cobre.io.storage.stored_json import write_json
+from cobre.records import dataclass
 from cobre.runs.files import CONVERGENCE, TRAINING
 
 ARITHMETIC = 2

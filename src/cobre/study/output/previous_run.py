@@ -1,7 +1,6 @@
 """What an earlier run left in an output directory: whether it may go, and how it goes."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from cobre.io.output.growing_tables import UNFINISHED
 from cobre.io.storage.atomic import as_write_error
 from cobre.io.storage.confined import remove_file, remove_tree
 from cobre.io.storage.untrusted_file import UntrustedFileError
+from cobre.records import dataclass
 from cobre.runs.files import (
     BOUND_FILE,
     CHECKPOINTS,

@@ -1,12 +1,11 @@
 """What a study expects on average, by stage: loads, capacities and inflows as arrays (stage, entity)."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats, Indices
 from cobre.core.stage_data import ResolvedStudy, StageData, Topology
+from cobre.records import dataclass
 from cobre.stochastic.model import NoiseModel
 
 

@@ -1,7 +1,7 @@
 """What must be the same on all ranks, and in a run that is resumed: the programs and the problem itself."""
 
 import hashlib
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from cobre import __version__
 from cobre.comm import Communicator
 from cobre.core.config import NEVER_READ
 from cobre.errors import CobreError
+from cobre.records import dataclass
 from cobre.sddp.problem.digest import feed
 from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.solver.batches import LpSolver

@@ -1,7 +1,7 @@
 """A study that is ready to be trained or simulated, the same on all ranks."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -10,6 +10,7 @@ from cobre.core.case import Case
 from cobre.io.case import load_case_with_problems
 from cobre.io.config.document import ConfigDocument
 from cobre.io.findings.grouped_findings import lines_of
+from cobre.records import dataclass
 from cobre.runs.events import EventListener, new_event
 from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.sddp.ranks.sharing import share

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ import cobre
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.storage.atomic import WriteError
 from cobre.io.storage.record_file import RecordFileError, read_records, write_records
+from cobre.records import dataclass
 from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.study.config_outline import ConfigOutline, with_config_document
 from cobre.study.preparation.prepare import MAX_DENSE_ROWS_VARIABLE

@@ -1,13 +1,14 @@
 """What training and simulation give back to a script."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
 from cobre.core.confidence import half_width_95
 from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, relative_gap, verdict
 from cobre.policy.object import Policy
+from cobre.records import dataclass
 from cobre.runs.formatting import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport
 from cobre.sddp.records.iteration_record import IterationRecord

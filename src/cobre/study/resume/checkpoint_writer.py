@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +10,7 @@ from cobre.core.config import Config
 from cobre.io.storage.array_file import Arrays, write_arrays
 from cobre.io.storage.atomic import check_writable, remove_leftovers
 from cobre.io.storage.confined import remove_file
+from cobre.records import dataclass
 from cobre.sddp.records.iteration_record import IterationRecord
 from cobre.sddp.training.context import TrainingContext
 from cobre.study.preparation.fingerprint import Fingerprint

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from cobre.io.storage.array_file import (
     array_bytes,
     parse_arrays,
 )
+from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.records import phases
 from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes, TrialPoints

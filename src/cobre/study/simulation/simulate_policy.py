@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from cobre.io.storage.atomic import as_write_error, on_failure
 from cobre.io.storage.confined import make_folder
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
+from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION
 from cobre.sddp.problem.boundary import BoundaryCutPool

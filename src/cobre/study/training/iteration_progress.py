@@ -9,9 +9,9 @@ another opening, as nearly all LPs of a study do, and the states are those of re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+from cobre.records import dataclass
 from cobre.runs.events import EventListener, new_event
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.training.context import TrainingContext

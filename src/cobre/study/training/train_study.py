@@ -4,7 +4,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from cobre.core.verdict import relative_gap
 from cobre.io.storage.atomic import cleanup
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
+from cobre.records import dataclass
 from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events, resumed_event
 from cobre.runs.summary import WorkerReport
 from cobre.sddp.plugins.cut_selection import cut_selection

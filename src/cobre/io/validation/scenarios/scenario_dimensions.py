@@ -1,7 +1,6 @@
 """Openings from a file and external scenarios must be complete."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from cobre.io.file_names import CONFIG_FILE
 from cobre.io.input_files.table_formats import SCENARIO_TABLES
 from cobre.io.validation.layer_findings import Findings, Rule, listed
 from cobre.io.validation.scenarios.noise_vector import noise_dimension, random_buses, random_sources
+from cobre.records import dataclass
 
 OPENINGS_FILE = SCENARIO_TABLES["noise_openings"].file
 

@@ -1,13 +1,13 @@
 """The tables of a case with their formats, and the entity classes of their id columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from cobre.core.case import Case, Table
 from cobre.io.constraints.reading import BOUNDS
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.io.validation.layer_findings import Named
+from cobre.records import dataclass
 
 # The entity class of each id column.
 CLASS_OF_COLUMN: Mapping[str, str] = {

@@ -1,7 +1,6 @@
 """Bounds of stages and blocks: consistent with what is declared, and only where a variable exists."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -13,6 +12,7 @@ from cobre.core.hydro import Hydro, UnitGroup
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
 from cobre.io.validation.layer_findings import Findings, Rule, named, repeats
+from cobre.records import dataclass
 
 TOLERANCE = 1e-9
 Key = tuple[int, ...]

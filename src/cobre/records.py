@@ -1,0 +1,174 @@
+"""Records: `dataclasses.dataclass`, with methods that are generated when they are first needed.
+
+The standard decorator compiles six or more functions for every class when its module is loaded: at 400 classes that is a
+third of a second, before a study begins and again in every rank. Here `__init__` is compiled at the first call, and the other
+methods are shared by all records. Everything else is that of the standard library: `fields`, `replace`, `asdict`,
+pickling, matching and slots. Classes that need more than that (`order`, bases that are records, fields that
+`__init__` does not take) are left to it entirely.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from operator import attrgetter
+from reprlib import recursive_repr
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as dataclass  # noqa: PLC0414  (as it is: type checkers know it by its name)
+else:
+
+    def dataclass(cls=None, /, *, repr=True, frozen=False, slots=False, kw_only=False, **others):  # noqa: A002
+        """Decorate a class as `dataclasses.dataclass` does."""
+
+        def decorate(cls: type) -> type:
+            if others or not _is_plain(cls):
+                return dataclasses.dataclass(repr=repr, frozen=frozen, slots=slots, kw_only=kw_only, **others)(cls)
+            return _record(cls, show=repr, frozen=frozen, slots=slots, kw_only=kw_only)
+
+        return decorate if cls is None else decorate(cls)
+
+
+def _is_plain(cls: type) -> bool:
+    """Whether all fields are arguments, no base is a record, and the class defines none of the methods made here."""
+    if any(dataclasses.is_dataclass(base) for base in cls.__mro__[1:]):
+        return False
+    given = cls.__dict__
+    if any(name in given for name in ("__init__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__getstate__")):
+        return False
+    if any(isinstance(value, dataclasses.Field) and not value.init for value in given.values()):
+        return False
+    return not any("InitVar" in str(kind) for kind in given.get("__annotations__", {}).values())
+
+
+def _record(cls: type, *, show: bool, frozen: bool, slots: bool, kw_only: bool) -> type:
+    has_repr = "__repr__" in cls.__dict__
+    cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
+    parameters = cls.__dataclass_params__  # type: ignore[attr-defined]
+    parameters.init = parameters.eq = True
+    parameters.repr, parameters.frozen = show, frozen
+    methods: dict[str, Any] = {"__init__": _first_init(cls), "__eq__": _equals, "__signature__": _Signature()}
+    methods["__hash__"] = _hash if frozen else None
+    if show and not has_repr:
+        methods["__repr__"] = _represent
+    if frozen:
+        methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
+    if frozen and slots:
+        methods |= {"__getstate__": _state, "__setstate__": _set_state}
+    for name, method in methods.items():
+        setattr(cls, name, method)
+    return cls
+
+
+class _Made:
+    """Stands for a default that is made for every record."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_MADE = _Made()
+
+
+def _first_init(cls: type) -> Callable[..., None]:
+    def __init__(self: object, /, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        _make_init(cls)(self, *args, **kwargs)
+
+    __init__.is_first = True  # type: ignore[attr-defined]
+    return __init__
+
+
+def _make_init(cls: type) -> Callable[..., None]:
+    """Compile the method that takes the place of the one that was called first."""
+    names: dict[str, Any] = {"_set": object.__setattr__, "_MADE": _MADE}
+    positional: list[str] = []
+    keyword: list[str] = []
+    body: list[str] = []
+    for item in dataclasses.fields(cls):
+        default, value = "", item.name
+        if item.default is not dataclasses.MISSING:
+            default = f"=_default_{item.name}"
+            names[f"_default_{item.name}"] = item.default
+        elif item.default_factory is not dataclasses.MISSING:
+            default = "=_MADE"
+            names[f"_make_{item.name}"] = item.default_factory
+            value = f"_make_{item.name}() if {item.name} is _MADE else {item.name}"
+        (keyword if item.kw_only else positional).append(f"{item.name}{default}")
+        is_frozen = cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        body.append(f"_set(_self, {item.name!r}, {value})" if is_frozen else f"_self.{item.name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        body.append("_self.__post_init__()")
+    arguments = ", ".join(["_self", *positional, *(["*"] if keyword else []), *keyword])
+    source = f"def __init__({arguments}):\n  " + ("\n  ".join(body) or "pass")
+    exec(source, names)  # noqa: S102  (names of fields, as the standard library does it)
+    made: Callable[..., None] = names["__init__"]
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    made.__module__ = cls.__module__
+    made.__annotations__ = {item.name: item.type for item in dataclasses.fields(cls)} | {"return": None}
+    cls.__init__ = made  # type: ignore[misc]
+    return made
+
+
+class _Signature:
+    """The signature of a record: that of its `__init__`, for `inspect` and for who documents it."""
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        init = owner.__init__  # type: ignore[misc]
+        if getattr(init, "is_first", False):
+            init = _make_init(next(base for base in owner.__mro__ if "__init__" in base.__dict__))
+        found = inspect.signature(init)
+        return found.replace(parameters=list(found.parameters.values())[1:])
+
+
+_getters: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
+
+
+def _compared(record: Any) -> tuple[Any, ...]:
+    """The values of the fields that take part in comparisons."""
+    kind = type(record)
+    if kind not in _getters:
+        names = [item.name for item in dataclasses.fields(kind) if item.compare]
+        one = attrgetter(*names) if names else None
+        _getters[kind] = one if one and len(names) > 1 else (lambda of: (one(of),) if one else ())
+    return _getters[kind](record)
+
+
+def _equals(self: Any, other: object) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    return _compared(self) == _compared(other)
+
+
+def _hash(self: Any) -> int:
+    return hash(_compared(self))
+
+
+@recursive_repr()
+def _represent(self: Any) -> str:
+    shown = (f"{item.name}={getattr(self, item.name)!r}" for item in dataclasses.fields(self) if item.repr)
+    return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+def _refuse_to_set(self: Any, name: str, value: Any) -> None:
+    _refuse(self, name, "assign to")
+    object.__setattr__(self, name, value)
+
+
+def _refuse_to_delete(self: Any, name: str) -> None:
+    _refuse(self, name, "delete")
+    object.__delattr__(self, name)
+
+
+def _refuse(record: Any, name: str, what: str) -> None:
+    """Raise for a record; a class that is made of one may have attributes of its own."""
+    if "__dataclass_fields__" in type(record).__dict__ or name in record.__dataclass_fields__:
+        raise dataclasses.FrozenInstanceError(f"cannot {what} field {name!r}")
+
+
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, item.name) for item in dataclasses.fields(self)]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for item, value in zip(dataclasses.fields(self), state, strict=True):
+        object.__setattr__(self, item.name, value)

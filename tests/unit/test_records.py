@@ -1,0 +1,139 @@
+"""Records behave as data classes of the standard library do, and compile nothing before they are used."""
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from dataclasses import field
+
+import pytest
+
+from cobre.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A record as most are."""
+
+    x: float
+    y: float = 2.0
+    tags: tuple[str, ...] = ()
+    seen: list[int] = field(default_factory=list, compare=False, repr=False)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StandardPoint:
+    """The same by the standard library."""
+
+    x: float
+    y: float = 2.0
+    tags: tuple[str, ...] = ()
+    seen: list[int] = field(default_factory=list, compare=False, repr=False)
+
+
+@dataclass
+class Open:
+    """A record whose fields may change, which checks itself."""
+
+    size: int
+    name: str = field(default="none", kw_only=True)
+
+    def __post_init__(self):
+        self.size = abs(self.size)
+
+
+class Named(Point):
+    """A class of its own with attributes of its own, made of a record."""
+
+
+def test_values_defaults_and_words():
+    point, standard = Point(1.0, tags=("a",)), StandardPoint(1.0, tags=("a",))
+    assert (point.x, point.y, point.tags, point.seen) == (1.0, 2.0, ("a",), [])
+    assert repr(point) == repr(standard).replace("StandardPoint", "Point")
+    assert Point(1.0).seen is not Point(1.0).seen
+    assert Point.__match_args__ == StandardPoint.__match_args__
+    assert dataclasses.asdict(point) == dataclasses.asdict(standard)
+    assert [item.name for item in dataclasses.fields(Point)] == ["x", "y", "tags", "seen"]
+    assert Open(-3, name="b") == Open(3, name="b")
+
+
+def test_equality_and_hashes():
+    assert Point(1.0) == Point(1.0, seen=[1])
+    assert Point(1.0) != Point(2.0)
+    assert Point(1.0) != StandardPoint(1.0)
+    assert hash(Point(1.0)) == hash(Point(1.0, seen=[1])) == hash(StandardPoint(1.0))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Open(1))
+
+
+@pytest.mark.parametrize("record", [Point(1.0, 3.0, ("b",)), Open(4, name="c")])
+def test_copies(record):
+    for found in (copy.copy(record), copy.deepcopy(record), pickle.loads(pickle.dumps(record))):
+        assert found == record
+    assert dataclasses.replace(Point(1.0), x=5.0) == Point(5.0)
+
+
+def test_frozen_records_refuse_changes():
+    for point in (Point(1.0), StandardPoint(1.0)):
+        with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'x'"):
+            point.x = 2.0
+        with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'x'"):
+            del point.x
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            point.other = 2.0
+    named = Named(1.0)
+    named.other = 3.0
+    assert named.other == 3.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        named.x = 2.0
+
+
+@pytest.mark.parametrize(
+    "arguments", [((), {}), ((1.0, 2.0, (), [], 5), {}), ((1.0,), {"z": 1.0}), ((1.0,), {"x": 2.0})]
+)
+def test_wrong_arguments_are_refused_in_the_same_words(arguments):
+    args, kwargs = arguments
+    with pytest.raises(TypeError) as standard:
+        StandardPoint(*args, **kwargs)
+    for _ in range(2):  # by the method that compiles, and by the compiled one
+        with pytest.raises(TypeError) as own:
+            Point(*args, **kwargs)
+        assert str(own.value) == str(standard.value).replace("StandardPoint", "Point")
+
+
+def test_signatures_and_slots():
+    assert str(inspect.signature(Point)) == str(inspect.signature(StandardPoint)).removesuffix(" -> None")
+    assert not hasattr(Point(1.0), "__dict__")
+    assert Point.__slots__ == StandardPoint.__slots__
+
+
+def test_nothing_is_compiled_before_the_first_record():
+    @dataclass(frozen=True, slots=True)
+    class Late:
+        value: int
+
+    first = Late.__init__
+    assert Late(1).value == 1
+    assert Late.__init__ is not first
+    compiled = Late.__init__
+    assert Late(2) == Late(value=2)
+    assert Late.__init__ is compiled
+
+
+def test_what_goes_beyond_is_left_to_the_standard_library():
+    @dataclass(frozen=True, slots=True, order=True)
+    class Rank:
+        number: int
+
+    @dataclass(frozen=True, slots=True)
+    class Child(Point):
+        z: float = 0.0
+
+    @dataclass(frozen=True)
+    class Counted:
+        values: list[int]
+        count: int = field(init=False, default=7)
+
+    assert Rank(1) < Rank(2)
+    assert Child(1.0, z=4.0).z == 4.0
+    assert Counted([1]).count == 7
