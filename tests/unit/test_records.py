@@ -79,8 +79,8 @@ def test_frozen_records_refuse_changes():
             point.x = 2.0
         with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'x'"):
             del point.x
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            point.other = 2.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Point(1.0).other = 2.0
     named = Named(1.0)
     named.other = 3.0
     assert named.other == 3.0
@@ -89,10 +89,9 @@ def test_frozen_records_refuse_changes():
 
 
 @pytest.mark.parametrize(
-    "arguments", [((), {}), ((1.0, 2.0, (), [], 5), {}), ((1.0,), {"z": 1.0}), ((1.0,), {"x": 2.0})]
+    ("args", "kwargs"), [((), {}), ((1.0, 2.0, (), [], 5), {}), ((1.0,), {"z": 1.0}), ((1.0,), {"x": 2.0})]
 )
-def test_wrong_arguments_are_refused_in_the_same_words(arguments):
-    args, kwargs = arguments
+def test_wrong_arguments_are_refused_in_the_same_words(args, kwargs):
     with pytest.raises(TypeError) as standard:
         StandardPoint(*args, **kwargs)
     for _ in range(2):  # by the method that compiles, and by the compiled one
@@ -102,7 +101,7 @@ def test_wrong_arguments_are_refused_in_the_same_words(arguments):
 
 
 def test_signatures_and_slots():
-    assert str(inspect.signature(Point)) == str(inspect.signature(StandardPoint)).removesuffix(" -> None")
+    assert str(inspect.signature(Point)) == str(inspect.signature(StandardPoint))
     assert not hasattr(Point(1.0), "__dict__")
     assert Point.__slots__ == StandardPoint.__slots__
 
