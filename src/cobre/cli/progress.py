@@ -22,6 +22,7 @@ def header(upper_bound: str) -> str:
 _WIDTH = len(header(""))
 _FIRST_LINE_S = 10.0
 _LINE_INTERVAL_S = 60.0
+_STEP_INTERVAL_S = 10.0
 _LONG_S = 600.0
 _EARLIER = 20
 
@@ -98,6 +99,8 @@ class LineProgress:
         self.has_events = False
         self._shown_iteration = 0
         self._next_line_s = _FIRST_LINE_S
+        self._shown_step = ""
+        self._next_step_s = 0.0
 
     def expect(self, case: str) -> None:
         """Does nothing: the first event says that the run has started."""
@@ -119,6 +122,8 @@ class LineProgress:
                 self._show_earlier(event)
             case "progress":
                 self._say_progress(event)
+            case "preparation":
+                self._say_preparation(event)
             case "estimate":
                 self._print(f"  {self._view.estimate_in_words}{trial_advice(event)}")
             case "iteration":
@@ -138,6 +143,13 @@ class LineProgress:
         for iteration in self._view.iterations[-_EARLIER:]:
             self._print(_short_line(iteration, iteration.get("policy_gap")) if self._is_narrow else _line(iteration))
         self._print(f"  resumed after iteration {event['iteration']}")
+
+    def _say_preparation(self, event: "Event") -> None:
+        """Print a line for each step, and within one every ten seconds."""
+        if event["step"] == self._shown_step and event["elapsed_s"] < self._next_step_s:
+            return
+        self._shown_step, self._next_step_s = event["step"], event["elapsed_s"] + _STEP_INTERVAL_S
+        self._print(f"  {self._view.preparation_in_words} ({duration(event['elapsed_s'])})")
 
     def _say_progress(self, event: "Event") -> None:
         """Print a line after ten seconds of an iteration and then every minute, so that logs stay short."""

@@ -66,6 +66,8 @@ def _steps(view: RunView, width: int, now: float) -> RenderableType:
 
 def _progress(view: RunView, now: float) -> Iterator[Text]:
     """How far the present iteration is, once it has taken a second, and when it will be done; at first the estimate."""
+    if view.preparation is not None and view.finished is None and view.failed is None:
+        yield _short(f"{'':<{NAME_WIDTH}}{view.preparation_in_words}", "dim")
     if view.estimate is not None and view.last is None and view.finished is None:
         yield _short(f"{'':<{NAME_WIDTH}}{view.estimate_in_words}{trial_advice(view.estimate)}", "dim")
     if view.progress is None or view.phase != "training":

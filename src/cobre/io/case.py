@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from cobre.core.case import Case, OverrideTables, ScenarioTables, System, Table
 from cobre.core.config import Config
+from cobre.core.steps import Report, Step, no_report
 from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
 from cobre.io.case_folder.old_format import is_old_format
 from cobre.io.config.document import ConfigDocument
@@ -62,11 +63,14 @@ def load_case(path: str | Path, config_overrides: Overrides | None = None) -> Ca
 
 
 def load_case_with_problems(
-    path: str | Path, config_overrides: Overrides | None = None, config: ConfigDocument | None = None
+    path: str | Path,
+    config_overrides: Overrides | None = None,
+    config: ConfigDocument | None = None,
+    report: Report = no_report,
 ) -> CaseWithProblems:
     """As load_case, with the warnings. config: config.json, if it has been read already."""
     problems = Problems()
-    case = read_case(path, problems, config_overrides, config)
+    case = read_case(path, problems, config_overrides, config, report)
     problems.raise_errors(str(path))
     assert case is not None, "without errors there is a case"  # noqa: S101
     return CaseWithProblems(case, problems)
@@ -82,13 +86,18 @@ def format_of(path: str | Path) -> FormatSeen | None:
 
 
 def read_case(
-    path: str | Path, problems: Problems, overrides: Overrides | None = None, config: ConfigDocument | None = None
+    path: str | Path,
+    problems: Problems,
+    overrides: Overrides | None = None,
+    config: ConfigDocument | None = None,
+    report: Report = no_report,
 ) -> Case | None:
     """The case, or None if it has errors, which are added to `problems`.
 
     Structure and schema are checked in all files. If one is violated, references between entities and rules on single
     files are still checked as far as possible (`validation.partial`).
     """
+    report(Step.READING, 0, 0)
     folder = Path(path)
     if not check_files(folder, problems):
         return None
@@ -102,6 +111,7 @@ def read_case(
     if problems.errors:
         check_parts(case, documents, problems)
         return None
+    report(Step.CHECKING, 0, 0)
     return check_decoded_case(case, problems)
 
 

@@ -57,6 +57,7 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
         "recent_lower_bounds": view.series("lower_bound")[-RECENT:],
         "seconds": view.seconds(time.time()),
         "seconds_left": view.seconds_left,
+        "preparation": view.preparation_in_words or None,
         "progress": _progress(view),
         "warnings": view.warnings,
         "error": (view.failed or {}).get("error"),

@@ -62,6 +62,7 @@ class RunView:
     warnings: list[str] = field(default_factory=list)
     checkpoint: Event | None = None
     progress: Event | None = None  # of the iteration that is being computed
+    preparation: Event | None = None  # the step before the first iteration that was last heard of
     estimate: Event | None = None  # of the whole training, in its first iteration
     resumed: Event | None = None  # training went on after the iterations of a checkpoint
     trained: Event | None = None
@@ -92,7 +93,7 @@ class RunView:
                 (self._iterate if event["event"] == "iteration" else self._resume)(event)
             case "warning":
                 self.warnings.append(str(event.get("message", "")))
-            case "progress" | "checkpoint" | "estimate":
+            case "progress" | "checkpoint" | "estimate" | "preparation":
                 setattr(self, event["event"], event)
             case "training_finished":
                 self.trained = event
@@ -126,6 +127,8 @@ class RunView:
     def _enter(self, event: Event) -> None:
         self.phase = str(event.get("name", ""))
         self.progress = None
+        if self.phase == "training":
+            self.preparation = None
         self.phases.append(event)
         self.iteration_limit = event.get("iteration_limit", self.iteration_limit)
         self.is_exact = bool(event.get("is_exact", self.is_exact))
@@ -277,6 +280,15 @@ class RunView:
         where = f"{cores:.0f} cores" if cores > 1 else "one core"
         text = f"about {rough_duration(seconds)} on {where} for {iterations:.0f} iterations of {passes:.0f} paths"
         return f"{text}, and up to {size(int(cut_bytes))} of cuts"
+
+    @property
+    def preparation_in_words(self) -> str:
+        """What is being done before the first iteration: `building the LPs of stages, 37 of 120`."""
+        if (now := self.preparation) is None:
+            return ""
+        done, total = number_of(now.get("done")), number_of(now.get("total"))
+        parts = f", {done:.0f} of {total:.0f}" if done is not None and total else ""
+        return f"{now.get('step', '')}{parts}"
 
     @property
     def progress_in_words(self) -> str:

@@ -18,8 +18,8 @@ def _text(event: Event) -> str:  # noqa: PLR0911 - one answer for each kind
     match event["event"]:
         case "run_started":
             return _start(event)
-        case "phase":
-            return f"{event.get('name')} ..."
+        case "phase" | "preparation":
+            return _step(event)
         case "warning":
             return f"warning: {event.get('message')}"
         case "iteration":
@@ -43,6 +43,14 @@ def _saved(event: Event) -> str:
     if event["event"] == "resumed":
         return f"resumed after iteration {event.get('iteration')}"
     return f"checkpoint of iteration {event.get('iteration')} in {duration(event.get('seconds'))}"
+
+
+def _step(event: Event) -> str:
+    """A phase of the run, or a step of its preparation with how far it is."""
+    if event["event"] == "phase":
+        return f"{event.get('name')} ..."
+    parts = f", {event.get('done')} of {event.get('total')}" if event.get("total") else ""
+    return f"{event.get('step')}{parts}"
 
 
 def _start(event: Event) -> str:

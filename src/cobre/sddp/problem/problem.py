@@ -8,6 +8,7 @@ import numpy as np
 from cobre._native import opening_chains
 from cobre.core.arrays import Floats, Ints, sum_in_order
 from cobre.core.stage_data import ResolvedStudy, StageData
+from cobre.core.steps import Report, Step, no_report, reported
 from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp, build_stage_lp, with_arrays_of
 from cobre.sddp.lp.failure import EntityNames
@@ -177,12 +178,17 @@ class Problem:
 
 
 def build_problem(
-    study: ResolvedStudy, noise: NoiseModel, options: PlanOptions, consumption: Floats, names: EntityNames
+    study: ResolvedStudy,
+    noise: NoiseModel,
+    options: PlanOptions,
+    consumption: Floats,
+    names: EntityNames,
+    report: Report = no_report,
 ) -> Problem:
     """Build every stage's LP and realise every opening. `consumption`: MW per m3/s of the pumping stations."""
     plans, unreachable = stage_plans(study, noise, options, consumption)
     stages: list[StageLp] = []
-    for plan in plans:
+    for plan in reported(plans, Step.PROGRAMS, len(plans), report):
         built = build_stage_lp(plan)
         # Stages are much alike: what equals the stage before is kept once, which halves the memory of real decks.
         stages.append(with_arrays_of(stages[-1], built) if stages else built)

@@ -7,6 +7,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.core.stage_data import ResolvedStudy, StageData, StateLayout
+from cobre.core.steps import Report, Step, no_report, reported
 from cobre.core.temporal import Stage
 from cobre.sddp.resolved.anticipation import CommitmentResolver
 from cobre.sddp.resolved.discounting import discount_factor
@@ -24,11 +25,12 @@ from cobre.sddp.resolved.topology import find_topology
 from cobre.sddp.resolved.transit import TransitResolver
 
 
-def resolve(case: Case, later_hours: Sequence[float] = ()) -> ResolvedStudy:
+def resolve(case: Case, later_hours: Sequence[float] = (), report: Report = no_report) -> ResolvedStudy:
     """Resolve all stages of a case that was found valid, each with every cascade applied.
 
     later_hours: of the periods after the study for which a boundary policy values water in transit.
     """
+    report(Step.STAGES, 0, len(case.horizon.stages))
     resolver = _StageResolver(case, later_hours)
     parts = (resolver.commitments, resolver.transit)
     layout = StateLayout(
@@ -40,7 +42,10 @@ def resolve(case: Case, later_hours: Sequence[float] = ()) -> ResolvedStudy:
         initial_storage_hm3=_initial_storage(case),
         initial_decided=np.concatenate([part.initial(part.decided) for part in parts]),
         initial_passed=np.concatenate([part.initial(part.passed) for part in parts]),
-        stages=tuple(resolver.of(number, stage) for number, stage in enumerate(case.horizon.stages)),
+        stages=tuple(
+            resolver.of(number, stage)
+            for number, stage in reported(enumerate(case.horizon.stages), Step.STAGES, len(case.horizon.stages), report)
+        ),
     )
 
 

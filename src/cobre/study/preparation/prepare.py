@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cobre.core.case import Case
+from cobre.core.steps import Report, Step, no_report, reported
 from cobre.errors import ValidationError
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.grouped_findings import lines_of
@@ -27,15 +28,16 @@ TRUNCATING = ("truncation", "truncation_with_penalty")  # methods of modeling.in
 MAX_DENSE_ROWS_VARIABLE = "COBRE_MAX_DENSE_ROWS"
 
 
-def prepare(case: Case) -> PreparedStudy:
-    """Resolve all cascades, draw the opening tree, build the LPs."""
+def prepare(case: Case, report: Report = no_report) -> PreparedStudy:
+    """Resolve all cascades, draw the opening tree, build the LPs; `report` is told how far that is."""
     policy = load_boundary_policy(case)
+    report(Step.INFLOWS, 0, 0)
     noise = with_lags_of_boundary(case, build_noise_model(case), policy)
     options = PlanOptions.of(case.config.modeling, case.format_version)
     consumption = np.array([station.consumption_mw_per_m3s for station in case.system.pumping_stations])
     names = EntityNames(tuple(f"{hydro.name} (hydro {hydro.id})" for hydro in case.system.hydros))
-    resolved = resolve(case, [period.hours for period in later_periods(case, policy)])
-    built = with_tree(case, build_problem(resolved, noise, options, consumption, names))
+    resolved = resolve(case, [period.hours for period in later_periods(case, policy)], report)
+    built = with_tree(case, build_problem(resolved, noise, options, consumption, names, report))
     problem, boundary, notes = apply_boundary_policy(case, resolved, built, policy)
     found = [*noise.notes, *convexity_notes(case, noise), *minimum_notes(case, resolved, problem.unreachable)]
     return PreparedStudy(case, noise, problem, boundary, (*_grouped(found), *notes))
@@ -63,7 +65,7 @@ def max_dense_rows() -> int:
     return min(int(given), 2**31 - 1)
 
 
-def make_solver(study: PreparedStudy, threads: int) -> LpSolver:
+def make_solver(study: PreparedStudy, threads: int, report: Report = no_report) -> LpSolver:
     """A solver into which all stages of the study are loaded."""
     config = study.case.config.training.solver
     defaults = SimplexOptions()
@@ -76,7 +78,8 @@ def make_solver(study: PreparedStudy, threads: int) -> LpSolver:
         max_dense_rows=max_dense_rows(),
     )
     solver = SimplexSolver(threads, options)
-    for number, stage in enumerate(study.problem.stages):
+    stages = study.problem.stages
+    for number, stage in reported(enumerate(stages), Step.LOADING, len(stages), report):
         solver.load(number, stage.program)
     return solver
 

@@ -7,6 +7,7 @@ from typing import Self
 
 from cobre.comm import Backend
 from cobre.core.case import Case
+from cobre.core.steps import Report, no_report
 from cobre.io.case import load_case_with_problems
 from cobre.io.config.document import ConfigDocument
 from cobre.io.findings.grouped_findings import lines_of
@@ -16,6 +17,7 @@ from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.sddp.ranks.sharing import share
 from cobre.solver.batches import LpSolver
 from cobre.study.preparation.fingerprint import Fingerprint, agree_on
+from cobre.study.preparation.preparation_progress import PreparationProgress
 from cobre.study.preparation.prepare import make_solver, prepare
 from cobre.study.preparation.study_cache import CachedStudy, StudyCache, min_seconds
 from cobre.study.requests import CaseRequest, Overrides
@@ -56,6 +58,7 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
 
     On one machine, an earlier run of the same files may have kept them.
     """
+    report = PreparationProgress(emit)
     cache = StudyCache.of(request) if comm.is_leader else None
     pending: list[StudyCache] = []
 
@@ -64,9 +67,9 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
         if kept is not None:
             return kept.study, kept.warnings, kept.case_digest
         began = time.process_time()
-        case, warnings = as_case(request.case, request.overrides, request.config)
+        case, warnings = as_case(request.case, request.overrides, request.config, report)
         emit(new_event("phase", name="building"))
-        study = prepare(case)
+        study = prepare(case, report)
         if cache is not None and comm.rank == 0 and time.process_time() - began >= min_seconds():
             pending.append(cache)
         return study, (*warnings, *study.notes), ""
@@ -77,7 +80,7 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
         study = replace(study, case=request.case)
     for warning in warnings:
         emit(new_event("warning", message=warning))
-    solver = make_solver(study, request.threads)
+    solver = make_solver(study, request.threads, report)
     fingerprint = Fingerprint.of(study, solver, known_digest)
     agree_on(comm, fingerprint)
     folder = request.case if isinstance(request.case, Path) else None
@@ -86,7 +89,10 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
 
 
 def as_case(
-    case: Case | Path, overrides: Overrides | None, config: ConfigDocument | None = None
+    case: Case | Path,
+    overrides: Overrides | None,
+    config: ConfigDocument | None = None,
+    report: Report = no_report,
 ) -> tuple[Case, tuple[str, ...]]:
     """A case that was given, or the one in a directory, with its warnings. config: config.json, if already read."""
     if isinstance(case, Case):
@@ -95,5 +101,5 @@ def as_case(
                 "config_overrides apply when a case is read: give the case directory, or pass them to load_case"
             )
         return case, ()
-    loaded, problems = load_case_with_problems(case, overrides, config)
+    loaded, problems = load_case_with_problems(case, overrides, config, report)
     return loaded, tuple(lines_of(problems.warnings))

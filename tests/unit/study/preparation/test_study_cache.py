@@ -55,7 +55,7 @@ def builds(monkeypatch):
     """How often a case was prepared by computing."""
     found = []
     prepare = ready_study.prepare
-    monkeypatch.setattr(ready_study, "prepare", lambda case: found.append(case.name) or prepare(case))
+    monkeypatch.setattr(ready_study, "prepare", lambda case, report: found.append(case.name) or prepare(case, report))
     return found
 
 

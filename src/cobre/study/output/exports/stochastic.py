@@ -1,11 +1,13 @@
 """The inflow model and the openings as files that a case could hold."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cobre.core.arrays import Indices
 from cobre.core.case import Case
 from cobre.io.output.results import write_results
 from cobre.io.saving.scenario_documents import correlation_document
@@ -21,7 +23,7 @@ from cobre.stochastic.scenario_sources import training_libraries
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Row = tuple[float, ...]
+Rows = list[NDArray[Any]]  # of a table, column by column
 STATISTICS = ("hydro_id", "stage_id", "mean_m3s", "std_m3s")
 COEFFICIENTS = ("hydro_id", "stage_id", "lag", "coefficient")
 ANNUAL = ("hydro_id", "stage_id", "annual_coefficient", "annual_mean_m3s", "annual_std_m3s")
@@ -51,7 +53,7 @@ def stochastic_tables(case: Case, description: InflowDescription, noise: NoiseMo
     }
 
 
-def _statistics(description: InflowDescription) -> Iterator[Row]:
+def _statistics(description: InflowDescription) -> Rows:
     found = description.statistics
     by_stage = dict(found.before)
     for position, stage_id in enumerate(found.stage_ids):
@@ -60,34 +62,38 @@ def _statistics(description: InflowDescription) -> Iterator[Row]:
             np.where(given, found.mean_m3s[position], np.nan),
             np.where(given, found.std_m3s[position], np.nan),
         )
-    for column, hydro_id in enumerate(found.hydro_ids):
-        for stage_id, (mean, std) in sorted(by_stage.items()):
-            if not np.isnan(mean[column]):
-                yield hydro_id, stage_id, mean[column], std[column]
+    values = np.array([by_stage[stage_id] for stage_id in sorted(by_stage)])
+    mean, std = (values.reshape(-1, 2, len(found.hydro_ids))[:, part].T for part in range(2))
+    hydro, stage = np.nonzero(~np.isnan(mean))
+    return [np.array(found.hydro_ids)[hydro], np.array(sorted(by_stage))[stage], mean[hydro, stage], std[hydro, stage]]
 
 
-def _terms(description: InflowDescription) -> Iterator[tuple[int, int, int, TermsRow]]:
-    """Column and id of a hydro, stage, and what the stage remembers."""
+def _terms(description: InflowDescription) -> tuple[Indices, Indices, list[TermsRow]]:
+    """Ids of the hydros, of the stages in order, and what these remember."""
     rows = dict(description.terms.before)
     rows |= dict(zip(description.statistics.stage_ids, description.terms.stages, strict=True))
-    for column, hydro_id in enumerate(description.statistics.hydro_ids):
-        for stage_id, row in sorted(rows.items()):
-            yield column, hydro_id, stage_id, row
+    ids = sorted(rows)
+    return np.array(description.statistics.hydro_ids, int), np.array(ids, int), [rows[stage_id] for stage_id in ids]
 
 
-def _coefficients(description: InflowDescription) -> Iterator[Row]:
-    for column, hydro_id, stage_id, row in _terms(description):
-        values = row.coefficients[:, column]
-        used = np.flatnonzero(values)
-        for lag in range(1, int(used[-1]) + 2 if len(used) else 1):
-            yield hydro_id, stage_id, lag, values[lag - 1]
+def _coefficients(description: InflowDescription) -> Rows:
+    """Up to the last lag that counts, by hydro and stage."""
+    hydro_ids, stage_ids, rows = _terms(description)
+    depth = max((len(row.coefficients) for row in rows), default=0)
+    values = np.zeros((len(hydro_ids), len(stage_ids), depth))
+    for number, row in enumerate(rows):
+        values[:, number, : len(row.coefficients)] = row.coefficients.T
+    counts = np.flip(np.logical_or.accumulate(np.flip(values != 0.0, axis=2), axis=2), axis=2)
+    hydro, stage, lag = np.nonzero(counts)
+    return [hydro_ids[hydro], stage_ids[stage], lag + 1, values[hydro, stage, lag]]
 
 
-def _annual(description: InflowDescription) -> Iterator[Row]:
-    for column, hydro_id, stage_id, row in _terms(description):
-        if row.annual_coefficient[column] != 0.0:
-            mean, std = row.annual_mean_m3s[column], row.annual_std_m3s[column]
-            yield hydro_id, stage_id, row.annual_coefficient[column], mean, std
+def _annual(description: InflowDescription) -> Rows:
+    hydro_ids, stage_ids, rows = _terms(description)
+    names = ("annual_coefficient", "annual_mean_m3s", "annual_std_m3s")
+    parts = [np.array([getattr(row, name) for row in rows]).reshape(len(rows), -1).T for name in names]
+    hydro, stage = np.nonzero(parts[0])
+    return [hydro_ids[hydro], stage_ids[stage], *(part[hydro, stage] for part in parts)]
 
 
 def _openings(case: Case, noise: NoiseModel) -> "pa.Table":
@@ -106,8 +112,6 @@ def _openings(case: Case, noise: NoiseModel) -> "pa.Table":
     )
 
 
-def _table(names: Sequence[str], rows: Iterator[Row]) -> "pa.Table":
-
-    columns = np.array(list(rows), np.float64).reshape(-1, len(names)).T
+def _table(names: Sequence[str], columns: Rows) -> "pa.Table":
     typed = [column.astype(np.int32) if name in IDS else column for name, column in zip(names, columns, strict=True)]
     return table_of(dict(zip(names, typed, strict=True)))

@@ -1,0 +1,64 @@
+"""Events before the first iteration: what is being done, and how far it is."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from cobre.cli.progress import LineProgress
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.core.steps import Step
+from cobre.runs.view import RunView
+from cobre.study.preparation import preparation_progress
+from cobre.study.preparation.preparation_progress import PreparationProgress
+from cobre.study.preparation.ready_study import prepare_on_ranks
+from cobre.study.requests import CaseRequest
+from cobre.tui.event_lines import event_line
+
+CASE = Path(__file__).resolve().parents[4] / "examples" / "four_regions"
+
+
+@pytest.fixture
+def events(monkeypatch):
+    """Every report of a preparation as an event."""
+    monkeypatch.setattr(preparation_progress, "INTERVAL_S", 0.0)
+    found = []
+    with LocalCommunicator() as comm:
+        ready = prepare_on_ranks(comm, CaseRequest(CASE, None, 1, use_cache=False), found.append)
+    stages = ready.study.problem.num_stages
+    return [event for event in found if event["event"] == "preparation"], stages
+
+
+def test_steps_come_in_order_and_count_stages(events):
+    found, stages = events
+    assert list(dict.fromkeys(event["step"] for event in found)) == [step.value for step in Step]
+    for step in (Step.STAGES, Step.PROGRAMS, Step.LOADING):
+        done = [event["done"] for event in found if event["step"] == step.value]
+        assert sorted(set(done)) == list(range(stages))
+        assert done == sorted(done)
+        assert {event["total"] for event in found if event["step"] == step.value} == {stages}
+    elapsed = [event["elapsed_s"] for event in found]
+    assert elapsed == sorted(elapsed)
+
+
+def test_views_and_lines_say_it(events):
+    found, stages = events
+    view, stream = RunView(), io.StringIO()
+    lines = LineProgress(stream)
+    for event in found:
+        view.take(event)
+        lines.emit(event)
+    assert view.preparation_in_words == f"{Step.LOADING.value}, {stages - 1} of {stages}"
+    assert event_line(found[-1]).endswith(view.preparation_in_words)
+    shown = [line.strip().partition(" (")[0].partition(",")[0] for line in stream.getvalue().splitlines()]
+    assert shown == [step.value for step in Step]  # a line for each step, not for each stage
+    view.take({"event": "phase", "time": 1.0, "name": "training"})
+    assert view.preparation_in_words == ""
+
+
+def test_steps_that_follow_at_once_are_one_event():
+    found = []
+    report = PreparationProgress(found.append)
+    for done in range(1000):
+        report(Step.PROGRAMS, done, 1000)
+    assert len(found) <= 2  # none, unless this machine takes half a second for a thousand calls
