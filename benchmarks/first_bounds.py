@@ -39,7 +39,8 @@ from cobre.sddp.problem.problem import realise
 from cobre.sddp.stage_simulation import sampled
 from cobre.solver.batches import Bases, Batch, Chains, CutRows, Outputs, Realisations
 from cobre.solver.simplex import SimplexSolver
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
+from cobre.study.preparation.study_solver import make_solver
 
 STATES = 3  # field number of a file of visited states: all of them, one after another
 STEP_HM3 = 0.01  # to either side of a trial point, for one-sided slopes

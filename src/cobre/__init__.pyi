@@ -18,11 +18,11 @@ from cobre.io.saving import save_case as save_case
 from cobre.policy.object import Policy as Policy
 from cobre.study.api import simulate as simulate
 from cobre.study.api import train as train
-from cobre.study.api import validate as validate
 from cobre.study.inspection.bound import bound as bound
 from cobre.study.inspection.system_map import system_map as system_map
 from cobre.study.results.script_results import SimulationResult as SimulationResult
 from cobre.study.results.script_results import TrainingResult as TrainingResult
+from cobre.study.validation import validate as validate
 from cobre.versions import version_info as version_info
 
 __version__: str

@@ -8,7 +8,8 @@ from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.loop import iterate
 from cobre.sddp.training.team import Team
 from cobre.solver.batches import Bases
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
+from cobre.study.preparation.study_solver import make_solver
 
 
 def context_of(folder, overrides=None, comm=None, threads=1, keeps_states=False):

@@ -36,8 +36,9 @@ from cobre.solver.batches import (
 )
 from cobre.solver.program import StageProgram
 from cobre.solver.simplex import SimplexSolver
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import Overrides, TrainingRequest, with_iterations
 from cobre.study.training.train_study import TrainedStudy, train_study
 

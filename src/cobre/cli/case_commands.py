@@ -73,7 +73,7 @@ def validate(case: Path, as_json: bool, **options: Any) -> None:
       cobre validate my_case
       cobre validate my_case --json | jq '.errors[].file'
     """
-    from cobre.study.api import validate as check
+    from cobre.study.validation import validate as check
 
     with report_errors():
         report = check(case, overrides_of(options))

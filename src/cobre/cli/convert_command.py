@@ -130,7 +130,7 @@ def _convert(
 def _print_result(bridge: "Bridge", request: "DeckRequest") -> None:
     from cobre.bridge.conversion import convert_deck
     from cobre.bridge.repairs import in_words, offer
-    from cobre.study.api import validate
+    from cobre.study.validation import validate
 
     sys.stdout.flush()
     repairs, offered = convert_deck(bridge, request)
@@ -147,7 +147,7 @@ def _print_result(bridge: "Bridge", request: "DeckRequest") -> None:
 
 def _answer(bridge: "Bridge", request: "DeckRequest") -> None:
     from cobre.bridge.conversion import convert_deck_quietly
-    from cobre.study.api import validate
+    from cobre.study.validation import validate
 
     account = convert_deck_quietly(bridge, request)
     report = validate(request.case)

@@ -17,11 +17,11 @@ from cobre.policy.store import check_fit, load_policy
 from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
 from cobre.sddp.problem.prepared import PreparedStudy
-from cobre.study.api import validate_as_dict
 from cobre.study.placement import WorldRequest
 from cobre.study.preparation.prepare import prepare
 from cobre.study.script_run import ScriptRun, simulate_and_store
 from cobre.study.training.iteration_callback import IterationCallback
+from cobre.study.validation import validate_as_dict
 
 
 def script_run(

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 # By name: the module, and the name there. `validate` needs noise models and plausibility, which this package does not
 # know: there is one validation, whoever asks for it.
-_NAMES = {"load_case": ("cobre.io.case_overview", "load_case"), "validate": ("cobre.study.api", "validate_as_dict")}
+_NAMES = {
+    "load_case": ("cobre.io.case_overview", "load_case"),
+    "validate": ("cobre.study.validation", "validate_as_dict"),
+}
 
 
 def __getattr__(name: str) -> object:

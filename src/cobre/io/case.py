@@ -91,8 +91,9 @@ def read_case(
     overrides: Overrides | None = None,
     config: ConfigDocument | None = None,
     report: Report = no_report,
+    formats: list[FormatSeen] | None = None,
 ) -> Case | None:
-    """The case, or None if it has errors, which are added to `problems`.
+    """The case, or None if it has errors, which are added to `problems`. formats: gets the format, once it is known.
 
     Structure and schema are checked in all files. If one is violated, references between entities and rules on single
     files are still checked as far as possible (`validation.partial`).
@@ -105,6 +106,8 @@ def read_case(
     if is_old_format(documents, problems):
         return None
     seen = recognise_format(folder, documents)
+    if formats is not None:
+        formats.append(seen)
     settings = with_paths_from(folder, read_config(documents[CONFIG_FILE], overrides, problems, seen) or NO_CONFIG)
     name = folder.resolve().name
     case = decode_case(name, settings, documents, lambda form: read_table(folder, form, problems), problems, seen)

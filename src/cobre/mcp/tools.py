@@ -41,7 +41,7 @@ class Tools:
 
     def validate_case(self, case: CasePath) -> dict[str, Any]:
         """Check a case. Returns `valid`, and errors and warnings with file, entity, field and what is expected."""
-        from cobre.study.api import validate
+        from cobre.study.validation import validate
 
         folder = self._case(case)
         return {"case": str(folder), **validate(folder).findings()}
@@ -292,7 +292,7 @@ class Tools:
         Returns `valid`, errors and warnings as validate_case does. Either all changes are made or none.
         """
         from cobre.io.case_folder.case_patch import Patch, patched_case
-        from cobre.study.api import validate
+        from cobre.study.validation import validate
 
         folder, target = self._case(case), self._roots.resolve(output)
         patches = [Patch(change.file, change.op, change.path, change.value) for change in _listed(changes) or ()]

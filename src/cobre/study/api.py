@@ -1,4 +1,4 @@
-"""What `import cobre` offers to scripts."""
+"""Training and simulation as `import cobre` offers them to scripts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,134 +8,19 @@ from typing import Any, TypeVar
 from cobre import notebook
 from cobre.comm import BackendConfig
 from cobre.core.case import Case
-from cobre.io.case import format_of, read_case
-from cobre.io.case_overview import as_findings
-from cobre.io.decoding.format_version import FormatSeen
-from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.grouped_findings import lines_of
-from cobre.io.findings.problems import CaseProblem, Layer, Problems
-from cobre.io.input_files.conversion_manifest import conversion_in_words, read_conversion
-from cobre.io.policies.policy_file import PolicyFileError
-from cobre.io.saving.checking import checked_case
 from cobre.limits import MAX_COUNT
-from cobre.policy.boundary import load_boundary_policy, with_lags_of_boundary
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
-from cobre.sddp.problem.boundary import BoundaryMismatchError
-from cobre.stochastic.errors import NoiseModelError
-from cobre.stochastic.model import build_noise_model
 from cobre.study.arguments import check_policy, checked_count, training_request
 from cobre.study.placement import WorldRequest, run_in, script_placement
-from cobre.study.plausibility import check_generic_numbers, check_plausibility
 from cobre.study.preparation.case_argument import case_and_overrides
-from cobre.study.preparation.prepare import convexity_notes
-from cobre.study.preparation.ready_study import as_case
 from cobre.study.ranks.train_and_simulate import simulate_rank, train_rank
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides
 from cobre.study.results.script_results import ProgressEvent, SimulationResult, TrainingResult
 from cobre.study.worker_errors import raising_worker_errors
-from cobre.wording import counted
 
 Result = TypeVar("Result")
 ProgressCallback = Callable[[ProgressEvent], None]
-
-
-class ValidationReport:
-    """What `validate` found; true when no error keeps the case from running.
-
-    errors, warnings: a `CaseProblem` each, with layer, file, entity, field, message and remedy. As text, findings that
-    are alike share a line with a count.
-    format: the format of the case, 0.18 or 0.19, and what says so; None where there is no case at all.
-    conversion: what deck the case was made from, where a bridge made it; else None.
-    """
-
-    def __init__(self, path: str, problems: Problems, seen: FormatSeen | None, *, is_directory: bool = True) -> None:
-        self.path = path
-        self.format = seen
-        self.errors: tuple[CaseProblem, ...] = tuple(problems.errors)
-        self.warnings: tuple[CaseProblem, ...] = tuple(problems.warnings)
-        self.conversion = read_conversion(Path(path)) if is_directory else None
-
-    def __bool__(self) -> bool:
-        return not self.errors
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain values: case, is_valid, format, errors, warnings; the output of `cobre validate --json`."""
-        return {
-            "case": self.path,
-            "is_valid": bool(self),
-            "format": None if self.format is None else self.format.version,
-            "errors": [problem.as_dict() for problem in self.errors],
-            "warnings": [problem.as_dict() for problem in self.warnings],
-            **({} if self.conversion is None else {"conversion": self.conversion}),
-        }
-
-    def findings(self) -> dict[str, Any]:
-        """`valid`, `errors` and `warnings` as `cobre.io.validate` has them."""
-        return as_findings([*self.errors, *self.warnings])
-
-    def __str__(self) -> str:
-        counts = f"{counted(len(self.errors), 'error')}, {counted(len(self.warnings), 'warning')}"
-        lines = [f"{self.path}: {counts}" if self.format is None else f"{self.path}: {self.format}: {counts}"]
-        lines += [f"  error: {line}" for line in lines_of(self.errors)]
-        lines += [f"  warning: {line}" for line in lines_of(self.warnings)]
-        if self.conversion is not None:
-            lines.append(f"  {conversion_in_words(self.conversion)}")
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-
-def validate(path: Case | str | Path, config_overrides: Overrides | None = None) -> ValidationReport:
-    """Check a case directory, or a case in memory, and report all errors and warnings together.
-
-    Structure and schema are checked in every file; references and dimensions across files once the files are right by
-    themselves; inflow models, the boundary policy and the plausibility of numbers once there is no error. Raises
-    nothing for an invalid case. `cobre validate`, `cobre.io.validate` and the assistant server call this function.
-
-    config_overrides: settings by dotted name that replace those of config.json, such as
-    `{"training.tree_seed": 7}`.
-
-    >>> report = cobre.validate("examples/two_reservoirs")
-    >>> bool(report), len(report.errors)
-    (True, 0)
-    """
-    problems = Problems()
-    if isinstance(path, Case):
-        as_case(path, config_overrides)  # refuses overrides
-        case = checked_case(path, problems)
-    else:
-        case = read_case(path, problems, config_overrides)
-    if case is not None and not problems.errors:
-        check_generic_numbers(case, problems)
-        try:
-            noise = with_lags_of_boundary(case, build_noise_model(case), load_boundary_policy(case))
-            for note in (*noise.notes, *convexity_notes(case, noise)):
-                problems.warn(Layer.MEANING, note.file, note.where, "", note.text)
-            if not problems.errors:
-                check_plausibility(case, noise, problems)
-        except NoiseModelError as error:
-            problems.error(Layer.MEANING, error.file, error.where, "", error.problem, "correct the data of this model")
-        except (BoundaryMismatchError, PolicyFileError) as error:
-            remedy = "a policy of this system with a stage that ends where the study does"
-            problems.error(Layer.MEANING, CONFIG_FILE, "", "policy.boundary", str(error), remedy)
-    if isinstance(path, Case):
-        seen = FormatSeen(path.format_version, "format_version of the case")
-        return ValidationReport(path.name, problems, seen, is_directory=False)
-    return ValidationReport(str(path), problems, format_of(path))
-
-
-def validate_as_dict(
-    path: str | Path,
-    config_overrides: Overrides | None = None,
-    *,
-    output_dir: str | Path | None = None,  # noqa: ARG001
-) -> dict[str, Any]:
-    """Return whether a case is `valid`, with its `errors` and `warnings` as dictionaries: `cobre.io.validate`.
-
-    Raises nothing for a bad case. `output_dir` has no effect.
-    """
-    return validate(path, config_overrides).findings()
 
 
 def train(

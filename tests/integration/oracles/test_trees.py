@@ -17,7 +17,8 @@ from cobre.errors import ValidationError
 from cobre.io.case import load_case
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.training.tree_iteration import iterate_tree
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
+from cobre.study.preparation.study_solver import make_solver
 from cobre.study.training.training_context import training_context
 
 

@@ -75,7 +75,8 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
     from cobre.policy.store import fill_pool
     from cobre.sddp.problem.boundary import BoundaryCutPool
     from cobre.solver.batches import Bases, Chains, Outputs
-    from cobre.study.preparation.prepare import make_solver, prepare
+    from cobre.study.preparation.prepare import prepare
+    from cobre.study.preparation.study_solver import make_solver
 
     study = prepare(cobre.load_case(case))
     solver, problem = make_solver(study, 1), study.problem

@@ -16,8 +16,9 @@ from cobre.sddp.simulation.simulate import SimulationOutput
 from cobre.sddp.simulation.simulate import simulate as simulate_scenarios
 from cobre.sddp.training.evaluate import evaluate_policy
 from cobre.sddp.training.team_tables import TreeNodeTables
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import with_iterations
 from cobre.study.simulation.simulate_policy import ids_of_system
 from cobre.study.simulation.sinks import ArrowSink

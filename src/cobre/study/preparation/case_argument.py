@@ -5,7 +5,6 @@ from pathlib import Path
 from cobre.core.case import Case
 from cobre.core.config import IterationLimit
 from cobre.core.editing import changed
-from cobre.io.saving.checking import canonical_case
 from cobre.study.preparation.ready_study import as_case
 from cobre.study.requests import Overrides, with_iterations
 
@@ -22,4 +21,6 @@ def case_and_overrides(
     as_case(case, overrides)  # refuses overrides
     if iterations is not None:
         case = changed(case, {"config.training.stopping_rules": (IterationLimit(iterations),)})
+    from cobre.io.saving.checking import canonical_case
+
     return canonical_case(case), None

@@ -14,7 +14,7 @@ from cobre.records import dataclass
 from cobre.sddp.problem.digest import feed
 from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.solver.batches import LpSolver
-from cobre.study.preparation.prepare import max_dense_rows
+from cobre.study.preparation.study_solver import max_dense_rows
 
 _PROBED_SCENARIOS = 4
 # Of the section `training`: when to stop, whether to train at all, and what the problem's tree says already. Every

@@ -1,13 +1,11 @@
 """From a case to a problem that can be trained or simulated."""
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
 
 from cobre.core.case import Case
-from cobre.core.steps import Report, Step, no_report, reported
-from cobre.errors import ValidationError
+from cobre.core.steps import Report, Step, no_report
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.grouped_findings import lines_of
 from cobre.io.findings.problems import CaseProblem, Layer
@@ -18,14 +16,11 @@ from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.sddp.problem.problem import build_problem, has_negative_memory
 from cobre.sddp.resolved.resolve import resolve
 from cobre.sddp.tree.build import with_tree
-from cobre.solver.batches import LpSolver
-from cobre.solver.simplex import SimplexOptions, SimplexSolver
 from cobre.stochastic.model import NoiseModel, build_noise_model
 from cobre.stochastic.notes import NoiseNote
 from cobre.study.plausibility.water import minimum_notes
 
 TRUNCATING = ("truncation", "truncation_with_penalty")  # methods of modeling.inflow_non_negativity
-MAX_DENSE_ROWS_VARIABLE = "COBRE_MAX_DENSE_ROWS"
 
 
 def prepare(case: Case, report: Report = no_report) -> PreparedStudy:
@@ -53,35 +48,6 @@ def convexity_notes(case: Case, noise: NoiseModel) -> list[NoiseNote]:
         "past inflows, so the lower bound may lie above the cost of the policy. With penalty it is a bound"
     )
     return [NoiseNote(CONFIG_FILE, "modeling.inflow_non_negativity.method", text)]
-
-
-def max_dense_rows() -> int:
-    """Stages with more rows are solved with a sparse factorisation; an environment variable may say another number."""
-    given = os.environ.get(MAX_DENSE_ROWS_VARIABLE)
-    if given is None:
-        return SimplexOptions().max_dense_rows
-    if not given.isdecimal():
-        raise ValidationError(f"{MAX_DENSE_ROWS_VARIABLE} is {given!r}: expected a whole number of rows, such as 100")
-    return min(int(given), 2**31 - 1)
-
-
-def make_solver(study: PreparedStudy, threads: int, report: Report = no_report) -> LpSolver:
-    """A solver into which all stages of the study are loaded."""
-    config = study.case.config.training.solver
-    defaults = SimplexOptions()
-    tolerances = (config.primal_feasibility_tolerance, config.dual_feasibility_tolerance)
-    options = SimplexOptions(
-        highs_feasibility_tolerance=min(
-            (t for t in tolerances if t is not None), default=defaults.highs_feasibility_tolerance
-        ),
-        retry_attempts=config.retry_max_attempts,
-        max_dense_rows=max_dense_rows(),
-    )
-    solver = SimplexSolver(threads, options)
-    stages = study.problem.stages
-    for number, stage in reported(enumerate(stages), Step.LOADING, len(stages), report):
-        solver.load(number, stage.program)
-    return solver
 
 
 def _grouped(notes: Sequence[NoiseNote]) -> list[str]:

@@ -1,6 +1,9 @@
 """A study that is ready to be trained or simulated, the same on all ranks."""
 
+import gc
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -8,7 +11,6 @@ from typing import Self
 from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.core.steps import Report, no_report
-from cobre.io.case import load_case_with_problems
 from cobre.io.config.document import ConfigDocument
 from cobre.io.findings.grouped_findings import lines_of
 from cobre.records import dataclass
@@ -18,8 +20,8 @@ from cobre.sddp.ranks.sharing import share
 from cobre.solver.batches import LpSolver
 from cobre.study.preparation.fingerprint import Fingerprint, agree_on
 from cobre.study.preparation.preparation_progress import PreparationProgress
-from cobre.study.preparation.prepare import make_solver, prepare
 from cobre.study.preparation.study_cache import CachedStudy, StudyCache, min_seconds
+from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import CaseRequest, Overrides
 
 
@@ -66,6 +68,8 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
         kept = None if cache is None else cache.load(lambda text: emit(new_event("warning", message=text)))
         if kept is not None:
             return kept.study, kept.warnings, kept.case_digest
+        from cobre.study.preparation.prepare import prepare
+
         began = time.process_time()
         case, warnings = as_case(request.case, request.overrides, request.config, report)
         emit(new_event("phase", name="building"))
@@ -74,7 +78,8 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
             pending.append(cache)
         return study, (*warnings, *study.notes), ""
 
-    shared = share(comm, build)
+    with _without_collection():
+        shared = share(comm, build)
     study, warnings, known_digest = shared.value
     if isinstance(request.case, Case):  # which the caller keeps anyway
         study = replace(study, case=request.case)
@@ -86,6 +91,18 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
     folder = request.case if isinstance(request.case, Path) else None
     ready = ReadyStudy(study, solver, fingerprint, warnings, shared.shared_bytes, shared.saved_bytes, folder)
     return replace(ready, cache=pending[0]) if pending else ready
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Search for no garbage while a study is read and built: nearly all that is made stays."""
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 def as_case(
@@ -101,5 +118,7 @@ def as_case(
                 "config_overrides apply when a case is read: give the case directory, or pass them to load_case"
             )
         return case, ()
+    from cobre.io.case import load_case_with_problems
+
     loaded, problems = load_case_with_problems(case, overrides, config, report)
     return loaded, tuple(lines_of(problems.warnings))

@@ -27,7 +27,7 @@ from cobre.io.storage.record_file import RecordFileError, read_records, write_re
 from cobre.records import dataclass
 from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.study.config_outline import ConfigOutline, with_config_document
-from cobre.study.preparation.prepare import MAX_DENSE_ROWS_VARIABLE
+from cobre.study.preparation.study_solver import MAX_DENSE_ROWS_VARIABLE
 from cobre.study.requests import CaseRequest
 
 FOLDER_VARIABLE = "COBRE_CACHE_DIR"

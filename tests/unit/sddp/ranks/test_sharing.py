@@ -14,8 +14,9 @@ from cobre.sddp.problem.prepared import PreparedStudy
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks.sharing import share
 from cobre.sddp.ranks.visibility import count_sharing_memory
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import with_iterations
 from cobre.study.training.train_study import train_study
 

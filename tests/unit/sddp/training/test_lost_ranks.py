@@ -9,8 +9,9 @@ from systems_water import random_inflows
 from cobre.comm import AbortedError, PeerLostError, launch
 from cobre.comm.testing import FaultyCommunicator
 from cobre.io.case import load_case
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.preparation.study_solver import make_solver
 from cobre.study.training.train_study import train_study
 
 LIMIT = {"training.stopping_rules": [{"type": "iteration_limit", "limit": 3}]}

@@ -6,8 +6,9 @@ from systems_water import random_inflows
 
 from cobre.comm import launch
 from cobre.io.case import load_case
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.preparation.study_solver import make_solver
 from cobre.study.training.train_study import train_study
 
 PASSES, STAGES, STATES, ITERATIONS, OPENINGS = 2, 3, 2, 2, 4

@@ -14,8 +14,9 @@ from cobre.io.case import load_case
 from cobre.runs.formatting import rough_duration, size
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.inspection.bench import Benchmark, StageCost, bench_case, sampled_stages
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.preparation.study_solver import make_solver
 from cobre.study.training.train_study import train_study
 
 

@@ -13,7 +13,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.findings.problems import InvalidCaseError
 from cobre.runs.events import no_events
 from cobre.study.config_outline import with_config_document
-from cobre.study.preparation import ready_study
+from cobre.study.preparation import prepare
 from cobre.study.preparation.fingerprint import case_digest
 from cobre.study.preparation.ready_study import prepare_on_ranks
 from cobre.study.preparation.study_cache import StudyCache, cache_folder, make_room
@@ -54,8 +54,8 @@ def entries():
 def builds(monkeypatch):
     """How often a case was prepared by computing."""
     found = []
-    prepare = ready_study.prepare
-    monkeypatch.setattr(ready_study, "prepare", lambda case, report: found.append(case.name) or prepare(case, report))
+    plain = prepare.prepare
+    monkeypatch.setattr(prepare, "prepare", lambda case, report: found.append(case.name) or plain(case, report))
     return found
 
 

@@ -17,8 +17,9 @@ from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingContext
 from cobre.study.preparation.fingerprint import Fingerprint, case_digest
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.ready_study import ReadyStudy, as_case
+from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
 from cobre.study.resume.checkpoint_writer import CheckpointPlan, CheckpointWriter
 from cobre.study.resume.checkpoints import (

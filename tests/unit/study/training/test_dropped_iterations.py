@@ -9,8 +9,9 @@ from cobre.comm import launch
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.runs.events import no_events
 from cobre.sddp.training.hooks import Interruption
-from cobre.study.preparation.prepare import make_solver, prepare
+from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.ready_study import ReadyStudy, as_case
+from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
 from cobre.study.resume.checkpoints import list_checkpoints
 from cobre.study.training import stop_request

@@ -39,7 +39,7 @@ def write_stochastic(folder: Path, case: Case, noise: NoiseModel) -> None:
     if correlation is None:
         remove_file(file)
     else:
-        write_json(file, correlation_document(correlation))
+        write_json(file, correlation_document(correlation), is_compact=True)
     write_results(folder, stochastic_tables(case, description, noise), {})
 
 

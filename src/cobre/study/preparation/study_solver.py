@@ -1,0 +1,40 @@
+"""The LP solver of a study, apart from what prepares one: a kept study needs the first without the second."""
+
+import os
+
+from cobre.core.steps import Report, Step, no_report, reported
+from cobre.errors import ValidationError
+from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.solver.batches import LpSolver
+from cobre.solver.simplex import SimplexOptions, SimplexSolver
+
+MAX_DENSE_ROWS_VARIABLE = "COBRE_MAX_DENSE_ROWS"
+
+
+def max_dense_rows() -> int:
+    """Stages with more rows are solved with a sparse factorisation; an environment variable may say another number."""
+    given = os.environ.get(MAX_DENSE_ROWS_VARIABLE)
+    if given is None:
+        return SimplexOptions().max_dense_rows
+    if not given.isdecimal():
+        raise ValidationError(f"{MAX_DENSE_ROWS_VARIABLE} is {given!r}: expected a whole number of rows, such as 100")
+    return min(int(given), 2**31 - 1)
+
+
+def make_solver(study: PreparedStudy, threads: int, report: Report = no_report) -> LpSolver:
+    """A solver into which all stages of the study are loaded."""
+    config = study.case.config.training.solver
+    defaults = SimplexOptions()
+    tolerances = (config.primal_feasibility_tolerance, config.dual_feasibility_tolerance)
+    options = SimplexOptions(
+        highs_feasibility_tolerance=min(
+            (t for t in tolerances if t is not None), default=defaults.highs_feasibility_tolerance
+        ),
+        retry_attempts=config.retry_max_attempts,
+        max_dense_rows=max_dense_rows(),
+    )
+    solver = SimplexSolver(threads, options)
+    stages = study.problem.stages
+    for number, stage in reported(enumerate(stages), Step.LOADING, len(stages), report):
+        solver.load(number, stage.program)
+    return solver
