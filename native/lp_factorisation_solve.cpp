@@ -87,18 +87,22 @@ void Factorisation::btran(SparseVector& v, Purpose purpose) {
     solve_upper_transposed();
     if (purpose == Purpose::update) collect(row_for_update_);
     apply_etas_transposed();
-    SparseVector::Writer out(v);
-    pattern_.drain_descending(lower_rows_.has, [&](Int at, bool has_entries) {
+    // Positions with entries first, then all results at once: most have none, and no predictor guesses which.
+    pattern_.descend(lower_rows_.has, [this](Int at) {
         const double value = work_[at];
-        work_[at] = 0.0;
         if (std::abs(value) < SparseVector::kTiny) return;
-        out.set(row_at_[at], value);
-        if (!has_entries) return;
         for (Int entry = lower_rows_.start[at]; entry < lower_rows_.start[at + 1]; ++entry) {
             const Int column = lower_rows_.index[entry];
             work_[column] -= lower_rows_.value[entry] * value;
             pattern_.insert(column);
         }
+    });
+    SparseVector::Writer out(v);
+    const Int* const rows = row_at_.data();
+    double* const work = work_.data();
+    pattern_.drain_descending([&](Int at) {
+        const double value = std::exchange(work[at], 0.0);
+        if (!(std::abs(value) < SparseVector::kTiny)) out.set(rows[at], value);
     });
 }
 

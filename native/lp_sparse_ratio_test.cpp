@@ -34,7 +34,8 @@ void SparseDualSimplex::compute_pivot_row(Int slot) {
 // branches, because no predictor guesses which entries qualify, and counted by a number in a register: comparing what was
 // just written would wait for memory at each candidate.
 void SparseDualSimplex::list_candidates(double sign) {
-    const size_t free = has_free_ ? status_.size() : 0;
+    const bool has_free = this->has_free();
+    const size_t free = has_free ? status_.size() : 0;
     const size_t most =
         pivot_row_.index().size() + inverse_row_.index().size() + free + 1;  // one more: written before it counts
     if (candidate_.size() < most)
@@ -63,7 +64,12 @@ void SparseDualSimplex::list_candidates(double sign) {
                std::max(0.0, std::copysign(1.0, rise) * (bound.dual - duals[row])) * bound.size);
     }
     candidates_ = count;
-    if (has_free_) list_free_candidates();
+    if (has_free) list_free_candidates();
+}
+
+// Whether some nonbasic variable has no bound. Such a variable enters soon and stays.
+bool SparseDualSimplex::has_free() const {
+    return std::any_of(free_.begin(), free_.end(), [this](Int variable) { return status_[variable] == at_zero; });
 }
 
 // Free nonbasic variables, which hardly any LP has: they may move in either direction.

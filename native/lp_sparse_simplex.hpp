@@ -111,6 +111,7 @@ private:
     void compute_pivot_row(Int slot);
     bool ratio_test(double infeasibility, Int& entering);
     void list_candidates(double sign);
+    bool has_free() const;
     void list_free_candidates();
     double harris_limit() const;
     void collect_group(double step);
@@ -154,7 +155,7 @@ private:
     std::vector<double> reduced_;  // reduced costs; of nonbasic singletons, as last computed from scratch
     std::vector<double>
         direction_;               // of a nonbasic variable that may move: up (1) or down (-1) from its bound; others: 0
-    bool has_free_ = false;       // whether some nonbasic variable has no bound
+    std::vector<Int> free_;       // variables without a bound that were nonbasic in this solve
     std::vector<double> weight_;  // Devex weights of basic variables; 1 in a new reference framework
     std::vector<Int> slot_of_;    // of a basic variable; others: anything
     // by slot

@@ -29,7 +29,7 @@ void SparseDualSimplex::load_bounds(const Bounds& bounds) {
 // Bounds may have changed since the last solve: nonbasic variables go to a finite one, on the side of their reduced
 // cost's sign. Whether one of them has another value now, for more than rounding in its reduced cost.
 bool SparseDualSimplex::reset_nonbasic() {
-    has_free_ = false;
+    free_.clear();
     bool has_moved = false;
     for (size_t variable = 0; variable < status_.size(); ++variable) {
         int8_t& status = status_[variable];
@@ -54,7 +54,7 @@ void SparseDualSimplex::move_to_bound(Int variable) {
     x_[variable] = status == at_lower ? lower_[variable] : status == at_upper ? upper_[variable] : 0.0;
     const bool is_fixed = lower_[variable] == upper_[variable];
     direction_[variable] = is_fixed || status == at_zero ? 0.0 : status == at_lower ? 1.0 : -1.0;
-    has_free_ |= status == at_zero;
+    if (status == at_zero && std::find(free_.begin(), free_.end(), variable) == free_.end()) free_.push_back(variable);
 }
 
 // The range of a row's dual within which the reduced costs of its slack and of its singletons keep their signs. With

@@ -108,6 +108,18 @@ public:
             }
         }
     }
+    // The same, largest first; `visit` may insert smaller positions.
+    template <typename Visit>
+    void descend(const PositionSet& only, Visit visit) const {
+        for (size_t word = only.words_.size(); word-- > 0;) {
+            uint64_t left = words_[word] & only.words_[word];
+            while (left) {
+                const int bit = 63 - std::countl_zero(left);
+                visit(static_cast<Int>(word * 64) + bit);
+                left = words_[word] & only.words_[word] & ((uint64_t{1} << bit) - 1);
+            }
+        }
+    }
     // Visit all members, smallest first. `visit` is told whether the member is in `inserting`; only then it may insert
     // positions, larger ones. The others, which are most, need not wait for what was written just before.
     template <typename Visit>
@@ -142,6 +154,17 @@ public:
                 if (inserts) left |= std::exchange(words_[word], 0);
             }
         }
+    }
+
+    // Visit all members, largest first; leaves the set empty.
+    template <typename Visit>
+    void drain_descending(Visit visit) {
+        for (size_t word = words_.size(); word-- > 0;)
+            for (uint64_t left = std::exchange(words_[word], 0); left;) {
+                const int bit = 63 - std::countl_zero(left);
+                left ^= uint64_t{1} << bit;
+                visit(static_cast<Int>(word * 64) + bit);
+            }
     }
 
 private:
