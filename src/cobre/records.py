@@ -1,7 +1,7 @@
 """Records: `dataclasses.dataclass`, with methods that are generated when they are first needed.
 
 The standard decorator compiles six or more functions for every class when its module is loaded: at 400 classes that is
-a third of a second, before a study begins and again in every rank. Here `__init__` is compiled at the first call, and
+a third of a second, before a study begins and again in every rank. Here `__init__` is made at the first call, and
 the other methods are shared by all records. Everything else is that of the standard library: `fields`, `replace`,
 `asdict`, pickling, matching and slots. Classes that need more than that (`order`, bases that are records, fields that
 `__init__` does not take) are left to it entirely.
@@ -60,16 +60,6 @@ def _record(cls: type, *, show: bool, frozen: bool, slots: bool, kw_only: bool) 
     return cls
 
 
-class _Made:
-    """Stands for a default that is made for every record."""
-
-    def __repr__(self) -> str:
-        return "<factory>"
-
-
-_MADE = _Made()
-
-
 def _first_init(cls: type) -> Callable[..., None]:
     def __init__(self: object, /, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         _make_init(cls)(self, *args, **kwargs)
@@ -79,34 +69,26 @@ def _first_init(cls: type) -> Callable[..., None]:
 
 
 def _make_init(cls: type) -> Callable[..., None]:
-    """Compile the method that takes the place of the one that was called first."""
-    names: dict[str, Any] = {"_set": object.__setattr__, "_MADE": _MADE}
-    positional: list[str] = []
-    keyword: list[str] = []
-    body: list[str] = []
-    for item in dataclasses.fields(cls):
-        default, value = "", item.name
-        if item.default is not dataclasses.MISSING:
-            default = f"=_default_{item.name}"
-            names[f"_default_{item.name}"] = item.default
-        elif item.default_factory is not dataclasses.MISSING:
-            default = "=_MADE"
-            names[f"_make_{item.name}"] = item.default_factory
-            value = f"_make_{item.name}() if {item.name} is _MADE else {item.name}"
-        (keyword if item.kw_only else positional).append(f"{item.name}{default}")
-        is_frozen = cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
-        body.append(f"_set(_self, {item.name!r}, {value})" if is_frozen else f"_self.{item.name} = {value}")
-    if hasattr(cls, "__post_init__"):
-        body.append("_self.__post_init__()")
-    arguments = ", ".join(["_self", *positional, *(["*"] if keyword else []), *keyword])
-    source = f"def __init__({arguments}):\n  " + ("\n  ".join(body) or "pass")
-    exec(source, names)  # noqa: S102  (names of fields, as the standard library does it)
-    made: Callable[..., None] = names["__init__"]
+    """Make the method that takes the place of the one that was called first: that of a twin by the standard library."""
+    items = [(item.name, item.type, _copied(item)) for item in dataclasses.fields(cls)]
+    # The twin calls `__post_init__` of the record that it is given; its own does nothing.
+    namespace = {"__post_init__": lambda _: None} if hasattr(cls, "__post_init__") else {}
+    is_frozen = cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    twin = dataclasses.make_dataclass(cls.__name__, items, namespace=namespace, repr=False, eq=False, frozen=is_frozen)
+    made: Callable[..., None] = vars(twin)["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     made.__module__ = cls.__module__
-    made.__annotations__ = {item.name: item.type for item in dataclasses.fields(cls)} | {"return": None}
     cls.__init__ = made  # type: ignore[misc]
     return made
+
+
+def _copied(item: dataclasses.Field[Any]) -> Any:
+    """A field of the same arguments and defaults, for another class."""
+    if item.default_factory is not dataclasses.MISSING:
+        return dataclasses.field(default_factory=item.default_factory, kw_only=item.kw_only)
+    if item.default is not dataclasses.MISSING:
+        return dataclasses.field(default=item.default, kw_only=item.kw_only)
+    return dataclasses.field(kw_only=item.kw_only)
 
 
 class _Signature:
