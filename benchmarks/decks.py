@@ -28,8 +28,13 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from cobre.bridge.archive import CASE_INDEX, is_archive, unpack_decks  # noqa: E402
 from cobre.bridge.conversion import DeckRequest, Model, convert_deck_quietly  # noqa: E402
-from cobre.bridge.environment import PROGRAMS, Bridge, bridge_at, own_bridge  # noqa: E402
-from cobre.bridge.errors import NoBridgeError  # noqa: E402
+from cobre.bridge.environment import (  # noqa: E402
+    PROGRAMS,
+    Bridge,
+    NoBridgeError,
+    bridge_at,
+    own_bridge,
+)
 from cobre.errors import CobreError  # noqa: E402
 from collectives.environments import UnavailableError  # noqa: E402
 from sddp.peer_environment import COBRE_PYTHON, NOVOMODELO, Peer, peer_environment  # noqa: E402

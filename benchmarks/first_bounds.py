@@ -28,15 +28,12 @@ import pyarrow.parquet as pq
 
 from cobre.core.arrays import Floats
 from cobre.io.case import load_case
-from cobre.io.policies.cobre_python_policy import IDENTIFIER, read_cobre_python_policy
-from cobre.io.policies.flat_table import FlatTable
+from cobre.io.policies.cobre_python_policy import IDENTIFIER, FlatTable, read_cobre_python_policy
 from cobre.policy.object import state_names
-from cobre.sddp.cuts.averages import average_cuts
-from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.cuts.pool import CutSet, average_cuts
 from cobre.sddp.problem.boundary import BoundaryCuts
-from cobre.sddp.problem.prepared import PreparedStudy
-from cobre.sddp.problem.problem import realise
-from cobre.sddp.stage_simulation import sampled
+from cobre.sddp.problem.problem import PreparedStudy, realise
+from cobre.sddp.stage_solve import sampled
 from cobre.solver.batches import Bases, Batch, Chains, CutRows, Outputs, Realisations
 from cobre.solver.simplex import SimplexSolver
 from cobre.study.preparation.prepare import prepare

@@ -1,4 +1,4 @@
-// The upper side of the convex hull of points over a plane; see cobre.sddp.hydro_models.upper_hull. Plain arithmetic in
+// The upper side of the convex hull of points over a plane; see cobre.sddp.hydro_models.fpha_fitting. Plain arithmetic in
 // a fixed order, so that bits are the same on every processor.
 #pragma once
 

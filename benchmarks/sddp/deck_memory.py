@@ -39,7 +39,7 @@ TITLES = {
 
 def hold_ready(comm: Backend, case: str) -> tuple[int, int, int]:
     """Runs on every rank: PSS and peak of the resident size once the study is ready, and bytes that are shared."""
-    from cobre.study.preparation.ready_study import prepare_on_ranks  # noqa: PLC0415
+    from cobre.study.preparation.study_cache import prepare_on_ranks  # noqa: PLC0415
 
     ready = prepare_on_ranks(comm, CaseRequest(Path(case), None, 1), lambda _: None)
     comm.barrier()
@@ -63,9 +63,9 @@ def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int
     from cobre.io.storage.array_file import ArrayFile, write_arrays  # noqa: PLC0415
     from cobre.sddp.cuts.pool import CutPool, CutSet  # noqa: PLC0415
     from cobre.sddp.training.context import TrainingContext  # noqa: PLC0415
-    from cobre.sddp.training.visited import VisitedStates  # noqa: PLC0415
+    from cobre.sddp.training.selection import VisitedStates  # noqa: PLC0415
     from cobre.study.resume.checkpoints import read_checkpoint, restore_cuts, snapshot  # noqa: PLC0415
-    from cobre.study.training.digest import training_digest  # noqa: PLC0415
+    from cobre.study.training.train_study import training_digest  # noqa: PLC0415
 
     found = []
 

@@ -7,15 +7,14 @@ from docstrings import introduction
 from record_tables import Style, is_list, records, table, words
 
 from cobre.io.case_folder.case_files import MOVED, REQUIRED_JSON
+from cobre.io.constraints.expressions import VARIABLES
 from cobre.io.constraints.reading import BOUNDS
-from cobre.io.constraints.variables import VARIABLES
 from cobre.io.decoding.format_version import INTEGRATED_COLUMN, MARKS, PRODUCTIVITY_TABLE
 from cobre.io.decoding.parquet_tables import TableFormat
-from cobre.io.input_files import block_factors, correlation_file, entities, stages_file
-from cobre.io.input_files.initial_conditions import InitialConditionsFile
-from cobre.io.input_files.penalties_file import PenaltiesFile
-from cobre.io.input_files.post_study_stages import PostStudyStagesFile
+from cobre.io.input_files import correlation_file, entities, stages_file
+from cobre.io.input_files.entities import InitialConditionsFile, PenaltiesFile
 from cobre.io.input_files.production_models import ProductionFile
+from cobre.io.input_files.stages_file import PostStudyStagesFile
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 
 INTRODUCTION = """\
@@ -43,8 +42,8 @@ JSON_FILES = {
     "system/pumping_stations.json": (entities.StationsFile, "Stations that pump water from one reservoir to another."),
     "system/energy_contracts.json": (entities.ContractsFile, "Contracts to buy or sell energy."),
     "system/hydro_production_models.json": (ProductionFile, "Production models by plant and stage."),
-    "scenarios/load_factors.json": (block_factors.LoadFactorsFile, "Load of each block relative to the stage."),
-    "scenarios/non_controllable_factors.json": (block_factors.SourceFactorsFile, "The same for such sources."),
+    "scenarios/load_factors.json": (stages_file.LoadFactorsFile, "Load of each block relative to the stage."),
+    "scenarios/non_controllable_factors.json": (stages_file.SourceFactorsFile, "The same for such sources."),
     "scenarios/correlation.json": (correlation_file.CorrelationFile, "Correlation of noise between entities."),
 }
 TABLES = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from cobre.cli.exit_codes import ExitCode
+from cobre.cli.error_reporting import ExitCode
 from cobre.cli.main import main
 
 PLAIN_MEANINGS = {

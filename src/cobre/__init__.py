@@ -20,7 +20,7 @@ _HOMES = {
     "StudyComparison": "cobre.comparison.result",
     "TrainingResult": "cobre.study.results.script_results",
     "bound": "cobre.study.inspection.bound",
-    "changed": "cobre.io.saving.changes",
+    "changed": "cobre.io.saving.case_writer",
     "compare": "cobre.comparison.api",
     "load_case": "cobre.io.case",
     "save_case": "cobre.io.saving",

@@ -11,7 +11,7 @@ from cobre.comparison.result import StudyComparison as StudyComparison
 from cobre.compat.policy_checkpoint import write_policy_checkpoint as write_policy_checkpoint
 from cobre.compat.study_object import Study as Study
 from cobre.core.case import Case as Case
-from cobre.core.editing import changed as changed
+from cobre.core.case import changed as changed
 from cobre.io.case import load_case as load_case
 from cobre.io.findings.problems import InvalidCaseError as InvalidCaseError
 from cobre.io.saving import save_case as save_case

@@ -21,7 +21,7 @@ INSIDE = {
     "cobre.comm.backends.tcp.rendezvous.ring.UnreachableError",
     "cobre.comm.backends.tcp.wire.messages.VersionError",
     "cobre.comm.launch.fork_server.ForkServerGoneError",
-    "cobre.sddp.training.hooks.IterationDropped",
+    "cobre.sddp.training.loop.IterationDropped",
 }
 
 

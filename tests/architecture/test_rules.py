@@ -12,7 +12,7 @@ import cobre.comm
 SOURCE = Path(cobre.__file__).parent
 NO_PICKLE_BUT = {
     "comm/launch/payload.py",  # handing a function to one's own child over an inherited file
-    "sddp/ranks/sharing.py",  # what a rank of the same job built, through memory that only this user's ranks have
+    "sddp/ranks.py",  # what a rank of the same job built, through memory that only this user's ranks have
 }
 
 
@@ -93,6 +93,6 @@ def test_every_clause_of_the_contract_is_numbered_once():
 
 def test_commands_print_for_people_through_one_function():
     """Names and messages of others must be made safe for a terminal; these lines hold none, or are for a shell."""
-    known = {"echo.py", "launch_command.py", "about_commands.py", "case_commands.py", "bench_command.py"}
+    known = {"standard_streams.py", "launch_command.py", "about_commands.py", "case_commands.py", "bench_command.py"}
     raw = {path.name for path in (SOURCE / "cli").glob("*.py") if "click.echo(" in path.read_text()}
     assert raw <= known

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cobre.launchfiles.host_list import HostListError, hosts
+from cobre.launchfiles.settings import HostListError, hosts
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from cells import QUICK, WHOLE, CellFailedError
 from studies import QUICK_CASE, SLOW_CASE, digest_of, small_copy
 
-from cobre.io.output.manifest import software_versions
+from cobre.io.output.results import software_versions
 from cobre.runs.bit_comparison import compare_runs
 
 ITERATIONS = ("--iterations", "8")

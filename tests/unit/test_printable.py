@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cobre.printable import printable
+from cobre.wording import printable
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cobre.shell_quoting import as_argument
+from cobre.wording import as_argument
 
 
 @pytest.mark.parametrize("name", ["plain", "with space", "it's", 'say "x"', "$HOME", "a;b", "line\nbreak", "ñ 日本"])

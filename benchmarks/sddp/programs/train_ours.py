@@ -21,7 +21,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.arrays import Floats
 from cobre.io.case import load_case
 from cobre.runs.events import Event
-from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.sddp.problem.problem import PreparedStudy
 from cobre.solver.batches import (
     Batch,
     Chains,
@@ -37,7 +37,7 @@ from cobre.solver.batches import (
 from cobre.solver.program import StageProgram
 from cobre.solver.simplex import SimplexSolver
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import Overrides, TrainingRequest, with_iterations
 from cobre.study.training.train_study import TrainedStudy, train_study

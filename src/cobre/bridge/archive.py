@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from cobre.bridge.errors import DeckNotConvertedError
+from cobre.bridge.environment import DeckNotConvertedError
 
 CASE_INDEX = "caso.dat"  # names the other files of a deck, in both models
 MAX_UNPACKED_BYTES = 2 << 30  # an official deck is about 30 MB, with all results about 700 MB

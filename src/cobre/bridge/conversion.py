@@ -18,8 +18,7 @@ from typing import Any
 
 from cobre._native import die_with_parent
 from cobre.bridge.archive import unpacked_deck
-from cobre.bridge.environment import Bridge, clean_environment
-from cobre.bridge.errors import DeckNotConvertedError
+from cobre.bridge.environment import Bridge, DeckNotConvertedError, clean_environment
 from cobre.bridge.repairs import Model, Repair, find_repairs, offer
 from cobre.core.case_file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST

@@ -14,14 +14,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cobre.bridge.errors import NoBridgeError
+from cobre.errors import CobreError, ValidationError
 from cobre.records import dataclass
 
+# Errors of converting a deck.
+
+
+class NoBridgeError(CobreError):
+    """A bridge is not available and cannot be installed."""
+
+
+class DeckNotConvertedError(ValidationError):
+    """A deck could not be converted; the message has the reason."""
+
+
 OLDEST_PYTHON = (3, 12)
+
 READY_FILE = "ready"  # written last: an environment without it is incomplete
+
 _NAMES = ("python3.12", "python3.13", "python3.14", "python3")
+
 # Variables that would make other packages, such as this one, importable before those of the environment.
 _MISLEADING = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
+
 _PROBE = """
 import json, sys
 from importlib.metadata import PackageNotFoundError, version
@@ -50,8 +65,11 @@ class BridgeProgram:
 
 
 BRIDGE_0_19 = BridgeProgram("novomodelo-bridge", "0.19.1", "novomodelo_bridge.cli", "0.19")
+
 BRIDGE_0_18 = BridgeProgram("cobre-bridge", "0.18.0", "cobre_bridge.cli", "0.18")
+
 PROGRAMS = {program.package: program for program in (BRIDGE_0_19, BRIDGE_0_18)}
+
 """By package, in the order in which an environment is searched for them."""
 
 

@@ -27,10 +27,17 @@ from typing import Any, Literal, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cobre.bridge.deck_records import comment_out, find_file, integer, number, read_json, read_lines, write_lines
-from cobre.bridge.environment import BRIDGE_0_18, BRIDGE_0_19, BridgeProgram
-from cobre.bridge.errors import DeckNotConvertedError
-from cobre.bridge.gas_repairs import find_gas_repairs
+from cobre.bridge.environment import BRIDGE_0_18, BRIDGE_0_19, BridgeProgram, DeckNotConvertedError
+from cobre.bridge.gas_repairs import (
+    comment_out,
+    find_file,
+    find_gas_repairs,
+    integer,
+    number,
+    read_json,
+    read_lines,
+    write_lines,
+)
 from cobre.records import dataclass
 
 Model = Literal["newave", "decomp"]

@@ -2,12 +2,14 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from cobre.cli.echo import echo
-from cobre.cli.exit_codes import ExitCode
+from cobre.cli.error_reporting import DIFFERENT, ExitCode, fail, report_errors
+from cobre.cli.standard_streams import echo, echo_json
+from cobre.errors import install_command
 from cobre.wording import counted
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def version(as_json: bool) -> None:
       cobre version
       cobre version --json
     """
-    from cobre.io.output.manifest import software_versions
+    from cobre.io.output.results import software_versions
 
     versions = software_versions()
     lines = [json.dumps(versions)] if as_json else [f"{name} {found}" for name, found in versions.items()]
@@ -91,3 +93,90 @@ def completion(ctx: click.Context, shell: str) -> None:
     if script is None:  # the choice above has only shells that click knows
         raise click.UsageError(f"{shell} is not known")
     click.echo(script(ctx.find_root().command, {}, "cobre", "_COBRE_COMPLETE").source())
+
+
+# `cobre verify`: the same bits as in every other release with this arithmetic.
+
+
+@click.command()
+@click.option("--example", "examples", multiple=True, help="Run only this example; can be given several times.")
+@click.option("--record", "is_to_be_recorded", is_flag=True, help="Record the current results as the reference.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) -> None:
+    """Run the examples and compare their bits with recorded digests.
+
+    Each example is run with the processor's wide vector instructions and without them. Digests are recorded for each
+    version of the arithmetic and of the LP library. Exit code: 0 if all bits match, 1 if one differs, 8 if nothing is
+    recorded for these versions.
+
+    \b
+    Examples:
+      cobre verify
+      cobre verify --example two_reservoirs --json
+    """
+    from cobre.study.inspection import verification
+
+    unknown = sorted(set(examples) - set(verification.ITERATIONS))
+    if unknown:
+        known = ", ".join(verification.ITERATIONS)
+        raise click.UsageError(f"there is no example {', '.join(unknown)}; choose from {known}")
+    with report_errors():
+        if is_to_be_recorded:
+            found = verification.record()
+            echo(f"recorded {', '.join(found)} for {_versions()} in {verification.RECORD}")
+            return
+        checks = []
+        for check in verification.verify(examples or tuple(verification.ITERATIONS)):
+            checks.append(check)
+            if not as_json:
+                outcome = check.difference or f"as recorded ({check.bits.training[:16]})"
+                echo(f"{check.example:<16} {check.instructions:<8} {outcome}")
+    if as_json:
+        echo_json({"versions": _versions(), "checks": [check.as_dict() for check in checks]})
+    sys.exit(DIFFERENT if any(check.difference for check in checks) else ExitCode.SUCCESS)
+
+
+def _versions() -> str:
+    from cobre.study.inspection import verification
+
+    return f"arithmetic {verification.ARITHMETIC} with {verification.lp_library()}"
+
+
+# `cobre mcp`: a server for assistants, over standard input and output.
+
+
+@click.command()
+@click.option(
+    "--root",
+    "roots",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    multiple=True,
+    required=True,
+    help="A folder that the server may read and write; can be given several times.",
+)
+@click.option(
+    "--max-studies",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="Largest number of studies at a time.",
+)
+def mcp(roots: tuple[Path, ...], max_studies: int) -> None:
+    """Serve cases and runs to an AI assistant (Model Context Protocol).
+
+    The assistant's program starts this command and talks to it over standard input and output. Paths outside the given
+    folders are refused. Needs an extra: pip install 'pycobre[mcp]'.
+
+    \b
+    Examples:
+      cobre mcp --root ~/studies
+      cobre mcp --root ~/cases --root /data/results --max-studies 1
+    """
+    try:
+        from cobre.mcp.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        fail(f"the server's protocol library is not installed: {install_command('[mcp]')}", ExitCode.MISSING_EXTRA)
+    with report_errors():
+        serve(roots, max_studies)

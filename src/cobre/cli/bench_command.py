@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cobre.cli.echo import echo
 from cobre.cli.error_reporting import report_errors
-from cobre.cli.run_path import CASE
-from cobre.cli.setting_options import overrides_of, set_option
-from cobre.limits import MAX_COUNT
+from cobre.cli.setting_options import CASE, overrides_of, set_option
+from cobre.cli.standard_streams import echo
 from cobre.runs.formatting import rough_duration, size
-from cobre.wording import counted
+from cobre.wording import MAX_COUNT, counted
 
 if TYPE_CHECKING:
     from cobre.study.inspection.bench import Benchmark, Estimate, StageCost

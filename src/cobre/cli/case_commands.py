@@ -1,21 +1,24 @@
 """Commands about cases: `init`, `validate` and `migrate`."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cobre.cli.echo import echo, echo_json
-from cobre.cli.error_reporting import report_errors
-from cobre.cli.exit_codes import ExitCode
-from cobre.cli.run_path import CASE
-from cobre.cli.setting_options import overrides_of, set_option
-from cobre.shell_quoting import as_argument
+from cobre.cli.error_reporting import ExitCode, report_errors
+from cobre.cli.setting_options import CASE, OutputPath, overrides_of, set_option
+from cobre.cli.standard_streams import echo, echo_json
+from cobre.wording import as_argument
+
+if TYPE_CHECKING:
+    from cobre.bridge.conversion import DeckRequest
+    from cobre.bridge.environment import Bridge
 
 
 def _complete_template(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from cobre.io.case_folder.templates import templates
+    from cobre.io.case_folder.case_files import templates
 
     return [entry.name for entry in templates() if entry.name.startswith(incomplete)]
 
@@ -42,7 +45,7 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
       cobre init my_case
       cobre init my_case --template four_regions
     """
-    from cobre.io.case_folder.templates import create_case, templates
+    from cobre.io.case_folder.case_files import create_case, templates
 
     if is_list:
         for entry in templates():
@@ -95,7 +98,7 @@ def migrate(old: Path, new: Path) -> None:
       cobre migrate old_case new_case
     """
     from cobre.io.case import format_of
-    from cobre.io.case_folder.old_format import has_old_format
+    from cobre.io.decoding.format_version import has_old_format
     from cobre.io.migrate import migrate_case, migrate_to_019
 
     with report_errors():
@@ -106,3 +109,144 @@ def migrate(old: Path, new: Path) -> None:
         if seen is not None and seen.version == "0.19":
             raise click.UsageError(f"{old} is of {seen} already: it needs no migration")
         echo(migrate_to_019(old, new))
+
+
+# `cobre convert`: decks of other planning models become cases, through their bridges.
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@click.group()
+def convert() -> None:
+    """Convert a NEWAVE or DECOMP deck to a case.
+
+    DECK is a folder or a zip archive, as the market chamber publishes them. The conversion is done by
+    novomodelo-bridge 0.19.1, or on request by cobre-bridge 0.18.0, in an environment of its own: the one given by
+    --bridge, or one that is created on first use in your cache directory, which needs Python 3.12 or newer and
+    access to PyPI.
+
+    \b
+    Examples:
+      cobre convert newave newave_2025_12.zip my_case
+      cobre convert newave deck my_case --using cobre-bridge
+      cobre convert decomp deck my_case --bridge ~/bridge-env
+    """
+
+
+def _options(command: Command) -> Command:
+    for decorate in reversed(
+        (
+            click.argument("deck", type=click.Path(exists=True, path_type=Path)),
+            click.argument("case", type=OutputPath()),
+            click.option(
+                "--bridge",
+                type=click.Path(exists=True, path_type=Path),
+                help="An environment that has a bridge: its folder, its python or the bridge's command.",
+            ),
+            click.option(
+                "--using",
+                type=click.Choice(["novomodelo-bridge", "cobre-bridge"]),
+                help="The bridge; cobre-bridge writes cases of format 0.18. Default: novomodelo-bridge, or the one "
+                "that the environment given by --bridge has.",
+            ),
+            click.option("--force", is_flag=True, help="Write into CASE even if it is not empty."),
+            click.option(
+                "--repair", is_flag=True, help="Make the repairs that the deck needs, in a copy, and name them."
+            ),
+            click.option("--json", "as_json", is_flag=True, help="Print a JSON object and nothing else."),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+@convert.command()
+@_options
+def newave(**options: Any) -> None:
+    """Convert the NEWAVE deck in DECK to CASE, then validate it.
+
+    Prints the diagnostics of the bridge. The exit code is 3 if it refuses the deck, or if the new case is invalid.
+    Decks until 2019 are refused, though their meaning is clear; --repair converts them.
+
+    \b
+    Examples:
+      cobre convert newave deck my_case
+      cobre convert newave deck my_case --json | jq '.bridge.diagnostics[].summary'
+    """
+    _convert("newave", has_boundary_policy=True, **options)
+
+
+@convert.command()
+@_options
+@click.option("--no-fcf", is_flag=True, help="Leave out the cost-to-go after the last stage.")
+def decomp(no_fcf: bool, **options: Any) -> None:
+    """Convert the DECOMP deck in DECK to CASE, then validate it.
+
+    If the deck names files with cuts, they become the boundary policy at the end of the horizon.
+
+    Some decks are refused or misread by the bridges although their meaning is clear: revisions late in their month,
+    whose gas plants are described or ordered beyond what the bridges read, and decks until 2024, whose tailrace curves
+    are in fixed columns. Repairs are offered, --repair makes them, and conversion_manifest.json names them.
+
+    \b
+    Examples:
+      cobre convert decomp deck my_case --no-fcf
+      cobre convert decomp deck.zip my_case --repair
+    """
+    _convert("decomp", has_boundary_policy=not no_fcf, **options)
+
+
+def _convert(
+    model: Any,
+    deck: Path,
+    case: Path,
+    bridge: Path | None,
+    using: str | None,
+    force: bool,
+    repair: bool,
+    as_json: bool,
+    has_boundary_policy: bool,
+) -> None:
+    from cobre.bridge.archive import unpacked_deck
+    from cobre.bridge.conversion import DeckRequest
+    from cobre.bridge.environment import BRIDGE_0_19, PROGRAMS, bridge_at, own_bridge
+
+    request = DeckRequest(model, deck, case, has_boundary_policy, force, repair)
+    program = None if using is None else PROGRAMS[using]
+    with report_errors():
+        if bridge is None:
+            with unpacked_deck(deck):
+                pass  # an archive without a deck is refused before hundreds of megabytes are installed
+            found = own_bridge(lambda text: echo(text, err=True), program or BRIDGE_0_19)
+        else:
+            found = bridge_at(bridge, program)
+        (_answer if as_json else _print_result)(found, request)
+
+
+def _print_result(bridge: "Bridge", request: "DeckRequest") -> None:
+    from cobre.bridge.conversion import convert_deck
+    from cobre.bridge.repairs import in_words, offer
+    from cobre.study.validation import validate
+
+    sys.stdout.flush()
+    repairs, offered = convert_deck(bridge, request)
+    if repairs:
+        echo(f"repaired in a copy of the deck:\n{in_words(repairs)}")
+    report = validate(request.case)
+    echo(report)
+    if offered:
+        echo(f"the deck was converted as it is; {offer(offered)}")
+    if not report:
+        sys.exit(ExitCode.INVALID_CASE)
+    echo(f"next:\n  cobre run {as_argument(request.case)}")
+
+
+def _answer(bridge: "Bridge", request: "DeckRequest") -> None:
+    from cobre.bridge.conversion import convert_deck_quietly
+    from cobre.study.validation import validate
+
+    account = convert_deck_quietly(bridge, request)
+    report = validate(request.case)
+    echo_json({"bridge": account, "validation": report.as_dict()})
+    sys.exit(ExitCode.SUCCESS if report else ExitCode.INVALID_CASE)

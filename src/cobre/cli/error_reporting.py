@@ -7,18 +7,44 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from cobre.cli.echo import as_error, echo, echo_json
-from cobre.cli.exit_codes import ExitCode
+from cobre.cli.standard_streams import as_error, echo, echo_json
 from cobre.errors import error_details
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
     from cobre.comm.flight_recorder import ExitReport
     from cobre.comm.launch import WorkerError
+
+
+# Exit codes of `cobre`: one for each kind of error.
+
+
+class ExitCode(IntEnum):
+    """0 is success; 2 is a wrong command line, as everywhere."""
+
+    SUCCESS = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    INVALID_CASE = 3
+    UNSOLVABLE = 4  # an LP is infeasible, unbounded or beyond the solver
+    OUTPUT = 5  # results, or the answer that a command prints, cannot be written
+    WORKER = 6  # a worker raised, was killed or got lost
+    POLICY = 7  # a policy file is damaged or belongs to another study
+    RESULTS = 8  # an output directory is missing, empty or only half there
+    MISSING_EXTRA = 9  # the command needs a part of Cobre that is not installed
+    INTERRUPTED = 128 + signal.SIGINT  # Ctrl-C; the policy so far was kept
+    TERMINATED = 128 + signal.SIGTERM  # SIGTERM; likewise
+
+
+DIFFERENT = 1
+
+"""`cobre compare` and `cobre verify`: the results differ, as `cmp` has it. Other errors have codes of their own."""
+
 
 # Exit codes of a worker that a signal ended: by default action while it started, or after it had handled it.
 _BY_SIGNAL = {
@@ -132,17 +158,17 @@ def exit_code_of(error: BaseException | None) -> ExitCode | None:
 
 
 def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], ExitCode], ...]:
-    from cobre.bridge.errors import DeckNotConvertedError, NoBridgeError
+    from cobre.bridge.environment import DeckNotConvertedError, NoBridgeError
     from cobre.comm import BackendError, CommError
     from cobre.errors import MissingLibraryError
-    from cobre.export.source import ExportError
-    from cobre.io.case_folder.templates import UnknownTemplateError
+    from cobre.export.run_tables import ExportError
+    from cobre.io.case_folder.case_files import UnknownTemplateError
     from cobre.io.findings.problems import InvalidCaseError
     from cobre.io.policies.policy_file import PolicyFileError
     from cobre.io.storage.atomic import WriteError
     from cobre.policy.store import PolicyMismatchError
     from cobre.runs.content import IncompleteRunError
-    from cobre.runs.event_follower import NothingToFollowError
+    from cobre.runs.events import NothingToFollowError
     from cobre.runs.explanation import NothingToExplainError
     from cobre.sddp.lp.failure import StageFailedError
     from cobre.sddp.problem.boundary import BoundaryMismatchError
@@ -150,9 +176,8 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.stochastic.errors import NoiseModelError
     from cobre.study.inspection.bound import CaseChangedError, NothingToBoundError
     from cobre.study.inspection.verification import NotVerifiedError
-    from cobre.study.output.output_lock import OutputInUseError
-    from cobre.study.output.previous_run import OutputHoldsRunError
-    from cobre.study.preparation.fingerprint import RankMismatchError
+    from cobre.study.output.run_output import OutputHoldsRunError, OutputInUseError
+    from cobre.study.preparation.study_cache import RankMismatchError
     from cobre.study.resume.checkpoints import CheckpointError
     from cobre.study.training.stop_request import NoIterationError
 
@@ -184,7 +209,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
 
 def message_of(error: BaseException | None) -> str:
     """The message, and where to learn more."""
-    from cobre.shell_quoting import as_argument
+    from cobre.wording import as_argument
 
     saved = getattr(error, "saved", None)
     return (

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cobre import __version__
-from cobre.cli.echo import echo
-from cobre.cli.exit_codes import ExitCode
+from cobre.cli.error_reporting import ExitCode
+from cobre.cli.standard_streams import echo
 
 if TYPE_CHECKING:
     from cobre.launchfiles.settings import ContainerSettings
@@ -78,7 +78,7 @@ def _container_options(command: Command) -> Command:
 @click.option("--output", default="./output", show_default=True, help="Folder for the results; it must exist.")
 def compose(**options: Any) -> None:
     """Print a Compose file with a container for each rank."""
-    from cobre.launchfiles.compose import compose_file
+    from cobre.launchfiles.containers import compose_file
 
     _print(lambda: compose_file(_container_settings(options)))
 
@@ -96,7 +96,7 @@ def kubernetes(jobset: bool, **options: Any) -> None:
     """
     import secrets
 
-    from cobre.launchfiles.kubernetes import job_manifest, jobset_manifest
+    from cobre.launchfiles.containers import job_manifest, jobset_manifest
 
     manifest = jobset_manifest if jobset else job_manifest
     _print(lambda: manifest(_container_settings(options), secrets.token_hex(32)))

@@ -1,24 +1,115 @@
 """The command `cobre` and its subcommands."""
 
+import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from cobre import __version__
-from cobre.cli.about_commands import completion, doctor, version
+from cobre.cli.about_commands import completion, doctor, mcp, verify, version
 from cobre.cli.bench_command import bench
-from cobre.cli.bound_command import bound
-from cobre.cli.case_commands import init, migrate, validate
-from cobre.cli.command_group import SectionedGroup
-from cobre.cli.convert_command import convert
-from cobre.cli.export_command import export
+from cobre.cli.case_commands import convert, init, migrate, validate
+from cobre.cli.error_reporting import ExitCode
 from cobre.cli.launch_command import launch
-from cobre.cli.mcp_command import mcp
-from cobre.cli.run_path import OutputPath, RunPath
-from cobre.cli.status_commands import explain, top
-from cobre.cli.study_commands import run, simulate
-from cobre.cli.verify_command import verify
+from cobre.cli.result_commands import export
+from cobre.cli.setting_options import OutputPath, RunPath
+from cobre.cli.standard_streams import StandardStreams, as_error, echo, echo_json, show_traceback
+from cobre.cli.study_commands import bound, explain, run, simulate, top
 from cobre.io.storage.free_memory import prefer_system_allocator
+
+# How `cobre --help` looks: commands by what one wants to do, headings in bold where a terminal shows it.
+
+
+SECTIONS = (
+    ("Studies", ("init", "convert", "validate", "migrate", "run", "simulate")),
+    ("Results", ("top", "report", "bound", "compare", "export", "explain")),
+    ("Machines and programs", ("doctor", "verify", "bench", "launch", "mcp")),
+    ("About", ("version", "completion")),
+)
+
+
+class BoldHeadings(click.HelpFormatter):
+    """Bold, as far as colour is allowed at all."""
+
+    def write_heading(self, heading: str) -> None:
+        """Write the heading of a section of commands."""
+        super().write_heading(click.style(heading, bold=True))
+
+
+class HelpfulContext(click.Context):
+    """A context without colours where NO_COLOR is set."""
+
+    formatter_class = BoldHeadings
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        if os.environ.get("NO_COLOR"):
+            settings["color"] = False
+        super().__init__(*args, **settings)
+
+
+class SectionedGroup(click.Group):
+    """Commands in sections; what no section names comes last."""
+
+    context_class = HelpfulContext
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run a command; output that could not be printed gives a failing exit code."""
+        sys.excepthook = show_traceback
+        with StandardStreams() as streams:
+            try:
+                return super().main(*args, **settings)
+            except SystemExit as ended:
+                sys.stdout.flush()
+                if streams.has_lost_answer and not ended.code:
+                    raise SystemExit(ExitCode.OUTPUT) from None
+                raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Ctrl-C before a command is ready to take it ends as it does later; so does a wrong command line under MPI."""
+        wants_json = "--json" in sys.argv[1:]
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            echo("cobre: interrupted", err=True)
+            if wants_json:
+                echo_json(as_error("interrupted", ExitCode.INTERRUPTED))
+            sys.exit(ExitCode.INTERRUPTED)
+        except click.ClickException as error:
+            if wants_json:
+                echo_json(as_error(error.format_message(), error.exit_code))
+            if any("RANK" in name for name in os.environ):  # a launcher's variable, perhaps; a closer look takes longer
+                from cobre.cli.error_reporting import report_with_other_ranks
+
+                report_with_other_ranks(error)
+            raise
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add a command, with the help layout of this group."""
+        cmd.context_class = HelpfulContext
+        super().add_command(cmd, name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands, section by section."""
+        known = [name for _, names in SECTIONS for name in names if name in self.commands]
+        return known + sorted(set(self.commands) - set(known))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One list for each section, all with the same indent."""
+        left = set(self.commands)
+        for title, names in (*SECTIONS, ("Other commands", sorted(left - _named()))):
+            rows = [(name, self._summary(name)) for name in names if name in left]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl([(f"{name:<12}", text) for name, text in rows])
+
+    def _summary(self, name: str) -> str:
+        return self.commands[name].get_short_help_str(limit=100)
+
+
+def _named() -> set[str]:
+    return {name for _, names in SECTIONS for name in names}
 
 
 @click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -68,7 +159,7 @@ def compare(run_a: Path, run_b: Path, html: Path | None, is_bits_only: bool, as_
       cobre compare results-2-workers results-16-workers --bits
       cobre compare before after --json
     """
-    from cobre.cli.compare_command import compare as compare_outputs
+    from cobre.cli.result_commands import compare as compare_outputs
 
     compare_outputs(run_a, run_b, html=html, is_bits_only=is_bits_only, as_json=as_json)
 
@@ -92,12 +183,14 @@ def report(folder: Path, output: Path | None, is_full: bool, is_to_be_opened: bo
       cobre report results --output report.html --open
       cobre report results --full --output all-scenarios.html
     """
-    from cobre.cli.report_command import report_run
+    from cobre.cli.result_commands import report_run
 
     report_run(folder, output, is_full=is_full, is_to_be_opened=is_to_be_opened)
 
 
 STUDIES = (init, convert, validate, migrate, run, simulate)
+
 OTHERS = (top, bound, export, explain, doctor, verify, bench, launch, mcp, version, completion)
+
 for command in (*STUDIES, *OTHERS):
     main.add_command(command)

@@ -2,10 +2,12 @@
 
 import os
 import shutil
+import signal
 import sys
+import threading
 from typing import IO, TYPE_CHECKING, Protocol
 
-from cobre.cli.echo import echo
+from cobre.cli.standard_streams import echo
 from cobre.runs.formatting import duration, rate, short_money
 from cobre.wording import money, percent
 
@@ -20,10 +22,15 @@ def header(upper_bound: str) -> str:
 
 
 _WIDTH = len(header(""))
+
 _FIRST_LINE_S = 10.0
+
 _LINE_INTERVAL_S = 60.0
+
 _STEP_INTERVAL_S = 10.0
+
 _LONG_S = 600.0
+
 _EARLIER = 20
 
 
@@ -52,7 +59,7 @@ def choose_progress(*, plain: bool, quiet: bool, stream: IO[str] | None = None) 
         return QuietProgress()
     if plain or not can_draw(stream):
         return LineProgress(stream)
-    from cobre.cli.live_table import LiveProgress
+    from cobre.cli.run_table import LiveProgress
 
     return LiveProgress(stream)
 
@@ -202,3 +209,35 @@ def _line(event: "Event") -> str:
 def _short_line(event: "Event", gap: float | None) -> str:
     line = f"{event['iteration']:>5} {short_money(event['lower_bound']):>13}"
     return line if gap is None else f"{line} {percent(gap):>9}"
+
+
+# Notices SIGINT and SIGTERM beside their handlers, so that a display can say that a run is stopping.
+
+
+class SignalWatcher:
+    """Python writes the number of every signal into a pipe; handlers are left as they are."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+        self._previous: int | None = None
+        if threading.current_thread() is threading.main_thread():  # elsewhere Python refuses
+            self._previous = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        self._has_come = False
+
+    def has_arrived(self) -> bool:
+        """Whether SIGINT or SIGTERM has arrived."""
+        try:
+            numbers = os.read(self._reader, 4096)
+        except BlockingIOError:
+            numbers = b""
+        self._has_come |= any(number in (signal.SIGINT, signal.SIGTERM) for number in numbers)
+        return self._has_come
+
+    def close(self) -> None:
+        """Close the pipe, and restore the previous wakeup descriptor."""
+        if self._previous is not None:
+            signal.set_wakeup_fd(self._previous)
+        os.close(self._reader)
+        os.close(self._writer)

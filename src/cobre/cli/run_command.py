@@ -10,25 +10,23 @@ from typing import Any, Self
 
 import click
 
-from cobre.cli.echo import echo_json
-from cobre.cli.error_reporting import mark_errors_of_rank, report_errors
-from cobre.cli.exit_codes import ExitCode
+from cobre.cli.error_reporting import ExitCode, mark_errors_of_rank, report_errors
 from cobre.cli.progress import Progress, choose_progress
 from cobre.cli.run_summary import print_summary, write_report
 from cobre.cli.setting_options import overrides_of
-from cobre.cli.standard_streams import mark_output_as_optional
+from cobre.cli.standard_streams import echo_json, mark_output_as_optional
 from cobre.comm import Backend
 from cobre.comm.detection import find_launch
-from cobre.printable import printable
 from cobre.records import dataclass
 from cobre.runs.events import EventListener
 from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
-from cobre.sddp.records.stop import StopKind
+from cobre.sddp.records import StopKind
 from cobre.study.config_outline import ConfigOutline, with_config_document
 from cobre.study.placement import WorldRequest, command_placement, run_in
 from cobre.study.ranks.entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
+from cobre.wording import printable
 
 _SIGNALLED = {StopKind.INTERRUPTED: ExitCode.INTERRUPTED, StopKind.TERMINATED: ExitCode.TERMINATED}
 

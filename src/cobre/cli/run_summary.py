@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from cobre.cli.echo import echo, echo_label
+from cobre.cli.standard_streams import echo, echo_label
 from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
 from cobre.core.verdict import CLOSED_SAMPLED, ComputedBound, PathCosts, gap_scale
 from cobre.runs.formatting import CONTROLLED, size

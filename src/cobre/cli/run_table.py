@@ -1,25 +1,47 @@
 """The picture of a run: bounds, gap, where the time goes, what each rank does. It fits the terminal that there is."""
 
+import contextlib
+import sys
+import threading
+import time
 from collections.abc import Iterator
+from typing import IO
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cobre.cli.progress import trial_advice, workers_in_words
+from cobre import __version__
+from cobre.cli.progress import SignalWatcher, trial_advice, workers_in_words
 from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
 from cobre.core.verdict import ComputedBound
 from cobre.runs.events import Event, number_of
-from cobre.runs.formatting import CONTROLLED, NOT_A_BOUND, PHASE_COLOURS, bar, duration, rate, short_money, sparkline
+from cobre.runs.formatting import (
+    CONTROLLED,
+    NOT_A_BOUND,
+    PHASE_COLOURS,
+    bar,
+    duration,
+    printable_event,
+    rate,
+    short_money,
+    sparkline,
+)
 from cobre.runs.view import PHASES, RankTotal, RunView
 from cobre.wording import money, percent
 
 WIDE = 72
+
 FULL_WIDTH = 100
+
 """No wider than this, however wide the terminal is: eyes lose the line."""
+
 NAME_WIDTH = 12
+
 MAX_RANKS = 8
+
 STOPPING = "stopping after this iteration; Ctrl-C again ends at once"
 
 
@@ -199,3 +221,88 @@ def _small_simulation(view: RunView) -> Iterator[Text]:
 
 def _short(text: str, style: str = "") -> Text:
     return Text(text, style=style, no_wrap=True, overflow="crop")
+
+
+# A run on a terminal: a table that is drawn over itself a few times a second, at a cost that is kept small.
+
+
+MIN_INTERVAL_S = 0.5
+
+MAX_CPU_SHARE = 0.003
+
+"""Largest share of one core that drawing may take: a slow terminal is drawn less often."""
+
+
+class LiveProgress:
+    """Events change the picture; a thread of its own draws it, so that a run never waits for a terminal."""
+
+    has_shown_bounds = True
+
+    def __init__(self, stream: IO[str] | None = None) -> None:
+        self.has_events = False
+        self._console = Console(file=stream or sys.stdout, highlight=False)
+        self._view = RunView()
+        self._lock = threading.Lock()
+        self._live: Live | None = None
+        self._began: float | None = None
+        self._signals: SignalWatcher | None = None
+        self._stop = threading.Event()
+        self._drawer = threading.Thread(target=self._draw_until_stopped, name="cobre-progress", daemon=True)
+
+    def expect(self, case: str) -> None:
+        """Open the table with the case's name while workers are being started."""
+        self._began = time.time()
+        self._signals = SignalWatcher()
+        self._view.take({"event": "run_started", "time": self._began, "case": case, "version": __version__})
+        self._open()
+
+    def emit(self, event: "Event") -> None:
+        """Take an event; warnings stay on the screen above the table."""
+        self.has_events = True
+        event = printable_event(event)
+        if event["event"] == "run_started" and self._began is not None:
+            event = {**event, "time": self._began}  # the user has been waiting since then
+        with self._lock:
+            self._view.take(event)
+        if self._live is None:
+            self._open()
+        if event["event"] == "warning":
+            self._console.print(f"warning: {event['message']}", style="yellow", markup=False)
+
+    def close(self) -> None:
+        """Draw the last picture, which stays, and give the terminal back."""
+        self._stop.set()
+        if self._live is None:
+            return
+        self._drawer.join(timeout=5.0)
+        with contextlib.suppress(OSError):  # the terminal may be gone; the run is not
+            self._draw()
+            self._live.stop()
+        self._live = None
+        if self._signals is not None:
+            self._signals.close()
+            self._signals = None
+
+    def _open(self) -> None:
+        self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
+        self._live.start()
+        self._drawer.start()
+
+    def _draw_until_stopped(self) -> None:
+        interval_s = 0.0
+        while not self._stop.wait(interval_s):
+            try:
+                cost_s = self._draw()
+            except OSError:
+                return
+            interval_s = max(MIN_INTERVAL_S, cost_s / MAX_CPU_SHARE)
+
+    def _draw(self) -> float:
+        """Draw the table; returns the CPU time that it took."""
+        began = time.thread_time()
+        with self._lock:
+            is_stopping = self._signals is not None and self._signals.has_arrived()
+            table = run_table(self._view, *self._console.size, time.time(), is_stopping=is_stopping)
+        if self._live is not None:
+            self._live.update(table, refresh=True)
+        return time.thread_time() - began

@@ -5,16 +5,20 @@ settings are checked as those of the file are, and recorded as `config_overrides
 """
 
 import json
+import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from cobre.limits import MAX_COUNT
 from cobre.study.requests import with_iterations
+from cobre.wording import MAX_COUNT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
 
 # The settings behind the short options of `cobre run`. --scenarios asks for a simulation even where the case has none.
 _SHORT_OPTIONS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
@@ -174,3 +178,66 @@ def _texts(part: Mapping[str, Any]) -> list[str]:
         return ["true", "false"]
     values = part.get("enum", [part["const"]] if "const" in part else [])
     return [value if isinstance(value, str) else json.dumps(value) for value in values]
+
+
+# Numbers on the command line that must be finite.
+
+
+class FiniteRange(click.FloatRange):
+    """A float within limits; NaN and infinity, which `click.FloatRange` lets through, are refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; fails as click's own types do."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+# The path of a run or of a policy on the command line, which a command only reads.
+
+
+_NOT_THERE = (FileNotFoundError, NotADirectoryError)  # the command knows better what should be there
+
+CASE = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+class RunPath(click.Path):
+    """A path that may be missing, and that the system can look at: its name is not too long, nor a link to itself."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse, as a wrong command line, what every look at the path would fail with."""
+        try:
+            Path(value).stat()
+        except _NOT_THERE:
+            pass
+        except OSError as error:
+            self.fail(f"{_short(value)}: {error.strerror}.", param, ctx)
+        except ValueError as error:  # a zero byte, from another program
+            self.fail(f"{_short(value)}: {error}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class OutputPath(click.Path):
+    """The path of an output; an empty text, as from an unset variable, is refused."""
+
+    def __init__(self, *, is_directory: bool = False) -> None:
+        super().__init__(path_type=Path)
+        self.is_directory = is_directory
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse what would be the current folder."""
+        if value == "":
+            self.fail("the name is empty; the current folder is called '.'", param, ctx)
+        if self.is_directory and Path(value).is_file():
+            self.fail(f"{_short(value)} is a file; give a directory.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _short(value: Any) -> str:
+    """A name that is too long for the system is too long for a message."""
+    name = os.fspath(value)
+    return repr(name if len(name) <= 80 else f"{name[:60]}...")

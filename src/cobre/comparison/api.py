@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cobre.comparison.compared_run import ComparedRun
-from cobre.comparison.errors import NotComparableError
 from cobre.comparison.money import Money, compare_money
 from cobre.comparison.result import StudyComparison
+from cobre.comparison.runs import ComparedRun, NotComparableError
 from cobre.io.output import ResultsError
 from cobre.runs.bit_comparison import compare_runs
 from cobre.runs.content import IncompleteRunError

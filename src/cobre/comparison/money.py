@@ -1,22 +1,75 @@
 """Compare means: both studies are read in step, scenario by scenario, table by table."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.comparison.compared_run import ComparedRun, in_step
-from cobre.comparison.errors import NotComparableError
-from cobre.comparison.matching import Match, match_entities, match_stages
-from cobre.comparison.measures import CostMeasure, EntityMeasure, Frame, block_hours_of
-from cobre.comparison.paired_means import PairedMeans
-from cobre.comparison.quantities import CONTROLLED_COST, COST, QUANTITIES
+from cobre.comparison.measures import (
+    CONTROLLED_COST,
+    COST,
+    QUANTITIES,
+    CostMeasure,
+    EntityMeasure,
+    Frame,
+    block_hours_of,
+)
+from cobre.comparison.runs import ComparedRun, Match, NotComparableError, in_step, match_entities, match_stages
 from cobre.core.arrays import Floats
+from cobre.core.confidence import student_quantile
 from cobre.records import dataclass
-from cobre.runs.column_labels import COST_COMPONENTS
+from cobre.runs.formatting import COST_COMPONENTS
 from cobre.wording import money
 
+# Means of two studies over common scenarios, and the confidence interval of their difference.
+
+
+CONFIDENCE = 0.95
+
+
+class PairedMeans:
+    """Running means of arrays of both studies and of their difference; no scenario is kept.
+
+    The variance is that of the paired differences (Welford's algorithm). It is valid for scenarios that are drawn
+    independently of each other, whether or not both studies see the same inflows; with the same inflows it is much
+    smaller.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.count = 0
+        self.a: Floats = np.zeros(shape)
+        self.b: Floats = np.zeros(shape)
+        self.difference: Floats = np.zeros(shape)
+        self._squares: Floats = np.zeros(shape)
+
+    def add(self, a: Floats, b: Floats) -> None:
+        """Add one scenario. Where either value is NaN, the means stay NaN."""
+        self.count += 1
+        self.a += (a - self.a) / self.count
+        self.b += (b - self.b) / self.count
+        found = b - a
+        before = found - self.difference
+        self.difference += before / self.count
+        self._squares += before * (found - self.difference)
+
+    @property
+    def half_width(self) -> Floats:
+        """Half width of the 95 % confidence interval of the difference, by Student's t; NaN for a single scenario."""
+        if self.count < 2:
+            return np.full(self.difference.shape, np.nan)
+        error = np.sqrt(np.maximum(self._squares, 0.0) / (self.count - 1) / self.count)
+        found: Floats = student_quantile(CONFIDENCE, self.count - 1) * error
+        return found
+
+
+def is_certain(difference: float, half_width: float) -> bool:
+    """Whether the confidence interval of the difference excludes 0."""
+    return math.isfinite(half_width) and abs(difference) > half_width
+
+
 SAME_MEAN_TOLERANCE = 1e-9
+
 """Relative difference up to which two means count as equal."""
 
 

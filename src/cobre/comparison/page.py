@@ -4,21 +4,117 @@ from collections.abc import Sequence
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from cobre.comparison.charts import difference_chart, level_chart
-from cobre.comparison.numbers import Row, basis, cost_sentence, decimals_of, fixed, only_lines, scale_of, share, spread
-from cobre.comparison.paired_means import is_certain
-from cobre.comparison.quantities import COST, title_of
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from cobre.comparison.measures import COST, title_of, unit_of
+from cobre.comparison.money import is_certain
 from cobre.comparison.result import StudyComparison
-from cobre.comparison.text import bits_lines
+from cobre.comparison.text import (
+    Row,
+    basis,
+    bits_lines,
+    cost_sentence,
+    decimals_of,
+    fixed,
+    only_lines,
+    scale_of,
+    share,
+    spread,
+)
+from cobre.core.arrays import Floats
 from cobre.io.storage.atomic import write_file
+from cobre.report.charts import BLUE, GREEN, GREY, INK, MUTED, ORANGE, Band, Chart, Mark, Series
 from cobre.report.document import document, numbers_of
+from cobre.report.notebook_plots import ROUND_STEPS, WIDTH, house_style, label_stages
 from cobre.report.section import Section
 
+# Charts of the comparison page: both studies by stage, and the difference with its confidence interval.
+
+
+BAND = 0.25
+
+
+DrawnRow = dict[str, Any]
+
+
+def level_chart(comparison: StudyComparison, quantity: str) -> Chart:
+    """A quantity of the whole system by stage, in A and in B."""
+    rows = stage_rows(comparison, quantity, None)
+    a, b = (drawn_numbers(rows, name) for name in ("a", "b"))
+    unit = unit_of(quantity)
+    means = f"on average {np.nanmean(a):,.4g} {unit} in A and {np.nanmean(b):,.4g} {unit} in B"
+    return Chart(
+        f"compare-{quantity}",
+        title_of(quantity),
+        f"{title_of(quantity)} by stage: {means}.",
+        unit,
+        [row["stage"] for row in rows],
+        (Series("A", a, BLUE), Series("B", b, ORANGE, "dash")),
+        (),
+        (Mark("A", BLUE), Mark("B", ORANGE, "dash")),
+    )
+
+
+def difference_chart(comparison: StudyComparison, quantity: str) -> Chart:
+    """The difference B - A of a quantity of the whole system by stage, with its confidence band."""
+    rows = stage_rows(comparison, quantity, None)
+    difference, half_width = (drawn_numbers(rows, name) for name in ("difference", "half_width"))
+    unit = unit_of(quantity)
+    return Chart(
+        f"difference-{quantity}",
+        f"{title_of(quantity)}: B - A",
+        f"From {np.nanmin(difference):,.4g} to {np.nanmax(difference):,.4g} {unit} by stage.",
+        unit,
+        [row["stage"] for row in rows],
+        (
+            Series("B - A", difference, GREEN),
+            Series("± 95 %", half_width, drawing="none"),
+            Series("low end of the interval", difference - half_width, drawing="none"),
+            Series("high end of the interval", difference + half_width, drawing="none"),
+        ),
+        (Band(3, 2, GREEN, BAND),),
+        (Mark("B - A", GREEN), Mark("its 95 % confidence interval", GREEN, "band", BAND)),
+    )
+
+
+def stage_rows(comparison: StudyComparison, quantity: str, entity: int | str | None) -> list[DrawnRow]:
+    """Rows of a quantity and entity (None: the system) by stage. Raises ValueError, with the known names."""
+    rows: list[DrawnRow] = [row for row in comparison.all_rows.to_pylist() if row["stage"] is not None]
+    known = list(dict.fromkeys(row["quantity"] for row in rows if row["entity"] is None and row["a"] is not None))
+    if entity is not None:
+        known = list(dict.fromkeys(row["quantity"] for row in rows))
+    if quantity not in known:
+        raise ValueError(f"there is no {quantity!r} to plot; this comparison has {', '.join(known)}")
+    rows = [row for row in rows if row["quantity"] == quantity]
+    found = [row for row in rows if _is_of(row, entity)]
+    if not found:
+        names = ", ".join(dict.fromkeys(str(row["entity"]) for row in rows if row["entity"] is not None))
+        raise ValueError(f"{quantity} has no {entity!r}; there are {names}")
+    return found
+
+
+def _is_of(row: DrawnRow, entity: int | str | None) -> bool:
+    return row["entity"] is None if entity is None else entity in (row["entity_id"], row["entity"])
+
+
+def drawn_numbers(rows: Sequence[DrawnRow], name: str) -> Floats:
+    """A column of the rows as an array; NaN where it is None."""
+    return np.array([np.nan if row[name] is None else row[name] for row in rows], np.float64)
+
+
 HEAD = ("A", "B", "B \N{MINUS SIGN} A", "\N{PLUS-MINUS SIGN} 95 %", "change")
+
 SCROLL, WHOLE = 'class="scroll"', 'class="scroll" style="max-height:none"'
+
 NO_SIMULATION = "There is nothing to compare in money."
+
 FAINT = ' style="color:var(--muted)"'
+
 HOW_TO_READ = (
     "In faint rows the difference lies within its sampling error. The marginal cost of the system is weighted by load, "
     "its water value is the mean over the plants of both studies, and its storage is that at the end of the horizon."
@@ -63,8 +159,7 @@ def snippet(comparison: StudyComparison) -> str:
 def _cost_figure(comparison: StudyComparison) -> str:
     if find_spec("matplotlib") is None:
         return ""
-    from cobre.comparison.figures import plot
-    from cobre.report.notebook_svg import svg_of
+    from cobre.report.notebook_plots import svg_of
 
     return svg_of(plot(comparison, COST, None), "cobre-compare", "Cost by stage in both studies, and its difference")
 
@@ -168,3 +263,66 @@ def _table(title: str, head: Sequence[str], lines: Sequence[str]) -> str:
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}"><table><thead><tr>{cells}</tr>'
         f"</thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+# Matplotlib figures for notebooks: both studies by stage, and below them the difference with its confidence.
+
+
+HEIGHT, LEFT, RIGHT, TOP, BOTTOM, GAP = 300.0, 58.0, 12.0, 26.0, 30.0, 34.0
+
+UPPER = 0.56  # share of the height of the two plots
+
+
+def plot(comparison: StudyComparison, quantity: str, entity: int | str | None) -> Figure:
+    """Draw A and B by stage, and their difference below, with Matplotlib; title and legend are in the figure."""
+    rows = stage_rows(comparison, quantity, entity)
+    with house_style():
+        figure = _drawn(rows, quantity)
+        upper = figure.axes[0]
+        title = title_of(quantity) if entity is None else f"{title_of(quantity)} of {rows[0]['entity']}"
+        upper.texts[0].set_text(f"{title}, {upper.texts[0].get_text()}")
+        look: DrawnRow = {"ncols": 2, "frameon": False, "fontsize": 9.5, "labelcolor": INK, "borderaxespad": 0.0}
+        upper.legend(["A", "B"], loc="lower right", bbox_to_anchor=(1.0, 1.0), **look)
+    return figure
+
+
+def _drawn(rows: Sequence[DrawnRow], quantity: str) -> Figure:
+    """Two plots, one above the other, with the same stages."""
+    a, b, difference, half_width = (drawn_numbers(rows, name) for name in ("a", "b", "difference", "half_width"))
+    divisor, unit = scale_of(rows, unit_of(quantity))
+    scaled = [{"a": x, "b": y} for x, y in zip(difference.tolist(), np.nan_to_num(half_width).tolist(), strict=True)]
+    low_divisor, low_unit = scale_of(scaled, unit_of(quantity))
+    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72))
+    upper, lower = _two_axes(figure, unit, f"B - A, {low_unit}")
+    x = np.arange(len(rows))
+    upper.plot(x, a / divisor, color=BLUE, marker=_marker(x))
+    upper.plot(x, b / divisor, color=ORANGE, linestyle=(0, (5, 2.5)), marker=_marker(x))
+    lower.bar(x, difference / low_divisor, 0.7, color=GREY, linewidth=0)
+    lower.errorbar(
+        x, difference / low_divisor, np.nan_to_num(half_width) / low_divisor, fmt="none", ecolor=INK, elinewidth=0.9
+    )
+    lower.axhline(0.0, color=MUTED, linewidth=0.8)
+    for axes in (upper, lower):
+        label_stages(axes, [row["stage"] for row in rows])
+    upper.tick_params(labelbottom=False)
+    return figure
+
+
+def _marker(x: "np.ndarray[Any, Any]") -> str:
+    return "o" if len(x) == 1 else ""
+
+
+def _two_axes(figure: Figure, above: str, below: str) -> tuple[Axes, Axes]:
+    inner = HEIGHT - TOP - BOTTOM - GAP
+    heights = (UPPER * inner, (1 - UPPER) * inner)
+    bottoms = (BOTTOM + heights[1] + GAP, BOTTOM)
+    found = []
+    for bottom, height, unit in zip(bottoms, heights, (above, below), strict=True):
+        frame = (LEFT / WIDTH, bottom / HEIGHT, (WIDTH - LEFT - RIGHT) / WIDTH, height / HEIGHT)
+        axes = figure.add_axes(frame)
+        at = (bottom + height + 14) / HEIGHT
+        axes.text(2 / WIDTH, at, unit, transform=figure.transFigure, color=MUTED, va="center", fontsize=10)
+        axes.yaxis.set_major_locator(MaxNLocator(4, steps=ROUND_STEPS))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        found.append(axes)
+    return found[0], found[1]

@@ -31,7 +31,7 @@ def load_results(output_dir: str | Path) -> dict[str, Any]:
 
     Training that has not come to its end is a FileNotFoundError.
     """
-    from cobre.compat.run_metadata import simulation_facts, training_facts
+    from cobre.compat.stored_results import simulation_facts, training_facts
 
     folder = _existing(Path(output_dir)).resolve()
     training = training_facts(folder)
@@ -98,7 +98,7 @@ def load_policy(output_dir: str | Path, policy_subdir: str = "policy") -> dict[s
 
     It may be one that cobre-python wrote. A file that is no whole policy is an OutputError, which is an OSError.
     """
-    from cobre.compat.policy_dictionaries import policy_dictionary
+    from cobre.compat.policy_checkpoint import policy_dictionary
     from cobre.io.policies.policy_file import PolicyFileError
 
     folder = _existing(_existing(Path(output_dir)) / policy_subdir)

@@ -10,7 +10,7 @@ from cobre.core.verdict import relative_gap
 if TYPE_CHECKING:
     from cobre.comm import BackendConfig
     from cobre.runs.summary import RunSummary
-    from cobre.study.training.iteration_callback import IterationCallback
+    from cobre.study.training.iteration_progress import IterationCallback
 
 __all__ = ["run"]
 
@@ -36,8 +36,7 @@ def run(
 
     Raises CaseIoError where there is no such case, and other errors of `cobre.errors`.
     """
-    from cobre.compat.study_object import Study, script_run
-    from cobre.compat.study_summaries import study_facts
+    from cobre.compat.study_object import Study, script_run, study_facts
     from cobre.study.placement import WorldRequest
 
     world = WorldRequest(backend, num_workers, threads, comm)

@@ -9,9 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+
 Ints = NDArray[np.int32]  # ids and indices that native code reads
+
 Indices = NDArray[np.int64]  # indices into NumPy arrays; -1 usually means none
+
 Flags = NDArray[np.bool_]
+
 ByteFlags = NDArray[np.uint8]  # 0 or 1, one byte each: flags that native code reads
 
 
@@ -24,3 +28,15 @@ def sum_in_order(values: Iterable[float]) -> float:
     for value in values:
         total += value
     return total
+
+
+# Conversions between units.
+
+
+HM3_PER_M3S_HOUR = 0.0036
+
+HOURS_PER_DAY = 24.0
+
+MONTHS_PER_YEAR = 12
+
+MWH_PER_HM3 = 1e6 / 3600.0  # of a plant that makes 1 MW of 1 m3/s

@@ -1,27 +1,20 @@
 """A study as it was read: entities in canonical order, tables by column, configuration."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, fields, is_dataclass, replace
 from datetime import date
-from typing import Any, Final, Literal
+from html import escape
+from typing import Any, Final, Literal, TypeVar
 
 from numpy.typing import NDArray
 
 from cobre.core.anticipation import PastCommitment, PostStudy
 from cobre.core.arrays import Floats
 from cobre.core.config import Config
-from cobre.core.entities import (
-    Bus,
-    EnergyContract,
-    Line,
-    NonControllableSource,
-    PumpingStation,
-    Thermal,
-)
+from cobre.core.entities import Bus, EnergyContract, Line, NonControllableSource, Penalties, PumpingStation, Thermal
 from cobre.core.generic_constraints import GenericConstraints
-from cobre.core.hydro import Hydro
-from cobre.core.penalties import Penalties
-from cobre.core.production import ProductionModels
+from cobre.core.hydro import Hydro, ProductionModels
 from cobre.core.temporal import Horizon
 from cobre.core.travel_time import PastRelease
 from cobre.records import dataclass
@@ -32,8 +25,10 @@ from cobre.wording import counted
 # not are null throughout). `load_case` sorts rows by their keys.
 Table = Mapping[str, NDArray[Any]]
 
+
 # The case format: that of Cobre 0.18, or that of its successor Novomodelo 0.19.
 FormatVersion = Literal["0.18", "0.19"]
+
 
 # An id that was null, such as the block of a row that holds for all blocks. Not -1: stage ids may be negative.
 ABSENT_ID: Final = -(2**31)
@@ -171,7 +166,6 @@ class Case:
         return f"<Case {self.name!r}: {', '.join(counted(*named) for named in counts if named[0])}>"
 
     def _repr_html_(self) -> str:
-        from cobre.core.case_html import case_html  # noqa: PLC0415 - it needs this module
 
         return case_html(self)
 
@@ -180,3 +174,108 @@ class Case:
         """Whether a stage has a risk measure other than the expectation."""
         risks = (stage.risk for stage in self.horizon.stages)
         return any(risk is not None and not risk.is_expectation for risk in risks)
+
+
+# Changed copies of cases, which are immutable: `changed` replaces values at any depth in one call.
+
+
+_STEP = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:\[(?P<id>-?\d+)\])?")
+
+Record = TypeVar("Record")
+
+
+def changed(record: Record, values: Mapping[str, Any]) -> Record:
+    """A case, or any part of one, with other values of some fields; the given one stays as it is.
+
+        changed(case, {"config.training.forward_passes": 8, "system.hydros[3].reservoir.max_storage_hm3": 500.0})
+
+    Names are those of the fields, joined by dots; `[3]` is the entity with the id 3, not the third one. Raises KeyError
+    for a path that names no field or entity.
+    """
+    for path, value in values.items():
+        if not isinstance(path, str):
+            raise TypeError(f"give the path as text, such as config.training.forward_passes, not {path!r}")
+        record = _with(record, path.split("."), path, value)
+    return record
+
+
+def _with(record: Any, steps: list[str], path: str, value: Any) -> Any:
+    if not steps:
+        return value
+    step = _STEP.fullmatch(steps[0])
+    if step is None:
+        raise KeyError(f"{path}: {steps[0]!r} is not a field name, with or without an id as in hydros[3]")
+    inner = _field(record, step["name"], path)
+    if step["id"] is not None:
+        new = _with_entity(inner, int(step["id"]), steps[1:], path, value)
+    else:
+        new = _with(inner, steps[1:], path, value)
+    return replace(record, **{step["name"]: new})
+
+
+def _field(record: Any, name: str, path: str) -> Any:
+    if not is_dataclass(record) or isinstance(record, type):
+        raise KeyError(f"{path}: there are no fields before {name!r}")
+    known = [item.name for item in fields(record)]
+    if name not in known:
+        raise KeyError(f"{path}: a {type(record).__name__} has no field {name!r}; it has {', '.join(known)}")
+    return getattr(record, name)
+
+
+def _with_entity(entities: Any, id_: int, steps: list[str], path: str, value: Any) -> tuple[Any, ...]:
+    if not isinstance(entities, tuple):
+        raise KeyError(f"{path}: [{id_}] follows something that is not a list of entities")
+    indices = [index for index, entity in enumerate(entities) if getattr(entity, "id", None) == id_]
+    if not indices:
+        known = ", ".join(str(getattr(entity, "id", "?")) for entity in entities) or "none"
+        raise KeyError(f"{path}: there is no entity with the id {id_}; there are {known}")
+    [index] = indices
+    return (*entities[:index], _with(entities[index], steps, path, value), *entities[index + 1 :])
+
+
+# HTML tables that notebooks show for a case and for other objects; without scripts or external resources.
+
+
+_HEAD = 'style="text-align:left;font-weight:500;opacity:.75"'
+
+_CELL = 'style="text-align:left"'
+
+
+def facts_html(title: str, facts: Mapping[str, str]) -> str:
+    """A heading and a table of names and values, in the notebook's own colours."""
+    return f'<div class="cobre-result"><strong>{escape(title)}</strong>{facts_table(facts)}</div>'
+
+
+def facts_table(facts: Mapping[str, str]) -> str:
+    """An HTML table of names and values; empty values are left out."""
+    rows = "".join(
+        f"<tr><th {_HEAD}>{escape(name)}</th><td {_CELL}>{escape(value)}</td></tr>"
+        for name, value in facts.items()
+        if value
+    )
+    return f'<table style="margin:4px 0">{rows}</table>'
+
+
+def case_html(case: "Case") -> str:
+    """A table of the main facts of a case: horizon, number of entities, storage, power, objective."""
+    system, stages, training = case.system, case.horizon.stages, case.config.training
+    storage = sum(hydro.reservoir.max_storage_hm3 for hydro in system.hydros)
+    power = sum(plant.generation.max_mw for plant in system.thermals)
+    facts = {
+        "stages": f"{len(stages)}, from {stages[0].start_date} to {stages[-1].end_date}" if stages else "none",
+        "hydro plants": _counted(len(system.hydros), f"{storage:,.0f} hm³ of storage"),
+        "thermal plants": _counted(len(system.thermals), f"{power:,.0f} MW"),
+        "wind, solar and other": _counted(len(system.non_controllable_sources)),
+        "buses": _counted(len(system.buses)),
+        "lines": _counted(len(system.lines)),
+        "contracts": _counted(len(system.energy_contracts)),
+        "pumping stations": _counted(len(system.pumping_stations)),
+        "objective": "risk-averse" if case.is_risk_averse else "expected cost",
+        "training": "" if training.enabled else "switched off",
+    }
+    return facts_html(f"Case {case.name}", facts)
+
+
+def _counted(count: int, more: str = "") -> str:
+    """A count with thousands separators and a remark; empty for zero."""
+    return f"{count:,}" + (f", {more}" if more else "") if count else ""

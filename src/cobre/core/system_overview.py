@@ -10,8 +10,8 @@ from typing import Any
 
 from cobre.core import entities as declared
 from cobre.core.case import Case
+from cobre.core.entities import Penalties
 from cobre.core.hydro import Hydro as DeclaredHydro
-from cobre.core.penalties import Penalties
 from cobre.records import dataclass
 
 

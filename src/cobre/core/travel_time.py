@@ -11,10 +11,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from cobre.core.arrays import Floats
+from cobre.core.arrays import HOURS_PER_DAY, Floats
 from cobre.core.hydro import Hydro
 from cobre.core.temporal import Horizon, Stage
-from cobre.core.units import HOURS_PER_DAY
 from cobre.records import dataclass
 
 

@@ -13,15 +13,14 @@ from cobre.core.case import Case
 from cobre.dask.monitor import EventQueue, RunMonitor
 from cobre.dask.placement import RankAssignment, assign_ranks, check_client
 from cobre.dask.rank import run_rank
-from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy
 from cobre.study.api import ProgressCallback, progress_listener
-from cobre.study.arguments import checked_count, checked_seconds, training_request
-from cobre.study.preparation.case_argument import case_and_overrides
-from cobre.study.preparation.ready_study import as_case
+from cobre.study.placement import checked_count, checked_seconds, training_request
+from cobre.study.preparation.study_cache import as_case, case_and_overrides
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides, TrainingRequest
 from cobre.study.results.script_results import TrainingResult
+from cobre.wording import MAX_COUNT, MAX_THREADS
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from cobre.export.new_file import new_file
-from cobre.export.run_tables import RunTables, read_tables
-from cobre.export.source import ExportError, RunSource
-from cobre.io.output.manifest import ResultsError
+from cobre.export.files import new_file
+from cobre.export.run_tables import ExportError, RunSource, RunTables, read_tables
+from cobre.io.output.results import ResultsError
 from cobre.io.storage.atomic import new_directory
-from cobre.io.storage.untrusted_file import UntrustedFileError
+from cobre.io.storage.confined import UntrustedFileError
 from cobre.records import dataclass
 
 __all__ = ["FORMATS", "LAYOUTS", "ExportError", "default_target", "export_run"]
@@ -32,20 +31,20 @@ def _cobre_python(source: RunSource, folder: Path) -> None:
 
 
 def _novomodelo(source: RunSource, folder: Path) -> None:
+    from cobre.export.cobre_python.columns import LAYOUT_0_19
     from cobre.export.cobre_python.layout import write_layout
-    from cobre.export.cobre_python.writing import LAYOUT_0_19
 
     write_layout(source, folder, LAYOUT_0_19)
 
 
 def _csv(tables: RunTables, target: Path) -> None:
-    from cobre.export.csv_files import write_csv
+    from cobre.export.files import write_csv
 
     write_csv(tables, target)
 
 
 def _xlsx(tables: RunTables, target: Path) -> None:
-    from cobre.export.workbook import write_workbook
+    from cobre.export.files import write_workbook
 
     write_workbook(tables, target)
 
@@ -57,7 +56,7 @@ def _netcdf(tables: RunTables, target: Path) -> None:
 
 
 def _duckdb(tables: RunTables, target: Path) -> None:
-    from cobre.export.duckdb_file import write_duckdb
+    from cobre.export.files import write_duckdb
 
     write_duckdb(tables, target)
 

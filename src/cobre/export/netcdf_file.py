@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.export.run_tables import RunTables
-from cobre.io.output.scenario_rows import Columns, RowSource, scenario_rows
+from cobre.io.output.results import Columns, RowSource, scenario_rows
 from cobre.io.storage.arrow_columns import numbers_of
-from cobre.runs.column_labels import unit_of_column
-from cobre.study.results.dataframes import library
+from cobre.runs.formatting import unit_of_column
+from cobre.study.results.script_results import library
 
 if TYPE_CHECKING:
     import pyarrow as pa

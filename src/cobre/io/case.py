@@ -8,36 +8,46 @@ from cobre.core.case import Case, OverrideTables, ScenarioTables, System, Table
 from cobre.core.config import Config
 from cobre.core.steps import Report, Step, no_report
 from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
-from cobre.io.case_folder.old_format import is_old_format
-from cobre.io.config.document import ConfigDocument
 from cobre.io.config.file import read_config, with_paths_from
+from cobre.io.config.overrides import ConfigDocument
 from cobre.io.constraints.reading import BOUNDS, read_generic_constraints
-from cobre.io.decoding.format_version import FormatSeen, fit_messages, recognise_format, refuse_other_format
+from cobre.io.decoding.format_version import (
+    FormatSeen,
+    fit_messages,
+    is_old_format,
+    recognise_format,
+    refuse_other_format,
+)
 from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.decoding.parquet_tables import TableFormat, read_table
 from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.findings.problems import Problems
-from cobre.io.input_files.block_factors import LOAD_FILE, SOURCE_FILE, read_load_factors, read_source_factors
 from cobre.io.input_files.correlation_file import read_correlation
 from cobre.io.input_files.entities import (
     read_buses,
     read_energy_contracts,
     read_hydros,
+    read_initial_conditions,
     read_lines,
     read_non_controllable_sources,
+    read_penalties,
     read_pumping_stations,
     read_thermals,
 )
-from cobre.io.input_files.initial_conditions import read_initial_conditions
-from cobre.io.input_files.penalties_file import read_penalties
-from cobre.io.input_files.post_study_stages import read_post_study_stages
 from cobre.io.input_files.production_models import read_production_models
-from cobre.io.input_files.stages_file import read_stages
+from cobre.io.input_files.stages_file import (
+    LOAD_FILE,
+    SOURCE_FILE,
+    read_load_factors,
+    read_post_study_stages,
+    read_source_factors,
+    read_stages,
+)
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES, production_tables
 from cobre.io.validation import check_case
 from cobre.io.validation.computed_values import check_computed_values
-from cobre.io.validation.not_modelled import refuse_what_is_not_modelled
-from cobre.io.validation.partial import NO_CONDITIONS, NO_CONFIG, NO_HORIZON, NO_PENALTIES, check_parts
+from cobre.io.validation.layer_findings import refuse_what_is_not_modelled
+from cobre.io.validation.layers import NO_CONDITIONS, NO_CONFIG, NO_HORIZON, NO_PENALTIES, check_parts
 
 Overrides = Mapping[str, object]
 Documents = Mapping[str, Document | None]

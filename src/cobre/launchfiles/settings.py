@@ -1,24 +1,40 @@
 """The settings of launch files: ranks, case, output, resources. All of them are checked here."""
 
+import json
 import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from importlib.resources import files
+from itertools import product
 from typing import Self
 
 from cobre.comm.config import DEFAULT_TCP_PORT, MAX_RANKS, MAX_TCP_PORT
 from cobre.errors import CobreError
-from cobre.limits import MAX_THREADS
 from cobre.records import dataclass
+from cobre.wording import MAX_THREADS
 
 DNS_LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
+
 CLAIM_PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+
 CLAIM = rf"{CLAIM_PART}(\.{CLAIM_PART})*"
+
 MAX_CLAIM = 253
+
 MAX_NAME = 40  # Kubernetes adds the rank and more to it; a host name has at most 63 characters
+
 QUANTITY = r"[1-9][0-9]*(Ki|Mi|Gi|Ti)?"
+
 WALL_TIME = r"([0-9]+-)?[0-9]{1,2}:[0-9]{2}:[0-9]{2}"
+
 JOB_WORD = r"[A-Za-z0-9_.,-]+"
+
 ARRAY = r"[0-9]+(-[0-9]+(:[0-9]+)?)?(,[0-9]+(-[0-9]+(:[0-9]+)?)?)*(%[0-9]+)?"
+
 ARRAY_INDEX = "%a"  # as Slurm writes it in the names of files
+
 CASE_MOUNT, OUTPUT_MOUNT = "/case", "/output"  # folders inside a container
+
 
 _ENDS = "with a letter first and no '-' last"
 
@@ -150,3 +166,95 @@ def _check_range(option: str, number: int, least: int, most: int) -> None:
 def _check_pattern(option: str, text: str, pattern: str, right: str) -> None:
     if not re.fullmatch(pattern, text):
         raise LaunchFileError(f"{option} must be {right}; got {text!r}")
+
+
+# Host lists as Slurm writes them: `node[01-04,7],gpu1`.
+
+
+_ENTRY = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
+
+_PART = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
+
+_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+
+MAX_RANGE = 100_000
+
+
+class HostListError(CobreError, ValueError):
+    """Text that is not a Slurm host list such as `node[1-3]`."""
+
+
+def hosts(text: str) -> Iterator[str]:
+    """The names of a host list, in its order; raises HostListError for any other text.
+
+    list(hosts("node[01-02],gpu1"))    # ["node01", "node02", "gpu1"]
+    """
+    entries = _ENTRY.findall(text)
+    if not entries or ",".join(entries) != text:
+        raise HostListError(f"{text!r} is not a host list such as node[01-04,7],gpu1")
+    for entry in entries:
+        parts = [_ranges(text, inside) if inside else (plain,) for inside, plain in _parts(text, entry)]
+        yield from map("".join, product(*parts))
+
+
+def _parts(text: str, entry: str) -> list[tuple[str, str]]:
+    if "[]" in entry:
+        raise HostListError(f"{text!r} has an empty range")
+    return _PART.findall(entry)
+
+
+def _ranges(text: str, inside: str) -> tuple[str, ...]:
+    return tuple(number for piece in inside.split(",") for number in _range(text, piece))
+
+
+def _range(text: str, piece: str) -> Iterator[str]:
+    """The numbers of a range such as `7` or `01-04`, with as many digits as the first has."""
+    found = _RANGE.fullmatch(piece)
+    if found is None:
+        raise HostListError(f"{text!r} has a range {piece!r}, expected one such as 7 or 01-04")
+    first, last = found[1], found[2] or found[1]
+    if not 0 <= int(last) - int(first) <= MAX_RANGE:
+        raise HostListError(
+            f"{text!r} has a range {piece!r}, expected one that ascends, over at most {MAX_RANGE} numbers"
+        )
+    return (f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1))
+
+
+# Fills templates whose placeholders are `@name@`: shells and YAML both have other uses for braces and dollars.
+#
+# Texts are always quoted for the language of their template: without quotes, YAML reads `no` as false and `1e3` as a
+# number.
+
+
+_PLACEHOLDER = re.compile(r"@([a-z_]+)@")
+
+
+class Verbatim(str):
+    """Text that is filled in without quotes: a piece of the template's own language, or of a comment."""
+
+    __slots__ = ()
+
+
+def fill_yaml(template: str, values: Mapping[str, object]) -> str:
+    """Fill a YAML template; texts and lists of texts are written as JSON, which YAML reads."""
+    return _fill(template, values, lambda value: json.dumps(value, ensure_ascii=False))
+
+
+def fill_shell(template: str, values: Mapping[str, object]) -> str:
+    """Fill a shell script; each text becomes one word of it."""
+    return _fill(template, values, lambda value: shlex.quote(str(value)))
+
+
+def escape_dollars(text: str) -> str:
+    """The text with every $ doubled: compose substitutes $NAME, and Kubernetes $(NAME), unless it is."""
+    return text.replace("$", "$$")
+
+
+def _fill(template: str, values: Mapping[str, object], quote: Callable[[object], str]) -> str:
+    """Replace every placeholder; raises KeyError if placeholders and values do not correspond."""
+    text = files("cobre.launchfiles").joinpath("templates", template).read_text(encoding="utf-8")
+    placeholders = set(_PLACEHOLDER.findall(text))
+    if placeholders != set(values):
+        raise KeyError(f"{template} has placeholders {sorted(placeholders)}, values are {sorted(values)}")
+    words = {name: value if isinstance(value, Verbatim) else quote(value) for name, value in values.items()}
+    return _PLACEHOLDER.sub(lambda found: words[found[1]], text)

@@ -3,8 +3,7 @@
 import shlex
 from collections.abc import Sequence
 
-from cobre.launchfiles.filling import Verbatim, fill_shell
-from cobre.launchfiles.settings import ARRAY_INDEX, SlurmSettings, as_path, check_job_word
+from cobre.launchfiles.settings import ARRAY_INDEX, SlurmSettings, Verbatim, as_path, check_job_word, fill_shell
 
 MPI_TYPE = "SLURM_MPI_TYPE=${SLURM_MPI_TYPE:-$(python3 -m cobre.launchfiles.slurm_mpi)}\nexport SLURM_MPI_TYPE"
 

@@ -15,7 +15,7 @@ from cobre.comm.config import BACKEND_VARIABLE
 from cobre.comm.detection import SLURM_RANK, SLURM_SIZE
 from cobre.comm.types import BackendKind
 from cobre.errors import CobreError
-from cobre.launchfiles.host_list import HostListError, hosts
+from cobre.launchfiles.settings import HostListError, hosts
 
 NODES = "SLURM_STEP_NODELIST"
 FIRST_PORT, PORTS = 20_000, 10_000  # below Linux's ephemeral ports, which start at 32768

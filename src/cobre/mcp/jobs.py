@@ -1,30 +1,108 @@
 """Studies that run in the background, each a process of its own: `cobre run`. They outlive the server."""
 
+import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from cobre.comm.cores import usable_cores
 from cobre.comm.launch import interpreter_flags, new_process_environment
+from cobre.errors import CobreError
 from cobre.io.storage.atomic import as_write_error
-from cobre.io.storage.confined import make_folder, no_links_below, open_own, remove_file
+from cobre.io.storage.confined import make_folder, no_links_below, open_own, open_untrusted, read_untrusted, remove_file
 from cobre.io.storage.lock_file import is_in_use
-from cobre.io.storage.untrusted_file import open_untrusted
-from cobre.mcp.errors import JobError
-from cobre.mcp.owner import signal_owner
+from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
-from cobre.runs.files import LOG_FILE, OUTPUT, is_run_folder
-from cobre.study.output.previous_run import refuse_to_simulate_over_training
+from cobre.runs.events import Event, EventFollower
+from cobre.runs.files import LOCK_FILE, LOG_FILE, OUTPUT, SUMMARY_FILE, is_run_folder
+from cobre.runs.trained_case import changed_case
+from cobre.runs.view import RunView, view_of
+from cobre.study.output.run_output import refuse_to_simulate_over_training
 from cobre.study.placement import ANY_WORLD, WorldRequest
 
+# What goes wrong with studies that run in the background.
+
+
+class JobError(CobreError):
+    """A study that cannot be started or stopped, and why."""
+
+
+# The process behind a study that this server has not started: known by the lock that it holds, reached by a pidfd.
+
+
+_OWNER = re.compile(r"pid (\d+) on (\S+)")
+
+_LOCKS = Path("/proc/locks")
+
+
+def signal_owner(output: Path, signals: Sequence[signal.Signals]) -> None:
+    """Send the signals to the process that holds the directory; nothing when it has ended by itself.
+
+    A file could name any process, and a number may be somebody else's by now: only the holder of the lock gets them.
+    """
+    pid, host = _named_owner(output)
+    if host != socket.gethostname():
+        raise _elsewhere(output, pid, host)
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    except (AttributeError, OSError) as error:  # none on this platform, or a sandbox that forbids it
+        raise _elsewhere(output, pid, host) from error
+    try:
+        # Looked at after opening: from now on the descriptor means whoever has the number at this moment.
+        if not _holds_lock(pid, output / LOCK_FILE):
+            raise _elsewhere(output, pid, host)
+        for signum in signals:
+            signal.pidfd_send_signal(process, signum)
+    except ProcessLookupError:
+        return
+    except PermissionError as error:
+        raise JobError(f"process {pid} belongs to another user: ask them to stop it") from error
+    finally:
+        os.close(process)
+
+
+def _named_owner(output: Path) -> tuple[int, str]:
+    try:
+        owner = _OWNER.search(read_untrusted(output / LOCK_FILE, 1000).decode(errors="replace"))
+    except OSError:
+        owner = None
+    if owner is None:
+        raise JobError(f"the process that runs the study in {output} is not known: stop it where it was started")
+    return int(owner[1]), owner[2]
+
+
+def _elsewhere(output: Path, pid: int, host: str) -> JobError:
+    return JobError(f"the study in {output} is run by process {pid} on {host}: stop it there (kill -INT {pid})")
+
+
+def _holds_lock(pid: int, lock: Path) -> bool:
+    """Whether the kernel lists this process as the holder: `1: FLOCK ADVISORY WRITE 1234 fe:01:5678 0 EOF`."""
+    try:
+        inode = lock.lstat().st_ino
+        holders = [line.split() for line in _LOCKS.read_text().splitlines()]
+    except OSError:
+        return False
+    return any(
+        fields[1] != "->" and int(fields[4]) == pid and fields[5].rpartition(":")[2] == str(inode) for fields in holders
+    )
+
+
 MAX_STUDIES = 4
+
 WORKERS_PER_CORE = 4
+
 TAIL_BYTES = 4000
+
 _LOOK_S = 0.05
 
 
@@ -201,3 +279,112 @@ def log_tail(output: Path) -> str:
 def job_environment() -> dict[str, str]:
     """This environment without the variables that would make a child join a run as a rank."""
     return new_process_environment({"NO_COLOR": "1"})
+
+
+# How a study stands, for a program that asks.
+
+
+RECENT = 5
+
+_BOUNDS = (
+    "iteration",
+    "lower_bound",
+    "upper_bound",
+    "half_width",
+    "gap",
+    "policy_cost",
+    "policy_cost_half_width",
+    "policy_gap",
+    "cuts",
+    "elapsed_s",
+)
+
+
+class NoResultError(CobreError):
+    """A run that has no result, and why."""
+
+
+def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
+    """State, phase, the last bounds, warnings, and what went wrong.
+
+    state: starting, running, finished, stopped (by a signal or a limit; it can be resumed), failed, or killed.
+    """
+    follower = EventFollower(output)
+    view = view_of(follower.read_new())
+    if (job := jobs.job(output)) is not None and view.began < job.began:
+        return _without_events(output, job)
+    follower.check()
+    return {
+        "job": str(output),
+        "state": view.state(output).value,
+        "phase": view.phase,
+        "case": view.started.get("case"),
+        "backend": view.started.get("backend"),
+        "workers": view.started.get("ranks"),
+        "iteration_limit": view.iteration_limit,
+        "last_iteration": _bounds(view.last),
+        "verdict": None if (judged := view.verdict) is None else judged.sentence,
+        "recent_lower_bounds": view.series("lower_bound")[-RECENT:],
+        "seconds": view.seconds(time.time()),
+        "seconds_left": view.seconds_left,
+        "preparation": view.preparation_in_words or None,
+        "progress": _progress(view),
+        "warnings": view.warnings,
+        "error": (view.failed or {}).get("error"),
+        "error_details": _details(view.failed),
+    }
+
+
+def _progress(view: RunView) -> dict[str, Any] | None:
+    """How far the present iteration is; None between iterations, and in the first second of one."""
+    if view.progress is None:
+        return None
+    return {name: value for name, value in view.progress.items() if name not in ("event", "time")}
+
+
+def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:
+    """The summary of a run that has ended."""
+    try:
+        content = read_stored_object(output / SUMMARY_FILE)
+    except FileNotFoundError:
+        status = study_status(output, jobs)
+        error = f": {status['error']}" if status.get("error") else ""
+        raise NoResultError(f"the study in {output} has no result: it is {status['state']}{error}") from None
+    except (OSError, ValueError) as error:
+        raise NoResultError(f"{output / SUMMARY_FILE} cannot be read: {error}") from error
+    changed = changed_case(output)
+    return {"job": str(output), **content, **({} if changed is None else {"note": changed})}
+
+
+def _without_events(output: Path, job: Job) -> dict[str, Any]:
+    """A process that ended before its first event says why in its log only."""
+    if job.exit_code is None:
+        return {"job": str(output), "state": "starting"}
+    error = log_tail(output) or f"it ended with exit code {job.exit_code}"
+    failed = _printed_error(error)
+    return {
+        "job": str(output),
+        "state": "failed",
+        "error": failed.get("error") or error,
+        "error_details": _details(failed or None),
+    }
+
+
+def _printed_error(log: str) -> dict[str, Any]:
+    """The error that `--json` printed in the last line; empty if there is none."""
+    try:
+        found = json.loads(log.rsplit("\n", 1)[-1])
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) and "exit_code" in found else {}
+
+
+def _details(failed: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Kind, remedy and facts of an error, from the event of a failed run or from what it printed."""
+    if failed is None:
+        return None
+    return {name: value for name, value in failed.items() if name not in ("event", "time", "error", "exit_code")}
+
+
+def _bounds(last: Event | None) -> dict[str, Any] | None:
+    return None if last is None else {name: last.get(name) for name in _BOUNDS}

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
-from cobre.mcp.discovery import find_cases_and_runs
-from cobre.mcp.roots import Roots
+from cobre.io.storage.confined import MAX_BYTES, read_untrusted
+from cobre.mcp.roots import Roots, find_cases_and_runs
 from cobre.records import dataclass
 from cobre.runs.files import CONVERGENCE, CONVERGENCE_FILE, EVENT_FILE, REPORT_FILE, STUDY_FILE, SUMMARY_FILE, TRAINING
 

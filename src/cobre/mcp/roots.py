@@ -2,9 +2,20 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import field
 from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
 
 from cobre.errors import CobreError
+from cobre.io.config.file import read_config, with_paths_from
+from cobre.io.decoding.json_documents import read_document
+from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
+from cobre.io.findings.problems import Problems
+from cobre.records import dataclass
+from cobre.runs.files import is_run_folder
+from cobre.wording import MAX_COUNT, MAX_THREADS
 
 
 class RefusedPathError(CobreError):
@@ -80,3 +91,87 @@ def _named(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
             name = f"{base}-{number}"
         taken.add(name)
         yield name, folder
+
+
+# What lies in the server's folders: cases, and the output directories of runs.
+
+
+MAX_DEPTH = 6
+
+MAX_FOUND = 500
+
+CASE_FILES = {CONFIG_FILE, STAGES_FILE}
+
+
+@dataclass
+class CasesAndRuns:
+    """Folders, in the order of their names; is_complete: there were not too many to list them all."""
+
+    cases: list[Path] = field(default_factory=list)
+    runs: list[Path] = field(default_factory=list)
+    is_complete: bool = True
+
+
+def find_cases_and_runs(roots: Roots) -> CasesAndRuns:
+    """Look through all folders; links are not followed, and what is hidden stays so."""
+    found = CasesAndRuns()
+    for folder, files in _folders(roots):
+        if len(found.cases) + len(found.runs) >= MAX_FOUND:
+            found.is_complete = False
+            break
+        if files >= CASE_FILES:
+            found.cases.append(folder)
+        if is_run_folder(folder):
+            found.runs.append(folder)
+    return found
+
+
+def _folders(roots: Roots) -> Iterator[tuple[Path, set[str]]]:
+    for root in roots.folders:
+        for directory, folders, files in os.walk(root):
+            depth = len(Path(directory).relative_to(root).parts)
+            folders[:] = sorted(name for name in folders if not name.startswith(".")) if depth < MAX_DEPTH else []
+            if is_run_folder(Path(directory)):
+                folders.clear()  # what is inside belongs to the run
+            yield Path(directory), set(files)
+
+
+# Types of the arguments of tools: limits are checked, and descriptions read, before a tool is called.
+
+
+CasePath = Annotated[str, Field(description="Folder of a case, absolute or relative to the server's first folder.")]
+
+JobPath = Annotated[str, Field(description="The `job` that start_study returned, or the output folder of any run.")]
+
+Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
+
+Threads = Annotated[int, Field(ge=1, le=MAX_THREADS)]
+
+Texts = list[str] | str | None  # a text is a list of one
+
+Numbers = list[int] | int | None
+
+
+class CaseChange(BaseModel):
+    """A change of a JSON file of a case, as JSON Patch (RFC 6902) has it."""
+
+    file: Annotated[str, Field(description="For example system/thermals.json.")]
+    op: Literal["add", "replace", "remove"]
+    path: Annotated[str, Field(description="For example /thermals/0/cost_per_mwh; /thermals/- appends to a list.")]
+    value: Any = None
+
+
+# Paths that a case itself names: they too must stay inside the server's folders.
+
+
+def check_case_paths(roots: Roots, case: Path, output: Path | None = None) -> None:
+    """Refuse a case whose config.json reads or writes a policy outside; one that cannot be read is left to the run."""
+    problems = Problems()
+    found = read_config(read_document(case, CONFIG_FILE, problems), None, problems)
+    if found is None:
+        return
+    policy = with_paths_from(case, found).policy
+    if policy.boundary is not None:
+        roots.check(Path(policy.boundary.path), f"policy.boundary.path of {case / CONFIG_FILE}")
+    if output is not None:
+        roots.check(output / policy.path, f"policy.path of {case / CONFIG_FILE} ({policy.path})")

@@ -16,7 +16,7 @@ from cobre.mcp.jobs import MAX_STUDIES, Jobs
 from cobre.mcp.resources import KINDS, PREFIX, ResultKind, available, read_result
 from cobre.mcp.roots import RefusedPathError, Roots
 from cobre.mcp.tools import Tools
-from cobre.runs.event_follower import NothingToFollowError
+from cobre.runs.events import NothingToFollowError
 
 INSTRUCTIONS = """\
 Cobre trains and simulates hydrothermal planning policies (SDDP). A case is a folder of input files, a run is a \

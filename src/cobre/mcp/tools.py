@@ -1,24 +1,62 @@
 """What an assistant can do with cases and runs. Methods are tools; their docstrings are what the assistant reads."""
 
+import json
+import subprocess
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from cobre.core.bound_methods import DEFAULT_PATHS, BoundMethodName
-from cobre.mcp.argument_types import CaseChange, CasePath, Count, JobPath, Numbers, Texts, Threads
-from cobre.mcp.bounds import compute_bound
-from cobre.mcp.case_paths import check_case_paths
-from cobre.mcp.discovery import find_cases_and_runs
-from cobre.mcp.jobs import Jobs, StudyRequest
-from cobre.mcp.roots import Roots
-from cobre.mcp.status import study_result, study_status
+from cobre.io.storage.lock_file import is_in_use
+from cobre.mcp.jobs import JobError, Jobs, StudyRequest, cobre_command, job_environment, study_result, study_status
+from cobre.mcp.roots import (
+    CaseChange,
+    CasePath,
+    Count,
+    JobPath,
+    Numbers,
+    Roots,
+    Texts,
+    Threads,
+    check_case_paths,
+    find_cases_and_runs,
+)
 from cobre.runs.files import OUTPUT
 from cobre.runs.trained_case import case_of_run
 from cobre.study.placement import WorldRequest
 
+# `cobre bound` for an assistant: a process of its own, which is ended when it takes too long.
+
+
+def compute_bound(run: Path, method: str, paths: int, time_limit_s: float) -> dict[str, Any]:
+    """What the run's new bound.json holds; raises JobError for a run in progress, and with what `cobre bound` says."""
+    if is_in_use(run):
+        raise JobError(f"a study is running in {run}: wait for it to end")
+    options = ["--method", method, "--paths", str(paths), "--json"]
+    try:
+        done = subprocess.run(
+            [*cobre_command("bound"), *options, str(run)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=job_environment(),
+            timeout=time_limit_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        message = f"no bound within {time_limit_s:g} s: allow more time, or ask for the method sampled with fewer paths"
+        raise JobError(message) from error
+    if done.returncode:
+        raise JobError(done.stderr.strip() or f"cobre bound ended with exit code {done.returncode}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return {"job": str(run), **found}
+
+
 MAX_ROWS = 1000
+
 MAX_WAIT_S = 60.0
+
 MAX_BOUND_S = 3600.0
 
 
@@ -273,7 +311,7 @@ class Tools:
         template: Annotated[str | None, Field(description="If omitted, all templates are listed.")] = None,
     ) -> dict[str, Any]:
         """Create a new case from a template; change_case can then modify a copy of it."""
-        from cobre.io.case_folder.templates import create_case, templates
+        from cobre.io.case_folder.case_files import create_case, templates
 
         if template is None:
             return {"templates": {found.name: found.title for found in templates()}}

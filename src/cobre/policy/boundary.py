@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from cobre.core.anticipation import Deliveries
+from cobre.core.arrays import HOURS_PER_DAY
 from cobre.core.case import Case, InflowObservation
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, ResolvedStudy
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, kind_of, state_names
 from cobre.core.travel_time import travel_arcs
-from cobre.core.units import HOURS_PER_DAY
 from cobre.io.policies.policy_file import STAGE_HOURS, PolicyMetadata, find_policy_file, read_policy
 from cobre.io.policies.policy_source import PolicySource, can_store, new_ids, source_of
 from cobre.policy.object import state_owners
@@ -37,9 +37,8 @@ from cobre.sddp.problem.boundary import (
 from cobre.sddp.problem.problem import Problem
 from cobre.solver.batches import CutRows
 from cobre.stochastic.model import NoiseModel
-from cobre.stochastic.par.memory import inflow_memory
-from cobre.stochastic.par.seasons import season_cycle
-from cobre.stochastic.par.stage_periods import StagePeriods
+from cobre.stochastic.par.model import inflow_memory
+from cobre.stochastic.par.seasons import StagePeriods, season_cycle
 from cobre.wording import counted
 
 MAX_NAMED = 12  # states or plants in a note

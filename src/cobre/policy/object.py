@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from cobre.core.arrays import Floats, Ints
-from cobre.core.case import Case
-from cobre.core.case_html import facts_html
+from cobre.core.case import Case, facts_html
 from cobre.core.stage_data import COMMITMENT
 from cobre.core.state_names import STORAGE, StateOwners, kind_of, prefix_of
 from cobre.core.state_names import state_names as names_of_states
 from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool, CutSet
-from cobre.sddp.problem.prepared import PreparedStudy
-from cobre.sddp.records.iteration_record import IterationRecord
+from cobre.sddp.problem.problem import PreparedStudy
+from cobre.sddp.records import IterationRecord
 from cobre.wording import money
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cobre.report.errors import ReportError
+from cobre.report.run_folder import ReportError
 
 __all__ = ["ReportError", "write_report"]
 
@@ -25,7 +25,7 @@ def write_report(
     For a running or interrupted run, the report shows the results so far. Raises ReportError if `folder` is not an
     output directory or the report cannot be written.
     """
-    from cobre.report.writing import write  # noqa: PLC0415 - NumPy is not loaded before it is used
+    from cobre.report.document import write  # noqa: PLC0415 - NumPy is not loaded before it is used
     from cobre.runs.files import REPORT_FILE  # noqa: PLC0415
 
     path = target or folder / REPORT_FILE

@@ -1,15 +1,21 @@
 """Bounds by iteration, from the table of a finished training or from the events of a running one. Money is $."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
 from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, gap_scale, relative_gap, verdict
+from cobre.io.storage.arrow_columns import numbers_of
 from cobre.records import dataclass
 from cobre.runs.events import Event, number_of
+from cobre.sddp.records import IterationRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +93,82 @@ def bounds_of_events(iterations: Sequence[Event]) -> Bounds:
 
 def _number(value: object) -> float:
     return float("nan") if (number := number_of(value)) is None else number
+
+
+# What the report reads of a training or simulation result, to draw it or show it in a notebook.
+#
+# The classes of `cobre.study.results.script_results` fulfil these protocols. The report, on a lower layer, must not
+# import them.
+
+
+class TrainingLike(Protocol):
+    """A training that has ended; times are seconds."""
+
+    @property
+    def history(self) -> Sequence[IterationRecord]: ...
+    @property
+    def bounds(self) -> "pa.Table": ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def stop_reason(self) -> str: ...
+    @property
+    def stop_kind(self) -> str: ...
+    @property
+    def computed_bound(self) -> ComputedBound | None: ...
+    @property
+    def training_seconds(self) -> float: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def verdict(self) -> ConvergenceVerdict | None: ...
+    @property
+    def is_risk_averse(self) -> bool: ...
+    @property
+    def policy_cost(self) -> float | None: ...
+
+
+class SimulationLike(Protocol):
+    """A simulation that has ended; money is $, `facts` has dates and names as study.json has them."""
+
+    @property
+    def tables(self) -> Mapping[str, "pa.Table"]: ...
+    @property
+    def scenario_costs(self) -> Sequence[float]: ...
+    @property
+    def mean_cost(self) -> float: ...
+    @property
+    def std_cost(self) -> float: ...
+    @property
+    def half_width(self) -> float: ...
+    @property
+    def controlled_mean_cost(self) -> float | None: ...
+    @property
+    def controlled_half_width(self) -> float | None: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def cost_note(self) -> str | None: ...
+    @property
+    def facts(self) -> Mapping[str, Any]: ...
+    def table(self, name: str) -> "pa.Table": ...
+
+
+# The bounds of a training result in memory.
+
+
+def bounds_of_result(result: TrainingLike) -> Bounds:
+    """The bounds of each iteration, and the kind of the upper bound."""
+    table = result.bounds
+    bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
+    is_exact = bool(result.history) and result.history[-1].is_exact
+    points = result.history[-1].trial_points if result.history else None
+    overstated = None if points is None else points.overstated
+    return replace(
+        bounds,
+        is_exact=is_exact,
+        is_risk_averse=result.is_risk_averse,
+        computed=result.computed_bound,
+        cost_alone=None if is_exact or result.is_risk_averse else result.policy_cost,
+        overstated=overstated,
+    )

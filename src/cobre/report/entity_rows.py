@@ -1,16 +1,146 @@
 """Arrays by scenario, stage, entity and block from the rows of a simulation's table."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
-from cobre.report.row_pattern import row_pattern
-from cobre.report.table_columns import TableColumns
+from cobre.io.storage.arrow_columns import numbers_of
+from cobre.io.storage.confined import check_untrusted
+from cobre.records import dataclass
+
+# Tables in which every scenario has rows with the same keys as the first.
+#
+# The keys of a large simulation's table take gigabytes: they are checked piece by piece, and only those of one
+# scenario are kept.
+
+
+Keys = Sequence[NDArray[Any]]  # scenario first, then the other keys of a row
+
+
+@dataclass(frozen=True, slots=True)
+class RowPattern:
+    """The scenarios in order, and the other keys of the rows, which all scenarios share."""
+
+    scenarios: tuple[int, ...]
+    keys: Keys
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of one scenario."""
+        return len(self.keys[0])
+
+
+def row_pattern(pieces: Iterable[Keys]) -> RowPattern | None:
+    """The pattern; None if a scenario has other rows than the first, or scenarios are not in ascending order."""
+    found: _Check | None = None
+    held: Keys | None = None  # rows of the first scenario, until the second begins
+    for piece in pieces:
+        held = piece if held is None else [np.concatenate(pair) for pair in zip(held, piece, strict=True)]
+        if found is None and len(held[0]) and held[0][-1] != held[0][0]:
+            found = _Check(held)
+        if found is not None:
+            if not found.holds(held):
+                return None
+            held = [key[:0] for key in held]
+    if found is None:
+        return _of_one(held)
+    return found.pattern()
+
+
+def _of_one(held: Keys | None) -> RowPattern | None:
+    if held is None or not len(held[0]):
+        return None
+    return RowPattern((int(held[0][0]),), held[1:])
+
+
+class _Check:
+    def __init__(self, first: Keys) -> None:
+        self._rows = int(np.argmax(first[0] != first[0][0]))
+        self._keys = [key[: self._rows].copy() for key in first[1:]]
+        self._scenarios: list[int] = []
+        self._seen = 0
+
+    def holds(self, piece: Keys) -> bool:
+        """Whether the next rows follow the pattern of the first scenario."""
+        at = self._seen + np.arange(len(piece[0]))
+        turn, row = np.divmod(at, self._rows)
+        self._scenarios += piece[0][row == 0].tolist()
+        self._seen += len(at)
+        same_keys = all(bool((key == wanted[row]).all()) for key, wanted in zip(piece[1:], self._keys, strict=True))
+        return same_keys and bool((np.array(self._scenarios)[turn] == piece[0]).all())
+
+    def pattern(self) -> RowPattern | None:
+        is_whole = self._seen % self._rows == 0
+        is_in_order = all(a < b for a, b in zip(self._scenarios, self._scenarios[1:], strict=False))
+        return RowPattern(tuple(self._scenarios), self._keys) if is_whole and is_in_order else None
+
+
+# Columns of a Parquet file, read on demand: a table of a large simulation does not fit into memory.
+
+
+class TableColumns(Mapping[str, NDArray[Any]]):
+    """Columns of a Parquet file, read on demand. Raises OSError or ValueError if the file cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow import parquet  # noqa: PLC0415
+
+        self._path = path
+        self._file = parquet.ParquetFile(check_untrusted(path))
+        self._names: tuple[str, ...] = tuple(self._file.schema_arrow.names)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+    def _read(self, name: str) -> NDArray[Any]:
+        found = [piece for (piece,) in self.pieces([name])]
+        return np.concatenate(found) if found else np.zeros(0)
+
+    def pieces(self, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
+        """Columns side by side, row group by row group."""
+        try:
+            for group in range(self._file.num_row_groups):
+                piece = self._file.read_row_group(group, columns=list(names), use_threads=False)
+                yield [numbers_of(piece[name]) for name in names]
+        except OSError as error:
+            raise ValueError(f"{self._path.name} cannot be read: {error}") from error
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class ArrowColumns(Mapping[str, NDArray[Any]]):
+    """The columns of an Arrow table in memory, as arrays."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return numbers_of(self._table[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._table.column_names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table.column_names)
+
+    def __len__(self) -> int:
+        return len(self._table.column_names)
+
 
 Columns = Mapping[str, NDArray[Any]]
+
 MAX_IDS = 1 << 20  # ids farther apart than this are sorted instead of counted
 
 

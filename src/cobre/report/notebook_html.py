@@ -5,11 +5,9 @@ from html import escape
 from importlib.util import find_spec
 
 from cobre.core.bound_methods import BOUND_NAMES
-from cobre.core.case_html import facts_table
-from cobre.report.bounds import Bounds
-from cobre.report.bounds_chart import legend_of
-from cobre.report.result_bounds import bounds_of_result
-from cobre.report.result_protocols import SimulationLike, TrainingLike
+from cobre.core.case import facts_table
+from cobre.report.bounds import Bounds, SimulationLike, TrainingLike, bounds_of_result
+from cobre.report.charts import legend_of
 from cobre.runs.formatting import CONTROLLED, duration_in_words, money_in_words, percent_in_words
 
 
@@ -63,9 +61,11 @@ def _drawn(bounds: Bounds) -> str:
     """A figure as SVG with a legend that needs no style sheet."""
     if find_spec("matplotlib") is None:
         return ""
-    from cobre.report.canvas import house_style  # noqa: PLC0415 - loads Matplotlib
-    from cobre.report.notebook_plots import draw_bounds  # noqa: PLC0415
-    from cobre.report.notebook_svg import svg_of  # noqa: PLC0415
+    from cobre.report.notebook_plots import (  # noqa: PLC0415 - not everyone has matplotlib
+        draw_bounds,
+        house_style,
+        svg_of,
+    )
 
     names = "".join(
         f'<span style="margin-right:14px"><span style="color:{mark.colour};opacity:{max(mark.strength, 0.5)}">'

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.verdict import ComputedBound
+from cobre.errors import CobreError
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.output.results import table_file
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
-from cobre.report.errors import ReportError
+from cobre.report.entity_rows import TableColumns
 from cobre.report.simulated import NEEDED_COLUMNS, Simulated
 from cobre.report.study_facts import StudyFacts
-from cobre.report.table_columns import TableColumns
 from cobre.runs.events import number_of
 from cobre.runs.files import (
     BOUND_FILE,
@@ -28,12 +28,25 @@ from cobre.runs.files import (
     STUDY_FILE,
     SUMMARY_FILE,
     TRAINING,
+    RunState,
     is_run_folder,
 )
-from cobre.runs.state import RunState
 from cobre.runs.view import RunView, read_view
-from cobre.shell_quoting import as_argument
-from cobre.wording import counted
+from cobre.wording import as_argument, counted
+
+# Errors of making a report.
+
+
+class ReportError(CobreError):
+    """A report cannot be made or written; the message says why and what to do."""
+
+
+class ReportNotWrittenError(ReportError):
+    """The report was made, but its file could not be written."""
+
+
+# Raised by wrong types and values in the files of a run, which must not make the report fail.
+MALFORMED_DATA = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)

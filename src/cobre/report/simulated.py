@@ -1,18 +1,173 @@
 """Results of a simulation by scenario, stage and entity."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 
 from cobre.core.arrays import Floats
-from cobre.core.indicators import MIN_COST
+from cobre.core.generic_constraints import MIN_COST
 from cobre.records import dataclass
+from cobre.report.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, Band, Chart, Drawing, Mark, Series
 from cobre.report.entity_rows import Columns, EntityRows, added, average, block_hours, last
-from cobre.report.quantities import QUANTITIES, Quantity, columns_of
-from cobre.report.scenario_statistics import percentiles
 from cobre.report.study_facts import StudyFacts
-from cobre.runs.column_labels import COST_COMPONENTS
+from cobre.runs.formatting import COST_COMPONENTS, digits
+
+# Percentiles over scenarios of many cells at once.
+
+
+PERCENTILES = (5, 25, 50, 75, 95)
+
+# Cells that are sorted together: few enough for the CPU cache.
+CELLS_AT_ONCE = 1 << 12
+
+
+def percentiles(values: Floats, wanted: Sequence[float] = PERCENTILES) -> Floats:
+    """Percentiles over the first axis, the scenarios, as by `numpy.percentile`; NaN where any value is NaN."""
+    scenarios, shape = values.shape[0], values.shape[1:]
+    flat = values.reshape(scenarios, -1)
+    found = np.empty((len(wanted), flat.shape[1]), np.float64)
+    at = np.asarray(wanted, np.float64) / 100.0 * (scenarios - 1)
+    below = np.floor(at).astype(np.intp)
+    above = np.minimum(below + 1, scenarios - 1)
+    share = (at - below)[:, None]
+    for first in range(0, flat.shape[1], CELLS_AT_ONCE):
+        some = np.sort(flat[:, first : first + CELLS_AT_ONCE], axis=0)
+        low, high = some[below], some[above]
+        part = low + (high - low) * share
+        part[:, np.isnan(some[-1])] = np.nan  # NaN is sorted to the end
+        found[:, first : first + CELLS_AT_ONCE] = part
+    return found.reshape(len(wanted), *shape)
+
+
+# Quantities of plants, buses and lines in a simulation: their columns, and how they are shown.
+
+
+KEYS = ("scenario_id", "stage_id", "block_id")
+
+Aggregation = Literal["power", "last", "average", "total"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A column of a table, and how it is shown.
+
+    aggregation: from blocks to a stage. power: energy divided by the stage's hours; last: the value of the last block;
+    average: weighted by hours; total: the sum. adds_up: the sum over entities is meaningful.
+    is_violation: shown only for entities with a violation.
+    """
+
+    title: str
+    unit: str
+    table: str
+    entity: str
+    number: str
+    aggregation: Aggregation
+    adds_up: bool = True
+    colour: str = BLUE
+    is_violation: bool = False
+
+
+def _hydro(title: str, unit: str, number: str, aggregation: Aggregation, colour: str = BLUE, **more: bool) -> Quantity:
+    return Quantity(title, unit, "hydros", "hydro_id", number, aggregation, colour=colour, **more)
+
+
+def _missed(title: str, unit: str, number: str, aggregation: Aggregation = "average") -> Quantity:
+    return _hydro(title, unit, number, aggregation, VERMILLION, is_violation=True)
+
+
+def _bus(title: str, unit: str, number: str, aggregation: Aggregation, colour: str, **more: bool) -> Quantity:
+    return Quantity(title, unit, "buses", "bus_id", number, aggregation, colour=colour, **more)
+
+
+def _source(title: str, number: str, aggregation: Aggregation, colour: str, **more: bool) -> Quantity:
+    return Quantity(title, "MW", "non_controllables", "non_controllable_id", number, aggregation, colour=colour, **more)
+
+
+QUANTITIES: Mapping[str, Quantity] = {
+    "storage": _hydro("Stored water", "hm³", "storage_final_hm3", "last"),
+    "inflow": _hydro("Natural inflow", "m³/s", "incremental_inflow_m3s", "last", SKY),
+    "hydro_generation": _hydro("Hydro generation", "MW", "generation_mwh", "power"),
+    "thermal_generation": Quantity(
+        "Thermal generation", "MW", "thermals", "thermal_id", "generation_mwh", "power", colour=ORANGE
+    ),
+    "non_controllable_generation": _source("Wind, solar and other generation", "generation_mwh", "power", GREEN),
+    "deficit": _bus("Deficit", "MW", "deficit_mwh", "power", VERMILLION),
+    "load": _bus("Load", "MW", "load_mwh", "power", SKY),
+    "spot_price": _bus("Spot price", "$/MWh", "spot_price", "average", PURPLE, adds_up=False),
+    "water_value": _hydro("Water value", "$/hm³", "water_value_per_hm3", "last", GREEN, adds_up=False),
+    "turbined": _hydro("Turbined flow", "m³/s", "turbined_m3s", "average"),
+    "spillage": _hydro("Spillage", "m³/s", "spillage_m3s", "average", VERMILLION),
+    "outflow": _hydro("Outflow", "m³/s", "outflow_m3s", "average", SKY),
+    "evaporation": _hydro("Evaporation", "m³/s", "evaporation_m3s", "average", GREY),
+    "diverted": _hydro("Diverted flow", "m³/s", "diverted_outflow_m3s", "average", GREY),
+    "storage_violation": _missed("Storage below its minimum", "hm³", "storage_violation_below_hm3", "last"),
+    "filling_violation": _missed("Filling target missed", "hm³", "filling_target_violation_hm3", "last"),
+    "outflow_below": _missed("Outflow below its minimum", "m³/s", "outflow_slack_below_m3s"),
+    "outflow_above": _missed("Outflow above its maximum", "m³/s", "outflow_slack_above_m3s"),
+    "turbined_below": _missed("Turbined flow below its minimum", "m³/s", "turbined_slack_m3s"),
+    "generation_below": _missed("Generation below its minimum", "MW", "generation_slack_mw"),
+    "evaporation_over": _missed("Evaporation above the model's", "m³/s", "evaporation_violation_pos_m3s"),
+    "evaporation_under": _missed("Evaporation below the model's", "m³/s", "evaporation_violation_neg_m3s"),
+    "withdrawal_over": _missed("Withdrawal in excess", "m³/s", "water_withdrawal_violation_pos_m3s"),
+    "withdrawal_under": _missed("Withdrawal not met", "m³/s", "water_withdrawal_violation_neg_m3s"),
+    "negative_inflow": _missed("Correction of negative inflow", "m³/s", "inflow_nonnegativity_slack_m3s", "last"),
+    "thermal_cost": Quantity(
+        "Cost of thermal generation", "$", "thermals", "thermal_id", "generation_cost", "total", colour=GREY
+    ),
+    "excess": _bus("Excess power", "MW", "excess_mwh", "power", GREY),
+    "available": _source("Available power", "available_mw", "average", SKY),
+    "curtailment": _source("Curtailment", "curtailment_mwh", "power", VERMILLION),
+    "line_flow": Quantity("Flow", "MW", "exchanges", "line_id", "net_flow_mwh", "power", False, BLUE),
+    "line_losses": Quantity("Losses", "MW", "exchanges", "line_id", "losses_mwh", "power", colour=GREY),
+    "contract_power": Quantity("Contracted power", "MW", "contracts", "contract_id", "power_mw", "average"),
+    "contract_cost": Quantity(
+        "Cost of the contract", "$", "contracts", "contract_id", "total_cost", "total", colour=GREY
+    ),
+    "pumped": Quantity(
+        "Pumped flow", "m³/s", "pumping_stations", "pumping_station_id", "pumped_flow_m3s", "average", colour=SKY
+    ),
+    "pumping_power": Quantity(
+        "Power used", "MW", "pumping_stations", "pumping_station_id", "power_consumption_mw", "average", colour=ORANGE
+    ),
+}
+
+# Kinds of entities in the explorer: key in study.json, title, and quantities in the order of the page.
+KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "hydros": (
+        "Hydro plants",
+        (
+            "storage",
+            "hydro_generation",
+            "turbined",
+            "spillage",
+            "inflow",
+            "outflow",
+            "water_value",
+            "evaporation",
+            "diverted",
+            *(name for name, quantity in QUANTITIES.items() if quantity.is_violation),
+        ),
+    ),
+    "thermals": ("Thermal plants", ("thermal_generation", "thermal_cost")),
+    "buses": ("Buses", ("spot_price", "load", "deficit", "excess")),
+    "lines": ("Lines", ("line_flow", "line_losses")),
+    "non_controllables": (
+        "Wind, solar and other",
+        ("non_controllable_generation", "available", "curtailment"),
+    ),
+    "contracts": ("Contracts", ("contract_power", "contract_cost")),
+    "pumping_stations": ("Pumping stations", ("pumped", "pumping_power")),
+}
+
+
+def columns_of(table: str) -> tuple[str, ...]:
+    """The columns of a table that quantities need, keys first."""
+    found = [quantity for quantity in QUANTITIES.values() if quantity.table == table]
+    entity = [found[0].entity] if found else []
+    return tuple(dict.fromkeys([*KEYS, *entity, *(quantity.number for quantity in found)]))
+
 
 # Columns that every table of `cobre run` has; others may be missing.
 NEEDED_COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -142,3 +297,104 @@ class Simulated:
             if name in costs
         }
         return {title: mean for title, mean in means.items() if abs(mean) >= MIN_COST}
+
+
+# Limits of lines, and how often they are reached.
+
+
+# A flow is at its limit if it is closer than this share of the limit, or of 1 MW.
+TOLERANCE = 1e-6
+
+
+def limits(study: StudyFacts, rows: EntityRows) -> tuple[Floats, Floats] | None:
+    """L x T x B in MW, for the direct and the reverse direction; None if study.json has no limits."""
+    known = {entry["id"]: entry for entry in study.line_limits if isinstance(entry.get("id"), int)}
+    shape = (len(rows.entities), len(rows.stages), len(rows.blocks))
+    direct, reverse = (
+        np.array([_limits_of(known.get(id_, {}), name, shape[1:]) for id_ in rows.entities]).reshape(shape)
+        for name in ("direct_mw", "reverse_mw")
+    )
+    return None if np.isnan(direct).all() else (direct, reverse)
+
+
+def _limits_of(entry: Mapping[str, Any], name: str, shape: tuple[int, int]) -> Floats:
+    """T x B in MW; NaN where the limit is unknown or infinite."""
+    found = np.full(shape, np.nan)
+    for stage, by_block in enumerate(entry.get(name, ())[: shape[0]]):
+        for block, value in enumerate(by_block[: shape[1]]):
+            found[stage, block] = np.nan if value is None else value
+    return found
+
+
+def limits_by_stage(study: StudyFacts, rows: EntityRows, hours: Floats) -> tuple[Floats, Floats]:
+    """L x T in MW, for both directions: the mean weighted by hours; NaN where unknown."""
+    found = limits(study, rows)
+    if found is None:
+        nothing = np.full((len(rows.entities), len(rows.stages)), np.nan)
+        return nothing, nothing
+    weights = hours / hours.sum(axis=1, keepdims=True)
+    direct, reverse = ((np.where(weights > 0, values, 0.0) * weights).sum(axis=2) for values in found)
+    return direct, reverse
+
+
+def congestion(study: StudyFacts, rows: EntityRows, hours: Floats) -> Floats | None:
+    """L x 2 x T: the share of hours, over scenarios, at the limit, in the direct and the reverse direction."""
+    found = limits(study, rows)
+    if found is None:
+        return None
+    weights = hours / hours.sum(axis=1, keepdims=True)
+    sums = np.zeros((2, *found[0].shape[:2]))
+    for grid in rows.grids("net_flow_mw"):
+        flow = np.moveaxis(grid, 2, 1)  # S x L x T x B
+        for direction, (sign, limit) in enumerate(zip((1.0, -1.0), found, strict=True)):
+            sums[direction] += _share_at(sign * flow, limit, weights)
+    return np.moveaxis(sums / len(rows.scenarios), 0, 1)
+
+
+def _share_at(flow: Floats, limit: Floats, weights: Floats) -> Floats:
+    """L x T: shares of hours at the limit, summed over scenarios. A limit of 0 (out of service) does not count."""
+    slack = TOLERANCE * np.maximum(limit, 1.0)
+    is_full = (flow >= limit - slack) & (limit > slack)
+    added_up: Floats = (is_full * weights).sum(axis=(0, 3))
+    return added_up
+
+
+# Percentiles over scenarios by stage.
+
+
+OUTER, INNER = 0.18, 0.32
+
+
+def fan_legend(colour: str) -> tuple[Mark, ...]:
+    """Median, mean and the two percentile bands, the inner one first."""
+    return (
+        Mark("median", colour),
+        Mark("mean", colour, "dash"),
+        Mark("25 to 75 %", colour, "band", INNER + OUTER),
+        Mark("5 to 95 % of the scenarios", colour, "band", OUTER),
+    )
+
+
+def fan_chart(fan: Fan, key: str, title: str, unit: str, colour: str = BLUE) -> Chart:
+    """A chart of median and mean, with bands of 25 to 75 % and 5 to 95 %.
+
+    Prices are near 0 in most scenarios and high in few: a median of 0 hides a mean of hundreds.
+    """
+    middle, mean = fan.percentiles[2], fan.mean
+    said = (
+        f"the median goes from {digits(middle[0])} {unit} (mean {digits(mean[0])}) in {fan.labels[0]} "
+        f"to {digits(middle[-1])} {unit} (mean {digits(mean[-1])})"
+    )
+    bands = (Band(4, 0, colour, OUTER), Band(3, 1, colour, INNER))
+    description = f"{title}: {said} in {fan.labels[-1]}."
+    return Chart(key, title, description, unit, fan.labels, _series(fan, colour), bands, fan_legend(colour))
+
+
+def _series(fan: Fan, colour: str) -> list[Series]:
+    names = ["median" if percentile == 50 else f"{percentile} %" for percentile in PERCENTILES]
+    drawn: tuple[Drawing, ...] = ("thin", "none", "line", "none", "thin")
+    series = [
+        Series(name, values, colour, drawing)
+        for name, values, drawing in zip(names, fan.percentiles, drawn, strict=True)
+    ]
+    return [*series, Series("mean", fan.mean, colour, "dash")]

@@ -12,14 +12,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from cobre.errors import CobreError
 from cobre.io.storage.atomic import WriteError, as_write_error
-from cobre.io.storage.confined import open_own, remove_file
-from cobre.io.storage.event_file import Event, events_in, whole_lines
-from cobre.io.storage.untrusted_file import MAX_BYTES, open_untrusted, read_untrusted
-from cobre.runs.files import EVENT_FILE
-from cobre.sddp.records.iteration_record import IterationRecord
-from cobre.sddp.records.phases import as_dict
-from cobre.sddp.records.policy_cost import NO_POLICY_COST
+from cobre.io.storage.confined import MAX_BYTES, open_own, open_untrusted, read_untrusted, remove_file
+from cobre.io.storage.stored_json import Event, events_in, whole_lines
+from cobre.runs.files import EVENT_FILE, OUTPUT
+from cobre.sddp.records import NO_POLICY_COST, IterationRecord, as_dict
 
 __all__ = [
     "Event",
@@ -33,15 +31,20 @@ __all__ = [
     "resumed_event",
 ]
 
+
 EventListener = Callable[[Event], None]
+
 """Takes the events of a run as they occur; on ranks other than 0 it does nothing."""
 
 
 MAX_SHOWN = 500
+
 """Earlier iterations that the event of a resumed training has: more are not drawn."""
+
 DRAWN = frozenset(
     ("event", "iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "solves", "elapsed_s")
 ) | {"policy_gap", *NO_POLICY_COST}
+
 """Facts of an iteration that views draw after it."""
 
 
@@ -161,3 +164,69 @@ def _ends_with_newline(path: Path) -> bool:
 def read_events(folder: Path) -> list[Event]:
     """All whole lines so far; a line that is being written is left for the next time."""
     return events_in(whole_lines(read_untrusted(folder / EVENT_FILE, MAX_BYTES)))
+
+
+# The event stream of a run, read while it grows.
+
+
+class NothingToFollowError(CobreError):
+    """A directory without the event log of a run."""
+
+
+class EventFollower:
+    """Reads only what has been written since the last time; a new run in the same directory is read from its start."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / EVENT_FILE
+        self._inode = -1
+        self._offset = 0
+        self.has_restarted = False
+        """Whether the last reading found another file than the one before."""
+        self.damaged_lines = 0
+        """How many whole lines so far are no events."""
+
+    def check(self) -> None:
+        """Raise NothingToFollowError when there is nothing to follow; the message says what is there instead."""
+        folder = self._path.parent
+        if not folder.exists():
+            raise NothingToFollowError(f"{folder} does not exist: give the --output directory of a run")
+        if not folder.is_dir():
+            raise NothingToFollowError(f"{folder} is a file: give the --output directory of a run")
+        if not os.path.lexists(self._path):
+            hint = _hint(folder)
+            raise NothingToFollowError(f"{folder} has no {EVENT_FILE}: it is not the --output of a run{hint}")
+        if not self._path.is_file():
+            raise NothingToFollowError(f"{self._path} is not a file: it was not written by `cobre run`")
+        self._fresh()
+
+    def read_new(self) -> list[Event]:
+        """The events that are new; a line that is being written is left for the next time."""
+        whole = whole_lines(self._fresh())
+        self._offset += len(whole)
+        found = events_in(whole)
+        self.damaged_lines += sum(1 for line in whole.split(b"\n") if line.strip()) - len(found)
+        return found
+
+    def _fresh(self) -> bytes:
+        try:
+            with os.fdopen(open_untrusted(self._path), "rb") as stream:
+                self._note_restart(stream.fileno())
+                stream.seek(self._offset)
+                return stream.read()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise NothingToFollowError(f"{self._path} cannot be read: {error.strerror}") from error
+
+    def _note_restart(self, descriptor: int) -> None:
+        """A run that is not resumed empties the file."""
+        status = os.fstat(descriptor)
+        self.has_restarted = self._inode != -1 and (status.st_ino != self._inode or status.st_size < self._offset)
+        if self.has_restarted:
+            self._offset = self.damaged_lines = 0
+        self._inode = status.st_ino
+
+
+def _hint(folder: Path) -> str:
+    inner = folder / OUTPUT
+    return f"; its subdirectory `{OUTPUT}` has one: {inner}" if (inner / EVENT_FILE).exists() else ""

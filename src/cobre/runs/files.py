@@ -1,8 +1,12 @@
 """Names in an output directory: what `cobre run` writes, and what everything else reads. Light to import."""
 
+from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 
 from cobre.io.file_names import EVENT_FILE, LOCK_FILE, MANIFEST_FILE, OUTPUT, POLICY, POLICY_FILE
+from cobre.io.storage.lock_file import LastActivity, is_alive
+from cobre.io.storage.stored_json import read_stored_object
 
 __all__ = [
     "BOUND_FILE",
@@ -30,19 +34,32 @@ __all__ = [
     "is_run_folder",
 ]
 
+
 STUDY_FILE = "study.json"
+
 SUMMARY_FILE = "summary.json"
+
 REPORT_FILE = "report.html"
+
 BOUND_FILE = "bound.json"
+
 LOG_FILE = "run.log"  # what a run in the background printed
+
 CONVERGENCE = "convergence"  # table in TRAINING
+
 CONVERGENCE_FILE = f"{CONVERGENCE}.parquet"
 
+
 TRAINING = "training"
+
 SIMULATION = "simulation"
+
 FAILURES = "failures"
+
 CHECKPOINTS = "checkpoints"
+
 STATES, STOCHASTIC, HYDRO_MODELS = "states", "stochastic", "hydro_models"  # of `exports` in config.json
+
 
 RUN_FILES = (
     EVENT_FILE,
@@ -51,7 +68,9 @@ RUN_FILES = (
     f"{TRAINING}/{MANIFEST_FILE}",
     f"{SIMULATION}/{MANIFEST_FILE}",
 )
+
 """Any of these makes a directory one that `cobre run` has written to."""
+
 
 _RESULT_FILES = (*RUN_FILES[2:], f"{POLICY}/{POLICY_FILE}")
 
@@ -65,3 +84,50 @@ def has_results(folder: Path) -> bool:
     """Whether a run has left results in this directory, as files of its own; links are not."""
     paths = (folder / name for name in _RESULT_FILES)
     return any(path.is_file() and not path.is_symlink() for path in paths)
+
+
+# The state of the run in an output directory: one rule for reports, live views, the assistant server and commands.
+
+
+class RunState(StrEnum):
+    """How the run in an output directory stands; the values are those that programs read."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    STOPPED = "stopped"  # by a signal, a time limit or its caller; it can be resumed
+    FAILED = "failed"
+    KILLED = "killed"  # it ended without a word
+
+    @property
+    def words(self) -> str:
+        """For people: who or what ended a run that says nothing is not known."""
+        return "ended unexpectedly" if self is RunState.KILLED else self.value
+
+
+def end_state(
+    folder: Path, *, has_failed: bool, has_finished: bool = False, is_interrupted: bool = False
+) -> RunState | None:
+    """How a run ended, by what the log says and a look at the directory; None where nothing says that it has.
+
+    The summary is removed when a run begins and written when it ends: where there is one, the run has ended, even if
+    its log is damaged or missing. is_interrupted: its end came from outside, as the log says; the summary says it, too.
+    """
+    if has_failed:
+        return RunState.FAILED
+    if has_finished or (folder / SUMMARY_FILE).exists():
+        return RunState.STOPPED if is_interrupted or _is_interrupted(folder) else RunState.FINISHED
+    return None
+
+
+def _is_interrupted(folder: Path) -> bool:
+    with suppress(OSError, ValueError):  # no summary yet, or a damaged one: whoever reads more of it will say so
+        return bool(read_stored_object(folder / SUMMARY_FILE).get("is_interrupted"))
+    return False
+
+
+def state_of(
+    folder: Path, activity: LastActivity, *, has_failed: bool, has_finished: bool = False, is_interrupted: bool = False
+) -> RunState:
+    """How a run stands; one that says nothing of its end is running or was killed, as its lock and last event tell."""
+    ended = end_state(folder, has_failed=has_failed, has_finished=has_finished, is_interrupted=is_interrupted)
+    return ended or (RunState.RUNNING if is_alive(folder, activity) else RunState.KILLED)

@@ -4,15 +4,22 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from cobre.printable import printable
+from cobre.wording import printable
 
 NOTHING = "\N{EN DASH}"
+
 _STEPS = ((1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
+
 _UNITS = ((1e9, "G$"), (1e6, "M$"), (1e3, "k$"))
+
 _BARS = "▁▂▃▄▅▆▇█"
+
 PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
+
 NOT_A_BOUND = "sampled, not a bound under a risk measure"
+
 CONTROLLED = "controlled for the openings drawn"
+
 """Of a simulated mean: what chance did in drawing the openings is taken out."""
 
 
@@ -128,3 +135,57 @@ def duration_in_words(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+# Labels of the columns of result tables: units by the ending of a name, titles of the parts of the cost.
+
+
+# By ending, the longer before those that it contains.
+_COLUMN_UNITS: Mapping[str, str] = {
+    "_mw_per_m3s": "MW/(m3/s)",
+    "_per_hm3": "$/hm3",
+    "_per_mwh": "$/MWh",
+    "_per_mw": "$/MW",
+    "_m3s": "m3/s",
+    "_hm3": "hm3",
+    "_mwh": "MWh",
+    "_mw": "MW",
+    "_cost": "$",
+    "_reward": "$",
+    "_bound": "$",
+    "_bound_std": "$",
+    "_price": "$/MWh",
+    "_percent": "%",
+    "_ms": "ms",
+}
+
+COST_COMPONENTS: Mapping[str, str] = {
+    "thermal_cost": "Thermal generation",
+    "anticipated_thermal_cost": "Thermal generation committed ahead",
+    "contract_cost": "Contracts",
+    "deficit_cost": "Deficit",
+    "excess_cost": "Excess power",
+    "storage_violation_cost": "Storage below its minimum",
+    "filling_target_cost": "Missed filling targets",
+    "outflow_violation_below_cost": "Outflow below its minimum",
+    "outflow_violation_above_cost": "Outflow above its maximum",
+    "turbined_violation_cost": "Turbined flow below its minimum",
+    "generation_violation_cost": "Hydro generation below its minimum",
+    "evaporation_violation_cost": "Evaporation not met",
+    "withdrawal_violation_cost": "Water withdrawals not met",
+    "inflow_penalty_cost": "Negative inflows",
+    "spillage_cost": "Spillage",
+    "diversion_cost": "Diversion",
+    "turbined_cost": "Turbined flow",
+    "exchange_cost": "Exchange between buses",
+    "generic_violation_cost": "Generic constraints violated",
+    "non_controllable_reward": "Reward for available sources",
+    "curtailment_cost": "Curtailment",
+}
+
+"""Columns of the table of costs that add up to the cost of a stage."""
+
+
+def unit_of_column(column: str) -> str:
+    """The unit of a column by its ending, such as MW for `_mw`; empty where it has none."""
+    return next((unit for ending, unit in _COLUMN_UNITS.items() if column.endswith(ending)), "")

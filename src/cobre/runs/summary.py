@@ -1,12 +1,17 @@
 """How a run ended. Light to import, as `requests` is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cobre.core.verdict import VerdictKind
+from cobre.core.verdict import BoundHistory, ComputedBound, VerdictKind
+from cobre.io.storage.arrow_columns import column_of, table_of
 from cobre.records import dataclass
-from cobre.sddp.records.stop import StopKind
+from cobre.sddp.records import NO_POLICY_COST, IterationRecord, Phase, StopKind
+from cobre.solver.batches import SolveStatistics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class RunSummary:
     lower_bound_is_valid: False where inflows truncated at zero depend on their past, so that the cost-to-go is not
     convex. overstated: $, by how much its cuts then lay above it along the paths of the last iteration.
     verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.
-    solver: what all ranks' solvers did, by phase (see `cobre.sddp.records.phases`).
+    solver: what all ranks' solvers did, by phase (see `cobre.sddp.records`).
     """
 
     lower_bound: float | None
@@ -94,3 +99,95 @@ class RunSummary:
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         workers = [report.as_dict() for report in self.workers]
         return plain | {"workers": workers, "traffic_bytes": dict(self.traffic_bytes)}
+
+
+# The bounds of a training run as a table, in the columns of training/convergence.parquet.
+
+
+MEANS = ("us_per_pivot", "mean_active_rows", "mean_nucleus")
+
+SOLVER_COLUMNS = ("solves", "pivots", *MEANS, "refactorisations", "retries", "library_solves")
+
+TIME_SUFFIX = "_us_per_pivot"
+
+UPPER_BOUND_KINDS = {False: "statistical", True: "exact"}  # words of cobre-python
+
+
+def bound_history(
+    history: Sequence[IterationRecord], *, is_risk_averse: bool, computed: ComputedBound | None = None
+) -> BoundHistory:
+    """The bounds of all iterations, in the form that `core.verdict.verdict` judges.
+
+    computed: None: what the iterations tell of the policy's cost.
+    """
+    if computed is None and history and (cost := history[-1].policy_cost) is not None:
+        lower = history[-1].lower_bound
+        computed = ComputedBound.of_policy(lower, cost.as_dict(), is_risk_averse=is_risk_averse)
+    return BoundHistory(
+        [record.lower_bound for record in history],
+        [record.upper_bound for record in history],
+        [record.half_width for record in history],
+        is_exact=bool(history) and history[-1].is_exact,
+        is_risk_averse=is_risk_averse,
+        computed=computed,
+        overstated=_overstated(history),
+    )
+
+
+def _overstated(history: Sequence[IterationRecord]) -> float | None:
+    """Of the last iteration, $; None where the lower bound is a bound."""
+    points = history[-1].trial_points if history else None
+    return None if points is None else points.overstated
+
+
+def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
+    """One row for each iteration; the upper bound is the plain mean of the sampled paths, or exact, as its kind says.
+
+    policy_cost: $, of the policies of the latest iterations, from their excess over the lower bound, with half of its
+    95 % confidence interval and the number of paths (0: all of a tree); policy_gap_percent: of the lower bound.
+    excess: $ by which values of trial points exceeded their cuts, mean and standard deviation over paths; overstated:
+    by which cuts lay above the values, where the cost-to-go is not convex; the worst is relative to the value.
+    Solver statistics have one column per phase: `backward_pivots`, `forward_us_per_pivot` and so on.
+    """
+    import pyarrow as pa
+
+    columns = {
+        "iteration": column_of([record.iteration for record in history], pa.int32()),
+        "lower_bound": column_of([record.lower_bound for record in history], pa.float64()),
+        "upper_bound": column_of([record.upper_bound for record in history], pa.float64()),
+        "upper_bound_std": column_of([record.upper_bound_std for record in history], pa.float64()),
+        "upper_bound_half_width": column_of([record.half_width for record in history], pa.float64()),
+        "upper_bound_kind": column_of([UPPER_BOUND_KINDS[record.is_exact] for record in history], pa.string()),
+        "gap_percent": column_of([100.0 * record.gap for record in history], pa.float64()),
+        "forward_passes": column_of([record.forward_passes for record in history], pa.int32()),
+        "cuts": column_of([record.cuts for record in history], pa.int64()),
+        "cuts_active": column_of([record.cuts_active for record in history], pa.int64()),
+        "lp_solves": column_of([record.solves for record in history], pa.int64()),
+        "simplex_iterations": column_of([record.simplex_iterations for record in history], pa.int64()),
+    }
+    points = [record.trial_points for record in history]
+    for name in ("excess", "excess_std", "overstated", "overstated_worst"):
+        columns[name] = column_of([None if point is None else getattr(point, name) for point in points], pa.float64())
+    costs = [NO_POLICY_COST if record.policy_cost is None else record.policy_cost.as_dict() for record in history]
+    for name in NO_POLICY_COST:
+        kind = pa.int32() if name == "policy_cost_paths" else pa.float64()
+        columns[name] = column_of([cost[name] for cost in costs], kind)
+    gaps = [record.policy_gap for record in history]
+    columns["policy_gap_percent"] = column_of([None if gap is None else 100.0 * gap for gap in gaps], pa.float64())
+    for phase in Phase:
+        parts = [record.solver.get(phase) for record in history]
+        columns |= {f"{phase}_{name}": _column(parts, name) for name in SOLVER_COLUMNS}
+    return table_of(columns)
+
+
+def without_times(table: "pa.Table") -> "pa.Table":
+    """What two runs with the same bits have in common."""
+    return table.drop_columns([name for name in table.column_names if name.endswith(TIME_SUFFIX)])
+
+
+def _column(parts: Sequence[SolveStatistics | None], name: str) -> "pa.Array":
+    """A number of one phase, iteration by iteration; null where it is not known."""
+    import pyarrow as pa
+
+    values = [None if part is None else getattr(part, name) for part in parts]
+    return column_of(values, pa.float64() if name in MEANS else pa.int64())

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, PathCosts, relative_gap, verdict
-from cobre.io.storage.event_file import numbered_lines
+from cobre.io.storage.confined import MAX_BYTES, read_untrusted
 from cobre.io.storage.lock_file import LastActivity
-from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
+from cobre.io.storage.stored_json import numbered_lines
 from cobre.records import dataclass
 from cobre.runs.events import Event, number_of
+from cobre.runs.files import RunState, end_state, state_of
 from cobre.runs.formatting import printable_event, rough_duration, size
-from cobre.runs.state import RunState, end_state, state_of
-from cobre.sddp.records.policy_cost import NO_POLICY_COST
-from cobre.sddp.records.stop import StopKind
+from cobre.sddp.records import NO_POLICY_COST, StopKind
 
 PHASES = ("forward", "backward", "bound", "exchange")
 RECENT = 10

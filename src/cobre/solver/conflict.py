@@ -11,7 +11,7 @@ import numpy as np
 
 from cobre.errors import CobreError
 from cobre.records import dataclass
-from cobre.solver.statuses import INFEASIBLE, OPTIMAL, UNBOUNDED
+from cobre.solver.program import INFEASIBLE, OPTIMAL, UNBOUNDED
 
 _ZERO = 1e-9
 

@@ -21,6 +21,7 @@ from cobre.records import dataclass
 
 # Of a stage for which a dense inverse is quicker than a sparse factorisation; the one place where the number is said.
 MAX_DENSE_ROWS = 100
+
 PYTHON_ONLY = ("column_scale", "row_scale", "names", "corrections")
 
 
@@ -161,3 +162,19 @@ class StageProgram:
             "correction_factor": given.factor,
             "fixes_corrections": given.is_fixed,
         }
+
+
+# What solvers say of an LP, in words; the numbers are those of HiGHS and of the native simplex.
+
+
+OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
+
+
+STATUS_WORDS = {
+    7: f"{OPTIMAL}, but not solved accurately enough for cuts",
+    8: INFEASIBLE,
+    9: f"{UNBOUNDED} or {INFEASIBLE}",
+    10: UNBOUNDED,
+    14: "iteration limit reached",
+    100: "not solved by any method (numbers of very different sizes), nor proved to be without a solution",
+}

@@ -27,8 +27,7 @@ from cobre.solver.batches import (
     SolveFailedError,
     Step,
 )
-from cobre.solver.program import MAX_DENSE_ROWS, StageProgram
-from cobre.solver.statuses import STATUS_WORDS
+from cobre.solver.program import MAX_DENSE_ROWS, STATUS_WORDS, StageProgram
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,22 @@ from numpy.typing import NDArray
 from cobre._native import add_outer_products, diagonalise, mix
 from cobre.core.arrays import Floats
 from cobre.core.case import Correlation, CorrelationGroup
+from cobre.core.temporal import Stage
 from cobre.records import dataclass
-from cobre.stochastic.errors import NoiseModelError
-from cobre.stochastic.notes import NoiseNote
+from cobre.stochastic.errors import NoiseModelError, NoiseNote
 
 # Where the noise of (class, id) stands in the noise vector.
 NoisePositions = Mapping[tuple[str, int], int]
 
+
 CORRELATION_FILE = "scenarios/correlation.json"
+
 DEFAULT_PROFILE = "default"
+
 _MAX_SWEEPS = 100
+
 _NEGATIVE_EIGENVALUE = -1e-8
+
 _ASYMMETRY = 1e-10
 
 
@@ -173,3 +178,28 @@ def jacobi_eigen(matrix: Floats) -> tuple[list[float], Floats]:
     work, rows = np.array(matrix, dtype=np.float64, order="C"), np.eye(len(matrix))
     diagonalise(work, rows, _MAX_SWEEPS)
     return [float(value) for value in np.diagonal(work)], rows.T
+
+
+# Stages that share their noise: neighbours in the same season of the same year.
+#
+# A month that is cut into weeks has one draw of monthly noise, not four. Stages without a season never share.
+
+
+def group_leaders(stages: Sequence[Stage]) -> tuple[int, ...]:
+    """For each stage the index of the stage whose noise it uses: its own, or the first of its group."""
+    leaders: list[int] = []
+    for index, stage in enumerate(stages):
+        shares = index > 0 and _key(stage) is not None and _key(stage) == _key(stages[index - 1])
+        leaders.append(leaders[-1] if shares else index)
+    return tuple(leaders)
+
+
+def group_numbers(stages: Sequence[Stage]) -> tuple[int, ...]:
+    """For each stage the number of its group, counted from 0."""
+    leaders = group_leaders(stages)
+    number = {leader: count for count, leader in enumerate(dict.fromkeys(leaders))}
+    return tuple(number[leader] for leader in leaders)
+
+
+def _key(stage: Stage) -> tuple[int, int] | None:
+    return None if stage.season_id is None else (stage.season_id, stage.start_date.year)

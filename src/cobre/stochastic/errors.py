@@ -1,6 +1,7 @@
 """What the data of a noise model can get wrong."""
 
 from cobre.errors import ValidationError
+from cobre.records import dataclass
 
 
 class NoiseModelError(ValidationError):
@@ -11,3 +12,18 @@ class NoiseModelError(ValidationError):
         self.file = file
         self.where = where
         self.problem = problem
+
+
+# Notes for the user on a noise model that can be used.
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseNote:
+    """A warning: in which file, concerning what, and what was done about it."""
+
+    file: str
+    where: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.where}: {self.text}"

@@ -11,11 +11,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cobre.core.arrays import Floats, Ints
+from cobre.core.arrays import Flags, Floats, Ints
 from cobre.core.case import Case, Table
+from cobre.core.case_file_names import CONFIG_FILE
 from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
-from cobre.stochastic.par.sample_statistics import ordered_sum
+from cobre.stochastic.layout import StageTable
+from cobre.stochastic.par.model import InflowMemory, InflowModel
+from cobre.stochastic.par.observations import HISTORY_FILE, Observations, observations
+from cobre.stochastic.par.seasons import SeasonCycle, StagePeriods
+from cobre.stochastic.par.statistics import ordered_sum
 
 _FORMATS = {
     "inflow": ("scenarios/external_inflow_scenarios.parquet", "hydro_id", "value_m3s"),
@@ -128,3 +133,154 @@ def _check_complete(shape: _Shape, values: Floats, counts: Sequence[int]) -> Non
                 f"{shape.id_column} {shape.entity_ids[entity]}",
                 "no finite value; every scenario of a stage, counted from 0, needs one for every entity",
             )
+
+
+# Historical scenarios: years of observed inflows, replayed from the study's first season on.
+
+
+@dataclass(frozen=True, slots=True)
+class HistoricalLibrary:
+    """`values` (stage, window, hydro) of the windows that start in these years."""
+
+    years: tuple[int, ...]
+    values: Floats
+
+
+def historical_library(case: Case, cycle: SeasonCycle, wanted: tuple[int, ...] | None) -> HistoricalLibrary:
+    """The windows that history covers for every hydro at every stage; `wanted` None: all of them."""
+    history = observations(case, cycle)
+    windows = {year: _window(case, cycle, history, year) for year in history.years}
+    complete = tuple(year for year, values in windows.items() if np.isfinite(values).all())
+    if wanted is not None:
+        _refuse_missing(wanted, complete)
+        complete = tuple(sorted(set(wanted)))
+    if not complete:
+        raise NoiseModelError(HISTORY_FILE, "years", "no year of history covers all hydros and seasons of the study")
+    return HistoricalLibrary(complete, np.stack([windows[year] for year in complete], axis=1))
+
+
+def _window(case: Case, cycle: SeasonCycle, history: Observations, year: int) -> Floats:
+    """Inflows (stage, hydro) as if the study had started in `year`."""
+    found = StagePeriods(case.horizon, cycle).of_stages
+    return np.array([history.at(year + at.year - found[0].year, at.position) for at in found])
+
+
+def _refuse_missing(wanted: tuple[int, ...], complete: tuple[int, ...]) -> None:
+    missing = sorted(set(wanted) - set(complete))
+    if missing:
+        raise NoiseModelError(
+            CONFIG_FILE,
+            "scenario_source, historical_years",
+            f"{', '.join(map(str, missing))}: history does not cover such a window; it covers those that start in "
+            f"{', '.join(map(str, complete)) or 'no year'}",
+        )
+
+
+# Inverts the noise model: the noise vectors with which it reproduces given trajectories.
+
+
+# What counts as equal where a model has no noise, relative to the values.
+_SAME = 1e-9
+
+
+def inflow_noise(model: InflowModel, memory: InflowMemory, values: Floats, file: str, ids: Sequence[int]) -> Floats:
+    """Noise (stage, trajectory, hydro) with which the model gives `values`, starting from what the study remembers."""
+    lags = np.repeat(memory.first[:, None, :], values.shape[1], axis=1)
+    noise = np.zeros(values.shape)
+    for stage, inflow in enumerate(values):
+        expected = np.broadcast_to(model.base_m3s[stage], inflow.shape)
+        for lag, past in enumerate(lags):
+            expected = expected + memory.psi[stage, lag] * past
+        noise[stage] = _invert(inflow, expected, model.sigma_m3s[stage], file, f"stage number {stage}", ids)
+        lags = memory.after(stage, lags, inflow)
+    return noise
+
+
+def memoryless_noise(mean: Floats, std: Floats, values: Floats, file: str, ids: Sequence[int]) -> Floats:
+    """Noise (stage, trajectory, entity) with which mean and deviation (stage, entity) give `values`."""
+    noise = np.zeros(values.shape)
+    for stage, value in enumerate(values):
+        expected = np.broadcast_to(mean[stage], value.shape)
+        noise[stage] = _invert(value, expected, std[stage], file, f"stage number {stage}", ids)
+    return noise
+
+
+def _invert(values: Floats, expected: Floats, sigma: Floats, file: str, where: str, ids: Sequence[int]) -> Floats:
+    difference = values - expected
+    silent = sigma == 0.0
+    unreachable = (silent & (np.abs(difference) > _SAME * np.maximum(1.0, np.abs(values)))).any(axis=0)
+    if unreachable.any():
+        entity_id = ids[int(np.flatnonzero(unreachable)[0])]
+        raise NoiseModelError(
+            file,
+            f"id {entity_id}, {where}",
+            "the model has no noise there (standard deviation 0) and cannot produce this value; give a standard "
+            "deviation above 0, or use the same scheme for training",
+        )
+    result: Floats = np.where(silent, 0.0, difference / np.where(silent, 1.0, sigma))
+    return result
+
+
+# Loads and availability factors: normal around a mean, without memory.
+
+
+LOAD_FILE = "scenarios/load_seasonal_stats.parquet"
+
+NCS_FILE = "scenarios/non_controllable_stats.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class MemorylessClass:
+    """Mean and deviation (stage, entity), and which entities have an entry in the noise vector."""
+
+    entity_ids: tuple[int, ...]
+    mean: Floats
+    std: Floats
+    has_noise: Flags
+
+    def of_library(self, library: ExternalLibrary) -> "MemorylessClass":
+        """A copy with the statistics of an external library, for the entities that it has."""
+        columns = [self.entity_ids.index(entity_id) for entity_id in library.entity_ids]
+        mean, std, has_noise = self.mean.copy(), self.std.copy(), self.has_noise.copy()
+        mean[:, columns], std[:, columns], has_noise[columns] = library.mean(), library.std(), True
+        self.check_entities(library)
+        return MemorylessClass(self.entity_ids, mean, std, has_noise)
+
+    def check_entities(self, library: ExternalLibrary) -> None:
+        """Entities with noise must be in the library that is to replace it."""
+        for entity_id, is_random in zip(self.entity_ids, self.has_noise, strict=True):
+            if is_random and entity_id not in library.entity_ids:
+                raise NoiseModelError(
+                    library.file, f"id {entity_id}", "has noise but no external scenarios; add rows for it"
+                )
+
+
+def load_class(case: Case) -> MemorylessClass:
+    """Loads in MW; no row: no load. Buses with a deviation above 0 at some stage have noise."""
+    bus_ids = tuple(bus.id for bus in case.system.buses)
+    columns = ("mean_mw", "std_mw")
+    values = _values(case, LOAD_FILE, case.scenarios.load_seasonal_stats, "bus_id", columns, bus_ids, (0.0, 0.0))
+    return MemorylessClass(bus_ids, values[:, 0], values[:, 1], np.asarray((values[:, 1] > 0.0).any(axis=0)))
+
+
+def availability_class(case: Case) -> MemorylessClass:
+    """Availability factors; no row: 1. Sources with any row have noise, be it of deviation 0."""
+    table = case.scenarios.non_controllable_stats
+    ncs_ids = tuple(source.id for source in case.system.non_controllable_sources)
+    values = _values(case, NCS_FILE, table, "ncs_id", ("mean", "std"), ncs_ids, (1.0, 0.0))
+    named = set() if table is None else set(table["ncs_id"].tolist())
+    has_noise = np.array([ncs_id in named for ncs_id in ncs_ids], dtype=np.bool_)
+    return MemorylessClass(ncs_ids, values[:, 0], values[:, 1], has_noise)
+
+
+def _values(
+    case: Case,
+    file: str,
+    table: Table | None,
+    id_column: str,
+    columns: tuple[str, str],
+    ids: tuple[int, ...],
+    defaults: tuple[float, float],
+) -> Floats:
+    found = StageTable(file, table, id_column, columns, ids)
+    return found.over([stage.id for stage in case.horizon.stages], defaults)

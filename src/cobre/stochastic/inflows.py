@@ -18,14 +18,12 @@ import numpy as np
 
 from cobre.core.case import Case, Correlation, CorrelationGroup
 from cobre.records import dataclass
+from cobre.stochastic.errors import NoiseNote
 from cobre.stochastic.external import ExternalLibrary
-from cobre.stochastic.notes import NoiseNote
-from cobre.stochastic.par.fitted import checked_statistics, fitted_terms, notes_on_kinds, notes_on_short_history
-from cobre.stochastic.par.history import HISTORY_FILE
-from cobre.stochastic.par.observations import observations
-from cobre.stochastic.par.residual_correlation import residual_correlation
-from cobre.stochastic.par.seasons import SeasonCycle, season_cycle
-from cobre.stochastic.par.stage_periods import StagePeriods
+from cobre.stochastic.par.estimation import checked_statistics, fitted_terms, notes_on_kinds, notes_on_short_history
+from cobre.stochastic.par.observations import HISTORY_FILE, observations
+from cobre.stochastic.par.residuals import residual_correlation
+from cobre.stochastic.par.seasons import SeasonCycle, StagePeriods, season_cycle
 from cobre.stochastic.par.statistics import InflowStatistics, estimated_statistics, given_statistics
 from cobre.stochastic.par.terms import AutoregressiveTerms, given_terms
 

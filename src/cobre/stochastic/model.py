@@ -6,15 +6,13 @@ from numpy.typing import NDArray
 from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.records import dataclass
+from cobre.stochastic.errors import NoiseNote
+from cobre.stochastic.external import MemorylessClass, availability_class, load_class
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout
-from cobre.stochastic.memoryless import MemorylessClass, availability_class, load_class
-from cobre.stochastic.notes import NoiseNote
-from cobre.stochastic.par.lag_slots import LagSteps, next_lags
-from cobre.stochastic.par.memory import inflow_memory
-from cobre.stochastic.par.model import inflow_model
-from cobre.stochastic.sampling import NoiseSampler
-from cobre.stochastic.scenario_sources import SourceData, correlation, openings, sampler, training_libraries
+from cobre.stochastic.par.initial_lags import LagSteps, next_lags
+from cobre.stochastic.par.model import inflow_memory, inflow_model
+from cobre.stochastic.sampling import NoiseSampler, SourceData, correlation, openings, sampler, training_libraries
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,22 @@ from typing import Any, TypeVar
 from cobre import notebook
 from cobre.comm import BackendConfig
 from cobre.core.case import Case
-from cobre.limits import MAX_COUNT
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
-from cobre.study.arguments import check_policy, checked_count, training_request
-from cobre.study.placement import WorldRequest, run_in, script_placement
-from cobre.study.preparation.case_argument import case_and_overrides
+from cobre.study.placement import (
+    WorldRequest,
+    check_policy,
+    checked_count,
+    raising_worker_errors,
+    run_in,
+    script_placement,
+    training_request,
+)
+from cobre.study.preparation.study_cache import case_and_overrides
 from cobre.study.ranks.train_and_simulate import simulate_rank, train_rank
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides
 from cobre.study.results.script_results import ProgressEvent, SimulationResult, TrainingResult
-from cobre.study.worker_errors import raising_worker_errors
+from cobre.wording import MAX_COUNT
 
 Result = TypeVar("Result")
 ProgressCallback = Callable[[ProgressEvent], None]

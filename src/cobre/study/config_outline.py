@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from cobre.io.config.document import ConfigDocument
-from cobre.io.config.overrides import with_overrides
+from cobre.io.config.overrides import ConfigDocument, with_overrides
 from cobre.io.findings.problems import Problems
 from cobre.io.storage.stored_json import is_shallow
 from cobre.records import dataclass

@@ -1,17 +1,23 @@
 """Where a study runs: in this process, as a rank of a world that others started, or in workers that it starts."""
 
 import json
+import math
+import operator
 import os
 import signal
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field, replace
-from typing import Any, Self, TypeVar
+from numbers import Real
+from pathlib import Path
+from typing import Any, Self, TypeVar, overload
 
 from cobre.comm import (
     Backend,
     BackendConfig,
+    BackendError,
     BackendNotAvailableError,
+    CommError,
     InitializationFailedError,
     LocalConfig,
     launch,
@@ -19,36 +25,133 @@ from cobre.comm import (
 )
 from cobre.comm.config import BACKEND_VARIABLE
 from cobre.comm.cores import usable_cores
-from cobre.comm.detection import (
-    SRUN_WITH_MPI,
-    detect,
-    find_launch,
-    installed_backends,
-    slurm_tasks,
-)
+from cobre.comm.detection import SRUN_WITH_MPI, detect, find_launch, installed_backends, slurm_tasks
 from cobre.comm.factory import borrowed, create_communicator, registered_config, require_communicator, select_backend
+from cobre.comm.launch import WorkerError
 from cobre.comm.types import BackendKind
-from cobre.limits import MAX_THREADS
-from cobre.printable import printable
+from cobre.errors import CobreError
+from cobre.policy.object import Policy
 from cobre.records import dataclass
 from cobre.runs.events import Event, EventListener, encode, no_events
-from cobre.study.arguments import checked_count
 from cobre.study.config_outline import ConfigOutline
+from cobre.study.requests import TrainingRequest
+from cobre.wording import MAX_THREADS, printable
+
+# Arguments of scripts, checked before anything is started, and as plain as what is made of them needs.
+#
+# Whole numbers may be those of NumPy; what leaves here is Python's own.
+
+
+def as_python_int(value: object) -> object:
+    """Another library's whole number as an int; anything else as it is, for the caller to refuse."""
+    if isinstance(value, bool):
+        return value
+    try:
+        return operator.index(value)  # type: ignore[arg-type]  # whether it is one is the question
+    except TypeError:
+        return value
+
+
+@overload
+def checked_count(name: str, value: int, maximum: int | None = None) -> int: ...
+
+
+@overload
+def checked_count(name: str, value: int | None, maximum: int | None = None) -> int | None: ...
+
+
+def checked_count(name: str, value: int | None, maximum: int | None = None) -> int | None:
+    """A whole number from 1 on, or None where the caller allows it."""
+    if value is None:
+        return None
+    number = as_python_int(value)
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    if number < 1 or (maximum is not None and number > maximum):
+        raise ValueError(f"{name} must be 1{f' to {maximum}' if maximum else ' or more'}, not {number}")
+    return number
+
+
+@overload
+def checked_seconds(name: str, value: float) -> float: ...
+
+
+@overload
+def checked_seconds(name: str, value: float | None) -> float | None: ...
+
+
+def checked_seconds(name: str, value: float | None) -> float | None:
+    """Seconds, or None where the caller allows it."""
+    if value is None:
+        return None
+    given: object = value
+    if isinstance(given, bool) or not isinstance(given, Real):
+        raise TypeError(f"{name} must be a number of seconds, not {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{name} must be a number of seconds, 0 or more, not {number}")
+    return number
+
+
+def check_policy(name: str, value: object) -> None:
+    """Raise TypeError unless an argument is a policy or the path of one."""
+    if not isinstance(value, (Policy, str, Path)):
+        raise TypeError(f"{name} must be a policy or the path of one, not {value!r}")
+
+
+def training_request(
+    *,
+    warm_start: Policy | str | Path | None,
+    checkpoints: str | Path | None,
+    checkpoint_every: int,
+    resume: bool,
+    time_limit_s: float | None,
+) -> TrainingRequest:
+    """How to train, from the arguments of `cobre.train` and `cobre.dask.train`."""
+    if checkpoint_every is None:
+        raise TypeError("checkpoint_every must be a whole number, not None; without `checkpoints` none are kept")
+    every = checked_count("checkpoint_every", checkpoint_every)
+    if warm_start is not None:
+        check_policy("warm_start", warm_start)
+    if resume and checkpoints is None:
+        raise ValueError("resume=True needs the folder of the checkpoints: checkpoints=...")
+    return TrainingRequest(
+        checkpoints=None if checkpoints is None else Path(checkpoints),
+        checkpoint_every=every,
+        checkpoint_seconds=math.inf,  # by the number of iterations alone
+        resume=resume,
+        warm_start=Path(warm_start) if isinstance(warm_start, str) else warm_start,
+        time_limit_s=checked_seconds("time_limit_s", time_limit_s),
+    )
+
 
 Value = TypeVar("Value")
+
 RankFunction = Callable[..., Value]
+
 """Called with a communicator, the arguments, and `emit`."""
 
+
 THREADS_ARE_BEST = "one thread per core: as fast as several processes, with less memory and a faster start"
+
 WORKER_PER_CORE = "a worker for each core"
+
 WORKERS_FOR_A_TREE = f"{WORKER_PER_CORE}: threads would share the leaves of a tree only"
+
 WORKERS_OF_BACKEND = f"{WORKER_PER_CORE}, because a backend for workers was chosen"
+
 ONE_THREAD_PER_RANK = (
     "one thread per rank, because a launcher started the ranks; where each has several cores, use --threads"
 )
+
 ONE_CORE = "this process may use one core only"
 
+
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM)
+
 _PRELOAD = ("cobre.study.ranks.preload",)
 
 
@@ -283,3 +386,21 @@ def _joined_backend(kind: BackendKind, environ: Mapping[str, str]) -> BackendKin
         return kind
     required = {BackendKind.TCP: variables.REQUIRED_BY_TCP, BackendKind.SHM: variables.REQUIRED_BY_SHM}.get(kind, ())
     return kind if any(environ.get(name) for name in required) else None
+
+
+# Errors of workers, as scripts get them: the same as if the study ran in this process.
+
+
+@contextmanager
+def raising_worker_errors() -> Iterator[None]:
+    """Re-raise the worker's CobreError in place of WorkerError, which becomes its cause.
+
+    Errors of communication, a rank that died and exceptions that are not Cobre's stay WorkerErrors.
+    """
+    try:
+        yield
+    except WorkerError as error:
+        is_communication = isinstance(error.inner, CommError | BackendError)  # WorkerError says which rank failed
+        if isinstance(error.inner, CobreError) and not is_communication:
+            raise error.inner from error
+        raise

@@ -11,7 +11,7 @@ from cobre import __version__
 from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.core.config import Config
-from cobre.io.output.table_pieces import table_pieces
+from cobre.io.output.growing_tables import table_pieces
 from cobre.io.storage.stored_json import write_json
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit
@@ -19,12 +19,12 @@ from cobre.runs.events import Event, EventListener, new_event
 from cobre.runs.files import CHECKPOINTS, FAILURES, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.sddp.cuts.pool import CutPool
-from cobre.sddp.problem.prepared import PreparedStudy
-from cobre.sddp.records.phases import added, as_dict
+from cobre.sddp.problem.problem import PreparedStudy
+from cobre.sddp.records import added, as_dict
 from cobre.study.config_outline import with_config_document
 from cobre.study.output.run_output import begin_output, is_resumed, open_output, write_training
 from cobre.study.output.run_results import simulation_event, summarize_run
-from cobre.study.preparation.ready_study import ReadyStudy, prepare_on_ranks
+from cobre.study.preparation.study_cache import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import RunRequest, TrainingRequest
 from cobre.study.results.cost_note import cost_note
 from cobre.study.results.script_results import SimulationResult

@@ -12,18 +12,17 @@ from cobre.records import dataclass
 from cobre.runs.events import EventListener, EventLog, no_events
 from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
-from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.sddp.problem.problem import PreparedStudy
 from cobre.study.config_outline import ConfigOutline, with_config_document
-from cobre.study.output.output_lock import output_lock
+from cobre.study.output.run_output import output_lock
 from cobre.study.output.run_results import simulation_event, simulation_numbers
-from cobre.study.placement import WorldRequest, run_in, script_placement
-from cobre.study.preparation.case_argument import case_and_overrides
+from cobre.study.placement import WorldRequest, raising_worker_errors, run_in, script_placement
+from cobre.study.preparation.study_cache import case_and_overrides
 from cobre.study.ranks.entry import run_study
 from cobre.study.ranks.train_and_simulate import simulate_rank
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.results.script_results import SimulationResult
-from cobre.study.training.iteration_callback import IterationCallback, iteration_replies
-from cobre.study.worker_errors import raising_worker_errors
+from cobre.study.training.iteration_progress import IterationCallback, iteration_replies
 
 Description = TypeVar("Description")
 

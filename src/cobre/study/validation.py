@@ -8,18 +8,17 @@ from cobre.io.case import format_of, read_case
 from cobre.io.case_overview import as_findings
 from cobre.io.decoding.format_version import FormatSeen
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.grouped_findings import lines_of
-from cobre.io.findings.problems import CaseProblem, Layer, Problems
+from cobre.io.findings.problems import CaseProblem, Layer, Problems, lines_of
 from cobre.io.input_files.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.policies.policy_file import PolicyFileError
-from cobre.io.saving.checking import checked_case
+from cobre.io.saving.case_writer import checked_case
 from cobre.policy.boundary import load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.problem.boundary import BoundaryMismatchError
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.study.plausibility import check_generic_numbers, check_plausibility
 from cobre.study.preparation.prepare import convexity_notes
-from cobre.study.preparation.ready_study import as_case
+from cobre.study.preparation.study_cache import as_case
 from cobre.study.requests import Overrides
 from cobre.wording import counted
 

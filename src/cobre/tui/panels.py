@@ -2,14 +2,19 @@
 
 import time
 from collections.abc import Iterable
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from rich.text import Text
+from textual_plotext import PlotextPlot
 
+from cobre.records import dataclass
+from cobre.runs.events import Event
+from cobre.runs.files import RunState
 from cobre.runs.formatting import PHASE_COLOURS, bar, duration, rate, short_money, vertical_bar
-from cobre.runs.state import RunState
 from cobre.runs.view import PHASES, RankTotal, RunView
-from cobre.wording import money, percent
+from cobre.wording import money, percent, printable
 
 COLOURS = {
     RunState.RUNNING: "green",
@@ -18,6 +23,7 @@ COLOURS = {
     RunState.FAILED: "red",
     RunState.KILLED: "yellow",
 }
+
 NAME_WIDTH = 12
 
 
@@ -160,3 +166,160 @@ def _sign(loads: list[list[float]], rank: int) -> tuple[str, str]:
     share = RankTotal(busy_s, waiting_s).busy_share
     colour = "green" if share > 0.8 else "yellow" if share > 0.5 else "red"
     return vertical_bar(share), colour
+
+
+# Bounds by iteration, or the gap between them.
+
+
+LOWER, UPPER = "cyan", "orange"
+
+RECENT = 50
+
+LABEL_WIDTH = 9  # of numbers beside the axis, and the frame
+
+
+class Shown(Enum):
+    """Which iterations: the first ones are so far off that the others look the same beside them."""
+
+    SETTLED = "without the first fifth"
+    ALL = "all iterations"
+    RECENT = f"the last {RECENT}"
+
+    @property
+    def next(self) -> "Shown":
+        """The range after this one; the first after the last."""
+        kinds = list(Shown)
+        return kinds[(kinds.index(self) + 1) % len(kinds)]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points of a line; iterations without a number are left out."""
+
+    name: str
+    colour: str
+    iterations: list[int]
+    values: list[float]
+    is_sampled: bool
+
+
+class BoundsPlot(PlotextPlot):
+    """Plots the bounds, or the gap, of the run that was shown last."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.shown = Shown.SETTLED
+        self.is_gap = False
+        self._view = RunView()
+
+    def show(self, view: RunView) -> None:
+        """Plot the bounds of a run."""
+        self._view = view
+        self.replot()
+
+    def replot(self) -> None:
+        """Plot again, after new iterations or another choice."""
+        figure = self.plt
+        figure.clear_data()
+        curves = [curve for curve in self._curves() if curve.values]
+        for curve in curves:
+            draw = figure.scatter if curve.is_sampled else figure.plot
+            marker = "dot" if curve.is_sampled else "braille"  # told apart without colours
+            draw(curve.iterations, curve.values, label=curve.name, color=curve.colour, marker=marker)
+        if curves:
+            figure.xticks(_ticks(curves[0].iterations))
+        figure.title(self._title() if curves else self._view.no_bounds_reason)
+        self.refresh()
+
+    def _title(self) -> str:
+        """A title that does not fit above the plot would not be drawn at all."""
+        what = "gap, %" if self.is_gap and self._view.path_costs.is_bound else "bounds, M$"
+        whole = f"{what} ({self.shown.value})"
+        return whole if len(whole) < self.size.width - LABEL_WIDTH else what
+
+    def _curves(self) -> list[Curve]:
+        costs = self._view.path_costs
+        if self.is_gap and costs.is_bound:
+            return [self._curve("gap", UPPER, "gap", 100.0)]
+        return [
+            self._curve(f"{costs.name} ({costs.label})", UPPER, "upper_bound", 1e-6),
+            self._curve("lower bound", LOWER, "lower_bound", 1e-6),
+        ]
+
+    def _curve(self, name: str, colour: str, key: str, factor: float) -> Curve:
+        count = len(self._view.iterations)
+        first = {Shown.ALL: 0, Shown.SETTLED: count // 5, Shown.RECENT: max(0, count - RECENT)}[self.shown]
+        numbers = [event["iteration"] for event in self._view.iterations]
+        points = [
+            (number, factor * value)
+            for number, value in zip(numbers[first:], self._view.series(key)[first:], strict=True)
+            if value is not None
+        ]
+        iterations, values = [number for number, _ in points], [value for _, value in points]
+        return Curve(name, colour, iterations, values, is_sampled=key != "lower_bound" and not self._view.is_exact)
+
+
+def _ticks(iterations: list[int]) -> list[float]:
+    """A few whole numbers, the first and the last among them."""
+    first, last = iterations[0], iterations[-1]
+    return sorted({first + round(part * (last - first) / 4) for part in range(5)})
+
+
+# Events as lines of a log for people.
+
+
+def event_line(event: Event) -> str:
+    """An event as one line with the time of day; empty for kinds that are not shown."""
+    text = printable(_text(event), lines=False)
+    return f"{time.strftime('%H:%M:%S', time.localtime(event.get('time', 0.0)))}  {text}" if text else ""
+
+
+def _text(event: Event) -> str:  # noqa: PLR0911 - one answer for each kind
+    match event["event"]:
+        case "run_started":
+            return _start(event)
+        case "phase" | "preparation":
+            return _step(event)
+        case "warning":
+            return f"warning: {event.get('message')}"
+        case "iteration":
+            return _iteration(event)
+        case "checkpoint" | "resumed":
+            return _saved(event)
+        case "training_finished":
+            return f"training ended: {event.get('stop_reason')}; digest {str(event.get('digest'))[:16]}"
+        case "simulation_finished":
+            return f"simulated {event.get('scenarios')} scenarios: mean {money(event.get('mean_cost'))} $"
+        case "run_finished":
+            return f"ended after {duration(event.get('seconds'))}"
+        case "run_failed":
+            return f"failed: {event.get('error')}"
+        case _:
+            return ""
+
+
+def _saved(event: Event) -> str:
+    """A checkpoint that was written, or that training goes on from."""
+    if event["event"] == "resumed":
+        return f"resumed after iteration {event.get('iteration')}"
+    return f"checkpoint of iteration {event.get('iteration')} in {duration(event.get('seconds'))}"
+
+
+def _step(event: Event) -> str:
+    """A phase of the run, or a step of its preparation with how far it is."""
+    if event["event"] == "phase":
+        return f"{event.get('name')} ..."
+    parts = f", {event.get('done')} of {event.get('total')}" if event.get("total") else ""
+    return f"{event.get('step')}{parts}"
+
+
+def _start(event: Event) -> str:
+    again = " (resumed)" if event.get("is_resumed") else ""
+    ranks = f"{event.get('ranks')} rank{'s' * (event.get('ranks') != 1)} on {event.get('backend')}"
+    return f"cobre {event.get('version')} on {event.get('host')}, {ranks}{again}"
+
+
+def _iteration(event: Event) -> str:
+    """Short enough for half of a terminal of 80 columns; the upper bound is what the gap says."""
+    gap = event.get("gap") if event.get("policy_gap") is None else event.get("policy_gap")
+    return f"{event.get('iteration'):>3}  {short_money(event.get('lower_bound'))}, gap {percent(gap)}"

@@ -14,7 +14,7 @@ import pytest
 from cli_runs import EXAMPLES, ONE_PROCESS, QUICK_CASE, cobre
 from click.testing import CliRunner
 
-from cobre.cli.exit_codes import ExitCode
+from cobre.cli.error_reporting import ExitCode
 from cobre.cli.main import main
 from cobre.comm.cores import usable_cores
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from cli_runs import ONE_PROCESS, QUICK_CASE, TerminalRun, on_terminal
 
-from cobre.cli.exit_codes import ExitCode
+from cobre.cli.error_reporting import ExitCode
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from cli_runs import EXAMPLES, ONE_PROCESS, QUICK_CASE, cobre
 
-from cobre.cli.exit_codes import ExitCode
+from cobre.cli.error_reporting import ExitCode
 
 
 def _overrides(output):

@@ -8,7 +8,7 @@ import sys
 import pytest
 from studies import QUICK_CASE, small_copy
 
-from cobre.cli.exit_codes import ExitCode
+from cobre.cli.error_reporting import ExitCode
 from cobre.comm import BackendError, ShmConfig, create_communicator, launch
 from cobre.comm.launch import WorkerError
 from cobre.errors import CobreError

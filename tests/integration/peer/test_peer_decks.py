@@ -19,16 +19,13 @@ from highs_stages import HighsStage
 from peer import ROOT, TIMEOUT_S, peer_python
 
 from cobre.io.case import load_case
-from cobre.io.policies.cobre_python_policy import IDENTIFIER, read_cobre_python_policy
-from cobre.io.policies.flat_table import FlatTable
+from cobre.io.policies.cobre_python_policy import IDENTIFIER, FlatTable, read_cobre_python_policy
 from cobre.policy.object import state_names
-from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity
-from cobre.sddp.hydro_models.evaporation import evaporation_line
-from cobre.sddp.hydro_models.geometry import geometry_by_hydro
+from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity, evaporation_line
+from cobre.sddp.hydro_models.production_function import geometry_by_hydro
 from cobre.sddp.problem.problem import realise
 from cobre.stochastic.inflows import describe_inflows
-from cobre.study.output.exports.hydro import fpha_tables
-from cobre.study.output.exports.stochastic import stochastic_tables
+from cobre.study.output.exports import fpha_tables, stochastic_tables
 from cobre.study.preparation.prepare import prepare
 
 DECK = Path(os.environ.get("COBRE_DECKS", ROOT.parent / "shared" / "decks")) / "pmo_2025_12_first_12"

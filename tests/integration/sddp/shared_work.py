@@ -11,13 +11,12 @@ from dataclasses import replace
 
 from cobre.comm import PeerLostError, ShmConfig, create_communicator
 from cobre.io.case import load_case
-from cobre.sddp.simulation.policy_simulator import PolicySimulator
-from cobre.sddp.simulation.simulate import SimulationOutput
+from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutput
 from cobre.sddp.simulation.simulate import simulate as simulate_scenarios
-from cobre.sddp.training.evaluate import evaluate_policy
-from cobre.sddp.training.team_tables import TreeNodeTables
+from cobre.sddp.training.passes import evaluate_policy
+from cobre.sddp.training.team import TreeNodeTables
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import with_iterations
 from cobre.study.simulation.simulate_policy import ids_of_system

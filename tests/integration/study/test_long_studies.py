@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from cobre.comm.backends.local import LocalCommunicator
+from cobre.core.case import changed
 from cobre.core.config import IterationLimit
-from cobre.core.editing import changed
-from cobre.sddp.training.hooks import Interruption
+from cobre.sddp.training.loop import Interruption
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.ready_study import ReadyStudy, as_case
+from cobre.study.preparation.study_cache import ReadyStudy, as_case
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
 from cobre.study.training.iteration_progress import LONG_STUDY_SOLVES, PILOT_SOLVES, Pilot

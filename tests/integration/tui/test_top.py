@@ -13,7 +13,7 @@ from cli_runs import LIMIT_S, ONE_PROCESS, QUICK_CASE, TerminalRun, cobre
 from textual.widgets import RichLog, Static
 
 from cobre.tui.app import WatchApp
-from cobre.tui.bounds_plot import BoundsPlot, Shown
+from cobre.tui.panels import BoundsPlot, Shown
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from cobre.bridge import archive
 from cobre.bridge.archive import unpack_decks, unpacked_deck
-from cobre.bridge.errors import DeckNotConvertedError
+from cobre.bridge.environment import DeckNotConvertedError
 
 
 def zipped(path, **files):

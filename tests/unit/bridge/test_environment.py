@@ -11,12 +11,12 @@ from cobre.bridge.conversion import DeckRequest
 from cobre.bridge.environment import (
     BRIDGE_0_18,
     BRIDGE_0_19,
+    NoBridgeError,
     bridge_at,
     clean_environment,
     own_bridge,
     own_folder,
 )
-from cobre.bridge.errors import NoBridgeError
 
 
 def test_environment_without_a_bridge_is_refused(tmp_path):

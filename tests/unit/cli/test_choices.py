@@ -5,7 +5,7 @@ import sys
 from typing import get_args, get_type_hints
 
 import cobre
-from cobre.cli.exit_codes import ExitCode
+from cobre.cli.error_reporting import ExitCode
 from cobre.cli.main import main
 from cobre.cli.study_commands import AUTO_BACKEND
 from cobre.comm import BackendKind

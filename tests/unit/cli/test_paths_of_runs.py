@@ -9,8 +9,7 @@ from click.testing import CliRunner
 from event_streams import phase, training
 
 from cobre.cli.main import main
-from cobre.runs.event_follower import EventFollower, NothingToFollowError
-from cobre.runs.events import encode
+from cobre.runs.events import EventFollower, NothingToFollowError, encode
 
 LONG = "X" * 300
 SIMULATED = {"event": "simulation_finished", "scenarios": 9, "mean_cost": 2e6, "half_width": 1e3, "std_cost": 1e3}

@@ -6,9 +6,8 @@ import signal
 import pytest
 from event_streams import iteration, phase, started
 
-from cobre.cli.live_table import LiveProgress
-from cobre.cli.progress import LineProgress, QuietProgress, choose_progress
-from cobre.cli.signal_watcher import SignalWatcher
+from cobre.cli.progress import LineProgress, QuietProgress, SignalWatcher, choose_progress
+from cobre.cli.run_table import LiveProgress
 
 
 class Terminal(io.StringIO):

@@ -13,15 +13,13 @@ from compared_studies import NEW_PLANT
 from pyarrow import parquet
 
 from cobre.comparison.api import compare
-from cobre.comparison.compared_run import ComparedRun, in_step
-from cobre.comparison.matching import match_entities, match_stages
-from cobre.comparison.paired_means import PairedMeans
+from cobre.comparison.money import PairedMeans
+from cobre.comparison.runs import ComparedRun, in_step, match_entities, match_stages
 from cobre.core.confidence import mean_with_half_width
 from cobre.io.output import ResultsError
-from cobre.io.output.manifest import describe_table
-from cobre.io.output.scenario_rows import RowsInMemory
+from cobre.io.output.results import RowsInMemory, describe_table
 from cobre.report.study_facts import StudyFacts
-from cobre.runs.column_labels import COST_COMPONENTS
+from cobre.runs.formatting import COST_COMPONENTS
 
 
 def table(run, name):
@@ -166,7 +164,7 @@ def test_row_groups_of_any_size_give_the_same_numbers(runs, comparison, tmp_path
         describe_again(copy / "simulation")
     again = [ComparedRun.stored(copy) for copy in copies]
     from cobre.comparison.money import compare_money
-    from cobre.comparison.tables import long_table
+    from cobre.comparison.result import long_table
 
     assert long_table(compare_money(*again)).equals(comparison.all_rows)
 

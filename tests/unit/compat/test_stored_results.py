@@ -11,7 +11,7 @@ import pytest
 
 import cobre
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.io.output.manifest import ResultsError
+from cobre.io.output.results import ResultsError
 from cobre.io.storage.array_file import ArrayFile, parse_arrays, write_arrays
 from cobre.study.resume.checkpoints import read_checkpoint
 

@@ -16,10 +16,10 @@ from pyarrow import parquet
 
 from cobre.cli.main import main
 from cobre.errors import CobreError, MissingLibraryError
-from cobre.export import ExportError, export_run, workbook
-from cobre.export.csv_files import write_csv
+from cobre.export import ExportError, export_run, files
+from cobre.export.files import write_csv
 from cobre.export.run_tables import RunTables, read_tables
-from cobre.io.output.scenario_rows import RowsInMemory
+from cobre.io.output.results import RowsInMemory
 from cobre.io.storage.atomic import WriteError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
@@ -75,7 +75,7 @@ def test_a_workbook_has_a_sheet_for_each_table(run, tmp_path):
 
 def test_text_in_a_workbook_is_never_a_formula(tmp_path):
     tables = RunTables(tmp_path, {"t": RowsInMemory(pa.table({"name": ["=1+1", "http://x"]}))}, {})
-    workbook.write_workbook(tables, tmp_path / "x.xlsx")
+    files.write_workbook(tables, tmp_path / "x.xlsx")
     cells = [row[0] for row in openpyxl.load_workbook(tmp_path / "x.xlsx")["t"].iter_rows(min_row=2)]
     assert [(cell.value, cell.data_type, cell.hyperlink) for cell in cells] == [
         ("=1+1", "s", None),
@@ -96,16 +96,16 @@ def test_text_in_a_csv_file_is_never_a_formula_nor_a_command(tmp_path):
 
 def test_a_table_that_no_sheet_holds_is_refused_and_nothing_is_written(run, tmp_path, monkeypatch):
     rows = stored(run, "costs").num_rows
-    monkeypatch.setattr(workbook, "MAX_ROWS", rows)
+    monkeypatch.setattr(files, "MAX_ROWS", rows)
     with pytest.raises(ExportError, match=rf"costs has {rows:,} rows.*--table stages.*--to csv"):
         export_run(run, tmp_path / "x.xlsx", "xlsx")
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr(workbook, "MAX_ROWS", rows + 1)
+    monkeypatch.setattr(files, "MAX_ROWS", rows + 1)
     export_run(run, tmp_path / "x.xlsx", "xlsx", tables=["costs"])
 
 
 def test_the_limit_is_that_of_excel():
-    assert workbook.MAX_ROWS == 2**20
+    assert files.MAX_ROWS == 2**20
 
 
 def test_netcdf_has_ids_as_dimensions(run, tmp_path):
@@ -207,7 +207,7 @@ def test_all_tables_are_known(run):
 
 
 def test_tables_in_memory_become_arrays(run):
-    from cobre.study.results.dataframes import as_xarray
+    from cobre.study.results.script_results import as_xarray
 
     hydros = as_xarray(stored(run, "hydros"))
     assert hydros["storage_final_hm3"].dims == ("scenario_id", "stage_id", "block_id", "hydro_id")

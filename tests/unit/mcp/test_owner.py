@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from cobre.mcp.errors import JobError
-from cobre.mcp.owner import signal_owner
+from cobre.mcp.jobs import JobError, signal_owner
 
 HOLDS = """
 import fcntl, sys, time

@@ -5,9 +5,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from cobre.report.entity_rows import EntityRows, added, average, last
-from cobre.report.row_pattern import row_pattern
-from cobre.report.table_columns import TableColumns
+from cobre.report.entity_rows import EntityRows, TableColumns, added, average, last, row_pattern
 
 
 def table(scenarios=(0, 1, 2, 5), stages=(3, 1), entities=(4, 9, 7), blocks=(0, 1)):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from report_page import unpack
 
-from cobre.report.packed import pack
-from cobre.report.scenario_statistics import CELLS_AT_ONCE, PERCENTILES, percentiles
+from cobre.report.explorer_data import pack
+from cobre.report.simulated import CELLS_AT_ONCE, PERCENTILES, percentiles
 
 
 def test_four_digits_stay():

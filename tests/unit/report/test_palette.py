@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from cobre.report import palette
+from cobre.report import charts
 
 STYLE = resources.files("cobre.report").joinpath("static", "style.css").read_text(encoding="utf-8")
 NAMES = ("blue", "orange", "green", "vermillion", "sky", "purple", "grey")
@@ -52,7 +52,7 @@ def test_all_themes_define_all_colours():
     light, dark, dark_by_system, paper = blocks()
     assert dark == dark_by_system
     assert {name: light[name] for name in NAMES} == {name: paper[name] for name in NAMES}
-    assert {name: light[name] for name in NAMES} == {name: getattr(palette, name.upper()) for name in NAMES}
+    assert {name: light[name] for name in NAMES} == {name: getattr(charts, name.upper()) for name in NAMES}
 
 
 @pytest.mark.parametrize("place", range(4))

@@ -7,9 +7,8 @@ import pytest
 from report_page import EXAMPLE, Page
 
 import cobre
-from cobre.report.cascade_layout import layouts, pack_layouts
 from cobre.report.study_facts import StudyFacts
-from cobre.report.system_map import ROW, system_map
+from cobre.report.system_map import ROW, layouts, pack_layouts, system_map
 
 LARGE = EXAMPLE.parent / "large"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cobre.runs.column_labels import COST_COMPONENTS, unit_of_column
-from cobre.sddp.simulation.cost_table import ANTICIPATED_COST, COMPONENTS
+from cobre.runs.formatting import COST_COMPONENTS, unit_of_column
+from cobre.sddp.simulation.tables import ANTICIPATED_COST, COMPONENTS
 
 UNITS = {
     "generation_mw": "MW",

@@ -3,7 +3,7 @@
 import pytest
 from lp_name_samples import known_columns, known_rows
 
-from cobre.runs.lp_names import Dictionary
+from cobre.runs.explanation import Dictionary
 
 ENTITIES = {
     "hydros": [{"id": 7, "name": "Upper"}, {"id": 9, "name": "Lower"}],

@@ -3,9 +3,8 @@
 import pytest
 
 from cobre.io.storage.lock_file import LastActivity
-from cobre.runs.files import SUMMARY_FILE
-from cobre.runs.state import RunState, state_of
-from cobre.study.output.output_lock import output_lock
+from cobre.runs.files import SUMMARY_FILE, RunState, state_of
+from cobre.study.output.run_output import output_lock
 
 HERE = LastActivity(None, 0.0)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cobre import __version__
-from cobre.io.case_folder.case_digests import file_digests
+from cobre.io.case_folder.case_files import file_digests
 from cobre.runs.trained_case import TrainedCase
 
 

@@ -8,8 +8,8 @@ import time
 import pytest
 from event_streams import START, iteration, phase, started, training
 
-from cobre.runs.event_follower import EventFollower, NothingToFollowError
-from cobre.runs.state import RunState
+from cobre.runs.events import EventFollower, NothingToFollowError
+from cobre.runs.files import RunState
 from cobre.runs.view import RunView
 from cobre.tui.panels import figures
 

@@ -4,10 +4,9 @@ import numpy as np
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
-from cobre.sddp.simulation.policy_simulator import PolicySimulator
-from cobre.sddp.simulation.simulate import SimulationOutput, simulate
+from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutput, simulate
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.simulation.simulate_policy import ids_of_system
 from cobre.study.training.train_study import train_study

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_programs import cut_rows, no_bases, no_cuts, program, random_cuts, random_states, realisations
 
-from cobre.sddp.cuts.averages import average_cuts
+from cobre.sddp.cuts.pool import average_cuts
 from cobre.sddp.plugins.risk import CvarMix, Expectation
 from cobre.sddp.problem.problem import StageOpenings
 from cobre.solver.batches import NewCuts, Outputs, SharedBatch

@@ -7,11 +7,18 @@ import numpy as np
 
 from cobre.core.case import Case, InflowObservation, InitialConditions, OverrideTables, ScenarioTables, System
 from cobre.core.config import Config, IterationLimit, ScenarioSource, SimulationConfig, TrainingConfig
-from cobre.core.entities import Bus, DeficitSegment, NonControllableSource
+from cobre.core.entities import (
+    Bus,
+    BusPenalties,
+    DeficitSegment,
+    HydroPenalties,
+    LinePenalties,
+    NonControllablePenalties,
+    NonControllableSource,
+    Penalties,
+)
 from cobre.core.generic_constraints import GenericConstraints
-from cobre.core.hydro import Hydro, HydroGeneration, Outflow, Reservoir, UnitGroup
-from cobre.core.penalties import BusPenalties, HydroPenalties, LinePenalties, NonControllablePenalties, Penalties
-from cobre.core.production import ProductionModels
+from cobre.core.hydro import Hydro, HydroGeneration, Outflow, ProductionModels, Reservoir, UnitGroup
 from cobre.core.temporal import Block, Horizon, PolicyGraph, Season, SeasonDefinitions, Stage
 
 START = date(2024, 1, 1)

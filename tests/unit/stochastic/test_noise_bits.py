@@ -8,7 +8,7 @@ import pytest
 
 from cobre.core.arrays import Floats, Indices
 from cobre.stochastic.correlation import jacobi_eigen
-from cobre.stochastic.random import normal
+from cobre.stochastic.random import pcg64
 from cobre.stochastic.random.pcg64 import Pcg64Streams
 
 
@@ -103,7 +103,7 @@ def one_each(streams):
 
 def fill(streams, pending, bits, result):
     """Accept what can be accepted; return the streams that must draw again."""
-    widths, _ = normal._tables()
+    widths, _ = pcg64._tables()
     layers = (bits & np.uint64(0xFF)).astype(np.intp)
     unit = unit_of(bits)
     values = unit * widths[layers]
@@ -127,7 +127,7 @@ def is_below_density(streams, drawing, layers, values):
     """Whether a random height within the layer lies under the curve at each value."""
     if not len(drawing):
         return np.zeros(0, dtype=np.bool_)
-    _, heights = normal._tables()
+    _, heights = pcg64._tables()
     threshold = heights[layers + 1] + (heights[layers] - heights[layers + 1]) * streams.next_unit(drawing)
     return threshold < np.array([density(value) for value in values.tolist()])
 
@@ -135,9 +135,9 @@ def is_below_density(streams, drawing, layers, values):
 def tail_of(streams, stream, unit):
     x, y = 1.0, 0.0
     while -2.0 * y < x * x:
-        x = math.log(open_unit(streams, stream)) / normal._TAIL_START
+        x = math.log(open_unit(streams, stream)) / pcg64._TAIL_START
         y = math.log(open_unit(streams, stream))
-    return x - normal._TAIL_START if unit < 0.0 else normal._TAIL_START - x
+    return x - pcg64._TAIL_START if unit < 0.0 else pcg64._TAIL_START - x
 
 
 def open_unit(streams, stream):
@@ -188,14 +188,14 @@ def test_eigenvectors_of_sparse_and_slightly_asymmetric_matrices_have_the_bits_o
 def test_normals_have_the_bits_of_the_plain_ziggurat():
     seeds = np.random.default_rng(5).integers(0, 2**64, size=3000, dtype=np.uint64)
     native, plain = Pcg64Streams(seeds), Pcg64Streams(seeds)
-    numbers = normal.standard_normals(native, 60)
+    numbers = pcg64.standard_normals(native, 60)
     assert numbers.tobytes() == plain_normals(plain, 60).tobytes()
-    assert np.abs(numbers).max() > normal._TAIL_START, "no draw reached the tail"
+    assert np.abs(numbers).max() > pcg64._TAIL_START, "no draw reached the tail"
     # The streams stand where the plain ones stand: whoever draws on gets the same.
     assert native.next_u64().tobytes() == plain.next_u64().tobytes()
-    assert normal.standard_normals(native, 3).tobytes() == plain_normals(plain, 3).tobytes()
+    assert pcg64.standard_normals(native, 3).tobytes() == plain_normals(plain, 3).tobytes()
 
 
 def test_no_streams_and_no_dimensions_give_empty_arrays():
-    assert normal.standard_normals(Pcg64Streams(np.zeros(0, dtype=np.uint64)), 4).shape == (0, 4)
-    assert normal.standard_normals(Pcg64Streams(np.arange(3, dtype=np.uint64)), 0).shape == (3, 0)
+    assert pcg64.standard_normals(Pcg64Streams(np.zeros(0, dtype=np.uint64)), 4).shape == (0, 4)
+    assert pcg64.standard_normals(Pcg64Streams(np.arange(3, dtype=np.uint64)), 0).shape == (3, 0)

@@ -12,9 +12,9 @@ from cobre.core.case import Correlation, CorrelationGroup
 from cobre.core.config import ScenarioSource
 from cobre.core.entities import canonical_order
 from cobre.io.case import load_case
+from cobre.stochastic.correlation import group_leaders, group_numbers
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
-from cobre.stochastic.noise_groups import group_leaders, group_numbers
 from cobre.stochastic.opening_tree import independent_draws
 
 ROOT = Path(__file__).resolve().parents[3]

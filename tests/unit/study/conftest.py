@@ -7,7 +7,7 @@ from example_study import EXAMPLE, overrides
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.runs.events import no_events
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.ready_study import ReadyStudy, as_case
+from cobre.study.preparation.study_cache import ReadyStudy, as_case
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
 from cobre.study.training.train_study import train_study

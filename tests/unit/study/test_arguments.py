@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import cobre
-from cobre.study.arguments import checked_count, checked_seconds
-from cobre.study.placement import WorldRequest, script_placement
+from cobre.study.placement import WorldRequest, checked_count, checked_seconds, script_placement
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 

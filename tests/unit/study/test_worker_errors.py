@@ -5,7 +5,7 @@ import pytest
 from cobre.comm import InitializationFailedError
 from cobre.comm.launch import WorkerError
 from cobre.io.findings.problems import InvalidCaseError
-from cobre.study.worker_errors import raising_worker_errors
+from cobre.study.placement import raising_worker_errors
 
 
 def test_an_error_of_the_case_is_raised_as_such():

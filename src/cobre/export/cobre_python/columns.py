@@ -1,13 +1,30 @@
 """Columns of the tables of cobre-python 0.18, in its order; `?` marks those that may be null."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cobre.core.arrays import Floats
+from cobre.core.case import System
+from cobre.core.stage_data import StageData
+from cobre.io.storage.confined import named_inside, open_untrusted
+from cobre.records import dataclass
+from cobre.sddp.problem.problem import PreparedStudy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 _NODE = "scenario_id stage_id node_id"
+
 _BLOCK = f"{_NODE} block_id?"
+
 COLUMNS: dict[str, str] = {
     "costs": f"{_BLOCK} total_cost immediate_cost future_cost discount_factor thermal_cost anticipated_thermal_cost "
     "contract_cost deficit_cost excess_cost storage_violation_cost filling_target_cost hydro_violation_cost "
@@ -52,12 +69,15 @@ COLUMNS: dict[str, str] = {
     "solve_time_ms load_model_time_ms set_bounds_time_ms basis_set_time_ms",
     "retry_histogram": "iteration phase stage_id? retry_level count",
 }
+
 # Not in the dictionary of variables of cobre-python.
 MORE_COLUMNS: dict[str, str] = {
     "bounds": "entity_type_code entity_id hydro_id? stage_id block_id? bound_type_code bound_value",
 }
+
 # Names in cobre-python's dictionary of variables, where they differ from those of the folders.
 DICTIONARY_NAMES: Mapping[str, str] = {"violations/generic": "generic_violations"}
+
 
 _BY_NAME: Mapping[str, str] = {
     **dict.fromkeys(("iteration", "rank", "lag", "lag_index", "opening_index", "forward_passes"), "int32"),
@@ -67,6 +87,7 @@ _BY_NAME: Mapping[str, str] = {
     **dict.fromkeys(("cuts_active", "lazy_round_cap_hits"), "int64"),
     "is_anticipated": "bool",
 }
+
 _BY_TABLE: Mapping[tuple[str, str], str] = {
     ("convergence", "lp_solves"): "int64",
     ("retry_histogram", "iteration"): "uint32",
@@ -122,3 +143,151 @@ def as_theirs(name: str, table: "pa.Table", more: str = "") -> "pa.Table":
         fields.append(pa.field(column, dtype, nullable=may_be_null or values.null_count > 0))
         arrays.append(values)
     return pa.table(arrays, schema=pa.schema(fields))
+
+
+# Files of this layout: Parquet with zstd compression, which cobre-python's reader needs, and JSON.
+#
+# Two programs read it, cobre-python 0.18 and its successor novomodelo 0.19. Both have the same directories, tables
+# and dictionaries, and differ in what `Program` lists. Each loads no policy of another program or version than its
+# own, so policies bear its name and version: they name the format.
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A reader of the layout.
+
+    has_scaled_cuts: cuts in units of the cost scale, not in $. more_columns: by table, columns that follow those of
+    cobre-python.
+    """
+
+    software: str
+    version: str
+    policy_format: int
+    has_scaled_cuts: bool
+    more_columns: Mapping[str, str] = field(default_factory=dict)
+
+
+LAYOUT_0_18 = Program("cobre", "0.18.0", 3, has_scaled_cuts=False)
+
+LAYOUT_0_19 = Program("novomodelo", "0.19.1", 4, True, {"convergence": "lazy_round_cap_hits"})
+
+
+def write_table(path: Path, name: str, columns: "Mapping[str, Any] | pa.Table", more: str = "") -> None:
+    """Write a table with cobre-python's columns, and `more`; null where not given, without rows if none is given."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    given = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
+    table = as_theirs(name, given, more) if given.num_columns else empty_table(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(table.replace_schema_metadata(None), path, compression="zstd")
+
+
+def empty_table(name: str) -> "pa.Table":
+    """A table of cobre-python's layout without rows."""
+    import pyarrow as pa
+
+    fields = [pa.field(column, pa.type_for_alias(kind), null) for column, kind, null in columns_of(name)]
+    return pa.schema(fields).empty_table()
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file, indented."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def copy_inside(run: Path, name: str, target: Path) -> None:
+    """Copy a file of the run; raises UntrustedFileError when it is a device, or a link that leads out of the run."""
+    source = open_untrusted(named_inside(run, name, f"{run / name}"))
+    with os.fdopen(source, "rb") as read, target.open("xb") as written:
+        shutil.copyfileobj(read, written)
+
+
+# The limits of every entity in every stage, with all overrides applied.
+
+
+ENTITIES = {
+    "hydro": 0,
+    "thermal": 1,
+    "bus": 2,
+    "line": 3,
+    "pumping_station": 4,
+    "contract": 5,
+    "non_controllable": 7,
+    "hydro_unit_group": 8,
+}
+
+# Type and id of the entity, the plant of a unit group, stage, block, kind of limit, limit.
+Bound = tuple[int, int, int | None, int, int | None, int, float]
+
+
+def bound_columns(study: PreparedStudy) -> dict[str, Any]:
+    """The columns of bounds.parquet, sorted by entity and stage as cobre-python sorts them."""
+    rows = [row for lp in study.problem.stages for row in bound_rows(study.case.system, lp.plan.data)]
+    rows.sort(key=_sort_key)
+    names = ("entity_type_code", "entity_id", "hydro_id", "stage_id", "block_id", "bound_type_code", "bound_value")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=False))
+
+
+def _sort_key(row: Bound) -> tuple[int, ...]:
+    """By entity, stage, kind of limit and block; rows of a plant or stage precede those of its groups or blocks."""
+    kind, entity, plant, stage, block, code, _ = row
+    return kind, -1 if plant is None else plant, entity, stage, code, -1 if block is None else block
+
+
+def bound_rows(system: System, data: StageData) -> Iterator[Bound]:
+    """The finite limits of a stage, and those of blocks that differ from it."""
+    yield from _bounds("hydro", system.hydros, data, _hydro_limits(data))
+    thermal, line, pumping, contract = data.thermal, data.line, data.pumping, data.contract
+    yield from _bounds("thermal", system.thermals, data, {6: thermal.min_mw, 7: thermal.max_mw})
+    yield from _bounds("line", system.lines, data, {8: np.zeros_like(line.direct_mw), 9: line.direct_mw})
+    yield from _bounds("pumping_station", system.pumping_stations, data, {8: pumping.min_m3s, 9: pumping.max_m3s})
+    yield from _bounds("contract", system.energy_contracts, data, {8: contract.min_mw, 9: contract.max_mw})
+    group = data.group
+    limits = {
+        2: group.min_turbined_m3s,
+        3: group.max_turbined_m3s,
+        6: group.min_generation_mw,
+        7: group.max_generation_mw,
+    }
+    groups = [(hydro.id, entry) for hydro in system.hydros for entry in hydro.unit_groups]
+    owners = [hydro_id for hydro_id, _ in groups]
+    yield from _bounds("hydro_unit_group", [entry for _, entry in groups], data, limits, owners)
+
+
+def _hydro_limits(data: StageData) -> dict[int, Floats]:
+    hydro = data.hydro
+    return {
+        0: hydro.min_storage_hm3[:, None],
+        1: hydro.max_storage_hm3[:, None],
+        2: hydro.min_turbined_m3s,
+        3: hydro.max_turbined_m3s,
+        4: hydro.min_outflow_m3s,
+        5: hydro.max_outflow_m3s,
+        6: hydro.min_generation_mw,
+        7: hydro.max_generation_mw,
+    }
+
+
+def _bounds(
+    kind: str,
+    entities: Sequence[Any],
+    data: StageData,
+    limits: Mapping[int, Floats],
+    owners: Sequence[int] | None = None,
+) -> Iterator[Bound]:
+    for index, entity in enumerate(entities):
+        owner = None if owners is None else owners[index]
+        for code, values in limits.items():
+            for block, limit in _by_block(np.atleast_1d(values[index])):
+                if np.isfinite(limit):
+                    yield ENTITIES[kind], entity.id, owner, data.stage.id, block, code, limit
+
+
+def _by_block(limits: Floats) -> Iterator[tuple[int | None, float]]:
+    """The most frequent limit, for the stage (None), then the limits of blocks that differ from it."""
+    values, counts = np.unique(limits, return_counts=True)
+    usual = float(values[np.argmax(counts)])
+    yield None, usual
+    yield from ((block, float(limit)) for block, limit in enumerate(limits) if limit != usual)

@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from cobre.compat.stored_results import convergence_with_times
+from cobre.export.cobre_python.columns import LAYOUT_0_18, Program
 from cobre.export.cobre_python.policy import Producer, Seasons, write_policy_files
-from cobre.export.cobre_python.simulation import write_simulation
-from cobre.export.cobre_python.training import copy_exports, write_training
-from cobre.export.cobre_python.writing import LAYOUT_0_18, Program
-from cobre.export.source import RunSource
+from cobre.export.cobre_python.simulation import copy_exports, write_simulation, write_training
+from cobre.export.run_tables import RunSource
 from cobre.io.policies.policy_file import read_policy
 from cobre.runs.files import POLICY, POLICY_FILE
-from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.sddp.problem.problem import PreparedStudy
 
 CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
 

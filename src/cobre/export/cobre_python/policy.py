@@ -6,20 +6,125 @@ All cuts are written as active, also those that cut selection deactivated: our s
 cobre-python only the active ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import flatbuffers
 import numpy as np
+from numpy.typing import NDArray
 
-from cobre.compat.policy_dictionaries import from_elsewhere, number_of_day
-from cobre.export.cobre_python.flat_writer import Field, FlatWriter
-from cobre.export.cobre_python.state_order import their_states
-from cobre.export.cobre_python.writing import Program
-from cobre.io.policies.policy_file import PolicyData, StageCuts
+from cobre.compat.policy_checkpoint import entity_manifest, from_elsewhere, number_of_day
+from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
+from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName
+from cobre.export.cobre_python.columns import Program
+from cobre.io.policies.cobre_python_policy import NO_DATE, STATE_KINDS
+from cobre.io.policies.policy_file import PolicyData, PolicyMetadata, StageCuts
 from cobre.records import dataclass
+
+# Tables of the FlatBuffers format, written field by field with the library; `io.policies.flat_table` reads them.
+
+
+IDENTIFIER = b"CBVF"
+
+
+class Field(NamedTuple):
+    """A value and its type: u1, i4, u4, u8, f8, bool, or `at`, the offset of something written before."""
+
+    kind: str
+    value: Any
+
+
+class FlatWriter:
+    """Writes one file. What a table refers to is written before it and referenced by its position."""
+
+    def __init__(self, expected_bytes: int = 1024) -> None:
+        self._builder: Any = flatbuffers.Builder(expected_bytes)
+        self._builder.ForceDefaults(True)  # cobre-python reads an absent number as the mark of an older version
+
+    def text(self, value: str) -> Field:
+        """Write a string; returns its position."""
+        return Field("at", self._builder.CreateString(value))
+
+    def numbers(self, values: NDArray[Any] | Sequence[int], dtype: str) -> Field:
+        """Write a vector of numbers; returns its position."""
+        array = np.ascontiguousarray(values, np.dtype(dtype))
+        if not len(array):
+            self._builder.StartVector(array.itemsize, 0, array.itemsize)
+            return Field("at", self._builder.EndVector())
+        return Field("at", self._builder.CreateNumpyVector(array))
+
+    def tables(self, positions: Sequence[Field]) -> Field:
+        """Write a vector of tables, given by their positions; returns its position."""
+        self._builder.StartVector(4, len(positions), 4)
+        for position in reversed(positions):
+            self._builder.PrependUOffsetTRelative(position.value)
+        return Field("at", self._builder.EndVector())
+
+    def table(self, fields: Mapping[int, Field]) -> Field:
+        """A table; fields by their numbers in the schema."""
+        prepend = {
+            "u1": self._builder.PrependUint8Slot,
+            "bool": self._builder.PrependBoolSlot,
+            "i4": self._builder.PrependInt32Slot,
+            "u4": self._builder.PrependUint32Slot,
+            "u8": self._builder.PrependUint64Slot,
+            "f8": self._builder.PrependFloat64Slot,
+            "at": self._builder.PrependUOffsetTRelativeSlot,
+        }
+        self._builder.StartObject(max(fields) + 1)
+        for number, (kind, value) in fields.items():
+            prepend[kind](number, value, 0)
+        return Field("at", self._builder.EndObject())
+
+    def file(self, root: Field) -> bytes:
+        """The complete file, with the identifier of cobre-python's policy files."""
+        self._builder.Finish(root.value, file_identifier=IDENTIFIER)
+        return bytes(self._builder.Output())
+
+
+# The entries of the state in the order of cobre-python: storages, lagged inflows, water in transit, commitments.
+#
+# Its commitments are stored in a ring buffer: that of a delivery stage is at the stage's number modulo the longest
+# lead, for all plants side by side. Ours are ordered by distance from the present stage.
+
+
+NOTHING = -1
+
+Entity = dict[str, Any]
+
+
+def their_states(metadata: PolicyMetadata, stage: int) -> tuple[list[Entity], list[int]]:
+    """The state entries of cobre-python after a stage, and the index of each in ours; NOTHING: its coefficient is 0."""
+    ours = list(enumerate(entity_manifest(metadata, stage)))
+    by_kind = {
+        kind: [(entity, at) for at, entity in ours if entity["entity_type"] == number]
+        for number, kind in enumerate(STATE_KINDS)
+    }
+    water = sorted(by_kind[IN_TRANSIT], key=lambda pair: (_sort_key(metadata, pair[0]), pair[0]["subindex"]))
+    states = [*by_kind[STORAGE], *by_kind[INFLOW_LAG], *water, *_ring(by_kind[COMMITMENT], stage)]
+    return [entity for entity, _ in states], [at for _, at in states]
+
+
+def _sort_key(metadata: PolicyMetadata, entity: Entity) -> int:
+    return metadata.state_names.index(str(StateName(STORAGE, entity["entity_id"])))
+
+
+def _ring(commitments: list[tuple[Entity, int]], stage: int) -> list[tuple[Entity, int]]:
+    known = {(entity["entity_id"], entity["subindex"]): (entity, at) for entity, at in commitments}
+    plants = list(dict.fromkeys(plant for plant, _ in sorted(known)))
+    size = max((distance for _, distance in known), default=0)
+    empty = {"entity_type": STATE_KINDS.index(COMMITMENT), "was_active": True, "reference_date": NO_DATE}
+    empty |= {"interval_start": NO_DATE, "interval_end": NO_DATE}
+    ring: list[tuple[Entity, int]] = []
+    for residue in range(size):
+        distance = (residue - stage - 1) % size + 1
+        for plant in plants:
+            entity, at = known.get((plant, distance), (empty | {"entity_id": plant}, NOTHING))
+            ring.append((empty | entity | {"subindex": residue}, at))
+    return ring
 
 
 @dataclass(frozen=True, slots=True)

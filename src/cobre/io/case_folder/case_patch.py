@@ -9,7 +9,7 @@ from typing import Any
 from cobre.errors import CobreError
 from cobre.io.file_names import OUTPUT
 from cobre.io.storage.atomic import new_directory
-from cobre.io.storage.untrusted_file import named_inside, read_untrusted_text
+from cobre.io.storage.confined import named_inside, read_untrusted_text
 from cobre.records import dataclass
 
 _LEFT_OUT = shutil.ignore_patterns(OUTPUT, "*.partial", "__pycache__")

@@ -10,27 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from cobre.io.config.records import ConfigFile
-from cobre.io.constraints.parameters import GenericParametersFile
-from cobre.io.constraints.reading import GenericConstraintsFile
+from cobre.io.constraints.reading import GenericConstraintsFile, GenericParametersFile
 from cobre.io.decoding.format_version import MARKS, Mark
 from cobre.io.decoding.json_files import JsonFile
 from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
-from cobre.io.input_files.block_factors import LoadFactorsFile, SourceFactorsFile
 from cobre.io.input_files.correlation_file import CorrelationFile
 from cobre.io.input_files.entities import (
     BusesFile,
     ContractsFile,
     HydrosFile,
+    InitialConditionsFile,
     LinesFile,
+    PenaltiesFile,
     SourcesFile,
     StationsFile,
     ThermalsFile,
 )
-from cobre.io.input_files.initial_conditions import InitialConditionsFile
-from cobre.io.input_files.penalties_file import PenaltiesFile
-from cobre.io.input_files.post_study_stages import PostStudyStagesFile
 from cobre.io.input_files.production_models import ProductionFile
-from cobre.io.input_files.stages_file import StagesFile
+from cobre.io.input_files.stages_file import LoadFactorsFile, PostStudyStagesFile, SourceFactorsFile, StagesFile
 from cobre.io.storage.atomic import check_writable, write_file
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -19,7 +19,7 @@ from cobre.core.config import (
     StoppingRuleConfig,
     TrainingConfig,
 )
-from cobre.io.config.method_records import CutSelectionRecord, DynamicRecord, Level1Record
+from cobre.io.config.method_records import CutSelectionRecord, DynamicRecord, Level1Record, shared_fields, solver_config
 from cobre.io.config.overrides import name_overrides, with_overrides
 from cobre.io.config.records import (
     ConfigFile,
@@ -33,8 +33,6 @@ from cobre.io.config.records import (
     YearRange,
 )
 from cobre.io.config.settings_without_effect import warn_of_settings_without_effect
-from cobre.io.config.shared_fields import shared_fields
-from cobre.io.config.solver_profiles import solver_config
 from cobre.io.decoding.format_version import FORMAT_018, FormatSeen, fit_messages, refuse_other_format
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_files import decode

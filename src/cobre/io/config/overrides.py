@@ -5,10 +5,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
+from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import CaseProblem, Layer, Problems
+from cobre.records import dataclass
 
 _QUOTED = re.compile(r"`([^`]+)`")
 
@@ -91,3 +94,21 @@ def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+# config.json as read at the start of a run: parsed once, then passed on.
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDocument:
+    """The parsed file. document: None where it is missing or is not JSON; problems: why, and duplicate keys."""
+
+    document: Document | None
+    problems: tuple[CaseProblem, ...]
+
+    @classmethod
+    def read(cls, case: Path) -> Self:
+        """Read config.json of a case directory. Raises OSError if its folder cannot be accessed."""
+        problems = Problems()
+        document = read_document(case, CONFIG_FILE, problems, is_required=True)
+        return cls(document, tuple(problems))

@@ -13,9 +13,16 @@ from cobre.core.config import (
     Scheme,
     SimulationConfig,
 )
-from cobre.io.config.field_types import Count, NonNegative, NonNegativeCount, Positive
-from cobre.io.config.method_records import CutSelectionRecord, StoppingRuleRecord
-from cobre.io.config.solver_profiles import SolverProfileRecord, TrainingSolverRecord
+from cobre.io.config.method_records import (
+    Count,
+    CutSelectionRecord,
+    NonNegative,
+    NonNegativeCount,
+    Positive,
+    SolverProfileRecord,
+    StoppingRuleRecord,
+    TrainingSolverRecord,
+)
 from cobre.io.decoding.json_files import JsonFile
 from cobre.records import dataclass
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from cobre.core.config import NEVER_READ, CutSelectionConfig
-from cobre.io.config.method_records import CutSelectionRecord, DynamicRecord
+from cobre.io.config.method_records import CutSelectionRecord, DynamicRecord, TrainingSolverRecord, warn_of_profile
 from cobre.io.config.records import (
     ByNode,
     CheckpointingRecord,
@@ -12,7 +12,6 @@ from cobre.io.config.records import (
     SimulationRecord,
     TrainingRecord,
 )
-from cobre.io.config.solver_profiles import TrainingSolverRecord, warn_of_profile
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import Layer, Problems
 

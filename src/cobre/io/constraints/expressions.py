@@ -9,27 +9,250 @@
 `@name` is a parameter or a named expression. A product may have variables in at most one of its factors.
 """
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
+from enum import Enum
 from typing import Literal, cast
 
 from cobre.core.generic_constraints import Coefficient, Term
-from cobre.io.constraints.linear_form import (
-    LinearForm,
-    NotLinearError,
-    add,
-    divide,
-    multiply,
-    negate,
-    number,
-    parameter,
-)
-from cobre.io.constraints.tokens import ExpressionError, Token, TokenKind, tokenise
-from cobre.io.constraints.variables import VARIABLES, VariableKind
+from cobre.errors import CobreError
 from cobre.records import dataclass
 
+# The tokens of an expression: numbers, names, references, signs.
+
+
+_PATTERN = re.compile(
+    r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<reference>@[A-Za-z_]\w*)"
+    r"|(?P<name>[A-Za-z_]\w*)"
+    r"|(?P<relation><=|>=|==)"
+    r"|(?P<sign>[-+*/(),=])",
+    re.ASCII,
+)
+
+_BLANKS = re.compile(r"\s*")
+
+_ADVICE = {"<": "write `<=`", ">": "write `>=`", "@": "write a name right after `@`"}
+
+
+class TokenKind(Enum):
+    """Kinds of tokens, named as the groups of the pattern."""
+
+    NUMBER = "number"
+    REFERENCE = "reference"
+    NAME = "name"
+    RELATION = "relation"
+    SIGN = "sign"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token and the position of its first character, counted from 1."""
+
+    kind: TokenKind
+    text: str
+    position: int
+
+    def __str__(self) -> str:
+        return "the end" if self.kind is TokenKind.END else f"`{self.text}`"
+
+
+class ExpressionError(CobreError, ValueError):
+    """An invalid expression: position, reason and remedy. others: what is wrong elsewhere in the same text."""
+
+    others: tuple["ExpressionError", ...] = ()
+
+    def __init__(self, position: int, message: str, remedy: str) -> None:
+        super().__init__(f"at character {position}: {message} ({remedy})")
+        self.position = position
+        self.message = message
+        self.remedy = remedy
+
+
+def tokenise(text: str) -> list[Token]:
+    """The tokens of a text, and an end token. Raises ExpressionError."""
+    tokens = []
+    position = _skip_blanks(text, 0)
+    while position < len(text):
+        token = _token_at(text, position)
+        tokens.append(token)
+        position = _skip_blanks(text, position + len(token.text))
+    return [*tokens, Token(TokenKind.END, "", len(text) + 1)]
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    blanks = _BLANKS.match(text, position)
+    return blanks.end() if blanks else position
+
+
+def _token_at(text: str, position: int) -> Token:
+    match = _PATTERN.match(text, position)
+    if match is None or match.lastgroup is None:
+        character = text[position]
+        remedy = _ADVICE.get(character, "use numbers, names, @names, + - * / ( ) , and one of <= >= ==")
+        raise ExpressionError(position + 1, f"`{character}` is not allowed here", remedy)
+    token = Token(TokenKind(match.lastgroup), match.group(), position + 1)
+    if token.kind is TokenKind.NUMBER and not math.isfinite(float(token.text)):
+        raise ExpressionError(token.position, f"{token.text} is too large", "use a number below 1e308")
+    return token
+
+
+# Linear forms: sums of terms and constants, to which expressions evaluate.
+
+
+# Products of named expressions grow quickly; limits keep a mistake from exhausting memory.
+MAX_PARAMETERS = 8
+
+MAX_PARTS = 20_000
+
+
+class NotLinearError(CobreError, ValueError):
+    """A product of two variables, or a division by one, which a linear program cannot hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearForm:
+    """`sum of terms + sum of constants`; like terms and like constants are merged."""
+
+    terms: tuple[Term, ...] = ()
+    constants: tuple[Coefficient, ...] = ()
+
+
+def number(value: float) -> LinearForm:
+    """The constant form of a number."""
+    return LinearForm(constants=(Coefficient(value),))
+
+
+def parameter(name: str) -> LinearForm:
+    """The form of a parameter, whose value is looked up for each stage."""
+    return LinearForm(constants=(Coefficient(1.0, (name,)),))
+
+
+def add(first: LinearForm, second: LinearForm) -> LinearForm:
+    """The sum of two linear forms."""
+    return _merged((*first.terms, *second.terms), (*first.constants, *second.constants))
+
+
+def negate(form: LinearForm) -> LinearForm:
+    """A linear form times -1."""
+    minus = Coefficient(-1.0)
+    terms = tuple(_scaled(term, minus) for term in form.terms)
+    return LinearForm(terms, tuple(_product(constant, minus) for constant in form.constants))
+
+
+def multiply(first: LinearForm, second: LinearForm) -> LinearForm:
+    """The product. Raises NotLinearError if both have variables, or if it has too many parts."""
+    if first.terms and second.terms:
+        raise NotLinearError("two variables are multiplied")
+    if (len(first.terms) + len(first.constants)) * (len(second.terms) + len(second.constants)) > MAX_PARTS:
+        raise NotLinearError(f"the product has more than {MAX_PARTS} parts")
+    terms = [_scaled(term, by) for term in first.terms for by in second.constants]
+    terms += [_scaled(term, by) for by in first.constants for term in second.terms]
+    constants = [_product(one, other) for one in first.constants for other in second.constants]
+    return _merged(terms, constants)
+
+
+def divide(first: LinearForm, second: LinearForm) -> LinearForm:
+    """The quotient. Raises NotLinearError if the divisor has variables, and ZeroDivisionError if it is the number 0."""
+    if second.terms:
+        raise NotLinearError("something is divided by a variable")
+    whole = second.constants
+    if all(part.factor == 0.0 for part in whole):
+        raise ZeroDivisionError("the divisor is 0")
+    if len(whole) == 1 and not whole[0].parameters and not whole[0].divisors:
+        value = whole[0].factor
+        terms = [replace(term, coefficient=_over(term.coefficient, value)) for term in first.terms]
+        return LinearForm(tuple(terms), tuple(_over(constant, value) for constant in first.constants))
+    by = Coefficient(1.0, divisors=(whole,))
+    return multiply(first, LinearForm(constants=(by,)))
+
+
+def _over(coefficient: Coefficient, value: float) -> Coefficient:
+    return replace(coefficient, factor=coefficient.factor / value)
+
+
+def _scaled(term: Term, by: Coefficient) -> Term:
+    return replace(term, coefficient=_product(term.coefficient, by))
+
+
+def _product(one: Coefficient, other: Coefficient) -> Coefficient:
+    names = tuple(sorted((*one.parameters, *other.parameters)))
+    divisors = (*one.divisors, *other.divisors)
+    if len(names) + len(divisors) > MAX_PARAMETERS:
+        raise NotLinearError(f"more than {MAX_PARAMETERS} parameters are multiplied")
+    return Coefficient(one.factor * other.factor, names, divisors)
+
+
+def _merged(terms: Iterable[Term], constants: Iterable[Coefficient]) -> LinearForm:
+    """Merge like terms and like constants, in order of first appearance."""
+    found: dict[Term, float] = {}
+    for term in terms:
+        key = replace(term, coefficient=replace(term.coefficient, factor=1.0))
+        found[key] = found.get(key, 0.0) + term.coefficient.factor
+    merged = [_scaled(key, Coefficient(factor)) for key, factor in found.items()]
+    sums: dict[Coefficient, float] = {}
+    for constant in constants:
+        like = replace(constant, factor=1.0)
+        sums[like] = sums.get(like, 0.0) + constant.factor
+    return LinearForm(tuple(merged), tuple(replace(like, factor=factor) for like, factor in sums.items()))
+
+
+# The variables of generic constraints, and the arguments of each.
+
+
+EntityClass = Literal["hydro", "thermal", "line", "bus", "pumping_station", "contract", "non_controllable_source"]
+
+
+@dataclass(frozen=True, slots=True)
+class VariableKind:
+    """The class of the entity in the first argument, and whether a block and a bus may follow."""
+
+    entity: EntityClass
+    takes_block: bool = True
+    takes_bus: bool = False
+    is_storage_boundary: bool = False
+
+
+_BOUNDARY = VariableKind("hydro", is_storage_boundary=True)
+
+
+VARIABLES: Mapping[str, VariableKind] = {
+    "hydro_storage": VariableKind("hydro", takes_block=False),
+    "hydro_storage_initial": _BOUNDARY,
+    "hydro_storage_final": _BOUNDARY,
+    "hydro_useful_volume_initial": _BOUNDARY,
+    "hydro_useful_volume_final": _BOUNDARY,
+    "hydro_turbined": VariableKind("hydro", takes_bus=True),
+    "hydro_spillage": VariableKind("hydro"),
+    "hydro_diversion": VariableKind("hydro"),
+    "hydro_outflow": VariableKind("hydro"),
+    "hydro_generation": VariableKind("hydro", takes_bus=True),
+    "hydro_evaporation": VariableKind("hydro"),
+    "hydro_inflow": VariableKind("hydro"),
+    "thermal_generation": VariableKind("thermal"),
+    "anticipated_decision": VariableKind("thermal", takes_block=False),
+    "line_direct": VariableKind("line"),
+    "line_reverse": VariableKind("line"),
+    "line_exchange": VariableKind("line"),
+    "bus_deficit": VariableKind("bus"),
+    "bus_excess": VariableKind("bus"),
+    "pumping_flow": VariableKind("pumping_station"),
+    "pumping_power": VariableKind("pumping_station"),
+    "contract_import": VariableKind("contract"),
+    "contract_export": VariableKind("contract"),
+    "non_controllable_generation": VariableKind("non_controllable_source"),
+    "non_controllable_curtailment": VariableKind("non_controllable_source"),
+}
+
+
 Relation = Literal["<=", ">=", "=="]
+
 MAX_PARENTHESES = 50
+
 MAX_ID = 2**31 - 1
 
 

@@ -6,32 +6,43 @@ case does not know is refused, wherever it is found; both questions are answered
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cobre.core.case import FormatVersion
-from cobre.io.decoding.json_documents import Document
+from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import CaseProblem, Layer, Problems
 from cobre.io.findings.schema_messages import FileLocation
 from cobre.records import dataclass
 
 CONSTRAINTS = "constraints/generic_constraints.json"
+
 PARAMETERS = "constraints/generic_parameters.json"
+
 PRODUCTION = "system/hydro_production_models.json"
+
 HYDROS = "system/hydros.json"
+
 PRODUCTIVITY_TABLE = "system/hydro_energy_productivity.parquet"
+
 INTEGRATED_COLUMN = "integrated_equivalent_productivity_mw_per_m3s"
+
 SCHEMA_ADDRESS = "https://raw.githubusercontent.com/ons-ccee-epe/novomodelo/refs/heads/main/schemas/{name}.schema.json"
+
 # Parts of the addresses that the programs and their bridges write as `$schema`.
 _ADDRESSES: Mapping[str, FormatVersion] = {"/novomodelo/": "0.19", "/cobre-rs/cobre/": "0.18"}
 
+
 _INDEX = re.compile(r"\[\d+\]")
+
 _SEPARATORS = re.compile(r", | or ")
 
+
 Documents = Mapping[str, Document | None]
+
 Keys = tuple[str | int, ...]
 
 
@@ -185,17 +196,25 @@ def _of_production(field: str) -> tuple[str, ...]:
 
 
 _SELECTION = "training.cut_selection.selection"
+
 _TAGS = (
     "integrated_equivalent_productivity_mwh_per_hm3",
     "integrated_accumulated_productivity_mwh_per_hm3",
     "max_stored_energy_mwh",
 )
+
 _OLD_MODEL = ("linearized_head",)
+
 _MODELS = (*_of_production("model"), "production_models[].default_model")
+
 _CONSTANT = 'use "constant_productivity", with the productivity at the reference volume, or "fpha"'
+
 _UNITS = "use the tag without a unit, and multiply by 1e6/3600"
+
 _WINDOW = "remove it, or use training.cut_selection.state_window"
+
 _EXACT = "remove it: values of cuts are compared exactly"
+
 MARKS: tuple[Mark, ...] = (
     Mark(
         "0.19",
@@ -215,4 +234,72 @@ MARKS: tuple[Mark, ...] = (
     Mark("0.18", CONFIG_FILE, (f"{_SELECTION}.domination_tolerance",), 'remove it, and use the method "level1"'),
     Mark("0.18", HYDROS, ("hydros[].generation.model",), _CONSTANT, _OLD_MODEL),
     Mark("0.18", PRODUCTION, _MODELS, _CONSTANT, _OLD_MODEL),
+)
+
+
+# Recognise cases of the 0.5 format, which are converted rather than read.
+
+
+def is_old_format(documents: Documents, problems: Problems) -> bool:
+    """Whether the case has marks of the 0.5 format and none of the current one; if so, one error is added."""
+    contents = {name: document.content for name, document in documents.items() if document is not None}
+    old = [mark for mark, has_mark in OLD_MARKS if has_mark(contents)]
+    if not old or any(has_mark(contents) for has_mark in NEW_MARKS):
+        return False
+    message = f"this is a case of format version 0.5 ({', '.join(old)})"
+    problems.error(Layer.STRUCTURE, "(the whole case)", "", "", message, "run `cobre migrate OLD NEW` and use NEW")
+    return True
+
+
+def has_old_format(folder: Path) -> bool:
+    """Whether the case in a folder is of the 0.5 format."""
+    names = ("config.json", "stages.json", "initial_conditions.json", "penalties.json", "system/hydros.json")
+    files = (*names, "system/buses.json")
+    return is_old_format({name: read_document(folder, name, Problems()) for name in files}, Problems())
+
+
+OldMark = Callable[[Mapping[str, Any]], bool]
+
+
+def _section(contents: Mapping[str, Any], file: str, *keys: str) -> Any:
+    node = contents.get(file)
+    for key in keys:
+        node = node.get(key) if isinstance(node, dict) else None
+    return node
+
+
+def _has(file: str, *keys: str) -> OldMark:
+    def has_key(contents: Mapping[str, Any]) -> bool:
+        section = _section(contents, file, *keys[:-1])
+        return isinstance(section, dict) and keys[-1] in section
+
+    return has_key
+
+
+def _some(file: str, array: str, key: str) -> OldMark:
+    def any_has_key(contents: Mapping[str, Any]) -> bool:
+        elements = _section(contents, file, array)
+        return isinstance(elements, list) and any(key in element for element in _objects(elements))
+
+    return any_has_key
+
+
+def _objects(elements: Iterable[Any]) -> Iterable[dict[str, Any]]:
+    return (element for element in elements if isinstance(element, dict))
+
+
+OLD_MARKS: tuple[tuple[str, OldMark], ...] = (
+    ("`training.forward_passes` in config.json", _has("config.json", "training", "forward_passes")),
+    ("`num_scenarios` in stages.json", _some("stages.json", "stages", "num_scenarios")),
+    ("`past_inflows` in initial_conditions.json", _has("initial_conditions.json", "past_inflows")),
+    ("`fpha_turbined_cost` in penalties.json", _has("penalties.json", "hydro", "fpha_turbined_cost")),
+    ("`bus_id` of plants in system/hydros.json", _some("system/hydros.json", "hydros", "bus_id")),
+)
+
+NEW_MARKS: tuple[OldMark, ...] = (
+    _has("config.json", "training", "selection"),
+    _some("stages.json", "stages", "num_openings"),
+    _has("penalties.json", "hydro", "turbined_cost"),
+    _some("system/hydros.json", "hydros", "unit_groups"),
+    _some("system/buses.json", "buses", "operational_start_date"),
 )

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from cobre.io.findings.problems import Layer, Problems
+from cobre.io.storage.confined import read_untrusted
 from cobre.io.storage.stored_json import is_shallow
-from cobre.io.storage.untrusted_file import read_untrusted
 from cobre.records import dataclass
 
 MAX_DIGITS = 30
+
 MAX_DOCUMENT_BYTES = 1 << 26
+
 """Largest JSON file of a case: it takes some 30 times its size in memory. The largest of official decks has 5 MB."""
 
 
@@ -97,3 +99,11 @@ def _collecting(duplicates: list[str]) -> Callable[[list[tuple[str, Any]]], dict
         return built
 
     return build
+
+
+# Limits on the size of numbers in a case.
+
+
+MAX_NUMBER = 1e20
+
+"""Largest absolute value of a number; HiGHS takes larger ones as infinite."""

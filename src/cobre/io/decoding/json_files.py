@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cobre.io.decoding.json_documents import Document
-from cobre.io.decoding.magnitudes import MAX_NUMBER
+from cobre.io.decoding.json_documents import MAX_NUMBER, Document
 from cobre.io.findings.problems import Layer, Problems
 from cobre.io.findings.schema_messages import FileLocation, report_schema_errors
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Table
-from cobre.io.decoding.magnitudes import MAX_NUMBER
+from cobre.io.decoding.json_documents import MAX_NUMBER
 from cobre.io.findings.problems import Layer, Problems
 from cobre.io.storage.arrow_columns import check_unpacked_size, null_rows
-from cobre.io.storage.untrusted_file import check_untrusted
+from cobre.io.storage.confined import check_untrusted
 from cobre.records import dataclass
 
 if TYPE_CHECKING:

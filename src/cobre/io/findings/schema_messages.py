@@ -1,16 +1,106 @@
 """Messages for schema violations: entity, field, value found and value expected."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
-from typing import Any
+from functools import cache
+from typing import Any, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from cobre.io.findings.field_names import enclosing_fields, known_fields
 from cobre.io.findings.problems import Layer, Problems
-from cobre.io.findings.renamed_fields import replacement_of
 from cobre.records import dataclass
+
+# Names of the fields of records, to suggest corrections of misspelt ones.
+
+
+@cache
+def known_fields(record: type[BaseModel]) -> tuple[str, ...]:
+    """Names of the fields of a record and of the records in it, at any depth, as files spell them."""
+    found: dict[str, None] = {}
+    _collect(record, found, set())
+    return tuple(found)
+
+
+@cache
+def enclosing_fields(record: type[BaseModel], keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the fields of the record that keys lead to, of all alternatives where it has some; none if unknown."""
+    records = [record]
+    for key in keys:
+        hints = [hint for kind in records if (hint := _fields(kind).get(key)) is not None]
+        records = [kind for hint in hints for kind in _records_in(hint)]
+    return tuple(dict.fromkeys(name for kind in records for name in _fields(kind)))
+
+
+def _collect(hint: Any, found: dict[str, None], seen: set[Any]) -> None:
+    for record in _records_in(hint):
+        if record in seen:
+            continue
+        seen.add(record)
+        for name, inner in _fields(record).items():
+            found[name] = None
+            _collect(inner, found, seen)
+
+
+def _records_in(hint: Any) -> Iterator[type[Any]]:
+    """The classes of records in a type hint: of a union all, of an array that of its elements."""
+    if _is_record(hint):
+        yield hint
+        return
+    for part in get_args(hint):
+        yield from _records_in(part)
+
+
+def _is_record(hint: Any) -> bool:
+    return isinstance(hint, type) and (issubclass(hint, BaseModel) or is_dataclass(hint))
+
+
+def _fields(record: type[Any]) -> Mapping[str, Any]:
+    """Type hints of the fields of a record, by their names in files."""
+    if issubclass(record, BaseModel):
+        return {info.alias or name: info.annotation for name, info in record.model_fields.items()}
+    hints = get_type_hints(record, include_extras=True)
+    return {_alias(hints[item.name]) or item.name: hints[item.name] for item in fields(record)}
+
+
+def _alias(hint: Any) -> str | None:
+    return next((part.alias for part in get_args(hint) if isinstance(part, FieldInfo) and part.alias), None)
+
+
+# Renamed and removed fields of older formats.
+
+
+# By file and key: the replacement.
+RENAMED: Mapping[tuple[str, str], str] = {
+    ("config.json", "forward_passes"): 'now training.selection: {"method": "sampled", "forward_passes": N}',
+    ("config.json", "forward_pass"): "no longer used: remove it",
+    ("config.json", "cut_formulation"): "no longer used: remove it",
+    ("config.json", "num_scenarios"): 'now simulation.selection: {"method": "sampled", "num_scenarios": N}',
+    ("config.json", "policy_type"): "no longer used: remove it",
+    ("config.json", "output_path"): "no longer used: remove it: the output directory is an argument of the run",
+    ("config.json", "output_mode"): "no longer used: remove it",
+    ("config.json", "penalty_cost"): "now hydro.inflow_nonnegativity_cost in penalties.json",
+    ("config.json", "source_stage"): "no longer used: remove it: the stage is found by its date",
+    ("config.json", "validate_compatibility"): "now `strict`",
+    ("stages.json", "num_scenarios"): "now `num_openings`",
+    ("stages.json", "scenario_source"): "now training.scenario_source in config.json",
+    ("penalties.json", "fpha_turbined_cost"): "now `turbined_cost`, charged on every plant",
+    ("initial_conditions.json", "past_inflows"): "now dated windows in `recent_observations`",
+    ("system/hydros.json", "bus_id"): "now in `unit_groups`, one group per bus",
+    ("system/hydros.json", "productivity_mw_per_m3s"): "now in system/hydro_production_models.json",
+    ("system/hydros.json", "filling_inflow_m3s"): "now `filling_min_rate_m3s`",
+    ("system/hydros.json", "fpha_turbined_cost"): "now `turbined_cost`, charged on every plant",
+    ("system/thermals.json", "gnl_config"): "now `anticipated_config`",
+    ("system/hydro_production_models.json", "productivity_override"): "now `productivity_mw_per_m3s`",
+}
+
+
+def replacement_of(file: str, path: tuple[str | int, ...]) -> str:
+    """Advice on a key of an older format; empty for other keys."""
+    return RENAMED.get((file, str(path[-1])), "") if path else ""
+
 
 # Names of the elements of an array at the root of a file.
 ENTITY_NAMES: Mapping[str, str] = {
@@ -32,7 +122,9 @@ ENTITY_NAMES: Mapping[str, str] = {
     "constraints": "constraint",
     "scalar_parameters": "parameter",
 }
+
 ID_KEYS = ("id", "hydro_id", "bus_id", "ncs_id", "name")
+
 
 UNITS: Mapping[str, str] = {
     "_mw": "a number (MW)",

@@ -7,8 +7,7 @@ import numpy as np
 from cobre.core.case import Correlation, CorrelationGroup
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.findings.duplicates import report_duplicates
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.problems import Layer, Problems, report_duplicates
 from cobre.records import dataclass
 
 FILE = "scenarios/correlation.json"

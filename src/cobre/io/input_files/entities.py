@@ -1,30 +1,83 @@
 """The files of system/ that list entities, one record per entity."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from math import inf
 
+from cobre.core.anticipation import PastCommitment
+from cobre.core.case import InflowObservation, InitialConditions
 from cobre.core.entities import (
     AnyEntity,
     Bus,
+    BusPenalties,
     EnergyContract,
+    HydroPenalties,
     Line,
+    LinePenalties,
+    NonControllablePenalties,
     NonControllableSource,
+    Penalties,
     PumpingStation,
     Thermal,
     canonical_order,
 )
 from cobre.core.hydro import Hydro
-from cobre.io.decoding.json_documents import Document
+from cobre.core.travel_time import PastRelease
+from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.findings.duplicates import report_duplicates
-from cobre.io.findings.problems import Layer, Problems
-from cobre.io.input_files.hydro_forms import check_hydro_forms, in_order_of_groups
+from cobre.io.findings.problems import Layer, Problems, report_duplicates
+from cobre.records import dataclass
+
+# Checks of the parts of a hydro plant whose fields depend on their `type`.
+
+
+def check_hydro_forms(hydro: Hydro, file: str, problems: Problems) -> None:
+    """Add an error for each field that a part lacks or must not have, and for missing or duplicate unit groups."""
+    entity = f"hydro {hydro.id} ({hydro.name})"
+    if hydro.tailrace is not None:
+        fields = {"coefficients": hydro.tailrace.coefficients, "points": hydro.tailrace.points}
+        own = "coefficients" if hydro.tailrace.type == "polynomial" else "points"
+        _check_form(f"tailrace ({hydro.tailrace.type})", fields, own, file, entity, problems)
+    if hydro.hydraulic_losses is not None:
+        losses = hydro.hydraulic_losses
+        own = "value" if losses.type == "factor" else "value_m"
+        values = {"value": losses.value, "value_m": losses.value_m}
+        _check_form(f"hydraulic_losses ({losses.type})", values, own, file, entity, problems)
+    if hydro.travel_time_hours is not None and hydro.travel_time_hours < 0.0:
+        message = f"is {hydro.travel_time_hours:g}"
+        problems.error(Layer.SCHEMA, file, entity, "travel_time_hours", message, "at least 0, or null")
+    if not hydro.unit_groups:
+        problems.error(Layer.SCHEMA, file, entity, "unit_groups", "there is none", "at least one group")
+    groups = [group.id for group in hydro.unit_groups]
+    report_duplicates(file, f"{entity}, unit group", groups, problems)
+
+
+def in_order_of_groups(hydro: Hydro) -> Hydro:
+    """The plant with its unit groups by id."""
+    return replace(hydro, unit_groups=tuple(sorted(hydro.unit_groups, key=lambda group: group.id)))
+
+
+def _check_form(form: str, fields: Mapping[str, object], own: str, file: str, entity: str, problems: Problems) -> None:
+    part = form.split(" ", maxsplit=1)[0]
+    for name, value in fields.items():
+        if name == own and value is None:
+            problems.error(Layer.SCHEMA, file, entity, f"{part}.{name}", "is missing", f"{form} needs it")
+        elif name != own and value is not None:
+            problems.error(Layer.SCHEMA, file, entity, f"{part}.{name}", f"is not a field of {form}", f"use `{own}`")
+
 
 BUSES = "system/buses.json"
+
 LINES = "system/lines.json"
+
 HYDROS = "system/hydros.json"
+
 THERMALS = "system/thermals.json"
+
 SOURCES = "system/non_controllable_sources.json"
+
 STATIONS = "system/pumping_stations.json"
+
 CONTRACTS = "system/energy_contracts.json"
 
 
@@ -140,3 +193,85 @@ def read_energy_contracts(document: Document | None, problems: Problems) -> tupl
 def _ordered(entities: tuple[AnyEntity, ...], file: str, word: str, problems: Problems) -> tuple[AnyEntity, ...]:
     report_duplicates(file, word, [entity.id for entity in entities], problems)
     return canonical_order(entities)
+
+
+# penalties.json: default costs of violations.
+
+
+PENALTIES_FILE = "penalties.json"
+
+
+class PenaltiesFile(JsonFile):
+    """All of penalties.json."""
+
+    bus: BusPenalties
+    line: LinePenalties
+    hydro: HydroPenalties
+    non_controllable_source: NonControllablePenalties
+
+
+def read_penalties(document: Document | None, problems: Problems) -> Penalties | None:
+    """The costs; a null inflow_nonnegativity_cost means its default. None after errors."""
+    file = decode(_without_null_default(document), PenaltiesFile, problems)
+    return None if file is None else Penalties(file.bus, file.line, file.hydro, file.non_controllable_source)
+
+
+def _without_null_default(document: Document | None) -> Document | None:
+    key = "inflow_nonnegativity_cost"
+    hydro = document.content.get("hydro") if document and isinstance(document.content, dict) else None
+    if document is None or not isinstance(hydro, dict) or hydro.get(key, 0.0) is not None:
+        return document
+    given = {name: value for name, value in hydro.items() if name != key}
+    return rewritten(document, {**document.content, "hydro": given})
+
+
+# initial_conditions.json: storages, past inflows, releases and commitments at the start of the study.
+
+
+CONDITIONS_FILE = "initial_conditions.json"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageRecord:
+    """The initial volume of a reservoir, hm3."""
+
+    hydro_id: int
+    value_hm3: float
+
+
+class InitialConditionsFile(JsonFile):
+    """All of initial_conditions.json."""
+
+    storage: tuple[StorageRecord, ...]
+    filling_storage: tuple[StorageRecord, ...]
+    recent_observations: tuple[InflowObservation, ...] = ()
+    past_defluences: tuple[PastRelease, ...] = ()
+    past_anticipated_commitments: tuple[PastCommitment, ...] = ()
+
+
+def read_initial_conditions(document: Document | None, problems: Problems) -> InitialConditions | None:
+    """The initial conditions; rows in order of entity and date. None after errors."""
+    file = decode(document, InitialConditionsFile, problems)
+    if file is None:
+        return None
+    report_duplicates(CONDITIONS_FILE, "storage of hydro", [row.hydro_id for row in file.storage], problems, "hydro_id")
+    report_duplicates(
+        CONDITIONS_FILE,
+        "filling storage of hydro",
+        [row.hydro_id for row in file.filling_storage],
+        problems,
+        "hydro_id",
+    )
+    return InitialConditions(
+        storage_hm3=_by_hydro(file.storage),
+        filling_storage_hm3=_by_hydro(file.filling_storage),
+        recent_observations=tuple(sorted(file.recent_observations, key=lambda row: (row.hydro_id, row.start_date))),
+        past_releases=tuple(sorted(file.past_defluences, key=lambda row: (row.hydro_id, row.start_date))),
+        past_commitments=tuple(
+            sorted(file.past_anticipated_commitments, key=lambda row: (row.thermal_id, row.start_date))
+        ),
+    )
+
+
+def _by_hydro(rows: tuple[StorageRecord, ...]) -> dict[int, float]:
+    return {row.hydro_id: row.value_hm3 for row in sorted(rows, key=lambda row: row.hydro_id)}

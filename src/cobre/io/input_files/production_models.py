@@ -7,21 +7,20 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cobre.core.case import Table
-from cobre.core.hydro import ProductionModelName
-from cobre.core.production import (
+from cobre.core.hydro import (
     FittingWindow,
     FphaConfig,
     HydroProduction,
     PlaneReduction,
     ProductionChoice,
+    ProductionModelName,
     ProductionModels,
     ReferenceVolume,
     StageRange,
 )
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.findings.duplicates import report_duplicates
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.problems import Layer, Problems, report_duplicates
 from cobre.records import dataclass
 
 FILE = "system/hydro_production_models.json"

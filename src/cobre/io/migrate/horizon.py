@@ -3,8 +3,7 @@
 from datetime import date
 
 from cobre.io.file_names import STAGES_FILE
-from cobre.io.migrate.notes import Notes
-from cobre.io.migrate.old_case import OldCase
+from cobre.io.migrate.old_case import Notes, OldCase
 
 FILE = STAGES_FILE
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -2,9 +2,7 @@
 
 from datetime import date, timedelta
 
-from cobre.io.migrate.months import first_of_month, is_month, month_after
-from cobre.io.migrate.notes import Notes
-from cobre.io.migrate.old_case import Json, OldCase
+from cobre.io.migrate.old_case import Json, Notes, OldCase, first_of_month, is_month, month_after
 
 FILE = "initial_conditions.json"
 HISTORY = "scenarios/inflow_history.parquet"

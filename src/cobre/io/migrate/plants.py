@@ -1,7 +1,6 @@
 """system/*.json: dates of operation, unit groups, and what the new format cannot express."""
 
-from cobre.io.migrate.notes import Notes
-from cobre.io.migrate.old_case import Json, OldCase
+from cobre.io.migrate.old_case import Json, Notes, OldCase
 
 HYDROS = "system/hydros.json"
 ARRAYS = {

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from cobre.io.migrate.notes import Notes
-from cobre.io.migrate.old_case import Json, OldCase
+from cobre.io.migrate.old_case import Json, Notes, OldCase
 from cobre.io.migrate.production import FILE as MODELS
 
 if TYPE_CHECKING:

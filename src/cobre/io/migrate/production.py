@@ -3,8 +3,7 @@
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from cobre.io.migrate.notes import Notes
-from cobre.io.migrate.old_case import Json, OldCase
+from cobre.io.migrate.old_case import Json, Notes, OldCase
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,8 +7,7 @@ from cobre.io.constraints.reading import BOUNDS
 from cobre.io.decoding.parquet_tables import STORED_AS, TableFormat
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.io.migrate.initial_conditions import HISTORY, windows_of_history
-from cobre.io.migrate.notes import Notes
-from cobre.io.migrate.old_case import EXCHANGE_FACTORS, GENERIC_CONSTRAINTS, OldCase
+from cobre.io.migrate.old_case import EXCHANGE_FACTORS, GENERIC_CONSTRAINTS, Notes, OldCase
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,11 +6,10 @@ from pathlib import Path
 
 from cobre.core.case import Case
 from cobre.core.config import CutSelectionConfig
-from cobre.core.hydro import Hydro
-from cobre.core.production import HydroProduction, ProductionChoice, ProductionModels
+from cobre.core.hydro import Hydro, HydroProduction, ProductionChoice, ProductionModels
 from cobre.io.case import load_case_with_problems
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.migrate.notes import MigrationReport, Notes
+from cobre.io.migrate.old_case import MigrationReport, Notes
 from cobre.io.saving.case_writer import save_case
 
 HYDROS, MODELS = "system/hydros.json", "system/hydro_production_models.json"

@@ -1,7 +1,14 @@
 """Results of a study as Parquet tables with a manifest."""
 
-from cobre.io.output.manifest import ResultsError, read_manifest
-from cobre.io.output.results import ResultTables, listed_file, open_results, read_results, write_results
+from cobre.io.output.results import (
+    ResultsError,
+    ResultTables,
+    listed_file,
+    open_results,
+    read_manifest,
+    read_results,
+    write_results,
+)
 
 __all__ = [
     "ResultTables",

@@ -10,7 +10,7 @@ several segments are copied, without decoding, into one file for each table (`pa
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,19 +18,24 @@ from typing import TYPE_CHECKING, Any
 from cobre.io.output.parquet_join import join_parquet
 from cobre.io.output.results import ResultTables, publish, write_table
 from cobre.io.storage.atomic import flush_tree, write_file
-from cobre.io.storage.confined import create_file, make_folder, remove_file, remove_tree
+from cobre.io.storage.confined import check_untrusted, create_file, make_folder, remove_file, remove_tree
 from cobre.io.storage.stored_json import read_stored_object
-from cobre.io.storage.untrusted_file import check_untrusted
 from cobre.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 UNFINISHED = ".unfinished"
+
 RECORD = "record.json"
+
 ROWS_PER_GROUP = 32_768
+
 MIN_ROWS_PER_GROUP = ROWS_PER_GROUP * 3 // 4  # a piece that is nearly full is written without waiting for more rows
+
 MAX_WAITING_BYTES = 1 << 20  # of all rows that wait to be written
+
 MAX_COLUMN_CHUNKS = 512  # of a segment: Arrow keeps about 1 kB for each until the file is closed
 
 
@@ -212,3 +217,15 @@ def _closed_segments(unfinished: Path, identity: str) -> list[Segment]:
         if record.pop("identity", None) != identity:
             return found
         found.append(Segment(folder, record))
+
+
+# Tables of results read piece by piece, because they may be larger than memory.
+
+
+def table_pieces(path: Path, columns: Sequence[str]) -> Iterator["pa.Table"]:
+    """Some columns, row group by row group. Raises OSError and ValueError for a file that cannot be read."""
+    from pyarrow import parquet  # noqa: PLC0415
+
+    with parquet.ParquetFile(check_untrusted(path)) as file:
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group, columns=list(columns), use_threads=False)

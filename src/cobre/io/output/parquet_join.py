@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cobre.errors import CobreError
-from cobre.io.storage.untrusted_file import check_untrusted
+from cobre.io.storage.confined import check_untrusted
 from cobre.records import dataclass
 
 MAGIC = b"PAR1"

@@ -1,22 +1,235 @@
 """Tables of results: a directory has a manifest only if its results are complete."""
 
+import hashlib
+import json
+import os
+import platform
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre import __version__
+from cobre.errors import CobreError
 from cobre.io.file_names import MANIFEST_FILE
-from cobre.io.output.manifest import ResultsError, describe_table, digest_of, manifest_text, read_manifest
-from cobre.io.output.scenario_rows import StoredRows
+from cobre.io.storage.arrow_columns import check_unpacked_size, numbers_of
 from cobre.io.storage.atomic import flush_tree, scratch_directory, write_file
-from cobre.io.storage.confined import create_file, make_folder, move_file, remove_file
-from cobre.io.storage.untrusted_file import UntrustedFileError, named_inside
+from cobre.io.storage.confined import (
+    MAX_TABLE_BYTES,
+    UntrustedFileError,
+    check_untrusted,
+    create_file,
+    make_folder,
+    move_file,
+    named_inside,
+    open_untrusted,
+    remove_file,
+)
+from cobre.io.storage.stored_json import read_stored_object
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+# manifest.json: the tables of a results directory, and the software that wrote them. It is written last.
+
+
+FORMAT_VERSION = 1
+
+LIBRARIES = ("numpy", "pyarrow", "highspy")
+
+
+class ResultsError(CobreError, OSError):
+    """A directory without complete results; the message says what is missing or damaged."""
+
+
+def describe_table(path: Path, file: str) -> dict[str, Any]:
+    """The manifest entry of the table in `path`; `file` is its name in the results directory."""
+    from pyarrow import parquet  # noqa: PLC0415
+
+    with parquet.ParquetFile(path) as table:
+        rows, schema = table.metadata.num_rows, table.schema_arrow
+    return {
+        "file": file,
+        "rows": rows,
+        "columns": [{"name": field.name, "type": str(field.type)} for field in schema],
+        "bytes": path.stat().st_size,
+        "sha256": digest_of(path),
+    }
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    with os.fdopen(open_untrusted(path, MAX_TABLE_BYTES), "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def software_versions() -> dict[str, str]:
+    """Versions of this program, Python and the installed libraries that it uses."""
+    found = {"cobre": __version__, "python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def manifest_text(tables: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> str:
+    """The text of the manifest, deterministic for equal content."""
+    content = {
+        "format_version": FORMAT_VERSION,
+        "software": software_versions(),
+        "run": dict(facts),
+        "tables": dict(tables),
+    }
+    return json.dumps(content, indent=2, sort_keys=True, allow_nan=False) + "\n"
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a results directory; raises ResultsError if it is missing, damaged or of another version."""
+    path = folder / MANIFEST_FILE
+    try:
+        content = read_stored_object(path)
+    except FileNotFoundError as error:
+        message = f"{folder} has no complete results: {MANIFEST_FILE} is missing (the run did not finish)"
+        raise ResultsError(message) from error
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path} cannot be read: {error}") from error
+    version = content.get("format_version")
+    if version != FORMAT_VERSION:
+        raise ResultsError(f"{path} has format version {version}, and this program reads {FORMAT_VERSION}")
+    return dict(content)
+
+
+# Tables of a simulation, scenario by scenario; no more than a few row groups are in memory at a time.
+
+
+Columns = Mapping[str, NDArray[Any]]
+
+ROWS_AT_ONCE = 32_768
+
+
+class RowSource(Protocol):
+    """A table that is read in pieces, each as large as a row group."""
+
+    @property
+    def schema(self) -> "pa.Schema":
+        """Names and types of the columns."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+
+    def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
+        """Consecutive rows of some columns (default: all)."""
+
+
+class StoredRows:
+    """A Parquet file as a `RowSource`, read one row group at a time. Raises ResultsError if it cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - nothing heavy on import
+        from pyarrow import parquet  # noqa: PLC0415
+
+        try:
+            self._file = parquet.ParquetFile(check_untrusted(path))
+            self._path = path
+        except (OSError, pa.ArrowException) as error:
+            raise ResultsError(f"{path} cannot be read: {error}") from error
+
+    @property
+    def schema(self) -> "pa.Schema":
+        """Names and types of the columns."""
+        return self._file.schema_arrow
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self._file.metadata.num_rows)
+
+    def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
+        """The row groups of the file, with all columns or some."""
+        wanted = None if columns is None else list(columns)
+        for group in range(self._file.num_row_groups):
+            yield self._file.read_row_group(group, columns=wanted, use_threads=False)
+
+    def whole(self) -> "pa.Table":
+        """The complete table, for tables that are known to be small."""
+        check_unpacked_size(self._file, self._path)
+        return self._file.read(use_threads=False)
+
+
+class RowsInMemory:
+    """A table in memory as a `RowSource`."""
+
+    def __init__(self, table: "pa.Table") -> None:
+        self._table = table
+
+    @property
+    def schema(self) -> "pa.Schema":
+        """Names and types of the columns."""
+        return self._table.schema
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self._table.num_rows)
+
+    def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
+        """Consecutive rows of some columns (default: all), without a copy."""
+        chosen = self._table if columns is None else self._table.select(list(columns))
+        for start in range(0, chosen.num_rows, ROWS_AT_ONCE):
+            yield chosen.slice(start, ROWS_AT_ONCE)
+
+
+def paired_pieces(
+    a: RowSource, b: RowSource, column: str
+) -> Iterator[tuple[int, "pa.ChunkedArray", "pa.ChunkedArray"]]:
+    """Pieces of a column of two tables, up to the end of the shorter: the first row, and equally many values of each.
+
+    Row groups of the two need not have the same size.
+    """
+    mine, its = ((piece.column(0) for piece in source.pieces([column])) for source in (a, b))
+    first, left, right = 0, next(mine, None), next(its, None)
+    while left is not None and right is not None:
+        count = min(len(left), len(right))
+        if count:
+            yield first, left[:count], right[:count]
+        first, left, right = first + count, left[count:], right[count:]
+        left = left if len(left) else next(mine, None)
+        right = right if len(right) else next(its, None)
+
+
+def scenario_rows(source: RowSource, columns: Sequence[str]) -> Iterator[tuple[int, Columns]]:
+    """The id and the rows of each scenario, in the order of ids. Raises ResultsError if rows are not in this order."""
+    rest: Columns | None = None
+    for piece in source.pieces(list(dict.fromkeys(["scenario_id", *columns]))):
+        read = {name: numbers_of(piece[name]) for name in piece.column_names}
+        rows = read if rest is None else {name: np.concatenate([rest[name], read[name]]) for name in read}
+        ids = rows["scenario_id"]
+        if np.any(np.diff(ids) < 0):
+            raise ResultsError("the rows of a table of the simulation are not in the order of scenarios")
+        starts = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist()]
+        for start, stop in pairwise(starts):
+            yield _scenario(rows, start, stop)
+        rest = {name: values[starts[-1] :] for name, values in rows.items()}
+    if rest is not None and len(rest["scenario_id"]):
+        yield _scenario(rest, 0, len(rest["scenario_id"]))
+
+
+def _scenario(rows: Columns, start: int, stop: int) -> tuple[int, Columns]:
+    return int(rows["scenario_id"][start]), {name: values[start:stop] for name, values in rows.items()}
+
+
 # By name, such as `hydros` or `training/convergence`.
 ResultTables = Mapping[str, "pa.Table"]
+
 
 _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
 

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from cobre.errors import ValidationError
 from cobre.io.file_names import POLICY, POLICY_FILE
 from cobre.io.storage.atomic import replacing_file
+from cobre.io.storage.confined import MAX_BYTES, read_untrusted
 from cobre.io.storage.stored_json import parse_stored
-from cobre.io.storage.untrusted_file import MAX_BYTES, read_untrusted
 from cobre.records import dataclass
 
 MAGIC = b"COBREPOL"

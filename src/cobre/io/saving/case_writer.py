@@ -1,14 +1,83 @@
 """`save_case`: all files of a case, written completely or not at all."""
 
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
-from cobre.core.case import Case
-from cobre.io.case import read_case
-from cobre.io.findings.problems import Problems
-from cobre.io.saving.checking import canonical_case
-from cobre.io.saving.documents import case_documents
-from cobre.io.saving.tables import write_tables
+from cobre.core.case import Case, Table
+from cobre.core.case import changed as with_fields
+from cobre.core.config import Config
+from cobre.io.case import check_decoded_case, decode_case, read_case
+from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON
+from cobre.io.config.file import read_config
+from cobre.io.config.overrides import with_overrides
+from cobre.io.decoding.format_version import FormatSeen
+from cobre.io.decoding.json_documents import Document, rewritten
+from cobre.io.decoding.parquet_tables import TableFormat, sorted_by_keys
+from cobre.io.file_names import CONFIG_FILE
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.saving.documents import case_documents, case_tables, check_tables, config_document, write_tables
 from cobre.io.storage.atomic import new_directory
+
+# Cases in memory: put in canonical order and validated, as if they had been read from a directory.
+#
+# A case in memory is turned into the documents that `save_case` would write, and decoded by the readers of files. It
+# so means what its directory means, in whatever order its entities, rows and mappings are; nothing is written.
+
+
+def canonical_case(case: Case, name: str | None = None) -> Case:
+    """Return the case as `load_case` would read it from its directory, whatever order its parts are in.
+
+    Raises InvalidCaseError with all errors; messages name the files that the case would be read from.
+    name: of the case in the message; None: its own.
+    """
+    problems = Problems()
+    found = checked_case(case, problems)
+    problems.raise_errors(name or case.name)
+    assert found is not None, "without errors there is a case"  # noqa: S101
+    return found
+
+
+def checked_case(case: Case, problems: Problems) -> Case | None:
+    """Return the case in canonical order, or None if it has errors, which are added to `problems` with its warnings.
+
+    Values are checked by the format first, then the case by the rules of `cobre.io.validation`.
+    """
+    found = _decoded(case, problems)
+    if found is None or problems.errors:
+        return None
+    return check_decoded_case(found, problems)
+
+
+def _decoded(case: Case, problems: Problems) -> Case | None:
+    try:
+        texts = dict(case_documents(case))
+        documents = {
+            file: Document(file, json.loads(texts[file]), texts[file]) if file in texts else None
+            for file in (*REQUIRED_JSON, *OPTIONAL_JSON)
+        }
+        check_tables(case, problems)
+        seen = FormatSeen(case.format_version, "format_version of the case")
+        read_config(documents[CONFIG_FILE], None, problems, seen)
+        # Its paths are absolute already, and no part of it has an order that files would change.
+        return decode_case(case.name, case.config, documents, _tables(case, problems), problems, seen)
+    except (AttributeError, LookupError, TypeError) as error:  # a part of the case has a wrong type
+        message = f"a part of the case has a wrong type: {error}"
+        problems.error(Layer.SCHEMA, "case", "", "", message, "the records that load_case gives")
+        return None
+
+
+def _tables(case: Case, problems: Problems) -> Callable[[TableFormat], Table | None]:
+    """Give the tables of the case by format, sorted by their keys; none while there are errors."""
+    given = {} if problems.errors else {form.file: table for form, table in case_tables(case)}
+
+    def table(form: TableFormat) -> Table | None:
+        found = given.get(form.file)
+        return None if found is None else sorted_by_keys(found, form)
+
+    return table
 
 
 def save_case(case: Case, folder: str | Path) -> Path:
@@ -32,3 +101,73 @@ def save_case(case: Case, folder: str | Path) -> Path:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+# `cobre.changed`: a copy of a case with other values, settings by their names in config.json.
+
+
+_SETTING = "config."
+
+Record = TypeVar("Record")
+
+
+def changed(record: Record, values: Mapping[str, Any]) -> Record:
+    """Return a case, or any part of one, with other values of some fields; the given one stays as it is.
+
+        changed(case, {"config.training.selection.forward_passes": 8, "system.thermals[3].cost_per_mwh": 500.0})
+
+    Names are joined by dots. After `config.` they are those of config.json, as in `config_overrides` and
+    `cobre run --set`, and values are those of the file. Elsewhere they are the fields of the case; `[3]` is the entity
+    with the id 3, not the third one. A field of `Config` itself is found by its own name, too.
+
+    Raises KeyError for a path that names no field, setting or entity, InvalidCaseError for a value that a setting
+    cannot have.
+    """
+    if not isinstance(record, Case):
+        return with_fields(record, values)
+    case: Any = record
+    settings: dict[str, Any] = {}
+    for path, value in values.items():
+        if isinstance(path, str) and path.startswith(_SETTING) and not _is_field(case, path, value):
+            settings[path.removeprefix(_SETTING)] = value
+        else:
+            case = with_fields(case, {path: value})
+    return cast("Record", replace(case, config=_with_settings(case, settings)) if settings else case)
+
+
+def _is_field(case: Case, path: str, value: object) -> bool:
+    """Tell whether a path means a field of `Config`: objects and lists of JSON are always settings of the file."""
+    if "[" in path:
+        return True  # a setting is not an entity with an id
+    if isinstance(value, Mapping | list):
+        return False
+    try:
+        with_fields(case, {path: None})
+    except KeyError:
+        return False
+    return True
+
+
+def _with_settings(case: Case, settings: Mapping[str, Any]) -> Config:
+    content = config_document(case.config, case.format_version)
+    for path in settings:
+        _require_known(content, path)
+    problems = Problems()
+    document = Document(CONFIG_FILE, content, "")
+    document = rewritten(document, with_overrides(content, settings, problems))
+    config = read_config(document, None, problems, FormatSeen(case.format_version, "format_version of the case"))
+    problems.raise_errors(case.name)
+    assert config is not None, "without errors there is a configuration"  # noqa: S101
+    return config
+
+
+def _require_known(content: Mapping[str, Any], path: str) -> None:
+    """Raise KeyError where a name on the way to a setting, in a section that the file has, is not one of its names."""
+    section: Any = content
+    for name in path.split(".")[:-1]:
+        if not isinstance(section, Mapping) or name not in section:
+            known = ", ".join(sorted(section)) if isinstance(section, Mapping) else "none"
+            raise KeyError(f"{_SETTING}{path}: there is no setting or field {name!r}; there are {known}")
+        section = section[name]
+        if section is None:
+            return

@@ -1,19 +1,427 @@
 """The JSON files of a case, as text."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cobre.core.case import Case
+from cobre.core.case import (
+    ABSENT_ID,
+    Case,
+    Correlation,
+    CorrelationGroup,
+    FormatVersion,
+    InitialConditions,
+    ScenarioTables,
+    System,
+    Table,
+)
+from cobre.core.config import (
+    STOPPING_RULES,
+    Config,
+    CutSelectionConfig,
+    Gap,
+    PolicyConfig,
+    ScenarioSource,
+    SimulationConfig,
+    SolverConfig,
+    StoppingRuleConfig,
+    TrainingConfig,
+)
+from cobre.core.generic_constraints import Coefficient, GenericConstraint, GenericConstraints, Parameter, Term
+from cobre.core.hydro import FphaConfig, HydroProduction, ProductionChoice, ProductionModels, StageRange
+from cobre.core.temporal import Horizon, Stage
 from cobre.io.case_folder.case_schemas import SCHEMAS
+from cobre.io.config.method_records import (
+    CutSelectionRecord,
+    DominationRecord,
+    DynamicRecord,
+    Level1Record,
+    shared_fields,
+)
+from cobre.io.config.records import SimulationRecord, TrainingRecord
+from cobre.io.constraints.reading import BOUNDS, FILE, PAYLOADS
+from cobre.io.constraints.reading import PARAMETERS_FILE as PARAMETER_FILE
 from cobre.io.decoding.format_version import SCHEMA_ADDRESS
-from cobre.io.file_names import CONFIG_FILE
-from cobre.io.saving.config_document import config_document
-from cobre.io.saving.constraint_documents import constraint_documents
-from cobre.io.saving.scenario_documents import scenario_documents
-from cobre.io.saving.study_documents import study_documents
+from cobre.io.decoding.json_documents import MAX_NUMBER
+from cobre.io.decoding.parquet_tables import Column, TableFormat
+from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
+from cobre.io.findings.problems import Layer, Problems
+from cobre.io.input_files.correlation_file import FILE as CORRELATION_FILE
+from cobre.io.input_files.stages_file import LOAD_FILE, SOURCE_FILE, Factors
+from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES, production_tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+# Dataclasses and dates as values that JSON can hold.
+
+
+def plain(value: object) -> Any:
+    """The value for JSON; fields that are None are left out, as files do."""
+    if is_dataclass(value) and not isinstance(value, type):
+        given = {item.name: getattr(value, item.name) for item in fields(value)}
+        return {name: plain(entry) for name, entry in given.items() if entry is not None}
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(entry) for entry in value]
+    return value
+
+
+# config.json from the configuration of the program.
+
+
+_RULE_TYPES = {rule: name for name, rule in STOPPING_RULES.items()}
+
+ENUMERATED = {"method": "enumerated"}
+
+_SELECTIONS: dict[str, type[Level1Record | DominationRecord | DynamicRecord]] = {
+    "level1": Level1Record,
+    "lml1": Level1Record,
+    "domination": DominationRecord,
+    "dynamic": DynamicRecord,
+}
+
+
+def config_document(config: Config, version: FormatVersion = "0.18") -> dict[str, Any]:
+    """The content of config.json for a configuration, in a format."""
+    modeling = config.modeling
+    return {
+        "training": _training(config.training, version),
+        "simulation": _simulation(config.simulation, version),
+        "modeling": plain(modeling) | {"inflow_non_negativity": {"method": modeling.inflow_non_negativity}},
+        "estimation": plain(config.estimation),
+        "policy": _policy(config.policy),
+        "exports": plain(config.exports),
+    }
+
+
+def _training(training: TrainingConfig, version: FormatVersion) -> dict[str, Any]:
+    return shared_fields(training, TrainingRecord) | {
+        "selection": ENUMERATED
+        if training.is_enumerated
+        else {"method": "sampled", "forward_passes": training.forward_passes}
+        | ({"risk_weighted_share": training.risk_weighted_share} if training.risk_weighted_share else {}),
+        "stopping_rules": [_stopping_rule(rule) for rule in training.stopping_rules],
+        "cut_selection": _cut_selection(training.cut_selection, version),
+        "scenario_source": _scenario_source(training.scenario_source),
+        "solver": _solver(training.solver),
+    }
+
+
+def _stopping_rule(rule: StoppingRuleConfig) -> dict[str, Any]:
+    content = {"type": _RULE_TYPES[type(rule)], **plain(rule)}
+    if isinstance(rule, Gap):  # other programs refuse these two, which they do not know
+        for name in ("confidence", "patience"):
+            if content[name] == getattr(Gap(), name):
+                del content[name]
+    return content
+
+
+def _cut_selection(chosen: CutSelectionConfig, version: FormatVersion) -> dict[str, Any]:
+    """The method with its own fields only: the format allows no others."""
+    limits = shared_fields(chosen, CutSelectionRecord)
+    if chosen.method is None:
+        return limits
+    selection = shared_fields(chosen, _SELECTIONS[chosen.method])
+    if chosen.violation_tolerance == CutSelectionConfig().violation_tolerance:
+        selection.pop("violation_tolerance", None)
+    if version == "0.19" and chosen.method == "level1":
+        del selection["tie_tolerance"]
+        if window := limits.pop("state_window", None):
+            selection["lookback_iterations"] = window
+    return {"selection": selection} | limits
+
+
+def _scenario_source(source: ScenarioSource) -> dict[str, Any]:
+    document: dict[str, Any] = plain(source)
+    return document | {
+        "inflow": {"scheme": source.inflow},
+        "load": {"scheme": source.load},
+        "ncs": {"scheme": source.ncs},
+        "openings": {"source": source.openings},
+    }
+
+
+def _solver(solver: SolverConfig) -> dict[str, Any]:
+    """The section `solver`; tolerances apply to forward and backward pass alike."""
+    document: dict[str, Any] = plain(solver)
+    tolerances = {name: document.pop(name) for name in list(document) if name.endswith("_tolerance")}
+    return document | ({"forward": tolerances, "backward": tolerances} if tolerances else {})
+
+
+def _policy(policy: PolicyConfig) -> dict[str, Any]:
+    """The section `policy` without settings that have no effect, which would only cause warnings."""
+    document: dict[str, Any] = plain(policy)
+    for name in ("store_basis", "compress"):
+        if not document["checkpointing"][name]:
+            del document["checkpointing"][name]
+    return document
+
+
+def _simulation(simulation: SimulationConfig, version: FormatVersion) -> dict[str, Any]:
+    document: dict[str, Any] = shared_fields(simulation, SimulationRecord) | {
+        "selection": ENUMERATED
+        if simulation.is_enumerated
+        else {"method": "sampled", "num_scenarios": simulation.num_scenarios},
+    }
+    if version == "0.18" and simulation.cut_set == SimulationConfig().cut_set:
+        del document["cut_set"]  # which that format does not have
+    if simulation.scenario_source is not None:
+        document["scenario_source"] = _scenario_source(simulation.scenario_source)
+        if simulation.scenario_source.openings == "generated":
+            del document["scenario_source"]["openings"]
+    return document
+
+
+# Generic constraints as JSON documents. Named expressions are not kept after parsing: their terms are written out.
+
+
+Piece = tuple[bool, list[str]]
+
+"""Whether a product is negative, and its factors, the number first."""
+
+
+def constraint_documents(given: GenericConstraints, version: FormatVersion) -> Iterator[tuple[str, Any]]:
+    """Names of files, and their content."""
+    if given.parameters:
+        yield PARAMETER_FILE, {"scalar_parameters": [_parameter(one) for one in given.parameters.values()]}
+    if given.constraints:
+        yield FILE, {"constraints": [_constraint(constraint, version) for constraint in given.constraints]}
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    head = {"id": parameter.id, "name": parameter.name, "kind": parameter.kind}
+    return head | {PAYLOADS[parameter.kind]: _payload(parameter)}
+
+
+def _payload(parameter: Parameter) -> Any:
+    if parameter.kind == "computed":
+        return {"tag": parameter.computed_tag, "hydro_id": parameter.hydro_id}
+    if parameter.kind == "expression":
+        return _sum(_constant(part) for part in parameter.expression)
+    if parameter.kind == "constant":
+        return parameter.values[None]
+    if parameter.kind == "per_stage_block":
+        return [[stage, block, value] for (stage, block), value in parameter.values.items()]
+    return [[key, value] for key, value in parameter.values.items()]
+
+
+def _constraint(constraint: GenericConstraint, version: FormatVersion) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "id": constraint.id,
+        "name": constraint.name,
+        "expression": expression_text(constraint),
+        "slack": {"enabled": constraint.slack_enabled},
+    }
+    if constraint.slack_penalty is not None:
+        document["slack"]["penalty"] = constraint.slack_penalty
+    if constraint.slack_enabled and (version == "0.19" or constraint.slack_basis != "per_hour"):
+        document["slack"]["penalty_basis"] = constraint.slack_basis
+    if constraint.description:
+        document["description"] = constraint.description
+    return document
+
+
+def expression_text(constraint: GenericConstraint) -> str:
+    """An expression that parses to this constraint, with the same numbers in the same order."""
+    left = _sum([*(_term(term) for term in constraint.terms), *(_constant(one) for one in constraint.constant)])
+    if constraint.relation is None:
+        return left
+    right = _sum([_constant(one) for one in constraint.bound]) or _nothing(constraint.terms)
+    return f"{left} {constraint.relation} {right}"
+
+
+def _nothing(terms: Sequence[Term]) -> str:
+    """A right side without constants: 0 times a variable of the left side."""
+    _, factors = _term(terms[0])
+    return " * ".join(["0", *factors[1:]])
+
+
+def _term(term: Term) -> Piece:
+    arguments = [str(term.entity_id)]
+    if term.block_id is not None:
+        arguments.append(str(term.block_id))
+    if term.bus_id is not None:
+        arguments.append(f"bus={term.bus_id}")
+    is_negative, factors = _constant(term.coefficient)
+    return is_negative, [*factors, f"{term.variable}({', '.join(arguments)})"]
+
+
+def _constant(coefficient: Coefficient) -> Piece:
+    factors = [repr(abs(coefficient.factor)), *(f"@{name}" for name in coefficient.parameters)]
+    for divisor in coefficient.divisors:
+        factors[-1] += f" / ({_sum(_constant(part) for part in divisor)})"
+    return coefficient.factor < 0, factors
+
+
+def _sum(pieces: Iterable[Piece]) -> str:
+    text = ""
+    for is_negative, factors in pieces:
+        sign = ("- " if is_negative else "+ ") if text else ("-" if is_negative else "")
+        text += (" " if text else "") + sign + " * ".join(factors)
+    return text
+
+
+# Correlations and block factors as JSON documents.
+
+
+def scenario_documents(scenarios: ScenarioTables) -> Iterator[tuple[str, Any]]:
+    """Names of files, and their content; empty files are left out."""
+    if scenarios.correlation is not None:
+        yield CORRELATION_FILE, correlation_document(scenarios.correlation)
+    if scenarios.load_factors:
+        yield LOAD_FILE, {"load_factors": _factors("bus_id", scenarios.load_factors)}
+    if scenarios.non_controllable_factors:
+        factors = _factors("ncs_id", scenarios.non_controllable_factors)
+        yield SOURCE_FILE, {"non_controllable_factors": factors}
+
+
+def correlation_document(correlation: Correlation) -> dict[str, Any]:
+    """The content of scenarios/correlation.json."""
+    profiles = {
+        name: {"correlation_groups": [_group(group) for group in groups]}
+        for name, groups in correlation.profiles.items()
+    }
+    document: dict[str, Any] = {"method": "spectral", "profiles": profiles}
+    if correlation.schedule:
+        document["schedule"] = [
+            {"stage_id": stage_id, "profile_name": name} for stage_id, name in correlation.schedule.items()
+        ]
+    return document
+
+
+def _group(group: CorrelationGroup) -> dict[str, Any]:
+    entities = [{"type": kind, "id": id_} for kind, id_ in group.entities]
+    return {"name": group.name, "entities": entities, "matrix": group.matrix.tolist()}
+
+
+def _factors(key: str, factors: Factors) -> list[dict[str, Any]]:
+    return [
+        {
+            key: entity_id,
+            "stage_id": stage_id,
+            "block_factors": [{"block_id": block, "factor": factor} for block, factor in enumerate(values)],
+        }
+        for (entity_id, stage_id), values in factors.items()
+    ]
+
+
+# Stages, initial conditions, penalties, entities and production models as JSON documents.
+
+
+Named = tuple[str, Any]
+
+
+def study_documents(case: Case) -> Iterator[Named]:
+    """Names of files, and what they hold."""
+    yield STAGES_FILE, _horizon(case.horizon)
+    yield "initial_conditions.json", _initial_conditions(case.initial_conditions)
+    yield "penalties.json", plain(case.penalties)
+    if case.post_study.stages or case.post_study.thermal_bounds:
+        yield "post_study_stages.json", plain(case.post_study)
+    yield from _system(case.system)
+    if case.production.by_hydro or case.production.plane_reduction is not None:
+        yield "system/hydro_production_models.json", _production(case.production)
+
+
+def _horizon(horizon: Horizon) -> dict[str, Any]:
+    document = {"policy_graph": plain(horizon.policy_graph), "stages": [_stage(stage) for stage in horizon.stages]}
+    if horizon.pre_study_stages:
+        document["pre_study_stages"] = plain(horizon.pre_study_stages)
+    if horizon.season_definitions is not None:
+        document["season_definitions"] = plain(horizon.season_definitions)
+    return document
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    document: dict[str, Any] = plain(stage)
+    document.pop("risk", None)
+    if stage.risk is not None:
+        document["risk_measure"] = {"cvar": {"alpha": stage.risk.alpha, "lambda": stage.risk.lambda_}}
+    return document
+
+
+def _initial_conditions(conditions: InitialConditions) -> dict[str, Any]:
+    document = {
+        "storage": _volumes(conditions.storage_hm3),
+        "filling_storage": _volumes(conditions.filling_storage_hm3),
+        "recent_observations": plain(conditions.recent_observations),
+    }
+    if conditions.past_releases:
+        document["past_defluences"] = plain(conditions.past_releases)
+    if conditions.past_commitments:
+        document["past_anticipated_commitments"] = plain(conditions.past_commitments)
+    return document
+
+
+def _volumes(by_hydro: Mapping[int, float]) -> list[dict[str, Any]]:
+    return [{"hydro_id": hydro_id, "value_hm3": value} for hydro_id, value in by_hydro.items()]
+
+
+def _system(system: System) -> Iterator[Named]:
+    """The files of entities; the first four are required, also if empty."""
+    required: dict[str, Sequence[object]] = {
+        "buses": system.buses,
+        "lines": system.lines,
+        "hydros": system.hydros,
+        "thermals": system.thermals,
+    }
+    for name, entities in required.items():
+        yield f"system/{name}.json", {name: plain(entities)}
+    optional: tuple[tuple[str, str, Sequence[object]], ...] = (
+        ("non_controllable_sources", "non_controllable_sources", system.non_controllable_sources),
+        ("pumping_stations", "pumping_stations", system.pumping_stations),
+        ("energy_contracts", "contracts", system.energy_contracts),
+    )
+    for file, key, entities in optional:
+        if entities:
+            yield f"system/{file}.json", {key: plain(entities)}
+
+
+def _production(models: ProductionModels) -> dict[str, Any]:
+    document: dict[str, Any] = {"production_models": [_plant(plant) for plant in models.by_hydro.values()]}
+    if models.plane_reduction is not None:
+        document["fpha_plane_reduction"] = plain(models.plane_reduction)
+    return document
+
+
+def _plant(plant: HydroProduction) -> dict[str, Any]:
+    if plant.default is None:
+        ranges = [_stage_range(part) for part in plant.stage_ranges]
+        return {"hydro_id": plant.hydro_id, "selection_mode": "stage_ranges", "stage_ranges": ranges}
+    seasons = [{"season_id": season} | _choice(choice) for season, choice in plant.seasons.items()]
+    return {
+        "hydro_id": plant.hydro_id,
+        "selection_mode": "seasonal",
+        "default_model": plant.default.model,
+        "seasons": seasons,
+    }
+
+
+def _stage_range(part: StageRange) -> dict[str, Any]:
+    stages = {"start_stage_id": part.start_stage_id}
+    if part.end_stage_id is not None:
+        stages["end_stage_id"] = part.end_stage_id
+    return stages | _choice(part.choice)
+
+
+def _choice(choice: ProductionChoice) -> dict[str, Any]:
+    document: dict[str, Any] = plain(choice)
+    if choice.fpha_config is not None:
+        # Defaults are left out: a reader of the file would report some of them as settings without effect.
+        default = plain(FphaConfig(choice.fpha_config.source)) | {"source": None}
+        given = document["fpha_config"].items()
+        document["fpha_config"] = {name: value for name, value in given if value != default.get(name)}
+    return document
+
 
 _SCHEMA_NAMES = {file: name for name, (file, _) in SCHEMAS.items()}
 
@@ -37,3 +445,105 @@ def _plain(value: object) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"a case holds no {type(value).__name__} such as {value!r}")
+
+
+# Checks of tables of a case in memory: complete columns, right types, finite numbers.
+
+
+KINDS = {"id": "iu", "index": "iu", "number": "f", "date": "M"}
+
+TYPE_NAMES = {"id": "whole numbers", "index": "whole numbers", "number": "floating-point numbers", "date": "dates"}
+
+
+def case_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
+    """The Parquet tables of a case, by file."""
+    owners = (
+        (SCENARIO_TABLES, case.scenarios),
+        (OVERRIDE_TABLES, case.overrides),
+        (production_tables(case.format_version), case.production),
+    )
+    for formats, owner in owners:
+        for name, form in formats.items():
+            if (table := getattr(owner, name)) is not None:
+                yield form, table
+    if case.generic_constraints.bounds is not None:
+        yield BOUNDS, case.generic_constraints.bounds
+
+
+def check_tables(case: Case, problems: Problems) -> None:
+    """Add an error for each column that violates the format."""
+    for form, table in case_tables(case):
+        lengths = {len(table[column.name]) for column in form.columns if column.name in table}
+        for column in form.columns:
+            _check_column(form, column, table.get(column.name), problems)
+        if len(lengths) > 1:
+            problems.error(Layer.SCHEMA, form.file, "", "", "has columns of several lengths", "one entry for each row")
+
+
+def _check_column(form: TableFormat, column: Column, values: NDArray[Any] | None, problems: Problems) -> None:
+    if values is None:
+        message, remedy = "the column is missing", f"a column of {TYPE_NAMES[column.kind]}"
+    elif values.dtype.kind not in KINDS[column.kind]:
+        message, remedy = (
+            f"expected {TYPE_NAMES[column.kind]}, got {values.dtype}",
+            f"convert it to {TYPE_NAMES[column.kind]}",
+        )
+    elif (odd := _odd_rows(column, values)).size:
+        message, remedy = f"is {values[odd[0]]} in row {odd[0]}", _right(column)
+    else:
+        return
+    problems.error(Layer.SCHEMA, form.file, "", column.name, message, remedy)
+
+
+def _odd_rows(column: Column, values: NDArray[Any]) -> NDArray[np.intp]:
+    """Return rows without a required value, or with a number that is not finite or too large."""
+    if column.kind == "number":
+        is_right = np.abs(values) <= MAX_NUMBER
+        return np.flatnonzero(~is_right & ~np.isnan(values)) if column.is_nullable else np.flatnonzero(~is_right)
+    if column.kind == "date":
+        return np.flatnonzero(np.isnat(values)) if not column.is_nullable else np.zeros(0, np.intp)
+    low, high = (0, 2**32) if column.kind == "index" else (-(2**31), 2**31)
+    is_odd = (values < low) | (values >= high)
+    return np.flatnonzero(is_odd if column.is_nullable else is_odd | (values == ABSENT_ID))
+
+
+def _right(column: Column) -> str:
+    if column.kind == "number":
+        return f"a number of at most {MAX_NUMBER:g} in size{', or NaN for none' if column.is_nullable else ''}"
+    if column.kind == "date":
+        return "a date in every row"
+    return "a whole number of at most 32 bits in every row"
+
+
+# Parquet tables of a case, in the types that the reader expects.
+
+
+def write_tables(case: Case, folder: Path) -> None:
+    """Write the Parquet tables of a case."""
+    for table, columns in case_tables(case):
+        _write(folder, table, columns)
+
+
+def _write(folder: Path, table: TableFormat, columns: Table) -> None:
+    import pyarrow as pa  # noqa: PLC0415  (a case without tables needs no Arrow)
+    from pyarrow import parquet  # noqa: PLC0415
+
+    path = folder / table.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stored = {column.name: _stored(column, columns[column.name]) for column in table.columns if column.name in columns}
+    parquet.write_table(pa.table(stored), path, compression="zstd")
+
+
+def _stored(column: Column, values: NDArray[Any]) -> "pa.Array":
+    """The values as an Arrow array, with null for the marks of `core.case.Table`."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if column.kind == "number":
+        numbers = np.asarray(values, np.float64)
+        return pa.array(numbers, pa.float64(), mask=np.isnan(numbers))
+    if column.kind == "date":
+        return pa.array(np.asarray(values, "datetime64[D]"), pa.date32())
+    if column.kind == "index":
+        return pa.array(np.asarray(values, np.int64), pa.uint32())
+    ids = np.asarray(values, np.int32)
+    return pa.array(ids, pa.int32(), mask=ids == ABSENT_ID)

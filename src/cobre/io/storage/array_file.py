@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from cobre.errors import CobreError
 from cobre.io.storage.atomic import replacing_file
+from cobre.io.storage.confined import MAX_TABLE_BYTES, open_untrusted
 from cobre.io.storage.stored_json import parse_stored
-from cobre.io.storage.untrusted_file import MAX_TABLE_BYTES, open_untrusted
 from cobre.records import dataclass
 
 MAGIC = b"COBREARR"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.io.storage.untrusted_file import UntrustedFileError
+from cobre.io.storage.confined import UntrustedFileError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from cobre.io.file_names import LOCK_FILE
-from cobre.io.storage.untrusted_file import open_untrusted
+from cobre.io.storage.confined import open_untrusted
 from cobre.records import dataclass
 
 FRESH_S = 600.0

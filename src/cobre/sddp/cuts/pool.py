@@ -8,24 +8,29 @@ once there are many cuts; nothing is ever copied. Components that no cut of a st
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre._native import CUTS_PER_BLOCK, cut_values, write_cuts
+from cobre._native import average_cuts as _average_cuts
 from cobre.comm import SharedMemoryProvider, SharedRegion
-from cobre.core.arrays import Flags, Floats, Ints
+from cobre.core.arrays import Flags, Floats, Indices, Ints
 from cobre.errors import InternalError
 from cobre.records import dataclass
-from cobre.sddp.ranks.visibility import count_sharing_memory
+from cobre.sddp.ranks import count_sharing_memory
 from cobre.solver.batches import CutRows, NewCuts
+from cobre.solver.program import StageProgram
 
 Number = TypeVar("Number", bound=np.generic)
 
+
 MAX_CHUNK_CUTS = 256
+
 # A small pool has room for some iterations at once: a region takes ranks a collective call, however small it is.
 CHEAP_ITERATIONS = 8
+
 CHEAP_BYTES = 1 << 20
 
 
@@ -351,3 +356,117 @@ class _GrowingTable(Generic[Number]):
             self._room = room
         self.table = self._room[..., :width]
         return self.table
+
+
+# Cuts out of the solves of a backward pass. The sums are native, in an order that never changes.
+
+
+def average_cuts(costs: Floats, weights: Floats, gradients: Floats, states: Floats) -> Floats:
+    """One cut for each trial point: its intercept, then its coefficients.
+
+    costs, weights: points x openings. gradients: (points x openings) x dimension. states: points x dimension.
+    """
+    return cast("Floats", _average_cuts(costs, weights, gradients, states))
+
+
+# Which entries of the state the cuts of a stage can depend on; the others are zero in every cut and are not stored.
+
+
+def stored_components(programs: Sequence[StageProgram], *, is_priced: bool) -> list[Flags]:
+    """By stage, for the state that leaves it. is_priced: cuts of another study follow the last stage.
+
+    A lag matters where the next stage's inflow depends on it, or where it matters as the lag after it one stage later.
+    What a stage decides or passes on always matters.
+    """
+    needed = [np.full(programs[-1].dimension, is_priced)]
+    for program in reversed(programs[1:]):
+        needed.append(_read_by(program, needed[-1]))
+    return needed[::-1]
+
+
+def _read_by(program: StageProgram, later: Flags) -> Flags:
+    """The entries of the incoming state that a stage reads, when its own cuts depend on `later`."""
+    read = np.ones(program.dimension, bool)
+    first = program.num_decided
+    lags = program.autoregression != 0.0
+    leaving = later[first : first + lags.size].reshape(lags.shape)
+    if len(program.lag_from):
+        for lag in np.flatnonzero(program.lag_from >= 0):
+            lags[program.lag_from[lag]] |= leaving[lag]
+    else:
+        lags[:-1] |= leaving[1:]
+    read[first : first + lags.size] = lags.reshape(-1)
+    return read
+
+
+# The cuts of one stage as selections read them.
+
+
+class CutsOfStage(Protocol):
+    """The cuts of one stage, the oldest first. Values are scaled costs ($ / cost_scale)."""
+
+    def values_at(self, states: Floats) -> Floats:
+        """States x cuts: the value of every cut at every state."""
+
+    def values_from(self, states: Floats, first: int) -> Floats:
+        """States x cuts, as `values_at`, for the cuts from index `first` on."""
+
+    def __len__(self) -> int:
+        """The number of cuts."""
+
+
+# Which cut is the oldest of the best at each visited state, kept up to date as cuts and states come.
+#
+# Cuts and states only ever come, and a cut's value at a state never changes. So what is known of old states and old
+# cuts stays true: an iteration looks at its own states with all cuts, and at all states with its own cuts.
+
+
+BLOCK_STATES = 512  # whose values are in memory at once
+
+
+class OldestBest:
+    """For each state, the cuts that are higher there than all older ones and within a tolerance of the best.
+
+    The oldest cut within the tolerance of the best is always one of them: an older cut that is at least as high would
+    be within the tolerance, too. The best only rises, so that a cut that falls out never comes back.
+    """
+
+    def __init__(self, tolerance: float) -> None:
+        self._tolerance = tolerance
+        self._cuts = 0
+        self._best = np.zeros(0)  # by state
+        self._state: Indices = np.zeros(0, np.int64)  # of each record, with its cut and value
+        self._cut: Indices = np.zeros(0, np.int64)
+        self._value = np.zeros(0)
+
+    def update(self, cuts: CutsOfStage, states: Floats) -> None:
+        """Look at what is new; cuts and states begin with those of the last time."""
+        known = len(self._best)
+        self._best = np.concatenate([self._best, np.full(len(states) - known, -np.inf)])
+        self._look(cuts, states, range(known), self._cuts)
+        self._look(cuts, states, range(known, len(states)), 0)
+        self._cuts = len(cuts)
+        stays = self._value >= self._best[self._state] - self._tolerance
+        self._state, self._cut, self._value = self._state[stays], self._cut[stays], self._value[stays]
+
+    def _look(self, cuts: CutsOfStage, states: Floats, which: range, first: int) -> None:
+        """Find records among the cuts from `first` on, at some states."""
+        if first == len(cuts):
+            return
+        for start in range(which.start, which.stop, BLOCK_STATES):
+            stop = min(start + BLOCK_STATES, which.stop)
+            values = cuts.values_from(states[start:stop], first)
+            before = np.concatenate([self._best[start:stop, None], values[:, :-1]], axis=1)
+            state, cut = np.nonzero(values > np.maximum.accumulate(before, axis=1))
+            self._state = np.concatenate([self._state, state + start])
+            self._cut = np.concatenate([self._cut, cut + first])
+            self._value = np.concatenate([self._value, values[state, cut]])
+            self._best[start:stop] = np.maximum(self._best[start:stop], values.max(axis=1))
+
+    def chosen(self) -> Flags:
+        """By cut: whether it is the oldest of the best somewhere."""
+        oldest = np.full(len(self._best), self._cuts, np.int64)
+        np.minimum.at(oldest, self._state, self._cut)
+        kept = np.zeros(self._cuts, bool)
+        kept[oldest] = True
+        return kept

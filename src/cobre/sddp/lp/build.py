@@ -8,13 +8,10 @@ import numpy as np
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.records import dataclass
 from cobre.sddp.lp.columns import Columns, add_columns
-from cobre.sddp.lp.commitment_rows import add_commitment_rows
 from cobre.sddp.lp.generic_rows import add_generic_rows
-from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
+from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder, power_of_two_scales
 from cobre.sddp.lp.plan import StagePlan
-from cobre.sddp.lp.power_rows import PowerRows, add_power_rows
-from cobre.sddp.lp.scaling import power_of_two_scales
-from cobre.sddp.lp.water_rows import WaterRows, add_water_rows
+from cobre.sddp.lp.rows import PowerRows, WaterRows, add_commitment_rows, add_power_rows, add_water_rows
 from cobre.solver.program import Corrections, Names, StageProgram
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.core.arrays import Floats
-from cobre.core.units import HM3_PER_M3S_HOUR
+from cobre.core.arrays import HM3_PER_M3S_HOUR, Floats
 from cobre.errors import SolverError
 from cobre.io.storage.atomic import check_writable, write_file
 from cobre.io.storage.stored_json import write_json
@@ -17,8 +16,7 @@ from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.lp.plan import StagePlan
 from cobre.solver.batches import Chains, LpSolver, Realisations, SolveFailedError
-from cobre.solver.program import Names
-from cobre.solver.statuses import INFEASIBLE, UNBOUNDED
+from cobre.solver.program import INFEASIBLE, UNBOUNDED, Names
 
 BASIS_STATUS = ("at lower", "basic", "at upper", "at zero")
 

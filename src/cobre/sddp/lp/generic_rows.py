@@ -5,9 +5,8 @@ from math import isfinite
 
 import numpy as np
 
-from cobre.core.arrays import Flags, Indices
+from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Indices
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, GenericTerm, StateSlot
-from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
 from cobre.sddp.lp.plan import StagePlan

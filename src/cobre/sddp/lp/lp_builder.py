@@ -1,14 +1,18 @@
 """A linear program grows block by block: columns and rows come as arrays, entries as arrays of equal shape."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from cobre import _native
 from cobre._native import EntryList
 from cobre.core.arrays import Flags, Floats, Indices, Ints
+from cobre.core.stage_data import StateLayout, StateSlot
+from cobre.records import dataclass
 
 ABSENT = -1
 
@@ -139,3 +143,74 @@ def _by_rows(entries: EntryList, num_rows: int, num_columns: int) -> tuple[Ints,
     start, index, value = np.empty(num_rows + 1, np.int32), np.empty(len(entries), np.int32), np.empty(len(entries))
     count = entries.assemble(num_columns, start, index, value)
     return (start, index, value) if count == len(index) else (start, index[:count].copy(), value[:count].copy())
+
+
+# Our own fixed scaling: rows and columns by powers of two, so that no digit changes.
+#
+# The LP library's scaling is switched off, because scale factors that survive from an earlier LP would make a result
+# depend on what was solved before.
+
+
+ROUNDS = 4
+
+
+def power_of_two_scales(start: Ints, index: Ints, value: Floats, num_columns: int) -> tuple[Floats, Floats]:
+    """Scales of rows and columns that bring the entries near one, turn by turn.
+
+    Each goes half way between the largest and the smallest exponent of its entries. Only exponents are used, so that
+    the result does not depend on the rounding of a logarithm.
+    """
+    row, column = np.empty(len(start) - 1), np.empty(num_columns)
+    _native.power_of_two_scales(start, index, value, ROUNDS, row, column)
+    return row, column
+
+
+# Positions of states beyond storages, among the inputs of a stage LP and in the state vector.
+#
+# Inputs are the incoming decided states (storages first), the inflows, and the incoming states that are passed on.
+# The vector has the decided states, the lagged inflows lag by lag, and what is passed on.
+
+
+@dataclass(frozen=True, slots=True)
+class StateIndex:
+    """Indices for `num_hydros` plants with `num_lags` lags each."""
+
+    layout: StateLayout
+    num_hydros: int
+    num_lags: int
+
+    @property
+    def num_decided(self) -> int:
+        """How many states have a column: storages, and what is decided ahead."""
+        return self.num_hydros + len(self.layout.decided)
+
+    @property
+    def num_inputs(self) -> int:
+        """How many inputs move right-hand sides of a stage's LP."""
+        return self.num_decided + self.num_hydros + len(self.layout.passed)
+
+    def input_of(self, slot: StateSlot) -> int:
+        """The input of a slot; ABSENT where the state has no such slot."""
+        if slot in self.layout.decided:
+            return self.num_hydros + self.layout.decided.index(slot)
+        if slot in self.layout.passed:
+            return self.num_decided + self.num_hydros + self.layout.passed.index(slot)
+        return ABSENT
+
+    def previous_inputs(self, slots: Sequence[StateSlot]) -> Indices:
+        """For each slot the input that held it when the stage began: the slot one stage farther."""
+        return np.array([self.input_of(replace(slot, distance=slot.distance + 1)) for slot in slots], np.int64)
+
+    def passed_from(self) -> Ints:
+        """For each state passed on, the entry of the incoming vector that it takes over; ABSENT: none, and 0."""
+        return np.array(
+            [self._component(index) for index in self.previous_inputs(self.layout.passed).tolist()], np.int32
+        )
+
+    def component_of(self, slot: StateSlot) -> int:
+        """The entry of the state vector for a slot; ABSENT where it has none."""
+        return self._component(self.input_of(slot))
+
+    def _component(self, index: int) -> int:
+        """From an input to an entry of the vector, where lagged inflows stand instead of the inflows."""
+        return index if index < self.num_decided else index + (self.num_lags - 1) * self.num_hydros

@@ -9,7 +9,7 @@ from cobre.core.case import FormatVersion
 from cobre.core.config import ModelingConfig
 from cobre.core.stage_data import COMMITMENT, StageData, StateLayout, Topology
 from cobre.records import dataclass
-from cobre.sddp.lp.state_index import StateIndex
+from cobre.sddp.lp.lp_builder import StateIndex
 
 
 @dataclass(frozen=True)

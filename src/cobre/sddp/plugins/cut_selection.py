@@ -9,8 +9,7 @@ import numpy as np
 from cobre.core.arrays import ByteFlags, Flags, Floats, Ints
 from cobre.core.config import CutSelectionConfig, iterations_in_window
 from cobre.records import dataclass
-from cobre.sddp.cuts.cuts_of_stage import CutsOfStage
-from cobre.sddp.cuts.oldest_best import BLOCK_STATES, OldestBest
+from cobre.sddp.cuts.pool import BLOCK_STATES, CutsOfStage, OldestBest
 from cobre.sddp.plugins.interfaces import CutSelection
 
 

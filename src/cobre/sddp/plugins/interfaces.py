@@ -27,10 +27,8 @@ import numpy as np
 
 from cobre.core.arrays import ByteFlags, Floats, Indices, Ints
 from cobre.errors import ValidationError
-from cobre.sddp.cuts.cuts_of_stage import CutsOfStage
-from cobre.sddp.records.iteration_record import IterationRecord
-from cobre.sddp.records.stop import StopKind
-from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
+from cobre.sddp.cuts.pool import CutsOfStage
+from cobre.sddp.records import BoundPlan, IterationRecord, StopKind, UpperBound
 
 SIMULATION_ITERATION = 0  # in which simulations draw: before the first of training
 EVALUATION_BIT = 1 << 31  # set in the number of an iteration whose policy is evaluated during training

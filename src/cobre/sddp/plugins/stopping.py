@@ -18,10 +18,7 @@ from cobre.core.config import (
 from cobre.core.verdict import gap_scale
 from cobre.records import dataclass
 from cobre.sddp.plugins.interfaces import StoppingRule
-from cobre.sddp.records.iteration_record import IterationRecord
-from cobre.sddp.records.policy_cost import latest_cost
-from cobre.sddp.records.stop import StopKind
-from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
+from cobre.sddp.records import BoundPlan, IterationRecord, StopKind, UpperBound, latest_cost
 from cobre.wording import counted, money
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from cobre.core.arrays import Flags, Floats
 from cobre.core.stage_data import IN_TRANSIT, ResolvedStudy
 from cobre.sddp.lp.plan import StagePlan
-from cobre.sddp.lp.water_rows import volumes
+from cobre.sddp.lp.rows import volumes
 from cobre.stochastic.model import NoiseModel
 
 SMALLEST_GAP_HM3 = 1e-6  # ten times what a solver leaves of a violation

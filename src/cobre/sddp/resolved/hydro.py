@@ -1,26 +1,290 @@
 """Hydro plants and their unit groups, stage by stage."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from math import fsum
 
 import numpy as np
 
-from cobre.core.arrays import Flags, Floats
-from cobre.core.case import Case
-from cobre.core.hydro import Hydro
-from cobre.core.stage_data import GroupNumbers, HydroNumbers
+from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Floats, sum_in_order
+from cobre.core.case import ABSENT_ID, Case, Table
+from cobre.core.hydro import FphaConfig, Hydro, ProductionChoice, UnitGroup
+from cobre.core.stage_data import GroupNumbers, HydroNumbers, Topology
 from cobre.core.temporal import Stage
-from cobre.sddp.hydro_models.evaporation import evaporation_line, hours_of_month
-from cobre.sddp.hydro_models.geometry import geometry_by_hydro
-from cobre.sddp.resolved.declared import ServiceTimes, numbers, per_block, positions_by_id, zero_unless
-from cobre.sddp.resolved.filling import FillingPlan
-from cobre.sddp.resolved.hydro_costs import HydroCostResolver
-from cobre.sddp.resolved.override_rows import OverrideRows
-from cobre.sddp.resolved.production import ProductionResolver
+from cobre.sddp.hydro_models.energy_productivity import (
+    EQUIVALENT,
+    NoProductivityError,
+    ProductivityTable,
+    evaporation_line,
+    hours_of_month,
+    reference_volume_hm3,
+)
+from cobre.sddp.hydro_models.fpha_fitting import Fit, fit_production
+from cobre.sddp.hydro_models.production_function import (
+    ProductionFunction,
+    ReservoirGeometry,
+    geometry_by_hydro,
+    tailrace_families,
+)
+from cobre.sddp.resolved.declared import (
+    OverrideRows,
+    ServiceTimes,
+    indices,
+    numbers,
+    per_block,
+    positions_by_id,
+    zero_unless,
+)
+
+# Prices of hydro plants: penalties.json, then the plant's own, then those of the stage.
+
+
+PLAIN = (
+    "spillage_cost",
+    "turbined_cost",
+    "diversion_cost",
+    "storage_violation_below_cost",
+    "filling_target_violation_cost",
+    "turbined_violation_below_cost",
+    "outflow_violation_below_cost",
+    "outflow_violation_above_cost",
+    "generation_violation_below_cost",
+    "inflow_nonnegativity_cost",
+)
+
+# Prices with a direction, and the price of both directions that holds where none is given.
+DIRECTED: Mapping[str, str] = {
+    "evaporation_violation_pos_cost": "evaporation_violation_cost",
+    "evaporation_violation_neg_cost": "evaporation_violation_cost",
+    "water_withdrawal_violation_pos_cost": "water_withdrawal_violation_cost",
+    "water_withdrawal_violation_neg_cost": "water_withdrawal_violation_cost",
+}
+
+
+class HydroCostResolver:
+    """Costs and penalties of hydro plants by stage, from declarations and override tables."""
+
+    def __init__(self, case: Case) -> None:
+        hydros = case.system.hydros
+        order = positions_by_id(hydro.id for hydro in hydros)
+        self._prices = OverrideRows(case.overrides.penalty_overrides_hydro, ("hydro_id",), order)
+        self._shared = asdict(case.penalties.hydro)
+        self._own = [asdict(hydro.penalties) if hydro.penalties else {} for hydro in hydros]
+        self._plain = {name: self._declared(name) for name in PLAIN}
+        self._both = {name: self._of_both_directions(name, both) for name, both in DIRECTED.items()}
+
+    def of(self, stage_id: int) -> dict[str, Floats]:
+        """Every price of every plant, by name."""
+        plain = {name: self._prices.by_stage(stage_id, name, declared) for name, declared in self._plain.items()}
+        return plain | {name: self._directed(stage_id, name, both) for name, both in DIRECTED.items()}
+
+    def _declared(self, name: str) -> Floats:
+        values = [own.get(name) for own in self._own]
+        return np.array([self._shared[name] if value is None else value for value in values], dtype=np.float64)
+
+    def _directed(self, stage_id: int, name: str, both: str) -> Floats:
+        """The nearest price wins: a stage's or a plant's price of both directions beats one direction's further out."""
+        return self._prices.by_stage(stage_id, name, self._prices.by_stage(stage_id, both, self._both[name]))
+
+    def _of_both_directions(self, name: str, both: str) -> Floats:
+        own = np.array([_or_nan(prices.get(both)) for prices in self._own], dtype=np.float64)
+        return np.where(np.isnan(own), self._shared_or(name, both), own)
+
+    def _shared_or(self, name: str, both: str) -> Floats:
+        shared = self._shared[name]
+        return np.full(len(self._own), self._shared[both] if shared is None else shared, dtype=np.float64)
+
+
+def _or_nan(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+# Plants whose dead volume is filled for the first time.
+
+
+class FillingPlan:
+    """Who fills when, and how far it should have come.
+
+    A plant fills from the start of its filling until its entry. At the end of a stage it should hold what the least
+    rate, over the stages that are left, would raise to the dead volume.
+    """
+
+    def __init__(self, case: Case, bounds: OverrideRows) -> None:
+        self._hydros = case.system.hydros
+        self._stages = case.horizon.stages
+        self._bounds = bounds
+
+    def is_filling(self, stage_id: int) -> Flags:
+        """N: plants whose dead volume is being filled in a stage."""
+        return np.array([_fills(hydro, stage_id) for hydro in self._hydros], dtype=np.bool_)
+
+    def was_filled(self, stage_id: int) -> Flags:
+        """Plants in service that were filled before."""
+        return np.array([_was_filled(hydro, stage_id) for hydro in self._hydros], dtype=np.bool_)
+
+    def target_hm3(self, stage_id: int) -> Floats:
+        """N: the volume to be reached by the end of a stage, hm3; NaN for plants that do not fill."""
+        targets = [self._target(position, stage_id) for position in range(len(self._hydros))]
+        return np.array(targets, dtype=np.float64)
+
+    def _target(self, position: int, stage_id: int) -> float:
+        hydro = self._hydros[position]
+        if not _fills(hydro, stage_id):
+            return float("nan")
+        later = [stage for stage in self._stages if stage.id > stage_id and _fills(hydro, stage.id)]
+        last_id = later[-1].id if later else stage_id
+        dead_hm3 = self._stage_value(position, last_id, "min_storage_hm3", hydro.reservoir.min_storage_hm3)
+        still_hm3 = sum_in_order(HM3_PER_M3S_HOUR * stage.hours * self._rate(position, stage.id) for stage in later)
+        return max(0.0, dead_hm3 - still_hm3)
+
+    def _rate(self, position: int, stage_id: int) -> float:
+        filling = self._hydros[position].filling
+        declared = filling.filling_min_rate_m3s if filling else 0.0
+        return self._stage_value(position, stage_id, "filling_min_rate_m3s", declared)
+
+    def _stage_value(self, position: int, stage_id: int, name: str, declared: float) -> float:
+        values = numbers(self._hydros, lambda _: declared)
+        return float(self._bounds.by_stage(stage_id, name, values)[position])
+
+
+def _fills(hydro: Hydro, stage_id: int) -> bool:
+    if hydro.filling is None or hydro.entry_stage_id is None:
+        return False
+    return hydro.filling.start_stage_id <= stage_id < hydro.entry_stage_id
+
+
+def _was_filled(hydro: Hydro, stage_id: int) -> bool:
+    if hydro.filling is None or hydro.entry_stage_id is None or stage_id < hydro.entry_stage_id:
+        return False
+    return hydro.exit_stage_id is None or stage_id < hydro.exit_stage_id
+
+
+# How much power a plant makes of its water in a stage: one rate, or planes.
+
+
+PRECOMPUTED = FphaConfig("precomputed")
+
+
+class ProductionResolver:
+    """Productivities and planes, stage by stage."""
+
+    def __init__(self, case: Case, geometry: Mapping[int, ReservoirGeometry]) -> None:
+        self._hydros = case.system.hydros
+        self._models = case.production
+        self._geometry = geometry
+        self._families = tailrace_families(case.production.tailrace_curves)
+        self._rules = case.format_version
+        self._mean_inflow_m3s = _mean_inflows(case.scenarios.inflow_history)
+        self._service = ServiceTimes(self._hydros)
+        self._table = ProductivityTable(case.production.energy_productivity)
+        self._by_id = {hydro.id: hydro for hydro in self._hydros}
+        self._choices: dict[int, dict[int, ProductionChoice]] = {}
+        self._levels_m: dict[tuple[int, float], float] = {}
+        self._fitted: dict[tuple[int, FphaConfig, float | None], Fit] = {}
+        self._fitted_to: dict[tuple[int, int, float | None], Fit] = {}  # by the identity of a choice, which is quicker
+
+    def productivity(self, stage: Stage) -> Floats:
+        """MW per m3/s; NaN for plants with planes, 0 for plants that are out of service."""
+        serving = self._service.at(stage.id).tolist()
+        pairs = zip(self._hydros, serving, strict=True)
+        return np.array(
+            [self._productivity(hydro, stage) if serves else 0.0 for hydro, serves in pairs], dtype=np.float64
+        )
+
+    def planes(self, stage: Stage) -> tuple[Floats | None, ...]:
+        """Rows of (gamma_0 with kappa, gamma_v, gamma_q, gamma_s); None for plants with one rate or out of service."""
+        serving = self._service.at(stage.id).tolist()
+        pairs = zip(self._hydros, serving, strict=True)
+        return tuple(self._planes(hydro, stage) if serves else None for hydro, serves in pairs)
+
+    def _productivity(self, hydro: Hydro, stage: Stage) -> float:
+        choice = self._choice(hydro, stage)
+        if choice.model == "fpha":
+            return float("nan")
+        if choice.productivity_mw_per_m3s is not None:
+            return choice.productivity_mw_per_m3s
+        value = self._table.value(EQUIVALENT, hydro.id, stage.id)
+        if value is None:
+            raise NoProductivityError(
+                f"no productivity is given for hydro {hydro.id} ({hydro.name}) in stage {stage.id}"
+            )
+        return value
+
+    def _choice(self, hydro: Hydro, stage: Stage) -> ProductionChoice:
+        if stage.id not in self._choices:
+            self._choices[stage.id] = {plant.id: self._models.choice_for(plant, stage) for plant in self._hydros}
+        return self._choices[stage.id][hydro.id]
+
+    def _planes(self, hydro: Hydro, stage: Stage) -> Floats | None:
+        choice = self._choice(hydro, stage)
+        if choice.model != "fpha":
+            return None
+        fit = self.fit(hydro, stage)
+        return _given_planes(self._models.hyperplanes, hydro, stage) if fit is None else fit.planes
+
+    def fit(self, hydro: Hydro, stage: Stage) -> Fit | None:
+        """Planes of a plant that are fitted to its geometry, with the grid; None for any other model."""
+        choice = self._choice(hydro, stage)
+        config = choice.fpha_config or PRECOMPUTED
+        if choice.model != "fpha" or config.source == "precomputed":
+            return None
+        families = self._families.get(hydro.id)
+        level_m = None if families is None else self._downstream_level_m(hydro, stage)
+        quick_key = (hydro.id, id(choice), level_m)
+        if quick_key not in self._fitted_to:
+            self._fitted_to[quick_key] = self._fit_to(hydro, config, level_m)
+        return self._fitted_to[quick_key]
+
+    def _fit_to(self, hydro: Hydro, config: FphaConfig, level_m: float | None) -> Fit:
+        families = self._families.get(hydro.id)
+        key = (hydro.id, config, level_m)
+        if key not in self._fitted:
+            tailrace = None if families is None else families.at(level_m)
+            mean_inflow_m3s = self._mean_inflow_m3s.get(hydro.id)
+            function = ProductionFunction(hydro, self._geometry[hydro.id], tailrace, mean_inflow_m3s)
+            self._fitted[key] = fit_production(function, config, self._models.plane_reduction, self._rules)
+        return self._fitted[key]
+
+    def _downstream_level_m(self, hydro: Hydro, stage: Stage) -> float | None:
+        """Level of the next reservoir downstream at its reference volume; None where there is none or it is unknown."""
+        below = None if hydro.downstream_id is None else self._by_id.get(hydro.downstream_id)
+        if below is None or below.id not in self._geometry:
+            return None
+        key = (below.id, reference_volume_hm3(self._choice(below, stage), below))
+        if key not in self._levels_m:
+            self._levels_m[key] = self._geometry[below.id].height_at(key[1])
+        return self._levels_m[key]
+
+
+def _mean_inflows(history: Table | None) -> dict[int, float]:
+    """The mean of the rows of inflow_history.parquet by hydro id, m3/s; every row counts once, whatever its length."""
+    if history is None:
+        return {}
+    order = np.argsort(history["hydro_id"], kind="stable")
+    ids, first = np.unique(history["hydro_id"][order], return_index=True)
+    parts = np.split(history["value_m3s"][order], first[1:])
+    return {int(id_): fsum(part) / len(part) for id_, part in zip(ids, parts, strict=True)}
+
+
+def _given_planes(table: Table | None, hydro: Hydro, stage: Stage) -> Floats:
+    """Planes of the stage, or those of all stages."""
+    if table is None:
+        raise NoProductivityError(f"no planes are given for hydro {hydro.id} ({hydro.name})")
+    for wanted in (stage.id, ABSENT_ID):
+        rows = (table["hydro_id"] == hydro.id) & (table["stage_id"] == wanted)
+        if rows.any():
+            kappa = np.where(np.isnan(table["kappa"][rows]), 1.0, table["kappa"][rows])
+            slopes = [table[name][rows] for name in ("gamma_v", "gamma_q", "gamma_s")]
+            return np.column_stack([table["gamma_0"][rows] * kappa, *slopes])
+    raise NoProductivityError(f"no planes are given for hydro {hydro.id} ({hydro.name}) in stage {stage.id}")
+
 
 # By the rules of format 0.19, what must flow or be generated is charged in every stage, also before a plant enters and
 # while it fills. It is a constant cost.
 ALWAYS = ("min_outflow_m3s", "min_turbined_m3s", "min_generation_mw")
+
 GROUP_LIMITS = ("min_turbined_m3s", "max_turbined_m3s", "min_generation_mw", "max_generation_mw")
+
 WITHOUT_MACHINES = ("min_outflow_m3s", "max_outflow_m3s", "min_spillage_m3s", "max_spillage_m3s")
 
 
@@ -157,3 +421,45 @@ class GroupResolver:
         if name in self._always:
             return values
         return zero_unless(self._service.at(stage.id), values)
+
+
+# Who is connected with whom, as indices.
+
+
+NO_PLANT = -1
+
+
+def find_topology(case: Case) -> Topology:
+    """All connections; ids become positions in canonical order."""
+    system = case.system
+    hydros = positions_by_id(hydro.id for hydro in system.hydros)
+    buses = positions_by_id(bus.id for bus in system.buses)
+    groups = [(hydro, group) for hydro in system.hydros for group in hydro.unit_groups]
+    stations, contracts = system.pumping_stations, system.energy_contracts
+    return Topology(
+        downstream=indices(system.hydros, lambda hydro: _position(hydros, hydro.downstream_id)),
+        diversion_target=indices(
+            system.hydros, lambda hydro: _position(hydros, hydro.diversion.downstream_id if hydro.diversion else None)
+        ),
+        group_hydro=indices(groups, lambda pair: hydros[pair[0].id]),
+        group_bus=indices(groups, lambda pair: buses[pair[1].bus_id]),
+        group_share=np.array([_share(hydro, group) for hydro, group in groups], dtype=np.float64),
+        thermal_bus=indices(system.thermals, lambda plant: buses[plant.bus_id]),
+        line_source=indices(system.lines, lambda line: buses[line.source_bus_id]),
+        line_target=indices(system.lines, lambda line: buses[line.target_bus_id]),
+        source_bus=indices(system.non_controllable_sources, lambda source: buses[source.bus_id]),
+        pumping_bus=indices(stations, lambda station: buses[station.bus_id]),
+        pumping_source=indices(stations, lambda station: hydros[station.source_hydro_id]),
+        pumping_destination=indices(stations, lambda station: hydros[station.destination_hydro_id]),
+        contract_bus=indices(contracts, lambda contract: buses[contract.bus_id]),
+        contract_sign=np.array([1.0 if contract.type == "import" else -1.0 for contract in contracts]),
+    )
+
+
+def _share(hydro: Hydro, group: UnitGroup) -> float:
+    total = sum_in_order(each.max_turbined_m3s for each in hydro.unit_groups)
+    return group.max_turbined_m3s / total if total > 0 else 1.0 / len(hydro.unit_groups)
+
+
+def _position(positions: Mapping[int, int], entity_id: int | None) -> int:
+    return NO_PLANT if entity_id is None else positions[entity_id]

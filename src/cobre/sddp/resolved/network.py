@@ -15,8 +15,7 @@ from cobre.core.stage_data import (
     ThermalNumbers,
 )
 from cobre.core.temporal import Stage
-from cobre.sddp.resolved.declared import ServiceTimes, numbers, per_block, positions_by_id, zero_unless
-from cobre.sddp.resolved.override_rows import OverrideRows
+from cobre.sddp.resolved.declared import OverrideRows, ServiceTimes, numbers, per_block, positions_by_id, zero_unless
 
 
 class ThermalResolver:

@@ -9,10 +9,10 @@ from cobre.core.case import Case
 from cobre.core.stage_data import ResolvedStudy, StageData, StateLayout
 from cobre.core.steps import Report, Step, no_report, reported
 from cobre.core.temporal import Stage
-from cobre.sddp.resolved.anticipation import CommitmentResolver
-from cobre.sddp.resolved.discounting import discount_factor
+from cobre.sddp.resolved.anticipation import CommitmentResolver, TransitResolver
+from cobre.sddp.resolved.declared import discount_factor
 from cobre.sddp.resolved.generic_rows import GenericRowResolver
-from cobre.sddp.resolved.hydro import GroupResolver, HydroResolver
+from cobre.sddp.resolved.hydro import GroupResolver, HydroResolver, find_topology
 from cobre.sddp.resolved.network import (
     BusResolver,
     ContractResolver,
@@ -21,8 +21,6 @@ from cobre.sddp.resolved.network import (
     SourceResolver,
     ThermalResolver,
 )
-from cobre.sddp.resolved.topology import find_topology
-from cobre.sddp.resolved.transit import TransitResolver
 
 
 def resolve(case: Case, later_hours: Sequence[float] = (), report: Report = no_report) -> ResolvedStudy:

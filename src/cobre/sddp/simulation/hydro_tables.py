@@ -4,9 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cobre.core.arrays import Floats
-from cobre.sddp.simulation.outcome import StageOutcome, sum_into
-from cobre.sddp.simulation.tables import ResultTable
+from cobre.core.arrays import Floats, Ints
+from cobre.core.case import ABSENT_ID
+from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, StateSlot
+from cobre.sddp.lp.build import StageLp
+from cobre.sddp.simulation.outcome import StageOutcome, running_sum, sum_into
+from cobre.sddp.simulation.tables import THERMALS, ResultTable, StageRows, read_thermals
 
 HYDROS = ResultTable(
     "hydros",
@@ -39,6 +42,7 @@ HYDROS = ResultTable(
         "water_withdrawal_violation_neg_m3s",
     ),
 )
+
 HYDRO_BUS_GENERATION = ResultTable(
     "hydro_bus_generation", ("hydro_id", "bus_id"), ("turbined_m3s", "generation_mw", "generation_mwh")
 )
@@ -119,3 +123,138 @@ def read_hydro_bus_generation(outcome: StageOutcome) -> tuple[Floats, ...]:
     """Flow and power of the machines that feed one bus."""
     power = pair_generation(outcome)
     return outcome.values(outcome.lp.columns.turbined), power, power * outcome.lp.plan.hours
+
+
+# Thermal power that is decided ahead: what was committed, what is decided, what one more MW would be worth.
+
+
+# Numbers that only some rows have: NaN elsewhere.
+AHEAD = ("anticipated_committed_mw", "anticipated_decision_mw", "commitment_value_per_mw")
+
+ANTICIPATED_THERMALS = ResultTable(THERMALS.name, THERMALS.ids, (*THERMALS.numbers, *AHEAD))
+
+LANES = ResultTable("anticipated_lanes", ("thermal_id", "delivery_date"), ("deposited_decision_mw",))
+
+
+def read_anticipated_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:
+    """As of all thermal plants, with what is delivered of earlier decisions, and what is decided for later stages."""
+    plan = outcome.lp.plan
+    power, energy, cost = read_thermals(outcome)
+    cost = np.where(plan.data.commitment.is_committed[:, None], 0.0, cost)
+    ahead = (_committed(outcome), _decided(outcome), _worth(outcome))
+    return power, energy, cost, *(np.broadcast_to(part[:, :, None], power.shape) for part in ahead)
+
+
+def lane_rows(lp: StageLp, thermal_ids: Ints) -> StageRows:
+    """One for each decision that the thermals table has no column for: several at once, or for after the study."""
+    lanes = _lanes(lp)
+    ids = [thermal_ids[lp.plan.layout.decided_of(COMMITMENT)[lane].entity] for lane in lanes]
+    days = [int(lp.plan.data.commitment.delivery_date[lane].item().strftime("%Y%m%d")) for lane in lanes]
+    block = np.full(len(lanes), ABSENT_ID, np.int32)
+    return StageRows(
+        LANES, {"block_id": block, "thermal_id": np.array(ids, np.int32), "delivery_date": np.array(days, np.int32)}
+    )
+
+
+def read_lanes(outcome: StageOutcome) -> tuple[Floats, ...]:
+    """The power that is committed for later stages, MW, in the order of `lane_rows`."""
+    return (outcome.values(outcome.lp.columns.commitment[_lanes(outcome.lp)]),)
+
+
+def _lanes(lp: StageLp) -> list[int]:
+    shown = _shown(lp)
+    return [lane for lane in np.flatnonzero(lp.plan.data.commitment.is_decided).tolist() if lane not in shown]
+
+
+def _shown(lp: StageLp) -> list[int]:
+    """Decisions within the study, where a plant has one alone."""
+    numbers, slots = lp.plan.data.commitment, lp.plan.layout.decided_of(COMMITMENT)
+    inside = [lane for lane in np.flatnonzero(numbers.is_decided).tolist() if not numbers.is_after_study[lane]]
+    owners = [slots[lane].entity for lane in inside]
+    return [lane for lane, owner in zip(inside, owners, strict=True) if owners.count(owner) == 1]
+
+
+def _committed(outcome: StageOutcome) -> Floats:
+    """S x J: what earlier stages decided of this one; 0 where an anticipated plant is dispatched as others are."""
+    plan = outcome.lp.plan
+    values = np.full((outcome.scenarios, len(plan.data.commitment.is_committed)), np.nan)
+    slots = (*plan.layout.decided, *plan.layout.passed)
+    for plant in {slot.entity for slot in slots if slot.kind == COMMITMENT}:
+        component = plan.state_index.component_of(StateSlot(COMMITMENT, plant, 1))
+        values[:, plant] = outcome.state[:, component] if plan.data.commitment.is_committed[plant] else 0.0
+    return values
+
+
+def _decided(outcome: StageOutcome) -> Floats:
+    plan = outcome.lp.plan
+    values = np.full((outcome.scenarios, len(plan.data.commitment.is_committed)), np.nan)
+    for lane in _shown(outcome.lp):
+        values[:, plan.layout.decided_of(COMMITMENT)[lane].entity] = outcome.values(outcome.lp.columns.commitment[lane])
+    return values
+
+
+def _worth(outcome: StageOutcome) -> Floats:
+    """S x J: $ that one more MW of what was committed would have saved."""
+    rows, is_committed = outcome.lp.deliveries, outcome.lp.plan.data.commitment.is_committed
+    return np.where(is_committed, 0.0 - outcome.duals(rows), np.nan)
+
+
+# Tables of water in transit: arrivals by stage, and the last releases, which a following study starts from.
+
+
+TRANSIT = ResultTable("in_transit", ("hydro_id", "lag"), ("in_transit_volume_hm3", "delayed_arrival_hm3"))
+
+SEED = ResultTable("transit_seed", ("hydro_id", "start_date", "end_date"), ("value_m3s",))
+
+
+def transit_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
+    """One for each plant that gets water from afar and each stage in which it may arrive."""
+    slots = _slots(lp)
+    return StageRows(
+        TRANSIT,
+        {
+            "block_id": np.full(len(slots), ABSENT_ID, np.int32),
+            "hydro_id": hydro_ids[[slot.entity for slot in slots]],
+            "lag": np.array([slot.distance for slot in slots], np.int32),
+        },
+    )
+
+
+def read_transit(outcome: StageOutcome) -> tuple[Floats, ...]:
+    """hm3 in transit when the stage ends, and arrivals during the stage, in the row of the nearest volume."""
+    lp, index = outcome.lp, outcome.lp.plan.state_index
+    columns = dict(zip(lp.plan.layout.decided_of(IN_TRANSIT), lp.columns.in_transit.tolist(), strict=True))
+    volume, arrived = np.zeros((2, outcome.scenarios, len(_slots(lp))))
+    for position, slot in enumerate(_slots(lp)):
+        farther = index.component_of(StateSlot(IN_TRANSIT, slot.entity, slot.distance + 1))
+        if slot in columns:
+            volume[:, position] = outcome.decisions[:, columns[slot]]
+        elif farther >= 0:
+            volume[:, position] = outcome.state[:, farther]
+        if slot.distance == 1:
+            arrived[:, position] = outcome.state[:, index.component_of(slot)]
+    return volume, arrived
+
+
+def seed_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
+    """A row for each plant some of whose release in this stage arrives after the study."""
+    stage, hydros = lp.plan.data.stage, lp.plan.data.transit.hydro[lp.plan.data.transit.arrives_after_study]
+    days = [int(day.strftime("%Y%m%d")) for day in (stage.start_date, stage.end_date)]
+    start, end = (np.full(len(hydros), day, np.int32) for day in days)
+    block = np.full(len(hydros), ABSENT_ID, np.int32)
+    return StageRows(SEED, {"block_id": block, "hydro_id": hydro_ids[hydros], "start_date": start, "end_date": end})
+
+
+def read_seed(outcome: StageOutcome) -> tuple[Floats, ...]:
+    """The mean release of the stage, m3/s, which a following study starts from."""
+    plan, columns = outcome.lp.plan, outcome.lp.columns
+    released = outcome.values(columns.spilled)
+    released = released + sum_into(outcome.values(columns.turbined), plan.pair_hydro, plan.num_hydros)
+    mean = running_sum(released * (plan.hours / plan.total_hours))
+    return (mean[:, plan.data.transit.hydro[plan.data.transit.arrives_after_study]],)
+
+
+def _slots(lp: StageLp) -> list[StateSlot]:
+    """Water in transit, ordered by the plant where it arrives and then by distance."""
+    slots = [slot for slot in (*lp.plan.layout.decided, *lp.plan.layout.passed) if slot.kind == IN_TRANSIT]
+    return sorted(slots, key=lambda slot: (slot.entity, slot.distance))

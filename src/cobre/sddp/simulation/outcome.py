@@ -1,12 +1,55 @@
 """What the LPs of one stage decided in some scenarios, in plain units and $."""
 
+from collections.abc import Sequence
+from dataclasses import fields
+
 import numpy as np
 
-from cobre.core.arrays import Floats, Indices
+from cobre.core.arrays import Floats, Indices, Ints
+from cobre.core.confidence import half_width_95, mean_and_std
 from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp
-from cobre.sddp.simulation.tree_paths import JoinedBatch
-from cobre.solver.batches import Batch, Realisations
+from cobre.sddp.tree.scenario_tree import ScenarioTree
+from cobre.solver.batches import Batch, Realisations, SharedBatch, SolveStatistics
+from cobre.solver.program import StageProgram
+
+# Scenarios that are paths of a tree.
+
+
+def chosen_paths(tree: ScenarioTree, paths: Ints | None, scenarios: Sequence[int] | Indices) -> Ints:
+    """The nodes (scenario, stage) of scenarios: as drawn, or the paths of the tree one by one."""
+    numbers = np.array(scenarios, np.int64)
+    found: Ints = tree.paths()[numbers if paths is None else paths[numbers]]
+    return found
+
+
+@dataclass(slots=True)
+class JoinedBatch:
+    """The parts of a batch that simulations read, put together from several batches."""
+
+    objective: Floats
+    future_cost: Floats
+    decided: Floats
+    inflow: Floats
+    primal: Floats
+    dual: Floats
+
+    @classmethod
+    def new(cls, program: StageProgram, count: int) -> "JoinedBatch":
+        """Room for `count` solves of a stage."""
+        widths = (program.num_decided, program.num_hydros, len(program.cost), len(program.row_lower))
+        return cls(np.zeros(count), np.zeros(count), *(np.zeros((count, width)) for width in widths))
+
+    @classmethod
+    def of(cls, shared: SharedBatch) -> "JoinedBatch":
+        """Room that a team shares."""
+        tables = [getattr(shared, field.name) for field in fields(cls)]
+        return cls(*tables)
+
+    def put(self, at: Indices, batch: Batch) -> None:
+        """Take over some solves."""
+        for field in fields(self):
+            getattr(self, field.name)[at] = getattr(batch, field.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +135,42 @@ def sum_into(values: Floats, owner: Indices, count: int) -> Floats:
     known = owner >= 0
     np.add.at(total, owner[known], np.moveaxis(values, 1, 0)[known])
     return np.moveaxis(total, 0, 1)
+
+
+# What the scenarios of a simulation cost.
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOutcome:
+    """Costs in $ of the first stage's money, in the order of scenarios."""
+
+    costs: Floats
+    mean: float
+    std: float
+    solver: SolveStatistics  # what this rank's solver did
+
+    @classmethod
+    def of(
+        cls, costs: Floats, probabilities: Floats | None = None, solver: SolveStatistics | None = None
+    ) -> "SimulationOutcome":
+        """Mean and deviation, added in the order of scenarios.
+
+        probabilities: of the scenarios, where they are all paths of a tree; None: a sample.
+        """
+        if probabilities is None:
+            mean, std = mean_and_std(costs.tolist())
+        else:
+            mean = float(np.add.accumulate(probabilities * costs)[-1])
+            std = float(np.add.accumulate(probabilities * (costs - mean) ** 2)[-1] ** 0.5)
+        return cls(costs, mean, std, solver or SolveStatistics())
+
+    @property
+    def half_width(self) -> float:
+        """Half width of the 95 % confidence interval of the mean; 0 for a single scenario, whose spread is unknown."""
+        return half_width_95(self.std, len(self.costs))
+
+    def quantile(self, share: float) -> float:
+        """The cost that a share of the scenarios does not exceed, between neighbours in proportion."""
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(f"a quantile is a share between 0 and 1, not {share}")
+        return float(np.quantile(self.costs, share))

@@ -3,12 +3,17 @@
 Rows are ordered by scenario, stage, entity and block. Ids are int32 (null: ABSENT_ID), numbers float64.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 
 import numpy as np
 
-from cobre.core.arrays import Ints
+from cobre.core.arrays import HM3_PER_M3S_HOUR, Floats, Indices, Ints
+from cobre.core.case import ABSENT_ID
 from cobre.records import dataclass
+from cobre.sddp.lp.build import StageLp
+from cobre.sddp.lp.lp_builder import ABSENT
+from cobre.sddp.simulation.outcome import StageOutcome, running_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +61,234 @@ def rows_by_block(format: ResultTable, entity_ids: tuple[Ints, ...], num_blocks:
     count = len(entity_ids[0])
     ids = {name: np.repeat(column, num_blocks) for name, column in zip(format.ids, entity_ids, strict=True)}
     return StageRows(format, {"block_id": np.tile(np.arange(num_blocks, dtype=np.int32), count), **ids})
+
+
+# Thermal plants, buses, lines, sources, contracts and pumping stations.
+
+
+# From the outcome of a stage to one array, S x entities x K, for each number of a table.
+Reader = Callable[[StageOutcome], Iterable[Floats]]
+
+
+THERMALS = ResultTable("thermals", ("thermal_id",), ("generation_mw", "generation_mwh", "generation_cost"))
+
+BUSES = ResultTable(
+    "buses",
+    ("bus_id",),
+    ("load_mw", "load_mwh", "deficit_mw", "deficit_mwh", "excess_mw", "excess_mwh", "spot_price"),
+)
+
+EXCHANGES = ResultTable(
+    "exchanges",
+    ("line_id",),
+    (
+        "direct_flow_mw",
+        "reverse_flow_mw",
+        "net_flow_mw",
+        "net_flow_mwh",
+        "losses_mw",
+        "losses_mwh",
+        "exchange_cost",
+    ),
+)
+
+NON_CONTROLLABLES = ResultTable(
+    "non_controllables",
+    ("non_controllable_id",),
+    ("generation_mw", "generation_mwh", "available_mw", "curtailment_mw", "curtailment_mwh", "curtailment_cost"),
+)
+
+CONTRACTS = ResultTable("contracts", ("contract_id",), ("power_mw", "energy_mwh", "price_per_mwh", "total_cost"))
+
+PUMPING_STATIONS = ResultTable(
+    "pumping_stations",
+    ("pumping_station_id",),
+    ("pumped_flow_m3s", "pumped_volume_hm3", "power_consumption_mw", "energy_consumption_mwh"),
+)
+
+
+def read_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:
+    """Power, energy and generation cost of thermal plants by block."""
+    plan = outcome.lp.plan
+    power = outcome.values(outcome.lp.columns.thermal)
+    energy = power * plan.hours
+    return power, energy, energy * plan.data.thermal.cost
+
+
+def read_buses(outcome: StageOutcome) -> tuple[Floats, ...]:
+    """Load, what is not served or too much, and what one more MWh would cost."""
+    plan, columns = outcome.lp.plan, outcome.lp.columns
+    load = outcome.load[:, :, None] * plan.data.bus.load_factor
+    deficit = running_sum(np.moveaxis(outcome.values(columns.deficit), 2, 3))
+    excess = outcome.values(columns.excess)
+    price = outcome.duals(outcome.lp.power.balance) / plan.hours
+    return load, load * plan.hours, deficit, deficit * plan.hours, excess, excess * plan.hours, price
+
+
+def read_exchanges(outcome: StageOutcome) -> tuple[Floats, ...]:
+    """Flows as they enter a line; losses as the LP counts them."""
+    plan, columns, line = outcome.lp.plan, outcome.lp.columns, outcome.lp.plan.data.line
+    direct, reverse = outcome.values(columns.direct), outcome.values(columns.reverse)
+    net, both = direct - reverse, direct + reverse
+    lost = both * line.loss_fraction[:, None]
+    cost = both * (line.exchange_cost[:, None] * plan.hours)
+    return direct, reverse, net, net * plan.hours, lost, lost * plan.hours, cost
+
+
+def read_non_controllables(outcome: StageOutcome) -> tuple[Floats, ...]:
+    """What is generated of what is available."""
+    plan, source = outcome.lp.plan, outcome.lp.plan.data.source
+    power = outcome.values(outcome.lp.columns.source)
+    available = available_mw(outcome)
+    curtailed = available - power
+    cost = curtailed * (source.curtailment_cost[:, None] * plan.hours)
+    return power, power * plan.hours, available, curtailed, curtailed * plan.hours, cost
+
+
+def available_mw(outcome: StageOutcome) -> Floats:
+    """S x R x K; 0 for sources that are not there."""
+    source = outcome.lp.plan.data.source
+    most = np.where(source.is_active, source.available_mw, 0.0)[:, None] * source.factor
+    return outcome.availability[:, :, None] * most
+
+
+def read_contracts(outcome: StageOutcome) -> tuple[Floats, ...]:
+    """Power bought or sold; a negative cost is revenue."""
+    plan = outcome.lp.plan
+    power = outcome.values(outcome.lp.columns.contract)
+    energy, price = power * plan.hours, plan.data.contract.price
+    return power, energy, np.broadcast_to(price, power.shape), energy * price
+
+
+def read_pumping_stations(outcome: StageOutcome) -> tuple[Floats, ...]:
+    """Pumped flow and power consumption of pumping stations by block."""
+    plan = outcome.lp.plan
+    flow = outcome.values(outcome.lp.columns.pumped)
+    power = flow * plan.pumping_consumption[:, None]
+    return flow, flow * (HM3_PER_M3S_HOUR * plan.hours), power, power * plan.hours
+
+
+# What a stage costs, component by component; the components add up to the immediate cost.
+
+
+# The decisions behind every component, by their names among the LP's columns.
+DECISIONS: Mapping[str, tuple[str, ...]] = {
+    "thermal_cost": ("thermal",),
+    "contract_cost": ("contract",),
+    "deficit_cost": ("deficit",),
+    "excess_cost": ("excess",),
+    "storage_violation_cost": ("storage_below",),
+    "filling_target_cost": ("filling_below",),
+    "outflow_violation_below_cost": ("outflow_below",),
+    "outflow_violation_above_cost": ("outflow_above",),
+    "turbined_violation_cost": ("turbined_below", "group_turbined_below"),
+    "generation_violation_cost": ("generation_below", "group_generation_below"),
+    "evaporation_violation_cost": ("evaporation_less", "evaporation_more"),
+    "withdrawal_violation_cost": ("withdrawal_less", "withdrawal_more"),
+    "inflow_penalty_cost": ("inflow_slack",),
+    "spillage_cost": ("spilled",),
+    "diversion_cost": ("diverted",),
+    "turbined_cost": ("turbined",),
+    "exchange_cost": ("direct", "reverse"),
+}
+
+# A source is paid for what it generates: for all that is available, less what is curtailed.
+SOURCE_COMPONENTS = ("non_controllable_reward", "curtailment_cost")
+
+COMPONENTS = (*DECISIONS, "generic_violation_cost", *SOURCE_COMPONENTS)
+
+HYDRO_VIOLATIONS = (
+    "outflow_violation_below_cost",
+    "outflow_violation_above_cost",
+    "turbined_violation_cost",
+    "generation_violation_cost",
+    "evaporation_violation_cost",
+    "withdrawal_violation_cost",
+)
+
+COSTS = ResultTable(
+    "costs",
+    (),
+    ("total_cost", "immediate_cost", "future_cost", "discount_factor", *COMPONENTS, "hydro_violation_cost"),
+)
+
+# Only where a study has thermal plants that decide ahead.
+ANTICIPATED_COST = "anticipated_thermal_cost"
+
+COSTS_AHEAD = ResultTable(COSTS.name, COSTS.ids, (*COSTS.numbers, ANTICIPATED_COST))
+
+
+class CostReader:
+    """Knows which column of a stage's LP belongs to which component."""
+
+    def __init__(self, lp: StageLp, discount_factor: float) -> None:
+        self._discount_factor = discount_factor
+        self._cost = lp.cost
+        self._columns = {name: _present(lp, kinds) for name, kinds in DECISIONS.items()}
+        self._columns["generic_violation_cost"] = _without_name(lp)
+        self._ahead = _present(lp, ("commitment",))
+        self.format = COSTS_AHEAD if lp.plan.has_commitments else COSTS
+
+    def read(self, outcome: StageOutcome) -> tuple[Floats, ...]:
+        """The columns of the cost table in order, S numbers each."""
+        parts = {name: self._sum(outcome, columns) for name, columns in self._columns.items()}
+        parts.update(zip(SOURCE_COMPONENTS, _source_costs(outcome), strict=True))
+        violations = running_sum(np.stack([parts[name] for name in HYDRO_VIOLATIONS], axis=1))
+        immediate = outcome.total_cost - outcome.future_cost
+        factor = np.full(outcome.scenarios, self._discount_factor)
+        components = [parts[name] for name in COMPONENTS]
+        ahead = (self._sum(outcome, self._ahead),) if self.format is COSTS_AHEAD else ()
+        return outcome.total_cost, immediate, outcome.future_cost, factor, *components, violations, *ahead
+
+    def _sum(self, outcome: StageOutcome, columns: Indices) -> Floats:
+        return running_sum(outcome.decisions[:, columns] * self._cost[columns])
+
+
+def _present(lp: StageLp, kinds: tuple[str, ...]) -> Indices:
+    parts: list[Indices] = [getattr(lp.columns, kind).reshape(-1) for kind in kinds]
+    index: Indices = np.concatenate(parts)
+    present: Indices = index[index != ABSENT]
+    return present
+
+
+def _without_name(lp: StageLp) -> Indices:
+    """Columns that belong to no kind: the slacks of constraints that users wrote."""
+    is_known = np.zeros(len(lp.cost), bool)
+    is_known[_present(lp, tuple(field.name for field in fields(lp.columns)))] = True
+    return np.flatnonzero(~is_known)
+
+
+def _source_costs(outcome: StageOutcome) -> tuple[Floats, Floats]:
+    plan, source = outcome.lp.plan, outcome.lp.plan.data.source
+    price = source.curtailment_cost[:, None] * plan.hours
+    available = available_mw(outcome)
+    curtailed = available - outcome.values(outcome.lp.columns.source)
+    flat = (outcome.scenarios, -1)
+    return 0.0 - running_sum((available * price).reshape(flat)), running_sum((curtailed * price).reshape(flat))
+
+
+# Constraints that users wrote: by how much they are violated, and what that costs.
+
+
+VIOLATIONS = ResultTable("violations/generic", ("constraint_id",), ("slack_value", "slack_cost"))
+
+
+def violation_rows(lp: StageLp) -> StageRows:
+    """One for each row of a constraint; without a block where it is about the whole stage."""
+    rows = lp.plan.data.generic_rows
+    ids = {
+        "block_id": np.array([ABSENT_ID if row.block is None else row.block for row in rows], np.int32),
+        "constraint_id": np.array([row.constraint_id for row in rows], np.int32),
+    }
+    return StageRows(VIOLATIONS, ids)
+
+
+def read_violations(outcome: StageOutcome) -> tuple[Floats, ...]:
+    """How far a constraint is from its one bound; with two, negative where it exceeds the upper one."""
+    slacks = outcome.lp.generic_slacks
+    both = outcome.values(slacks)
+    rows = outcome.lp.plan.data.generic_rows
+    sign = np.array([-1.0 if np.isfinite(row.lower) else 1.0 for row in rows])
+    price = np.append(outcome.lp.cost, 0.0)[slacks]
+    cost = both * price
+    return both[:, :, 0] + sign * both[:, :, 1], cost[:, :, 0] + cost[:, :, 1]

@@ -1,20 +1,131 @@
 """The rows of a wave on the way to rank 0: brought there stage by stage, or left in files that it reads at the end."""
 
+import secrets
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from cobre.comm import Communicator, SharedMemoryProvider
+import numpy as np
+
+from cobre.comm import Communicator, ReduceOp, SharedMemoryProvider, SharedRegion
 from cobre.core.arrays import Floats
 from cobre.io.storage.atomic import on_failure
-from cobre.sddp.ranks.visibility import count_sharing_memory
-from cobre.sddp.ranks.work_split import WorkSplit
-from cobre.sddp.simulation.collect import Collector
-from cobre.sddp.simulation.common_folder import CommonFolder, find_common_folder
-from cobre.sddp.simulation.extract import StageExtractor
-from cobre.sddp.simulation.spool import JoinedNumbers, Spool, StoredNumbers
+from cobre.io.storage.confined import create_file, remove_file
+from cobre.sddp.ranks import WorkSplit, count_sharing_memory
+from cobre.sddp.simulation.spool import JoinedNumbers, Spool, StageExtractor, StoredNumbers
+from cobre.sddp.training.team import gather_rows
+
+# Results of all ranks, stage by stage, for rank 0 alone.
+
+
+class Collector:
+    """Brings rows of numbers from all ranks to rank 0; every rank must take part in every call.
+
+    memory: where all ranks see what each writes; without it rows are gathered, which brings them to all ranks.
+    max_numbers: that all ranks together bring at once.
+    """
+
+    def __init__(self, comm: Communicator, memory: SharedMemoryProvider | None, max_numbers: int) -> None:
+        self._comm = comm
+        self._half = max_numbers
+        self._turn = 0
+        self._region: SharedRegion | None = None
+        if memory is not None and comm.size > 1:
+            # Two halves, used in turn: rank 0 reads one while the others write into the other.
+            self._region = memory.create_shared_region(2 * max_numbers, np.float64, label="results")
+
+    def collect(self, split: WorkSplit, own: Floats, label: str, take: Callable[[Floats], None]) -> None:
+        """Rank 0 takes all ranks' rows, in the order of ranks; they are valid until `take` returns."""
+        if self._comm.size == 1:
+            take(own)
+        elif self._region is None:
+            table = gather_rows(self._comm, split, own, label)
+            if self._comm.rank == 0:
+                take(table)
+        else:
+            self._share(self._region, split, own, label, take)
+
+    def _share(
+        self, region: SharedRegion, split: WorkSplit, own: Floats, label: str, take: Callable[[Floats], None]
+    ) -> None:
+        width = own.shape[1]
+        start = self._turn * self._half
+        mine = split.block(self._comm.rank)
+        if mine:
+            first, last = start + mine.start * width, start + mine.stop * width
+            region.as_mut_array(first, last)[:] = own.reshape(-1)
+        region.fence(label=label)
+        if self._comm.rank == 0:
+            take(region.as_array()[start : start + split.total * width].reshape(split.total, width))
+        self._turn = 1 - self._turn
+
+    def close(self) -> None:
+        """Release the shared memory, if there is any."""
+        if self._region is not None:
+            self._region.close()
+
+
+# A folder that all ranks see: on a file system of a cluster, or because they are on one machine.
+
+
+class CommonFolder:
+    """Files that other ranks write and rank 0 reads; their names belong to this run alone."""
+
+    def __init__(self, folder: Path, prefix: str) -> None:
+        self._folder = folder
+        self._prefix = prefix
+
+    def create(self, rank: int, number: int) -> BinaryIO:
+        """A file of a rank; rank 0 finds all of it once it is closed."""
+        return create_file(self._path(rank, number))
+
+    def take(self, rank: int, number: int) -> BinaryIO:
+        """Open a file that a rank has closed; its name is gone afterwards."""
+        path = self._path(rank, number)
+        file = path.open("rb", buffering=0)
+        remove_file(path)
+        return file
+
+    def is_there(self, rank: int, number: int) -> bool:
+        """Whether a rank's file can be seen."""
+        return self._path(rank, number).is_file()
+
+    def remove(self, rank: int, number: int) -> None:
+        """Remove a rank's file, if it is there."""
+        with suppress(OSError):
+            remove_file(self._path(rank, number))
+
+    def _path(self, rank: int, number: int) -> Path:
+        return self._folder / f"{self._prefix}-{rank}-{number}"
+
+
+def find_common_folder(comm: Communicator, folder: Path | None) -> CommonFolder | None:
+    """The folder, if all ranks can write files there that rank 0 sees, and None otherwise; every rank must ask."""
+    if folder is None:
+        return None
+    prefix = np.frombuffer(secrets.token_bytes(8), np.uint64).copy()
+    comm.broadcast(prefix, 0, label="name of common files")
+    common = CommonFolder(folder, f"rows-{int(prefix[0]):016x}")
+    is_common = _try(comm, common)
+    common.remove(comm.rank, 0)
+    return common if is_common else None
+
+
+def _try(comm: Communicator, common: CommonFolder) -> bool:
+    has_written = True
+    try:
+        common.create(comm.rank, 0).close()
+    except OSError:  # another machine's folder, which may not even be there
+        has_written = False
+    answer = np.array([has_written], np.uint8)
+    comm.allreduce(answer, answer, ReduceOp.MIN, label="common folder")
+    if comm.rank == 0 and answer[0]:
+        answer[0] = all(common.is_there(rank, 0) for rank in range(comm.size))
+    comm.broadcast(answer, 0, label="common folder")
+    return bool(answer[0])
+
 
 Extractors = tuple[StageExtractor, ...]
 

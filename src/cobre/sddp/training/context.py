@@ -1,6 +1,7 @@
 """What a training run carries from step to step; everything in it is the same on all ranks unless it says `own`."""
 
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from operator import add
 from pathlib import Path
@@ -9,32 +10,115 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.comm import Communicator
-from cobre.core.arrays import Floats, Indices
+from cobre.core.arrays import Flags, Floats, Indices, Ints
 from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem.problem import Problem
-from cobre.sddp.ranks.work_split import WorkSplit
-from cobre.sddp.records.phases import Phase
-from cobre.sddp.records.upper_bound import UpperBound
-from cobre.sddp.stage_simulation import sampled
-from cobre.sddp.stage_solve import StageSolve, solve_stage
-from cobre.sddp.training.exchange import gather_rows
-from cobre.sddp.training.lower_bound_plan import LowerBoundPlan
+from cobre.sddp.ranks import WorkSplit
+from cobre.sddp.records import CostSample, Phase, TrialPoints, UpperBound
+from cobre.sddp.stage_solve import StageSolve, sampled, solve_stage
 from cobre.sddp.training.opening_blocks import BackwardChains
 from cobre.sddp.training.risk_draws import RiskDraws
-from cobre.sddp.training.selection import SelectionStates
-from cobre.sddp.training.team import Team
-from cobre.sddp.training.traffic import Traffic
-from cobre.sddp.training.visited import VisitedStates
-from cobre.solver.batches import (
-    Bases,
-    Batch,
-    LpSolver,
-    Step,
-    Work,
-)
-from cobre.solver.statistics import SolveStatistics, numbers_of
+from cobre.sddp.training.selection import SelectionStates, VisitedStates
+from cobre.sddp.training.team import Team, gather_rows
+from cobre.solver.batches import Bases, Batch, Chains, LpSolver, SolveStatistics, Step, Work, numbers_of
+
+# How many bytes ranks exchange in an iteration, by purpose.
+
+
+# What no way of sharing the work can do without: what each path costs, each cut, and the states that selection reads.
+NEEDED = frozenset({"path costs", "cuts", "trial states"})
+
+
+class Traffic:
+    """Bytes that one rank makes and the others read, each counted once however many ranks read it.
+
+    A byte goes to every other rank, or once to every other node where ranks of a node share memory. With one rank there
+    is none.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._bytes: dict[str, int] = {}
+
+    def add(self, purpose: str, nbytes: int) -> None:
+        """Count the bytes that all ranks together exchanged for a purpose."""
+        if self._size > 1:
+            self._bytes[purpose] = self._bytes.get(purpose, 0) + nbytes
+
+    @property
+    def by_purpose(self) -> Mapping[str, int]:
+        """In the order in which purposes first came up."""
+        return dict(self._bytes)
+
+
+def total_traffic(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Several iterations' traffic, added by purpose."""
+    total: dict[str, int] = {}
+    for part in parts:
+        for purpose, nbytes in part.items():
+            total[purpose] = total.get(purpose, 0) + nbytes
+    return total
+
+
+def least_traffic(exchanged: Mapping[str, int]) -> int:
+    """How many of the exchanged bytes the method needs however work is split."""
+    return sum(nbytes for purpose, nbytes in exchanged.items() if purpose in NEEDED)
+
+
+# The chains of the lower bound, which are the same in every iteration.
+
+
+OPENINGS_PER_CHAIN = 5  # fixed, so that the bits do not depend on how many ranks or threads share the work
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBoundPlan:
+    """What is the same in every iteration: neighbouring openings of the first stage, a few in each chain.
+
+    own: this rank's chains among those of the team. mask: chains x `OPENINGS_PER_CHAIN`, false where
+    the last chain has no opening any more.
+    """
+
+    split: WorkSplit
+    team: Team
+    own: slice
+    mask: Flags
+    states: Floats
+    start: Ints
+    realisation_index: Ints
+
+    @classmethod
+    def of(cls, comm: Communicator, problem: Problem, team: Team) -> "LowerBoundPlan":
+        """The chains of a rank's team."""
+        opening = problem.openings[0]
+        split = WorkSplit(-(-opening.count // OPENINGS_PER_CHAIN), comm.size)
+        if problem.tree is not None:  # a root has one opening, and the team's tables are for nodes
+            team = Team.alone(comm.rank)
+        positions = _positions(team.indices(split), opening.count)
+        lengths = (positions >= 0).sum(axis=1)
+        return cls(
+            split=split,
+            team=team,
+            own=team.own(split),
+            mask=positions >= 0,
+            states=np.tile(problem.initial_state, (len(positions), 1)),
+            start=np.concatenate([[0], np.add.accumulate(lengths)]).astype(np.int32),
+            realisation_index=opening.order[positions[positions >= 0]],
+        )
+
+    def chains(self, bases: Bases) -> Chains:
+        """All of them start from the first of the bases, or from nothing."""
+        index = np.full(len(self.states), 0 if len(bases.status) else -1, np.int32)
+        return Chains(self.states, self.start, self.realisation_index, bases, index)
+
+
+def _positions(numbers: Indices, openings: int) -> Indices:
+    """Chains x OPENINGS_PER_CHAIN: positions in the order of openings; -1 beyond the last opening."""
+    positions = OPENINGS_PER_CHAIN * numbers[:, None] + np.arange(OPENINGS_PER_CHAIN)
+    return np.where(positions < openings, positions, -1)
+
 
 NO_WORK = tuple(SolveStatistics().numbers)
 
@@ -180,3 +264,39 @@ class TrainingContext:
             widths = bases.status.shape[1], bases.cuts.shape[1]
             return Bases(np.zeros((1, widths[0]), np.int8), np.full((1, widths[1]), -1, np.int32))
         return Bases(bases.status[:1].copy(), bases.cuts[:1].copy())
+
+
+# Measures where the time of an iteration goes.
+
+
+class Clock:
+    """Wall seconds of this rank by phase, and of each piece of work between two exchanges."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+        self.seconds = dict.fromkeys(("forward", "backward", "bound", "exchange"), 0.0)
+        self.work: list[float] = []
+
+    def lap(self, phase: str) -> None:
+        """Everything since the last lap was this phase."""
+        now = time.monotonic()
+        elapsed, self._last = now - self._last, now
+        self.seconds[phase] += elapsed
+        if phase != "exchange":
+            self.work.append(elapsed)
+
+
+# The results of one iteration, before they become a record of the history.
+
+
+@dataclass(frozen=True, slots=True)
+class IterationResult:
+    """Bounds and costs of an iteration; costs are those of all ranks' paths."""
+
+    iteration: int
+    lower_bound: float
+    costs: Floats
+    clock: Clock
+    exact: float | None = None  # what the policy costs in $, where all paths took part
+    trial_points: TrialPoints | None = None
+    cost_sample: CostSample | None = None  # of the policy that the forward pass followed

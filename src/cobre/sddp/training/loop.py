@@ -1,24 +1,243 @@
 """The SDDP method: `train`, and the iteration that it repeats."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from enum import IntEnum
+
+import numpy as np
 
 from cobre.comm import CollectiveFailedError
+from cobre.comm.errors import AbortedError, PeerLostError
+from cobre.core.arrays import Floats
+from cobre.core.confidence import mean_and_std
 from cobre.records import dataclass
+from cobre.sddp import records
 from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
-from cobre.sddp.records.iteration_record import IterationRecord
-from cobre.sddp.records.stop import Stop
-from cobre.sddp.training.backward import add_cuts, plan_backward
-from cobre.sddp.training.clock import Clock
-from cobre.sddp.training.context import IterationMark, TrainingContext
-from cobre.sddp.training.exchange import share_bases
-from cobre.sddp.training.forward import path_costs, run_forward
-from cobre.sddp.training.hooks import Interruption, IterationDropped, TrainingHooks, why_dropped
-from cobre.sddp.training.iteration_end import finish_iteration, iteration_record, stop_at_resume
-from cobre.sddp.training.iteration_result import IterationResult
+from cobre.sddp.ranks import WorkSplit
+from cobre.sddp.records import (
+    IterationRecord,
+    PhaseTimes,
+    PolicyCost,
+    RankLoad,
+    Stop,
+    StopKind,
+    UpperBound,
+    latest_cost,
+)
+from cobre.sddp.training.context import Clock, IterationMark, IterationResult, TrainingContext
 from cobre.sddp.training.lower_bound import first_stage_costs, lower_bound_of
+from cobre.sddp.training.passes import (
+    BackwardCosts,
+    add_cuts,
+    measure_trial_points,
+    path_costs,
+    plan_backward,
+    run_forward,
+    simulated_costs,
+    upper_bounds,
+)
 from cobre.sddp.training.selection import apply_selection
+from cobre.sddp.training.team import share_bases
 from cobre.sddp.training.tree_iteration import iterate_tree
-from cobre.sddp.training.trial_points import BackwardCosts, measure_trial_points
+from cobre.solver.batches import SolveStatistics
+
+# Hooks of a training run: who is informed of iterations, and who may stop it, between two of them or in one.
+
+
+class Interruption(IntEnum):
+    """Why a run ends from outside; the largest of all ranks' wins."""
+
+    NONE = 0
+    REQUESTED = 1
+    TIME_LIMIT = 2
+    TERMINATED = 3
+    INTERRUPTED = 4
+
+    @property
+    def stop(self) -> Stop | None:
+        """The stop that was asked for; None where nobody has asked."""
+        return _STOPS.get(self)
+
+
+_STOPS = {
+    Interruption.REQUESTED: Stop(StopKind.REQUESTED, "the caller asked to stop"),
+    Interruption.TIME_LIMIT: Stop(StopKind.RUN_TIME_LIMIT, "the time limit of this run was reached"),
+    Interruption.TERMINATED: Stop(StopKind.TERMINATED, "terminated (SIGTERM)"),
+    Interruption.INTERRUPTED: Stop(StopKind.INTERRUPTED, "interrupted (Ctrl-C)"),
+}
+
+
+class IterationDropped(BaseException):
+    """Raised inside an iteration that must not be finished.
+
+    From the solver or a communicator call only, so that the state of a run is never left between two statements.
+    """
+
+    def __init__(self, interruption: Interruption) -> None:
+        super().__init__(interruption)
+        self.interruption = interruption
+
+    def __str__(self) -> str:
+        return _dropped_in_words(self.interruption)
+
+
+def _dropped_in_words(interruption: Interruption) -> str:
+    stop = interruption.stop
+    return f"dropped the iteration: {stop.reason if stop else 'no reason given'}"
+
+
+def why_dropped(error: BaseException, own: Interruption) -> Interruption:
+    """Why this error means that an iteration was dropped, here or on another rank; NONE for any other failure.
+
+    own: what this rank has been asked for. Another rank says why when it aborts; it may have exited before that was
+    read, but then this rank was asked as well.
+    """
+    if isinstance(error, IterationDropped):
+        return error.interruption
+    if not isinstance(error, (AbortedError, PeerLostError)):
+        return Interruption.NONE
+    told = [kind for kind in _STOPS if _dropped_in_words(kind) in str(error)]
+    return max(told, default=own)
+
+
+def _ignore_iteration(_: IterationRecord) -> None:
+    """The default of `on_iteration`: does nothing."""
+
+
+def no_checkpoint(_: TrainingContext, _history: Sequence[IterationRecord], _is_last: bool) -> None:
+    """The default of `on_checkpoint`: writes no checkpoint."""
+
+
+def _never() -> Interruption:
+    return Interruption.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingHooks:
+    """Called on every rank.
+
+    on_iteration: once an iteration is whole, with its record. on_checkpoint: then, with what a checkpoint is made of:
+    the context, the whole history, and whether it was the last iteration. poll_interruption: asked once an iteration;
+    what any rank answers, all ranks do. iterating: entered for each iteration; inside of it, `IterationDropped` may be
+    raised.
+    """
+
+    on_iteration: Callable[[IterationRecord], None] = _ignore_iteration
+    on_checkpoint: Callable[[TrainingContext, Sequence[IterationRecord], bool], None] = no_checkpoint
+    poll_interruption: Callable[[], Interruption] = _never
+    iterating: Callable[[], AbstractContextManager[object]] = nullcontext
+
+
+# The end of an iteration: one exchange in which ranks agree whether to stop, and share their loads.
+
+
+# Columns of the exchanged table, one row for each rank; what the solver did and the pieces of work follow.
+RULE, INTERRUPTION, SOLVER_S, EXCHANGE_S, FIRST_COUNT = range(5)
+
+FIRST_PIECE = FIRST_COUNT + records.WIDTH
+
+
+def iteration_record(
+    context: TrainingContext, measured: IterationResult, done: Sequence[IterationRecord] = ()
+) -> IterationRecord:
+    """The record of an iteration as this rank knows it; `finish_iteration` adds what other ranks did.
+
+    done: earlier iterations.
+    """
+    is_exact = measured.exact is not None
+    mean, spread = (measured.exact, 0.0) if measured.exact is not None else mean_and_std(measured.costs.tolist())
+    total, seconds = context.counter.total, measured.clock.seconds
+    times = PhaseTimes(seconds["forward"], seconds["backward"], seconds["bound"], seconds["exchange"], total.seconds)
+    return IterationRecord(
+        iteration=measured.iteration,
+        lower_bound=measured.lower_bound,
+        upper_bound=mean,
+        upper_bound_std=spread,
+        forward_passes=len(measured.costs),
+        solves=total.solves,
+        simplex_iterations=total.pivots,
+        cuts=context.pool.count,
+        elapsed_s=time.monotonic() - context.began,
+        times=times,
+        cuts_active=int(context.pool.active.sum()),
+        is_exact=is_exact,
+        trial_points=measured.trial_points,
+        cost_sample=measured.cost_sample,
+        policy_cost=_policy_cost(context, measured, done),
+    )
+
+
+def _policy_cost(
+    context: TrainingContext, measured: IterationResult, done: Sequence[IterationRecord]
+) -> PolicyCost | None:
+    if measured.exact is not None:
+        return PolicyCost(measured.exact, 0.0)
+    samples = [*(record.cost_sample for record in done), measured.cost_sample]
+    return latest_cost(samples, is_estimate=not context.problem.is_risk_neutral)
+
+
+def finish_iteration(
+    context: TrainingContext,
+    rules: Sequence[StoppingRule],
+    history: Sequence[IterationRecord],
+    measured: IterationResult,
+    interruption: Interruption,
+) -> tuple[IterationRecord, Stop | None]:
+    """The last record with all ranks' work in it, and why to stop, or None.
+
+    Rank 0 applies the rules, because clocks differ; an interruption counts on whichever rank it came.
+    """
+    reasons = _reasons(rules, history, simulated_costs(context, rules, history), upper_bounds(context, rules, history))
+    rule = next((number for number, reason in enumerate(reasons) if reason), -1)
+    table = _gather(context, measured, rule, interruption)
+    solver = records.from_numbers(table[:, FIRST_COUNT:FIRST_PIECE].sum(axis=0))
+    total = sum(solver.values(), SolveStatistics())
+    record = replace(
+        history[-1],
+        solves=total.solves,
+        simplex_iterations=total.pivots,
+        solver=solver,
+        loads=_loads(table),
+        traffic_bytes=context.traffic.by_purpose,
+    )
+    number = int(table[0, RULE])
+    if number >= 0:
+        return record, Stop(rules[number].kind, reasons[number] or "rank 0 asked to stop")
+    return record, Interruption(int(table[:, INTERRUPTION].max())).stop
+
+
+def stop_at_resume(rules: Sequence[StoppingRule], history: Sequence[IterationRecord]) -> Stop | None:
+    """The stop of the first rule with a reason, where the history is the same on all ranks already."""
+    reasons = _reasons(rules, history)
+    return next((Stop(rule.kind, reason) for rule, reason in zip(rules, reasons, strict=True) if reason), None)
+
+
+def _reasons(
+    rules: Sequence[StoppingRule],
+    history: Sequence[IterationRecord],
+    simulated: Floats | None = None,
+    bounds: Sequence[UpperBound | None] | None = None,
+) -> list[str | None]:
+    found = [None] * len(rules) if bounds is None else bounds
+    return [rule.reason_to_stop(history, simulated, bound) for rule, bound in zip(rules, found, strict=True)]
+
+
+def _gather(context: TrainingContext, measured: IterationResult, rule: int, interruption: Interruption) -> Floats:
+    counter, clock = context.counter, measured.clock
+    facts = [rule, int(interruption), counter.total.seconds, clock.seconds["exchange"]]
+    own = np.array([[*facts, *counter.numbers, *clock.work]], np.float64)
+    size = context.comm.size
+    return context.gather(WorkSplit(size, size), own, "end of the iteration")
+
+
+def _loads(table: Floats) -> tuple[RankLoad, ...]:
+    """Load of each rank. Imbalance: how long it waits because others have more work between two exchanges."""
+    work = table[:, FIRST_PIECE:]
+    behind = (work.max(axis=0) - work).sum(axis=1)
+    columns = (work.sum(axis=1), table[:, EXCHANGE_S], behind, table[:, SOLVER_S])
+    return tuple(RankLoad(*map(float, row)) for row in zip(*columns, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.sddp.plugins.risk import weighted
-from cobre.sddp.records.phases import Phase
+from cobre.sddp.records import Phase
 from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Outputs

@@ -4,26 +4,280 @@ Post-processing is still split into fixed blocks; only the solves are assigned d
 solve is a pure function of its inputs, so this changes no bit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
+from cobre._native import take_unit
 from cobre.comm import Communicator, ReduceOp, SharedMemoryProvider, SharedRegion
-from cobre.core.arrays import Indices
+from cobre.core.arrays import Floats, Indices
+from cobre.records import dataclass
+from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.problem.problem import Problem
-from cobre.sddp.ranks.visibility import ranks_sharing_memory
-from cobre.sddp.ranks.work_split import WorkSplit
-from cobre.sddp.training.team_tables import (
-    SolutionLayout,
-    SolutionTables,
-    TeamLayout,
-    TeamTables,
-    TreeNodeLayout,
-    TreeNodeTables,
-)
+from cobre.sddp.ranks import ALIGNMENT, WorkSplit, aligned, ranks_sharing_memory
 from cobre.sddp.tree.scenario_tree import ScenarioTree
-from cobre.solver.batches import Outputs, SharedBatch, SharedPathBatch
+from cobre.solver.batches import Bases, Outputs, SharedBatch, SharedPathBatch
 from cobre.solver.program import StageProgram
+
+# The memory in which the ranks of a team leave their results: counters, paths, and the solves of one stage.
+
+
+COUNTERS = 2  # a double buffer: while one counts, the leader sets the other one back
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayLayout:
+    """Where an array lies in the shared region: offset in bytes, dtype and shape."""
+
+    start: int
+    dtype: DTypeLike
+    shape: tuple[int, ...]
+
+    @property
+    def end(self) -> int:
+        """The offset after this array, rounded up to a cache line."""
+        nbytes = np.dtype(self.dtype).itemsize * prod(self.shape)
+        return self.start + aligned(nbytes)
+
+    def view(self, memory: NDArray[np.uint8]) -> NDArray[Any]:
+        """The array itself, as a view of the region's bytes."""
+        nbytes = np.dtype(self.dtype).itemsize * prod(self.shape)
+        return memory[self.start : self.start + nbytes].view(self.dtype).reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class TeamLayout:
+    """Counters, then the tables of a path batch, then room for the solves of any stage.
+
+    finished: by parity of the job and path, how many of its chains are solved at the present stage of a backward pass.
+    costs: by parity of the job and solve, so that costs of one stage can be read while others solve the next.
+    """
+
+    finished: ArrayLayout
+    states: ArrayLayout
+    objective: ArrayLayout
+    future_cost: ArrayLayout
+    status: tuple[ArrayLayout, ...]  # by stage
+    cuts: tuple[ArrayLayout, ...]
+    costs: ArrayLayout
+    gradients: ArrayLayout
+
+    @classmethod
+    def of(cls, problem: Problem, paths: int) -> "TeamLayout":
+        """The layout for a team with this many forward paths."""
+        stages, programs = problem.num_stages, [stage.program for stage in problem.stages]
+        costs = (stages, paths)
+        room = max(1, paths) * max(opening.count for opening in problem.openings)
+        wanted: list[tuple[DTypeLike, tuple[int, ...]]] = [
+            (np.int64, (COUNTERS, paths)),
+            (np.float64, (*costs, problem.dimension)),
+            (np.float64, costs),
+            (np.float64, costs),
+            *((np.int8, (paths, len(program.cost) + len(program.row_lower))) for program in programs),
+            *((np.int32, (paths, program.num_decided + 1)) for program in programs),
+            (np.float64, (COUNTERS, room)),
+            (np.float64, (room * problem.dimension,)),
+        ]
+        layouts, end = [], COUNTERS * ALIGNMENT
+        for dtype, shape in wanted:
+            layouts.append(ArrayLayout(end, dtype, shape))
+            end = layouts[-1].end
+        finished, states, objective, future_cost, *bases, solved, gradients = layouts
+        by_stage = tuple(bases[:stages]), tuple(bases[stages:])
+        return cls(finished, states, objective, future_cost, *by_stage, solved, gradients)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole region."""
+        return self.gradients.end
+
+
+class Counters:
+    """How many units of a job were taken: two counters, used by one job after the other alternately.
+
+    All members begin the same jobs in the same order, and a fence ends each. So nobody looks at the other counter any
+    more when a job begins: the last job is over. The fence at the end of this job tells everybody that it is 0 again.
+    """
+
+    def __init__(self, memory: NDArray[np.uint8], *, is_leader: bool) -> None:
+        self._is_leader = is_leader
+        self._jobs = 0
+        self._counters = [ArrayLayout(parity * ALIGNMENT, np.int64, (1,)).view(memory) for parity in range(COUNTERS)]
+
+    @property
+    def parity(self) -> int:
+        """Which of the two counters, and of whatever else is kept twice, the present job uses: 0 or 1."""
+        return self._jobs % COUNTERS
+
+    @property
+    def present(self) -> Indices:
+        """The counter of the present job."""
+        return self._counters[self.parity]
+
+    def begin_job(self) -> Indices:
+        """The counter of a new job, which begins here; the leader sets the one of the job after it back to 0."""
+        self._jobs += 1
+        if self._is_leader:
+            self._counters[1 - self.parity][0] = 0
+        return self.present
+
+
+class TeamTables:
+    """Tables of paths and solves in a region with a `TeamLayout`; all members see the same memory."""
+
+    def __init__(self, region: SharedRegion, layout: TeamLayout, *, is_leader: bool) -> None:
+        memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
+        self._counters = Counters(memory, is_leader=is_leader)
+        self._finished = layout.finished.view(memory)
+        self._is_leader = is_leader
+        self._batches: dict[tuple[int, int, int], SharedBatch] = {}  # by parity, solves and dimension; few differ
+        self._paths = (
+            layout.states.view(memory),
+            layout.objective.view(memory),
+            layout.future_cost.view(memory),
+            [table.view(memory) for table in layout.status],
+            [table.view(memory) for table in layout.cuts],
+        )
+        self._costs, self._gradients = layout.costs.view(memory), layout.gradients.view(memory)
+
+    def paths(self) -> SharedPathBatch:
+        """A job: the paths of a forward pass."""
+        return SharedPathBatch(self._begin_job(), *self._paths)
+
+    def batch(self, count: int, dimension: int) -> SharedBatch:
+        """A job: some solves of one stage, with gradients unless `dimension` is 0."""
+        counter, parity = self._begin_job(), self._counters.parity
+        batch = self._batches.get((parity, count, dimension))
+        if batch is None:
+            gradients = self._gradients[: count * dimension].reshape(count, dimension) if dimension else None
+            batch = SharedBatch(counter, self._costs[parity, :count], gradients, finished=self._finished[parity])
+            self._batches[parity, count, dimension] = batch
+        return batch
+
+    def _begin_job(self) -> Indices:
+        """The counter of a new job. What the next one will count in is set back in this one, as `Counters` says."""
+        counter = self._counters.begin_job()
+        if self._is_leader:
+            self._finished[1 - self._counters.parity] = 0
+        return counter
+
+
+@dataclass(frozen=True, slots=True)
+class SolutionLayout:
+    """Counters, then room for what the solves of one stage decide, twice, for alternate jobs.
+
+    While some members still read the results of one stage, others write those of the next. outputs: what is wanted
+    beyond costs, decided states and inflows.
+    """
+
+    rooms: tuple[ArrayLayout, ...]
+    outputs: Outputs
+
+    @classmethod
+    def of(cls, problem: Problem, solves: int, outputs: Outputs) -> "SolutionLayout":
+        """The layout for a job of `solves` solves, of whichever stage."""
+        width = max(sum(_solution_widths(stage.program, outputs)) for stage in problem.stages)
+        first = ArrayLayout(COUNTERS * ALIGNMENT, np.float64, (solves * width,))
+        return cls((first, ArrayLayout(first.end, np.float64, first.shape)), outputs)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the whole region."""
+        return self.rooms[-1].end
+
+
+class SolutionTables:
+    """Tables of solutions in a region with a `SolutionLayout`; all members see the same memory."""
+
+    def __init__(self, region: SharedRegion, layout: SolutionLayout, *, is_leader: bool) -> None:
+        memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
+        self._outputs = layout.outputs
+        self._counters = Counters(memory, is_leader=is_leader)
+        self._rooms = [room.view(memory) for room in layout.rooms]
+
+    def batch(self, program: StageProgram, solves: int) -> SharedBatch:
+        """A job: some solves of one stage; its tables are there until the job after the next begins."""
+        counter = self._counters.begin_job()
+        room, tables, at = self._rooms[self._counters.parity], [], 0
+        for width in _solution_widths(program, self._outputs):
+            tables.append(room[at : at + solves * width].reshape(solves, width))
+            at += solves * width
+        objective, future_cost, decided, inflow, *solution = tables
+        primal, dual = solution or (None, None)
+        costs = objective[:, 0], None, future_cost[:, 0]
+        return SharedBatch(counter, *costs, decided, inflow, primal, dual)
+
+
+def _solution_widths(program: StageProgram, outputs: Outputs) -> list[int]:
+    """Numbers of one solve: objective, future cost, decided states, inflows, and the solution where it is kept."""
+    solution = [len(program.cost), len(program.row_lower)] if outputs.solution else []
+    return [1, 1, program.num_decided, program.num_hydros, *solution]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNodeLayout:
+    """Counters, then for each stage of a tree what its nodes give: rows of numbers, and bases."""
+
+    rows: tuple[ArrayLayout, ...]
+    status: tuple[ArrayLayout, ...]
+    cuts: tuple[ArrayLayout, ...]
+
+    @classmethod
+    def of(cls, problem: Problem, counts: Sequence[int]) -> "TreeNodeLayout":
+        """The layout for `counts[t]` nodes of stage t."""
+        layouts: list[list[ArrayLayout]] = [[], [], []]
+        end = COUNTERS * ALIGNMENT
+        for stage, count in zip(problem.stages, counts, strict=True):
+            program = stage.program
+            wanted: list[tuple[DTypeLike, int]] = [
+                (np.float64, 1 + problem.dimension),
+                (np.int8, len(program.cost) + len(program.row_lower)),
+                (np.int32, program.num_decided + 1),
+            ]
+            for kind, (dtype, width) in zip(layouts, wanted, strict=True):
+                kind.append(ArrayLayout(end, dtype, (count, width)))
+                end = kind[-1].end
+        return cls(*map(tuple, layouts))
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the whole region."""
+        return self.cuts[-1].end
+
+
+class TreeNodeTables:
+    """Tables of nodes of the scenario tree in a region with a `TreeNodeLayout`; all members see the same memory."""
+
+    def __init__(self, region: SharedRegion, layout: TreeNodeLayout, *, is_leader: bool) -> None:
+        self._layout = layout
+        self._memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
+        self._counters = Counters(self._memory, is_leader=is_leader)
+
+    def rows(self, stage: int) -> Floats:
+        """A row of float64 for each of the team's tree nodes of a stage."""
+        return self._layout.rows[stage].view(self._memory)
+
+    def bases(self, stage: int) -> Bases:
+        """A basis for each of the team's tree nodes of a stage."""
+        return Bases(self._layout.status[stage].view(self._memory), self._layout.cuts[stage].view(self._memory))
+
+    def taken(self, units: int) -> Iterator[int]:
+        """A job: the numbers of the units that this rank takes from the counter."""
+        return taken_from(self._counters.begin_job(), units)
+
+    @property
+    def counter(self) -> Indices:
+        """How many units of the present job were taken; tests wait for it."""
+        return self._counters.present
+
+
+def taken_from(counter: Indices, units: int) -> Iterator[int]:
+    """Numbers below `units`, each given to one rank alone, until none is left."""
+    while (number := take_unit(counter)) < units:
+        yield number
 
 
 class Team:
@@ -153,3 +407,54 @@ def _region(
     if largest[0] == 1:
         return None
     return memory.create_shared_region(int(largest[1]), np.uint8, label="tables of the team")
+
+
+# Exchanges between ranks in an iteration; with a single rank nothing is copied.
+
+
+def gather_rows(comm: Communicator, split: WorkSplit, own: Floats, label: str) -> Floats:
+    """All ranks' rows of a table, in the order of the items that they belong to."""
+    width = own.shape[1]
+    table = np.empty((split.total, width))
+    counts = [count * width for count in split.counts]
+    comm.allgatherv(np.ascontiguousarray(own).reshape(-1), table.reshape(-1), counts, label=label)
+    return table
+
+
+def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: int, slots: range, own: Floats) -> None:
+    """Put all ranks' cuts of a stage (rows of intercept and coefficients) into their slots, in the order of paths.
+
+    Where all ranks see the pool's memory each writes its own cuts, and nothing else is copied. Elsewhere cuts are
+    gathered first: a pool lies component by component, so they cannot be received in place.
+    """
+    own = pool.stored_columns(stage, own)
+    if pool.is_shared_by_all_ranks:
+        pool.write_at(stage, slots.start + split.block(comm.rank).start, own)
+    else:
+        table = gather_rows(comm, split, own, f"cuts of stage {stage}")
+        if pool.is_leader:
+            pool.write_at(stage, slots.start, table)
+    pool.publish(stage, slots)
+
+
+def share_bases(comm: Communicator, team: Team, own: list[Bases]) -> list[Bases]:
+    """Send the bases of the first path, which rank 0 and its team have, to all ranks."""
+    if len(team.members) == comm.size:
+        return own
+    status, cuts = (
+        np.concatenate([b.status.reshape(-1) for b in own]),
+        np.concatenate([b.cuts.reshape(-1) for b in own]),
+    )
+    comm.broadcast(status, 0, label="bases")
+    comm.broadcast(cuts, 0, label="cuts of bases")
+    shared, at, cut_at = [], 0, 0
+    for basis in own:
+        width, cut_width = basis.status.size, basis.cuts.size
+        shared.append(
+            Bases(
+                status[at : at + width].reshape(basis.status.shape).copy(),
+                cuts[cut_at : cut_at + cut_width].reshape(basis.cuts.shape).copy(),
+            )
+        )
+        at, cut_at = at + width, cut_at + cut_width
+    return shared

@@ -23,9 +23,9 @@ from cobre.core.arrays import Floats
 from cobre.records import dataclass
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem.problem import Problem
-from cobre.sddp.ranks.work_split import WorkSplit
+from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.upper_bounds.openings import risk_into, solve_all_openings
+from cobre.sddp.upper_bounds.inner import risk_into, solve_all_openings
 from cobre.stochastic.random.seeds import BOUND_BASE, uniform_draws
 
 # A bound whose excesses grow by more than this from the first stage to the last says nothing any more.

@@ -11,12 +11,28 @@ A season before which only one year is known is white noise.
 This matches the Rust implementation, whose results we reproduce.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from cobre._native import fit_autoregressions
-from cobre.core.arrays import Floats, Indices
+from cobre.core.arrays import MONTHS_PER_YEAR, Floats, Indices
+from cobre.core.case import Case
+from cobre.core.case_file_names import CONFIG_FILE
 from cobre.core.confidence import NORMAL_QUANTILE_95
+from cobre.core.config import EstimationConfig
 from cobre.records import dataclass
+from cobre.stochastic.errors import NoiseModelError, NoiseNote
+from cobre.stochastic.par.observations import HISTORY_FILE, Observations, ordinary
+from cobre.stochastic.par.seasons import SeasonCycle
+from cobre.stochastic.par.statistics import (
+    SampleStatistics,
+    ordered_sum,
+    residual_deviations,
+    sample_statistics,
+    statistics_of,
+)
+from cobre.stochastic.par.terms import AutoregressiveTerms, TermsRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +90,121 @@ def fit_hydros(sample: PeriodicSample, max_order: int, max_magnitude: float | No
 
 def _doubles(values: Floats | Indices) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float64)
+
+
+# Models of all hydros from history: statistics and coefficients.
+
+
+_MIN_OBSERVATIONS = 2
+
+
+def checked_statistics(case: Case, observations: Observations, cycle: SeasonCycle) -> SampleStatistics:
+    """Statistics of history, which must tell something of every season of the study for every hydro."""
+    statistics = sample_statistics(observations)
+    for position in sorted(set(cycle.stage_positions)):
+        for index, hydro in enumerate(case.system.hydros):
+            if statistics.count[position, index] < _MIN_OBSERVATIONS:
+                raise NoiseModelError(
+                    HISTORY_FILE,
+                    f"hydro_id {hydro.id} ({hydro.name})",
+                    f"season {cycle.seasons[position].id} is covered in {statistics.count[position, index]} years; at "
+                    f"least {_MIN_OBSERVATIONS} are needed to estimate from history",
+                )
+    return statistics
+
+
+def fitted_terms(
+    observations: Observations, statistics: SampleStatistics, cycle: SeasonCycle, config: EstimationConfig
+) -> AutoregressiveTerms:
+    """PAR(p), or PAR(p)-A where the configuration selects orders by `pacf_annual`."""
+    seasons, hydros = statistics.mean.shape
+    annual = annual_statistics(observations) if config.order_selection == "pacf_annual" else None
+    fits = fit_hydros(_sample(statistics, annual, config.max_order), config.max_order, config.max_coefficient_magnitude)
+    coefficients, yearly = fits.coefficients, fits.yearly
+    nothing = np.zeros((seasons, hydros))
+    mean, std = (nothing, nothing) if annual is None else (annual.mean, annual.std)
+    ratios = residual_deviations(statistics, annual, coefficients, yearly)
+    rows = [TermsRow(*of_season) for of_season in zip(coefficients, yearly, std, ratios, mean, strict=True)]
+    return AutoregressiveTerms(tuple(rows[at] for at in cycle.stage_positions), {}, dict(enumerate(rows)), HISTORY_FILE)
+
+
+def annual_statistics(observations: Observations) -> SampleStatistics:
+    """Statistics of the mean of the last twelve months, beside the season that follows, where that is known."""
+    years, seasons, hydros = observations.values.shape
+    if seasons != MONTHS_PER_YEAR:
+        raise NoiseModelError(CONFIG_FILE, "estimation, order_selection", "pacf_annual needs twelve monthly seasons")
+    flat = observations.values.reshape(years * seasons, hydros)
+    means = np.full_like(flat, np.nan)
+    for index in range(MONTHS_PER_YEAR, len(flat)):
+        past = ordered_sum(flat[index - MONTHS_PER_YEAR : index]) / MONTHS_PER_YEAR
+        means[index] = np.where(np.isnan(flat[index]), np.nan, past)
+    grid = means.reshape(years, seasons, hydros)
+    return statistics_of(grid, ordinary(grid))
+
+
+def _sample(statistics: SampleStatistics, annual: SampleStatistics | None, max_order: int) -> PeriodicSample:
+    seasons, lags = range(len(statistics.mean)), range(max_order + 1)
+    plain = np.array([[statistics.correlation(season, lag) for lag in lags] for season in seasons])
+    if annual is None:
+        return PeriodicSample(plain, statistics.std, statistics.count)
+    yearly = np.array([[_with_last_year(statistics, annual, season, lag) for lag in lags] for season in seasons])
+    return PeriodicSample(plain, statistics.std, statistics.count, yearly, annual.std)
+
+
+def _with_last_year(statistics: SampleStatistics, annual: SampleStatistics, season: int, lag: int) -> Floats:
+    """The correlation of a lag and the last year's mean, divided by all observations of the season that is lagged.
+
+    The first year has no year before it, and counts all the same. Seasons differ in their number of observations where
+    history ends within a year.
+    """
+    lagged, yearly = statistics.lagged(season, lag), annual.standardised[:, season]
+    known = ~(np.isnan(lagged) | np.isnan(yearly))
+    total = ordered_sum(np.where(known, lagged * yearly, 0.0))
+    observed = statistics.count[(season - lag) % len(statistics.count)]
+    result: Floats = np.clip(total / np.maximum(observed, 1), -1.0, 1.0)
+    return result
+
+
+def notes_on_kinds(case: Case, statistics: SampleStatistics, cycle: SeasonCycle) -> Iterator[NoiseNote]:
+    """Seasons of the study whose observations are mostly one number, or often negative; one note for each plant."""
+    kinds = statistics.kinds
+    texts = (
+        (
+            kinds.is_saturated,
+            "more than half of the observations are the same whole number: the inflow counts as constant",
+        ),
+        (kinds.is_negative, "more than a tenth of the observations are negative"),
+    )
+    of_study = sorted(set(cycle.stage_positions))
+    for index, hydro in enumerate(case.system.hydros):
+        for is_so, text in texts:
+            found = [str(cycle.seasons[position].id) for position in of_study if is_so[position, index]]
+            if found:
+                yield NoiseNote(
+                    HISTORY_FILE,
+                    f"hydro_id {hydro.id} ({hydro.name})",
+                    f"{'season' if len(found) == 1 else 'seasons'} {', '.join(found)}: {text}",
+                )
+
+
+def notes_on_short_history(
+    case: Case, observations: Observations, statistics: SampleStatistics, cycle: SeasonCycle
+) -> Iterator[NoiseNote]:
+    """Seasons of the study that are white noise for want of years before them; one note for each plant."""
+    if case.config.estimation.order_selection != "pacf_annual":
+        return
+    is_short = (annual_statistics(observations).std == 0.0) & (statistics.std > 0.0)
+    for index, hydro in enumerate(case.system.hydros):
+        found = [
+            str(cycle.seasons[position].id)
+            for position in sorted(set(cycle.stage_positions))
+            if is_short[position, index]
+        ]
+        if found:
+            yield NoiseNote(
+                HISTORY_FILE,
+                f"hydro_id {hydro.id} ({hydro.name})",
+                f"{'season' if len(found) == 1 else 'seasons'} {', '.join(found)}: the mean of the year before is "
+                "known only once, so that the inflow is white noise, without memory (give a longer history, or set "
+                "estimation.order_selection to pacf)",
+            )

@@ -2,14 +2,85 @@
 
 from collections.abc import Mapping
 from datetime import date
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cobre.core.arrays import Floats
+from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import Case
 from cobre.records import dataclass
-from cobre.stochastic.par.history import NOTHING, InflowWindows, history_windows
+from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.seasons import SeasonCycle
+
+# Observed inflows: windows of days by hydro, in columns, because a deck has hundreds of thousands of them.
+
+
+Days = Indices
+
+HISTORY_FILE = "scenarios/inflow_history.parquet"
+
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+class InflowWindow(NamedTuple):
+    """A mean inflow over some days; `end_date` is the first day after them."""
+
+    start_date: date
+    end_date: date
+    value_m3s: float
+
+
+@dataclass(frozen=True, slots=True)
+class InflowWindows:
+    """The windows of one hydro in order of time; days are ordinals, as those of `date`."""
+
+    start: Days
+    end: Days
+    value_m3s: Floats
+
+    def since(self, day: date) -> list[InflowWindow]:
+        """The windows of observations that end after a day."""
+        later = np.flatnonzero(self.end > day.toordinal())
+        columns = (self.start[later].tolist(), self.end[later].tolist(), self.value_m3s[later].tolist())
+        return [
+            InflowWindow(date.fromordinal(start), date.fromordinal(end), value)
+            for start, end, value in zip(*columns, strict=True)
+        ]
+
+
+NOTHING = InflowWindows(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
+def history_windows(case: Case) -> Mapping[int, InflowWindows]:
+    """The windows of each hydro that has any; overlaps are refused."""
+    table = case.scenarios.inflow_history
+    if table is None:
+        return {}
+    ids = table["hydro_id"].astype(np.int64)
+    start, end = (_ordinals(table[name]) for name in ("start_date", "end_date"))
+    known = np.array([hydro.id for hydro in case.system.hydros], np.int64)
+    problem = "needs the id of a hydro and an end_date after its start_date"
+    _refuse(~np.isin(ids, known) | (end <= start), ids, start, problem)
+    order = np.lexsort((table["value_m3s"], end, start, ids))
+    ids, start, end, value = ids[order], start[order], end[order], table["value_m3s"][order]
+    overlaps = np.append(False, (ids[1:] == ids[:-1]) & (start[1:] < end[:-1]))
+    _refuse(overlaps, ids, start, "the window overlaps the one that starts on {before}")
+    firsts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.zeros(0, np.int64)
+    parts = (np.split(column, firsts[1:]) for column in (start, end, value))
+    return {int(ids[at]): InflowWindows(*columns) for at, *columns in zip(firsts, *parts, strict=True)}
+
+
+def _ordinals(days: NDArray[np.datetime64]) -> Days:
+    return days.astype("datetime64[D]").astype(np.int64) + _EPOCH
+
+
+def _refuse(is_wrong: Flags, ids: Days, start: Days, problem: str) -> None:
+    """Raise for the first row that is wrong; the row before it can be named."""
+    for row in np.flatnonzero(is_wrong)[:1]:
+        day, before = (date.fromordinal(int(start[at])) for at in (row, max(row - 1, 0)))
+        where = f"hydro_id {ids[row]}, start_date {day}"
+        raise NoiseModelError(HISTORY_FILE, where, problem.format(before=before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +148,83 @@ class _Occurrences:
         at = self._seasons
         length = self._bounds[at + 1] - self._bounds[at]
         return np.where(covered[at] == length, total[at] / length, np.nan)
+
+
+# Observations of one hydro and season by kind, which decides how their mean and deviation are taken.
+#
+# The kinds are tried in this order:
+#
+# 1. constant: all lie within 1e-6 of the first. The mean is the first one, the deviation 0. 2. negative: more than a
+# tenth lie below zero. Taken like ordinary ones, with a note for the user. 3. saturated: rounded to whole numbers,
+# more than half are equal. The mean is that number, the deviation 0. 4. ordinary.
+#
+# A season with deviation 0 is white noise of order 0: it remembers nothing, and nothing remembers it.
+
+
+_SAME_M3S = 1e-6
+
+_ROUNDING = 1e-10
+
+_NEGATIVE_SHARE = 0.1
+
+_SATURATED_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationKinds:
+    """By season and hydro. `level_m3s` is the mean of constant and saturated seasons, 0 elsewhere."""
+
+    is_constant: Flags
+    is_negative: Flags
+    is_saturated: Flags
+    level_m3s: Floats
+
+    @property
+    def is_level(self) -> Flags:
+        """Whether the deviation counts as 0."""
+        return self.is_constant | self.is_saturated
+
+
+def ordinary(values: Floats) -> ObservationKinds:
+    """Kinds for means over many observations, which may be nearly equal: only what does not vary at all is constant."""
+    first = _first_known(values)
+    is_constant = ~np.isnan(first) & ~(np.abs(values - first) > _ROUNDING * np.abs(first)).any(axis=0)
+    none = np.zeros(is_constant.shape, dtype=np.bool_)
+    return ObservationKinds(is_constant, none, none, np.where(is_constant, first, 0.0))
+
+
+def observation_kinds(values: Floats) -> ObservationKinds:
+    """The kinds of a grid (year, season, hydro) of observations; NaN is none. Seasons without any are ordinary."""
+    count = (~np.isnan(values)).sum(axis=0)
+    first = _first_known(values)
+    is_constant = (count > 0) & ~(np.abs(values - first) > _SAME_M3S).any(axis=0)
+    is_negative = ~is_constant & ((values < 0.0).sum(axis=0) > _NEGATIVE_SHARE * count)
+    mode, frequency = _most_frequent(rounded(values))
+    is_saturated = ~is_constant & ~is_negative & (frequency > _SATURATED_SHARE * count)
+    level = np.where(is_constant, first, np.where(is_saturated, mode, 0.0))
+    return ObservationKinds(is_constant, is_negative, is_saturated, level)
+
+
+def rounded(values: Floats) -> Floats:
+    """The nearest whole numbers; halves go away from zero."""
+    whole = np.trunc(values)
+    result: Floats = np.where(np.abs(values - whole) >= 0.5, whole + np.copysign(1.0, values), whole)
+    return result
+
+
+def _first_known(values: Floats) -> Floats:
+    found = np.full(values.shape[1:], np.nan)
+    for value in values:
+        found = np.where(np.isnan(found), value, found)
+    return found
+
+
+def _most_frequent(values: Floats) -> tuple[Floats, Indices]:
+    """The number that occurs most often over the first axis, and how often; the smallest of several."""
+    mode = np.full(values.shape[1:], np.nan)
+    most = np.zeros(values.shape[1:], dtype=np.int64)
+    run, before = most, mode
+    for value in np.sort(values, axis=0):
+        run = np.where(value == before, run + 1, np.where(np.isnan(value), 0, 1))
+        mode, most, before = np.where(run > most, value, mode), np.maximum(run, most), value
+    return mode, most

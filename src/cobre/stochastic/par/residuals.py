@@ -8,10 +8,18 @@ the steady state of its yearly cycle. Seasons without a model count as white noi
 import numpy as np
 
 from cobre import _native
-from cobre.core.arrays import Floats
+from cobre._native import pair_products
+from cobre.core.arrays import Flags, Floats
+from cobre.core.case import Case, Correlation, CorrelationGroup
+from cobre.stochastic.correlation import DEFAULT_PROFILE
+from cobre.stochastic.par.seasons import SeasonCycle
+from cobre.stochastic.par.statistics import SampleStatistics, lag_residuals
+from cobre.stochastic.par.terms import AutoregressiveTerms
 
 _TOLERANCE = 1e-15
+
 _MAX_YEARS = 2000
+
 # Correlations of a process that is stationary may pass 1 on the way to their limit, but not by that much.
 _DIVERGED = 1e6
 
@@ -37,3 +45,98 @@ def residual_variance(correlations: Floats, season: int, coefficients: Floats) -
     given = np.ascontiguousarray(coefficients)
     _native.explained_variance(np.ascontiguousarray(correlations), season, given, explained)
     return 1.0 - explained
+
+
+# Correlation between plants of the residuals that their inflow models leave of history.
+#
+# Every season has a matrix of its own, unless it has few years: then the residuals of all seasons make one for it.
+
+
+# Years that each pair of plants must have in common for a season to have a matrix of its own.
+_MIN_PAIRS = 30
+
+
+def residual_correlation(
+    case: Case, statistics: SampleStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle
+) -> Correlation:
+    """A profile per season of the study that has enough years, scheduled for its stages, and one for the rest."""
+    entities = tuple(("inflow", hydro.id) for hydro in case.system.hydros)
+    residuals = _residuals_by_season(statistics, terms, cycle)
+    of_study = sorted(set(cycle.stage_positions))
+    own = [position for position in of_study if _fewest_pairs(residuals[position]) >= _MIN_PAIRS]
+    matrices = {_profile_name(cycle, position): _correlation_matrix(residuals[position]) for position in own}
+    if len(own) < len(of_study):
+        matrices[DEFAULT_PROFILE] = _correlation_matrix(_pooled(residuals))
+    profiles = {name: (CorrelationGroup("history", entities, matrix),) for name, matrix in matrices.items()}
+    schedule = {
+        stage.id: _profile_name(cycle, position) if position in own else DEFAULT_PROFILE
+        for stage, position in zip(case.horizon.stages, cycle.stage_positions, strict=True)
+    }
+    return Correlation(profiles, schedule)
+
+
+def _profile_name(cycle: SeasonCycle, position: int) -> str:
+    return f"season_{cycle.seasons[position].id:02d}"
+
+
+def _residuals_by_season(
+    statistics: SampleStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle
+) -> dict[int, Floats]:
+    """Residuals (year, hydro) by position in the cycle; seasons without terms are white noise."""
+    hydros = statistics.mean.shape[1]
+    coefficients = dict.fromkeys(range(cycle.length), np.zeros((0, hydros)))
+    coefficients |= {position: row.coefficients for position, row in terms.by_season.items()}
+    for stage in reversed(range(len(terms.stages))):
+        coefficients[cycle.stage_positions[stage]] = terms.stages[stage].coefficients
+    return {position: lag_residuals(statistics, coefficients[position], position) for position in range(cycle.length)}
+
+
+def _fewest_pairs(residuals: Floats) -> int:
+    """Years that the two plants have in common which share the fewest."""
+    known = (~np.isnan(residuals)).astype(np.int64)
+    return int((known.T @ known).min(initial=len(residuals)))
+
+
+def _pooled(residuals: dict[int, Floats]) -> Floats:
+    """Residuals of all seasons in order of time."""
+    by_year = np.stack([residuals[position] for position in sorted(residuals)], axis=1)
+    return by_year.reshape(-1, by_year.shape[2])
+
+
+def _correlation_matrix(residuals: Floats) -> Floats:
+    """Correlations of all pairs of hydros, each over the times that both have."""
+    known = ~np.isnan(residuals)
+    values = np.where(known, residuals, 0.0)
+    if known.all():
+        return _normalised(*_whole_products(values))
+    return _normalised(*_pairwise_products(values, known))
+
+
+def _whole_products(values: Floats) -> tuple[Floats, Floats]:
+    """Products and squares of deviations from the mean, for every pair."""
+    hydros = values.shape[1]
+    total = np.zeros(hydros)
+    for row in values:
+        total = total + row
+    deviations = values - total / max(len(values), 1)
+    products = np.zeros((hydros, hydros))
+    for row in deviations:
+        products += row[:, None] * row[None, :]
+    return products, np.repeat(np.diagonal(products)[:, None], hydros, axis=1)
+
+
+def _pairwise_products(values: Floats, known: Flags) -> tuple[Floats, Floats]:
+    """Products and squares of deviations where values are missing: each pair has means of its own."""
+    hydros = values.shape[1]
+    products, squares = np.empty((hydros, hydros)), np.empty((hydros, hydros))
+    # Squares in row i, column j: of what i deviates from its mean over the times it shares with j.
+    pair_products(np.ascontiguousarray(values), np.ascontiguousarray(known), products, squares)
+    return products, squares
+
+
+def _normalised(products: Floats, squares: Floats) -> Floats:
+    scale = np.sqrt(squares * squares.T)
+    usable = scale > 0.0
+    matrix = np.clip(np.where(usable, products / np.where(usable, scale, 1.0), 0.0), -1.0, 1.0)
+    np.fill_diagonal(matrix, 1.0)
+    return matrix

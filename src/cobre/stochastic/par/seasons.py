@@ -4,15 +4,108 @@ Seasons follow one another in a cycle. A calendar may have several cycles over t
 quarters; the season of a stage tells to which it belongs. Positions number all seasons, cycle by cycle.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
-from datetime import date
+from datetime import date, timedelta
 from functools import cached_property
+from itertools import pairwise
 
+from cobre.core.arrays import MONTHS_PER_YEAR
 from cobre.core.case_file_names import STAGES_FILE
 from cobre.core.temporal import Horizon, Season, SeasonDefinitions, Stage
 from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
-from cobre.stochastic.par.season_days import SeasonDays, season_days
+
+# The days of a season: months, ISO weeks, or dates of one's own.
+
+
+LAST_WEEK = 52  # the 53rd week of a long year belongs to it
+
+FEBRUARY, LAST_OF_FEBRUARY, DECEMBER = 2, 28, 12
+
+ORDINARY_YEAR = 2023  # lengths are those of a year that is not a leap year
+
+
+class SeasonDays(ABC):
+    """The days of a season in each year."""
+
+    @abstractmethod
+    def of_year(self, year: int) -> tuple[date, date]:
+        """First day, and first day after it, of the season that starts in a year (of weeks: the ISO year)."""
+
+    @property
+    def start(self) -> tuple[int, int]:
+        """Month and day of the beginning in an ordinary year."""
+        first = self.of_year(ORDINARY_YEAR)[0]
+        return first.month, first.day
+
+    @property
+    def length(self) -> int:
+        """Days of the season in an ordinary year."""
+        first, end = self.of_year(ORDINARY_YEAR)
+        return (end - first).days
+
+    def overlaps(self, other: "SeasonDays") -> bool:
+        """Whether two seasons have a day in common."""
+        first, end = self.of_year(ORDINARY_YEAR)
+        others = (other.of_year(year) for year in range(ORDINARY_YEAR - 1, ORDINARY_YEAR + 2))
+        return any(first < other_end and other_first < end for other_first, other_end in others)
+
+
+@dataclass(frozen=True, slots=True)
+class MonthDays(SeasonDays):
+    """From the first of a month until the next season begins."""
+
+    month: int
+
+    def of_year(self, year: int) -> tuple[date, date]:
+        """From the first of the month, for at most a year."""
+        return date(year, self.month, 1), date(year + 1, self.month, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class WeekDays(SeasonDays):
+    """An ISO 8601 week, from Monday to Sunday."""
+
+    week: int
+
+    def of_year(self, year: int) -> tuple[date, date]:
+        """The last week has fourteen days in a year of 53."""
+        first = date.fromisocalendar(year, self.week, 1)
+        end = date.fromisocalendar(year + 1, 1, 1) if self.week == LAST_WEEK else first + timedelta(days=7)
+        return first, end
+
+
+@dataclass(frozen=True, slots=True)
+class DatedDays(SeasonDays):
+    """From one day of the year to another. What ends with February has the 29th, too."""
+
+    first: tuple[int, int]
+    last: tuple[int, int]
+
+    def of_year(self, year: int) -> tuple[date, date]:
+        """A season that ends before it begins ends in the next year."""
+        later = year + (self.last < self.first)
+        return date(year, *self.first), _day_after(later, *self.last)
+
+
+def _day_after(year: int, month: int, day: int) -> date:
+    """Days that a month does not have count as its last."""
+    following = date(year + (month == DECEMBER), month % DECEMBER + 1, 1)
+    length = (following - date(year, month, 1)).days
+    ends_month = day >= length or (month == FEBRUARY and day >= LAST_OF_FEBRUARY)
+    return following if ends_month else date(year, month, day + 1)
+
+
+def season_days(definitions: SeasonDefinitions, season: Season) -> SeasonDays:
+    """The days of a season; its end matters in custom cycles alone."""
+    if definitions.cycle_type == "monthly":
+        return MonthDays(season.month_start)
+    if definitions.cycle_type == "weekly":
+        return WeekDays(min(season.id + 1, LAST_WEEK))
+    first = (season.month_start, season.day_start or 1)
+    return DatedDays(first, (season.month_end or season.month_start, season.day_end or 31))
+
 
 Period = tuple[date, date]  # the first day, and the first day after it
 
@@ -151,3 +244,116 @@ def _position(cycle: SeasonCycle, stage: Stage, position: dict[int, int]) -> int
             STAGES_FILE, f"stage {stage.id}, season_id", f"{stage.season_id} is not one of the defined seasons"
         )
     return position[stage.season_id]
+
+
+# Which seasons the stages of a study belong to, day by day, and which earlier ones their inflows remember.
+#
+# The lags of a model are means of whole seasons. Where every stage is one season and follows the one before, the lag
+# is simply the inflow of an earlier stage. Elsewhere, as with weeks that share a month or quarters that follow
+# months, a season's mean is put together from the stages that have days of it.
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Occurrence:
+    """A season of a certain year: its cycle's first position, its days, its own position."""
+
+    cycle: int
+    days: Period
+    position: int
+    year: int
+
+
+@dataclass(frozen=True)
+class StagePeriods:
+    """The stages of a study in the calendar of seasons."""
+
+    horizon: Horizon
+    cycle: SeasonCycle
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether every stage is a season of its own, the one after that of the stage before it."""
+        positions = self.cycle.stage_positions
+        follows = all(self.cycle.before(b, 1) == a for a, b in pairwise(positions))
+        stages = self.horizon.stages
+        is_whole = all(
+            at.days == (stage.start_date, stage.end_date) for at, stage in zip(self.of_stages, stages, strict=True)
+        )
+        return follows and (is_whole or (self.cycle.length == MONTHS_PER_YEAR and all(map(_is_a_month, stages))))
+
+    @cached_property
+    def of_stages(self) -> tuple[Occurrence, ...]:
+        """The occurrence that each stage belongs to: of its season the one that it shares most days with."""
+        return tuple(map(self._of_stage, self.horizon.stages, self.cycle.stage_positions))
+
+    def _of_stage(self, stage: Stage, position: int) -> Occurrence:
+        year, days = self.cycle.stage_occurrence(position, stage.start_date, stage.end_date)
+        return Occurrence(self.cycle.cycle_of(position).start, days, position, year)
+
+    @cached_property
+    def end(self) -> Occurrence:
+        """What follows the study: the season after that of the last stage, or the same if days of it are left."""
+        last, day = self.of_stages[-1], self.horizon.stages[-1].end_date
+        if last.days[1] > day:
+            return last
+        position = self.cycle.before(last.position, -1)
+        year = last.year + (position <= last.position)
+        return Occurrence(last.cycle, self.cycle.occurrence(position, year), position, year)
+
+    def earlier(self, occurrence: Occurrence, lag: int) -> Occurrence:
+        """The season `lag` seasons before, in the same cycle."""
+        position, year = occurrence.position, occurrence.year
+        for _ in range(lag):
+            before = self.cycle.before(position, 1)
+            position, year = before, year - (before >= position)
+        return Occurrence(occurrence.cycle, self.cycle.occurrence(position, year), position, year)
+
+    def days_of(self, stage: int, occurrence: Occurrence) -> int:
+        """How many days of an occurrence a stage has."""
+        found = self.horizon.stages[stage]
+        return shared_days((found.start_date, found.end_date), occurrence.days)
+
+    def lag_stage_id(self, stage: int, lag: int) -> int | None:
+        """The stage, in or before the study, that has the statistics of a lag; None: its season has them."""
+        stages = self.horizon.stages
+        if self.is_plain:
+            return stages[stage].id - lag
+        wanted = self.earlier(self.of_stages[stage], lag)
+        if wanted in self.of_stages:
+            return stages[self.of_stages.index(wanted)].id
+        dated = (id_ for id_, found in self.before_study.items() if found == wanted)
+        return next(dated, self._counted_back(wanted))
+
+    def _counted_back(self, wanted: Occurrence) -> int | None:
+        """The id of an occurrence before the study, if the seasons before it are numbered one by one."""
+        first = self.of_stages[0]
+        if wanted.cycle != first.cycle or wanted.days >= first.days:
+            return None
+        steps = 1
+        while self.earlier(first, steps) != wanted:
+            steps += 1
+        return self.horizon.stages[0].id - steps
+
+    @cached_property
+    def before_study(self) -> dict[int, Occurrence]:
+        """Stages before the study that stages.json dates, the latest first."""
+        position = {season.id: index for index, season in enumerate(self.cycle.seasons)}
+        dated = sorted(self.horizon.pre_study_stages, key=lambda stage: -stage.id)
+        return {
+            stage.id: self._of_stage(Stage(stage.id, stage.start_date, stage.end_date, ()), position[stage.season_id])
+            for stage in dated
+            if stage.season_id in position
+        }
+
+    def position_before_study(self, stage_id: int) -> int:
+        """The season of a stage before the study: as its dates say, or counted back from the first stage."""
+        if not self.is_plain and stage_id in self.before_study:
+            return self.before_study[stage_id].position
+        first = self.cycle.stage_positions[0]
+        return self.cycle.before(first, self.horizon.stages[0].id - stage_id)
+
+
+def _is_a_month(stage: Stage) -> bool:
+    start = stage.start_date
+    following = date(start.year + start.month // MONTHS_PER_YEAR, start.month % MONTHS_PER_YEAR + 1, 1)
+    return start.day == 1 and stage.end_date == following

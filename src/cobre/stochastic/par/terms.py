@@ -4,12 +4,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cobre.core.arrays import Flags, Floats
+from cobre.core.arrays import MONTHS_PER_YEAR, Flags, Floats
 from cobre.core.case import Case
-from cobre.core.units import MONTHS_PER_YEAR
 from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError
-from cobre.stochastic.stage_tables import StageTable
+from cobre.stochastic.layout import StageTable
 
 COEFFICIENTS_FILE = "scenarios/inflow_ar_coefficients.parquet"
 ANNUAL_FILE = "scenarios/inflow_annual_component.parquet"

@@ -4,21 +4,30 @@ The bits are those of Rust's `rand_pcg::Pcg64::seed_from_u64`. NumPy has this ge
 thousands of short streams are faster as arrays of their 128-bit states, held as two words each.
 """
 
+import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre._native import draw_normals
 from cobre.core.arrays import Floats, Indices
-from cobre.stochastic.random.siphash import Words
+from cobre.stochastic.random.seeds import Words
 
 _MULTIPLIER_HIGH = np.uint64(0x2360ED051FC65DA4)
+
 _MULTIPLIER_LOW = np.uint64(0x4385DF649FCCF645)
+
 # The small generator that stretches a 64-bit seed to the 256 bits of a state.
 _EXPANSION_MULTIPLIER = np.uint64(6364136223846793005)
+
 _EXPANSION_INCREMENT = np.uint64(11634580027462260723)
+
 _LOW_32 = np.uint64(0xFFFFFFFF)
+
 _32 = np.uint64(32)
+
 _63 = np.uint64(63)
 
 
@@ -155,3 +164,107 @@ def _output(state: Wide) -> Words:
     back: Words = (np.uint64(64) - turn) & _63
     turned: Words = (folded >> turn) | (folded << back)
     return turned
+
+
+# Standard normal numbers by the ziggurat method: the bits of Rust's `rand_distr::StandardNormal` over PCG64.
+#
+# The tables follow from two constants, computed once. The published tables are rounded to 18 decimals, so ours are
+# too. About one draw in a hundred leaves the fast path and needs an exponential or a logarithm. Those come from the C
+# library, one at a time, in native code as in `math`: NumPy's versions differ between processors.
+
+
+_LAYERS = 256
+
+_TAIL_START = 3.654152885361009
+
+# The area of a layer. Fewer digits than a float has: the published tables were made with exactly this number.
+_LAYER_AREA = 0.00492867323399
+
+
+def standard_normals(streams: Pcg64Streams, dimension: int) -> Floats:
+    """`dimension` numbers from each stream, as rows."""
+    values = np.empty((streams.count, dimension))
+    widths, heights = _tables()
+    state, increment = streams.state, streams.increment
+    draw_normals(state.high, state.low, increment.high, increment.low, widths, heights, _TAIL_START, values)
+    return values
+
+
+def _density(x: float) -> float:
+    return math.exp(-x * x / 2.0)
+
+
+@cache
+def _tables() -> tuple[Floats, Floats]:
+    """Widths of the layers from the widest on, and the density at each."""
+    widths = [_LAYER_AREA / _density(_TAIL_START), _TAIL_START]
+    while len(widths) < _LAYERS:
+        last = widths[-1]
+        widths.append(math.sqrt(-2.0 * math.log(_LAYER_AREA / last + _density(last))))
+    widths.append(0.0)
+    heights = [_density(width) for width in widths]
+    return _rounded(widths), _rounded(heights)
+
+
+def _rounded(values: list[float]) -> Floats:
+    return np.array([float(f"{value:.18f}") for value in values])
+
+
+# The inverse of the standard normal distribution, by Beasley, Springer and Moro: not exact, good to 3e-9.
+#
+# The Rust program uses this approximation, so the openings of Latin hypercubes, Sobol and Halton points need it too.
+# Its sixth tail coefficient ends in 349 where Moro's paper has 919; its openings show that, and ours must be the
+# same. Probabilities next to 0 and 1 are cut off at 8.21 standard deviations, as there.
+
+
+_NUMERATOR = (2.50662823884, -18.61500062529, 41.39119773534, -25.44106049637)
+
+_DENOMINATOR = (1.0, -8.47351093090, 23.08336743743, -21.06224101826, 3.13082909833)
+
+_TAIL = (
+    0.3374754822726147,
+    0.9761690190917186,
+    0.1607979714918209,
+    0.0276438810333863,
+    0.0038405729373609,
+    0.0003951896511349,
+    0.0000321767881768,
+    0.0000002888167364,
+    0.0000003960315187,
+)
+
+_CENTRE = 0.42
+
+_MIN_PROBABILITY = 1e-20
+
+_MAX_QUANTILE = 8.21
+
+
+def norm_quantile(probabilities: Floats) -> Floats:
+    """The numbers below which a standard normal falls with these probabilities, strictly between 0 and 1."""
+    centred = probabilities - 0.5
+    squared = centred * centred
+    result: Floats = centred * _polynomial(_NUMERATOR, squared) / _polynomial(_DENOMINATOR, squared)
+    flat, given = result.ravel(), probabilities.ravel()
+    for index in np.flatnonzero(np.abs(centred.ravel()) >= _CENTRE):
+        flat[index] = _tail(float(given[index]))
+    return flat.reshape(probabilities.shape)
+
+
+def _polynomial(coefficients: tuple[float, ...], x: Floats) -> Floats:
+    total: Floats = np.full_like(x, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + coefficient
+    return total
+
+
+def _tail(probability: float) -> float:
+    """Scalar, with the C library's logarithm: NumPy's differs between processors."""
+    nearer_end = min(probability, 1.0 - probability)
+    if nearer_end <= _MIN_PROBABILITY:
+        return math.copysign(_MAX_QUANTILE, probability - 0.5)
+    x = math.log(-math.log(nearer_end))
+    total = _TAIL[-1]
+    for coefficient in reversed(_TAIL[:-1]):
+        total = total * x + coefficient
+    return total if probability > 0.5 else -total

@@ -18,21 +18,17 @@ from cobre.core.config import Config
 from cobre.records import dataclass
 from cobre.sddp.cuts.pool import slots_in_memory
 from cobre.sddp.plugins.cut_selection import cut_selection
-from cobre.sddp.records.phases import Phase
+from cobre.sddp.records import Phase
 from cobre.sddp.stage_solve import StageSolve
-from cobre.sddp.training.backward import add_cuts, plan_backward
-from cobre.sddp.training.clock import Clock
-from cobre.sddp.training.context import SolveCounter, TrainingContext
-from cobre.sddp.training.forward import Paths
+from cobre.sddp.training.context import OPENINGS_PER_CHAIN, Clock, SolveCounter, TrainingContext
 from cobre.sddp.training.lower_bound import lower_bound
-from cobre.sddp.training.lower_bound_plan import OPENINGS_PER_CHAIN
 from cobre.sddp.training.opening_blocks import BackwardChains
-from cobre.sddp.training.visited import iterations_in_memory
-from cobre.solver.batches import Bases, Chains, Outputs
-from cobre.solver.statistics import SolveStatistics
+from cobre.sddp.training.passes import Paths, add_cuts, plan_backward
+from cobre.sddp.training.selection import iterations_in_memory
+from cobre.solver.batches import Bases, Chains, Outputs, SolveStatistics
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
-from cobre.study.training.training_context import training_context
+from cobre.study.training.train_study import training_context
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,17 +17,21 @@ from cobre.records import dataclass
 from cobre.runs.events import EventListener, no_events
 from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
 from cobre.runs.trained_case import TrainedCase, case_of_run
-from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
+from cobre.sddp.records import BoundPlan, UpperBound
 from cobre.sddp.upper_bounds.find import find_upper_bound
-from cobre.study.arguments import check_policy, checked_count
-from cobre.study.placement import Placement, WorldRequest, run_in, script_placement
-from cobre.study.preparation.case_argument import case_and_overrides
-from cobre.study.preparation.ready_study import ReadyStudy, prepare_on_ranks
+from cobre.study.placement import (
+    Placement,
+    WorldRequest,
+    check_policy,
+    checked_count,
+    raising_worker_errors,
+    run_in,
+    script_placement,
+)
+from cobre.study.preparation.study_cache import ReadyStudy, case_and_overrides, prepare_on_ranks
 from cobre.study.requests import CaseRequest
-from cobre.study.resume.policy_origin import case_of_policy, difference_in_words
-from cobre.study.resume.starting_point import share_policy
-from cobre.study.training.training_context import training_context
-from cobre.study.worker_errors import raising_worker_errors
+from cobre.study.resume.starting_point import case_of_policy, difference_in_words, share_policy
+from cobre.study.training.train_study import training_context
 from cobre.wording import money, percent
 
 NO_LOWER_BOUND = (

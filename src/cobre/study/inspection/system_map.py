@@ -17,10 +17,10 @@ def system_map(case: "Case | str | Path") -> "SystemMap | None":
         cobre.system_map("examples/large").save("map.svg")
     """
     from cobre.io.case import load_case
-    from cobre.io.saving.checking import canonical_case
+    from cobre.io.saving.case_writer import canonical_case
     from cobre.report.study_facts import StudyFacts
     from cobre.report.system_map import system_map as drawn
-    from cobre.study.results.study_description import stages_and_entities
+    from cobre.study.results.script_results import stages_and_entities
 
     found = canonical_case(case) if isinstance(case, Case) else load_case(Path(case))
     return drawn(StudyFacts(stages_and_entities(found)))

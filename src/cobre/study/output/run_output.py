@@ -1,29 +1,315 @@
 """What a run does to its output directory: the log, the results of earlier runs, the files of training."""
 
+import fcntl
+import os
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from cobre.comm import Backend
-from cobre.errors import error_details
+from cobre.errors import OutputError, error_details
+from cobre.io.output.growing_tables import UNFINISHED
 from cobre.io.output.results import write_results
-from cobre.io.storage.atomic import WriteError, cleanup
-from cobre.io.storage.confined import no_links_below
+from cobre.io.storage.atomic import WriteError, as_write_error, check_writable, cleanup, remove_leftovers
+from cobre.io.storage.confined import UntrustedFileError, no_links_below, open_own, remove_file, remove_tree
 from cobre.policy.store import save_pool
-from cobre.runs.convergence import convergence_table
-from cobre.runs.events import EventListener, new_event
-from cobre.runs.files import CHECKPOINTS, CONVERGENCE, TRAINING
+from cobre.records import dataclass
+from cobre.runs.content import logged_run, stored_policy_path, stored_study
+from cobre.runs.events import Event, EventListener, EventLog, new_event
+from cobre.runs.files import (
+    BOUND_FILE,
+    CHECKPOINTS,
+    CONVERGENCE,
+    EVENT_FILE,
+    FAILURES,
+    HYDRO_MODELS,
+    LOCK_FILE,
+    MANIFEST_FILE,
+    POLICY,
+    POLICY_FILE,
+    REPORT_FILE,
+    SIMULATION,
+    STATES,
+    STOCHASTIC,
+    STUDY_FILE,
+    SUMMARY_FILE,
+    TRAINING,
+    RunState,
+    has_results,
+)
+from cobre.runs.summary import convergence_table
+from cobre.runs.view import RunView
 from cobre.study.config_outline import ConfigOutline
 from cobre.study.inspection.bound import PolicyBound, write_bound
-from cobre.study.output.exports.writing import write_state_export, write_study_exports
-from cobre.study.output.output_lock import output_lock
-from cobre.study.output.previous_run import clear_previous_run, refuse_to_replace
-from cobre.study.output.run_log import RunLog
-from cobre.study.output.study_file import write_study_file
-from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.output.exports import write_state_export, write_study_exports
+from cobre.study.output.run_results import write_study_file
+from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.requests import RunRequest
 from cobre.study.resume.checkpoints import list_checkpoints
 from cobre.study.training.train_study import TrainedStudy
+from cobre.wording import counted, printable
+
+__all__ = [
+    "OutputInUseError",
+    "output_lock",
+]
+
+
+# One run at a time in an output directory.
+
+
+ATTEMPTS = 10
+
+PAUSE_S = 0.02
+
+
+class OutputInUseError(OutputError):
+    """Another run writes to this directory."""
+
+
+@contextmanager
+def output_lock(folder: Path) -> Iterator[None]:
+    """Hold the directory, in which nothing is written through a link, and remove what killed runs left half written.
+
+    The lock goes with this process, however it ends; what is left of the file does no harm.
+    """
+    path = folder / LOCK_FILE
+    with no_links_below(folder):
+        check_writable(folder)
+        with as_write_error(path):
+            descriptor = _locked(path)
+        with cleanup(lambda: _release(path, descriptor)):
+            with as_write_error(path):
+                os.truncate(descriptor, 0)
+                os.pwrite(descriptor, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+                remove_leftovers(folder)
+            yield
+
+
+def _release(path: Path, descriptor: int) -> None:
+    try:
+        with as_write_error(path):
+            remove_file(path)  # while it is held: nobody can have locked it in between
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock the directory, retrying for a moment: another process may hold the lock just to test it."""
+    for attempt in range(ATTEMPTS):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if attempt == ATTEMPTS - 1:
+                raise
+            time.sleep(PAUSE_S)
+        else:
+            return
+
+
+def _locked(path: Path) -> int:
+    """A descriptor of the file that has the name now; one that was unlinked before we had it is given up."""
+    while True:
+        descriptor = open_own(path, os.O_RDWR | os.O_CREAT)
+        try:
+            _lock(descriptor)
+        except BlockingIOError as error:
+            owner = printable(os.pread(descriptor, 200, 0).decode(errors="replace").strip()) or "another process"
+            os.close(descriptor)
+            message = (
+                f"{path.parent} is used by a running study ({owner}): wait for it to end, or choose another --output"
+            )
+            raise OutputInUseError(message) from error
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if _has_name(descriptor, path):
+            return descriptor
+        os.close(descriptor)
+
+
+def _has_name(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+# What an earlier run left in an output directory: whether it may go, and how it goes.
+
+
+# What every run writes anew, and what only one does that begins from nothing.
+_AFTER_TRAINING = (SUMMARY_FILE, REPORT_FILE, BOUND_FILE, SIMULATION)
+
+_FROM_THE_START = (STUDY_FILE, TRAINING, STATES, STOCHASTIC, HYDRO_MODELS, FAILURES, CHECKPOINTS)
+
+
+class OutputHoldsRunError(OutputError):
+    """An output directory has the results of an earlier run, and nobody has said that they may go."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousRun:
+    """An earlier run, as far as its log tells; stop_reason: why training ended, empty where it has not."""
+
+    case: str
+    iterations: int
+    last_time: float
+    state: RunState
+    stop_reason: str = ""
+
+    def __str__(self) -> str:
+        is_known = 0 < self.last_time < 1e11
+        when = f", {datetime.fromtimestamp(self.last_time, UTC):%Y-%m-%d %H:%M} UTC" if is_known else ""
+        why = f": {self.stop_reason}" if self.stop_reason else ""
+        trained = f"{counted(self.iterations, 'iteration')}, " if self.iterations else ""
+        return f"a run of {self.case} ({trained}{self.state.words}{why}{when})"
+
+
+def find_previous_run(output: Path) -> PreviousRun | None:
+    """The run whose results are there, while the caller holds the directory, so that no run is in progress.
+
+    None where there are no results: a run that was refused, or killed early, leaves a log and nothing to lose.
+    """
+    if not has_results(output) and not list_checkpoints(output / CHECKPOINTS):
+        return None
+    view = _logged_run(output)
+    state = view.end_state(output) or RunState.KILLED
+    has_ended = state in (RunState.FINISHED, RunState.STOPPED)
+    return PreviousRun(
+        case=str(view.started.get("case", "an unknown case")),
+        iterations=len(view.iterations),
+        last_time=view.last_time,
+        state=state,
+        stop_reason=str((view.trained or {}).get("stop_reason", "")) if has_ended else "",
+    )
+
+
+def _keep_unfinished(simulation: Path) -> None:
+    """Scenarios that are done need not be simulated again; tables that claim to be whole go."""
+    if simulation.is_symlink() or not simulation.is_dir():
+        remove_tree(simulation)
+        return
+    for path in simulation.iterdir():
+        if path.name != UNFINISHED:
+            remove_tree(path)
+
+
+def refuse_to_replace(request: RunRequest) -> None:
+    """Raise when the directory holds an earlier run that this one would replace without permission."""
+    if request.training.warm_start is not None and not ConfigOutline.of(request.case).is_trained:
+        refuse_to_simulate_over_training(request.output)
+    if request.overwrite or request.training.resume or _builds_on_what_is_there(request):
+        return
+    if request.training.resume_if_possible and list_checkpoints(request.output / CHECKPOINTS):
+        return
+    previous = find_previous_run(request.output)
+    if previous is not None:
+        raise OutputHoldsRunError(f"{request.output} already holds {previous}: {_suggestion(request)}")
+
+
+def refuse_to_simulate_over_training(output: Path) -> None:
+    """Raise OutputHoldsRunError when a simulation of a given policy would go where a policy was trained.
+
+    Overwriting does not help: it would leave a trained policy with the log and the summary of something else.
+    """
+    if (output / TRAINING / MANIFEST_FILE).exists():
+        raise OutputHoldsRunError(
+            f"{output} holds a training run, whose log and summary would be lost: choose another --output"
+        )
+
+
+def _suggestion(request: RunRequest) -> str:
+    """What can be done about an earlier run; a simulation alone cannot be continued."""
+    replace = "replace it (--overwrite, in Python overwrite=True), or choose another --output"
+    is_trained = ConfigOutline.of(request.case).is_trained
+    return f"continue it (--resume or --auto-resume), {replace}" if is_trained else replace
+
+
+def clear_previous_run(output: Path, *, is_resumed: bool, has_training: bool, keeps_policy: bool) -> None:
+    """Remove the results of an earlier run, so that none can be taken for one of this run; other files stay."""
+    begins = has_training and not is_resumed
+    policies = _policies(output) if begins and not keeps_policy else ()  # asked while study.json is there
+    names: tuple[str, ...] = _AFTER_TRAINING
+    if begins:
+        names += _FROM_THE_START
+    for name in names:
+        with as_write_error(output / name):
+            if name == SIMULATION and is_resumed:
+                _keep_unfinished(output / name)
+            else:
+                remove_tree(output / name)
+    for path in policies:
+        with as_write_error(path):
+            remove_file(path)
+
+
+def _policies(output: Path) -> set[Path]:
+    """The policy where runs keep it by default, and where the previous run's own settings put it."""
+    paths = {output / POLICY / POLICY_FILE}
+    with suppress(OSError, ValueError, UntrustedFileError):  # a damaged study.json, or a path that leads elsewhere
+        paths.add(stored_policy_path(output, stored_study(output)))
+    return paths
+
+
+def _builds_on_what_is_there(request: RunRequest) -> bool:
+    """A case may say that it goes on from the policy in its own output directory."""
+    config = ConfigOutline.of(request.case)
+    mode, needs_policy = config.policy_mode, request.training.warm_start is None
+    return bool(mode == "resume") or (needs_policy and (mode == "warm_start" or not config.is_trained))
+
+
+def _logged_run(output: Path) -> RunView:
+    try:
+        return logged_run(output)
+    except (OSError, UntrustedFileError):
+        return RunView()
+
+
+# The log of a run in its output directory, which may still hold the results of an earlier one.
+
+
+class RunLog:
+    """Passes events on and keeps them in events.jsonl.
+
+    Where an earlier run's log is, nothing of that run is touched before `begin`: a run that is refused at the start
+    leaves the directory as it was.
+    """
+
+    def __init__(self, folder: Path, *, append: bool, emit: EventListener) -> None:
+        self._folder = folder
+        self._append = append
+        self._emit = emit
+        self._early: list[Event] = []
+        self._log = None if (folder / EVENT_FILE).exists() else EventLog(folder, append=append)
+
+    def emit(self, event: Event) -> None:
+        """Write the event to the file and pass it on to the listener."""
+        if self._log is None:
+            self._early.append(event)
+        else:
+            self._log.emit(event)
+        self._emit(event)
+
+    def begin(self) -> None:
+        """Replace the log of an earlier run: from here on the directory belongs to this one."""
+        if self._log is None:
+            self._log = EventLog(self._folder, append=self._append)
+            for event in self._early:
+                self._log.emit(event)
+
+    def end_with(self, event: Event) -> None:
+        """Write the last line of a run that failed; the listener does not get it."""
+        if self._log is not None:
+            self._log.emit(event)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._log is not None:
+            self._log.close()
 
 
 @contextmanager

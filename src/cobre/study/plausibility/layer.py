@@ -1,19 +1,412 @@
 """The rules of plausibility, in the order in which they run, and the errors that only computed numbers show."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
+from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Floats, Indices
 from cobre.core.case import Case
+from cobre.core.stage_data import ResolvedStudy
 from cobre.io.constraints.reading import FILE as CONSTRAINTS
 from cobre.io.findings.problems import Layer, Problems
-from cobre.io.validation.layer_findings import Findings, named, with_ids
+from cobre.io.input_files import entities
+from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
+from cobre.io.validation.layer_findings import Findings, Named, listed, named, with_ids
+from cobre.sddp.lp.plan import PlanOptions
+from cobre.sddp.problem.problem import stage_plans
+from cobre.sddp.problem.unreachable_minimums import UnreachableMinimum
 from cobre.sddp.resolved.generic_rows import GenericRowResolver
 from cobre.sddp.resolved.resolve import resolve
+from cobre.stochastic.errors import NoiseNote
 from cobre.stochastic.model import NoiseModel
-from cobre.study.plausibility import adequacy, names, prices, water
 from cobre.study.plausibility.expected import Expected, expected_numbers
 
+# Capacity beside load, for the system and for each bus: what cannot be served, and what must run without a load.
+
+
+LOADS = SCENARIO_TABLES["load_seasonal_stats"].file
+
+TOLERANCE = 1e-6  # relative: sums of megawatts
+
+
+def capacity_of_the_system(_: Case, expected: Expected, findings: Findings) -> None:
+    """More load than everything together can generate is shed, whatever the water."""
+    load, capacity = expected.load_mw.sum(axis=1), expected.capacity_mw.sum(axis=1)
+    where = _stages_above(expected, load, capacity)
+    if where:
+        worst = int(np.argmax(load - capacity))
+        message = (
+            f"the load is {load[worst]:,.6g} MW in stage {expected.stage_id(worst)}, "
+            f"but all plants together have only {capacity[worst]:,.6g} MW: the rest is shed ({where})"
+        )
+        findings.warn(LOADS, "system", "mean_mw", message, "is the load in MW?")
+
+
+def capacity_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
+    """More load at a bus than its plants and lines can bring is shed; a single bus is the system."""
+    if len(case.system.buses) == 1:
+        return
+    for position, bus in enumerate(case.system.buses):
+        load = expected.load_mw[:, position]
+        capacity, lines = expected.capacity_mw[:, position], expected.line_in_mw[:, position]
+        where = _stages_above(expected, load, capacity + lines)
+        if where:
+            worst = int(np.argmax(load - capacity - lines))
+            message = (
+                f"the load is {load[worst]:,.6g} MW in stage {expected.stage_id(worst)}, but its plants have only "
+                f"{capacity[worst]:,.6g} MW and lines bring at most {lines[worst]:,.6g} MW: the rest is shed ({where})"
+            )
+            findings.warn(LOADS, named("bus", bus), "mean_mw", message)
+
+
+def minima_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
+    """What must run at a bus needs a load there, or lines that take it away."""
+    for position, bus in enumerate(case.system.buses):
+        minima = expected.must_run_mw[:, position]
+        load, lines = np.maximum(expected.load_mw[:, position], 0.0), expected.line_out_mw[:, position]
+        where = _stages_above(expected, minima, load + lines)
+        if where:
+            worst = int(np.argmax(minima - load - lines))
+            largest = _largest_minimum(case, expected, position, worst)
+            message = (
+                f"minimum generation of thermals and imports is {minima[worst]:,.6g} MW in stage "
+                f"{expected.stage_id(worst)}, the load is {load[worst]:,.6g} MW, and lines export at most "
+                f"{lines[worst]:,.6g} MW: the rest is excess ({where}){largest}"
+            )
+            findings.warn(entities.THERMALS, named("bus", bus), "generation.min_mw", message)
+
+
+def _largest_minimum(case: Case, expected: Expected, bus: int, stage: int) -> str:
+    """A clause naming the thermal plant with the largest minimum at a bus; empty where there is none."""
+    at_bus = np.flatnonzero(expected.topology.thermal_bus == bus)
+    if at_bus.size == 0:
+        return ""
+    minima = expected.study.stages[stage].thermal.min_mw[at_bus].max(axis=1)
+    plant = case.system.thermals[at_bus[int(np.argmax(minima))]]
+    return f"; the largest minimum is {minima.max():,.6g} MW, of {named('thermal', plant)}"
+
+
+def _stages_above(expected: Expected, upper: Floats, lower: Floats) -> str:
+    """How often one number exceeds another, such as `3 of 12 stages`; empty where it never does."""
+    is_above = upper > lower + TOLERANCE * np.maximum(1.0, np.abs(lower))
+    return f"{int(is_above.sum())} of {len(expected.hours)} stages" if is_above.any() else ""
+
+
+ADEQUACY_RULES = (capacity_of_the_system, capacity_of_buses, minima_of_buses)
+
+
+# Prices in an order that makes sense, and in a range that a solver can tell apart.
+
+
+PER_HM3 = ("storage_violation_below_cost", "filling_target_violation_cost")
+
+WIDEST_RANGE = 1e9  # double precision has 16 digits, and the solver's tolerance takes 7 of them
+
+
+def deficit_above_plants(case: Case, expected: Expected, findings: Findings) -> None:
+    """Load is shed before a plant runs that is more expensive than the deficit."""
+    if not case.system.thermals:
+        return
+    cost = _thermal_costs(expected)
+    dearest = int(np.argmax(cost))
+    word = named("thermal", case.system.thermals[dearest])
+    groups = [(entities.PENALTIES_FILE, "", "bus.deficit_segments", case.penalties.bus.deficit_segments)]
+    groups += [
+        (entities.BUSES, named("bus", bus), "deficit_segments", bus.deficit_segments)
+        for bus in case.system.buses
+        if bus.deficit_segments is not None
+    ]
+    if all(bus.deficit_segments is not None for bus in case.system.buses):
+        del groups[0]
+    for file, entity, field, tiers in groups:
+        cheapest = min(tier.cost for tier in tiers)
+        dearer = int((cost >= cheapest).sum())
+        if dearer:
+            message = (
+                f"the cheapest deficit costs {cheapest:,.3f} $/MWh, and {dearer} of {len(cost)} thermal plants cost as "
+                f"much or more (the most expensive is {word}, {cost[dearest]:,.3f} $/MWh): load is shed before they run"
+            )
+            findings.warn(file, entity, field, message, "a deficit cost above that of every plant")
+
+
+def minimum_generation_above_plants(case: Case, expected: Expected, findings: Findings) -> None:
+    """A minimum generation is given up before a plant runs that is more expensive than giving it up."""
+    if not case.system.thermals:
+        return
+    dearest = float(_thermal_costs(expected).max())
+    cost = expected.study.stages[0].hydro.generation_violation_below_cost
+    has_limit = np.array([hydro.generation.min_generation_mw > 0 for hydro in case.system.hydros], bool)
+    for at in np.flatnonzero(has_limit & (cost <= dearest)).tolist():
+        message = (
+            f"violating minimum generation costs {cost[at]:,.2f} $/MWh, no more than the most expensive thermal plant "
+            f"({dearest:,.2f} $/MWh): the limit is violated before that plant runs"
+        )
+        field, remedy = "hydro.generation_violation_below_cost", "a violation cost above that of every plant"
+        findings.warn(entities.PENALTIES_FILE, named("hydro", case.system.hydros[at]), field, message, remedy)
+
+
+def _thermal_costs(expected: Expected) -> Floats:
+    """By thermal plant: its highest cost over the stages in which it can run, $/MWh."""
+    stages = expected.study.stages
+    costs = np.array([np.where(stage.thermal.max_mw > 0, stage.thermal.cost, 0.0).max(axis=1) for stage in stages])
+    dearest: Floats = costs.max(axis=0)
+    return dearest
+
+
+def range_of_prices(case: Case, expected: Expected, findings: Findings) -> None:
+    """Costs that differ by many orders of magnitude: the small ones drown in the tolerance of the large ones."""
+    prices = [(value, location) for value, location in _prices(case, expected) if value > 0]
+    if not prices:
+        return
+    (least, cheap), (most, dear) = min(prices), max(prices)
+    if most > WIDEST_RANGE * least:
+        message = (
+            f"costs in the objective range from {_plain(least)} $ per unit ({cheap}) to {_plain(most)} $ per unit "
+            f"({dear}), a factor of {most / least:,.0f}: the small ones may be lost in the tolerances of the solver"
+        )
+        findings.warn(entities.PENALTIES_FILE, "", "", message)
+
+
+def _plain(amount: float) -> str:
+    """A price without an exponent, unless it is tiny."""
+    return f"{amount:,.2f}" if amount >= 0.01 else f"{amount:.2g}"
+
+
+def _prices(case: Case, expected: Expected) -> Iterator[tuple[float, str]]:
+    """Coefficients of the objective: $ for a MW or m3/s over a block of mean length, or for a hm3, with places."""
+    hours = float(expected.study.stages[0].hours.mean())
+    for cost, plant in zip(_thermal_costs(expected).tolist(), case.system.thermals, strict=True):
+        yield cost * hours, named("thermal", plant)
+    first = expected.study.stages[0]
+    for tiers, bus in zip(first.bus.deficit_segments, case.system.buses, strict=True):
+        yield from ((cost * hours, f"deficit at {named('bus', bus)}") for _, cost in tiers)
+    for field in (name for name in first.hydro.__slots__ if name.endswith("_cost")):
+        unit = 1.0 if field in PER_HM3 else hours
+        for cost, hydro in zip(getattr(first.hydro, field).tolist(), case.system.hydros, strict=True):
+            yield cost * unit, f"{field} of {named('hydro', hydro)}"
+    for cost, line in zip(first.line.exchange_cost.tolist(), case.system.lines, strict=True):
+        yield cost * hours, f"exchange_cost of {named('line', line)}"
+
+
+PRICE_RULES = (deficit_above_plants, minimum_generation_above_plants, range_of_prices)
+
+
+# Inflows beside turbines and limits: wrong units, means below zero, minimums that no water can meet.
+
+
+INFLOWS = SCENARIO_TABLES["inflow_seasonal_stats"].file
+
+HISTORY = SCENARIO_TABLES["inflow_history"].file
+
+PLANT_BOUNDS, GROUP_BOUNDS = (OVERRIDE_TABLES[name].file for name in ("hydro_bounds", "hydro_unit_group_bounds"))
+
+OUTFLOW, OF_MACHINES = "min_outflow_m3s", ("min_turbined_m3s", "min_generation_mw")
+
+TIMES_TURBINES = 20.0  # turbines are built for about the mean inflow; wrong units are off by far more
+
+LARGEST_RIVER_M3S = 209_000.0  # mean of the Amazon at its mouth
+
+
+def inflows_beside_turbines(case: Case, expected: Expected, findings: Findings) -> None:
+    """An inflow far beyond what a plant was built for is most likely in other units."""
+    mean = _mean(expected, expected.inflow_m3s)
+    turbined = np.array([hydro.generation.max_turbined_m3s for hydro in case.system.hydros])
+    too_large = (mean > LARGEST_RIVER_M3S) | ((turbined > 0) & (mean > TIMES_TURBINES * turbined))
+    for position in np.flatnonzero(too_large):
+        ratio = (
+            f"{mean[position] / turbined[position]:,.0f} times what it" if turbined[position] > 0 else "more than it"
+        )
+        message = (
+            f"the mean inflow over the study is {mean[position]:,.6g} m3/s, {ratio} can turbine "
+            f"({turbined[position]:,.6g} m3/s)"
+        )
+        findings.warn(_file(case), named("hydro", case.system.hydros[position]), "", message, "is the inflow in m3/s?")
+
+
+def inflows_below_zero(case: Case, expected: Expected, findings: Findings) -> None:
+    """A plant alone may lose water; the river above and at it, on average, does not."""
+    mean = _mean(expected, expected.inflow_m3s)
+    river = _accumulated(expected.topology.downstream, mean)
+    fed = _fed_from_elsewhere(expected)
+    for position in np.flatnonzero((river < 0.0) & (mean < 0.0) & ~fed):
+        message = (
+            f"the mean inflow over the study is {mean[position]:,.6g} m3/s, "
+            f"{river[position]:,.6g} m3/s including all plants upstream: a mean flow below zero"
+        )
+        findings.warn(_file(case), named("hydro", case.system.hydros[position]), "", message, "check its sign")
+
+
+def minimum_outflows(case: Case, expected: Expected, findings: Findings) -> None:
+    """What must leave a plant over the study must have come, or have been stored there or upstream."""
+    stages = expected.study.stages
+    demanded = np.array([stage.hydro.min_outflow_m3s @ (stage.hours / stage.hours.sum()) for stage in stages])
+    least = _mean(expected, demanded)
+    downstream = expected.topology.downstream
+    river = _accumulated(downstream, _mean(expected, expected.inflow_m3s))
+    stored = _accumulated(downstream, expected.study.initial_storage_hm3)
+    stored_m3s = stored / (HM3_PER_M3S_HOUR * expected.hours.sum())
+    is_short = (least > 0.0) & (least > np.maximum(river, 0.0) + stored_m3s) & ~_fed_from_elsewhere(expected)
+    for position in np.flatnonzero(is_short):
+        message = (
+            f"is {least[position]:,.6g} m3/s on average, but the mean inflow here and upstream is "
+            f"{river[position]:,.6g} m3/s and storage can add {stored_m3s[position]:,.6g} m3/s: "
+            "the minimum cannot be met"
+        )
+        entity = named("hydro", case.system.hydros[position])
+        findings.warn(entities.HYDROS, entity, "outflow.min_outflow_m3s", message)
+
+
+def _mean(expected: Expected, values: Floats) -> Floats:
+    """Means over the stages of the study, weighted by hours."""
+    mean: Floats = expected.hours @ values / expected.hours.sum()
+    return mean
+
+
+def minimums_out_of_service(case: Case, expected: Expected, findings: Findings) -> None:
+    """By the rules of format 0.19, what must flow or be generated costs also where a plant cannot do either."""
+    stages = expected.study.stages
+    not_there = np.array([~(stage.hydro.is_active | stage.hydro.is_filling) for stage in stages])
+    idle = np.array([~stage.hydro.is_active for stage in stages])
+    group_hydro = expected.topology.group_hydro
+    least = np.array([stage.hydro.min_outflow_m3s.max(axis=1) for stage in stages])
+    _warn_of_charges(case, expected, OUTFLOW, np.where(not_there, least, 0.0), PLANT_BOUNDS, findings)
+    for name in OF_MACHINES:
+        least = np.array([getattr(stage.hydro, name).max(axis=1) for stage in stages])
+        _warn_of_charges(case, expected, name, np.where(idle, least, 0.0), PLANT_BOUNDS, findings)
+        groups = [getattr(stage.group, name).max(axis=1) for stage in stages]
+        least = np.array([np.bincount(group_hydro, values, idle.shape[1]) for values in groups])
+        _warn_of_charges(case, expected, name, np.where(idle, least, 0.0), GROUP_BOUNDS, findings)
+
+
+def _warn_of_charges(case: Case, expected: Expected, name: str, least: Floats, bounds: str, findings: Findings) -> None:
+    """Warn of each plant with a minimum in stages in which it is out of service; least: T x N, 0 in service."""
+    for position in np.flatnonzero((least > 0.0).any(axis=0)).tolist():
+        ids = [expected.stage_id(stage) for stage in np.flatnonzero(least[:, position] > 0.0).tolist()]
+        message = (
+            f"is {least[:, position].max():g} while the plant is not in service, in {with_ids('stage', ids)}: "
+            "format 0.19 charges for it as for a violation, a constant cost"
+        )
+        remedy = f"0, unless that is meant, in a row for each of these stages of {bounds}"
+        findings.warn(entities.HYDROS, named("hydro", case.system.hydros[position]), name, message, remedy)
+
+
+def minimums_out_of_reach(case: Case, expected: Expected, findings: Findings) -> None:
+    """A minimum that a dry period leaves out of reach holds at a price."""
+    options = PlanOptions.of(case.config.modeling, case.format_version)
+    _, unreachable = stage_plans(expected.study, expected.noise, options, np.zeros(len(case.system.pumping_stations)))
+    for note in minimum_notes(case, expected.study, unreachable):
+        findings.warn(note.file, note.where, "min_storage_hm3", note.text)
+
+
+def minimum_notes(case: Case, study: ResolvedStudy, unreachable: Sequence[UnreachableMinimum]) -> list[NoiseNote]:
+    """Say which minimum storages hold at a price, because a dry period leaves them out of reach."""
+    notes = []
+    for minimum in unreachable:
+        hydro, data = case.system.hydros[minimum.hydro], study.stages[minimum.stage]
+        floor = min(hydro.reservoir.min_storage_hm3, minimum.limit_hm3)
+        price = float(data.hydro.storage_violation_below_cost[minimum.hydro])
+        notes.append(NoiseNote(PLANT_BOUNDS, named("hydro", hydro), minimum.describe(data.stage.id, floor, price)))
+    return notes
+
+
+def _accumulated(downstream: Indices, values: Floats) -> Floats:
+    """By plant: the sum over itself and all plants upstream."""
+    total, moving = values.astype(np.float64), values.astype(np.float64)
+    for _ in range(len(values)):
+        has_next = (downstream >= 0) & (moving != 0.0)
+        if not has_next.any():
+            break
+        moving = np.bincount(downstream[has_next], moving[has_next], len(values)).astype(np.float64)
+        total = total + moving
+    return total
+
+
+def _fed_from_elsewhere(expected: Expected) -> Flags:
+    """Plants that get diverted or pumped water, and all downstream of them: their balance is another."""
+    topology = expected.topology
+    count = len(topology.downstream)
+    fed = np.zeros(count)
+    for targets in (topology.diversion_target, topology.pumping_destination):
+        fed[targets[targets >= 0]] = 1.0
+    is_fed: Flags = _accumulated(topology.downstream, fed) > 0.0
+    return is_fed
+
+
+def _file(case: Case) -> str:
+    return HISTORY if case.scenarios.inflow_seasonal_stats is None else INFLOWS
+
+
+WATER_RULES = (
+    inflows_beside_turbines,
+    inflows_below_zero,
+    minimum_outflows,
+    minimums_out_of_service,
+    minimums_out_of_reach,
+)
+
+
+# Names used twice, and plants that can never run.
+
+
+def names_used_twice(case: Case, _: Expected, findings: Findings) -> None:
+    """Results are read by name: two plants of one name cannot be told apart."""
+    system = case.system
+    classes: tuple[tuple[str, str, Sequence[Named]], ...] = (
+        (entities.BUSES, "bus", system.buses),
+        (entities.LINES, "line", system.lines),
+        (entities.HYDROS, "hydro", system.hydros),
+        (entities.THERMALS, "thermal", system.thermals),
+        (entities.SOURCES, "non-controllable source", system.non_controllable_sources),
+        (entities.STATIONS, "pumping station", system.pumping_stations),
+        (entities.CONTRACTS, "contract", system.energy_contracts),
+    )
+    for file, word, members in classes:
+        _check_names(file, word, members, findings)
+
+
+def _check_names(file: str, word: str, members: Sequence[Named], findings: Findings) -> None:
+    ids: dict[str, list[int]] = {}
+    for entity in members:
+        ids.setdefault(entity.name.strip().casefold(), []).append(entity.id)
+    for entity in members:
+        same = ids.pop(entity.name.strip().casefold(), [])
+        if len(same) > 1:
+            message = f"is used by {len(same)} entities: ids {listed(same)}"
+            findings.warn(file, named(word, entity), "name", message, "a different name for each")
+
+
+def plants_that_never_run(case: Case, expected: Expected, findings: Findings) -> None:
+    """A plant whose maximum is 0 in every stage and block is either out of service or forgotten."""
+    stages, system = expected.study.stages, case.system
+    thermal = _largest([stage.thermal.max_mw for stage in stages])
+    group = _largest([stage.group.max_generation_mw for stage in stages])
+    hydro = np.bincount(expected.topology.group_hydro, group, len(system.hydros)).astype(np.float64)
+    line = _largest([np.hstack([stage.line.direct_mw, stage.line.reverse_mw]) for stage in stages])
+    _warn(entities.THERMALS, "thermal", system.thermals, thermal, "cannot run in any stage: its maximum is 0", findings)
+    with_groups = [number for number, plant in enumerate(system.hydros) if plant.generation.max_generation_mw > 0]
+    plants = [system.hydros[number] for number in with_groups]
+    message = "has turbines, but cannot generate in any stage: its maximum is 0, or it is not in operation"
+    _warn(entities.HYDROS, "hydro", plants, hydro[with_groups], message, findings)
+    _warn(entities.LINES, "line", system.lines, line, "cannot carry anything in any stage: its limits are 0", findings)
+
+
+def _largest(limits: Sequence[Floats]) -> Floats:
+    """By entity: the largest value over all stages and blocks."""
+    largest: Floats = np.array([values.max(axis=1) for values in limits]).max(axis=0)
+    return largest
+
+
+def _warn(file: str, word: str, members: Sequence[Named], largest: Floats, message: str, findings: Findings) -> None:
+    for position in np.flatnonzero(largest <= 0.0).tolist():
+        findings.warn(file, named(word, members[position]), "", message)
+
+
+NAME_RULES = (names_used_twice, plants_that_never_run)
+
+
 Rule = Callable[[Case, Expected, Findings], None]
-RULES: tuple[Rule, ...] = (*names.RULES, *adequacy.RULES, *water.RULES, *prices.RULES)
+
+RULES: tuple[Rule, ...] = (*NAME_RULES, *ADEQUACY_RULES, *WATER_RULES, *PRICE_RULES)
 
 
 def check_generic_numbers(case: Case, problems: Problems) -> None:

@@ -7,18 +7,16 @@ import numpy as np
 from cobre.core.case import Case
 from cobre.core.steps import Report, Step, no_report
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.grouped_findings import lines_of
-from cobre.io.findings.problems import CaseProblem, Layer
+from cobre.io.findings.problems import CaseProblem, Layer, lines_of
 from cobre.policy.boundary import apply_boundary_policy, later_periods, load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
-from cobre.sddp.problem.prepared import PreparedStudy
-from cobre.sddp.problem.problem import build_problem, has_negative_memory
+from cobre.sddp.problem.problem import PreparedStudy, build_problem, has_negative_memory
 from cobre.sddp.resolved.resolve import resolve
 from cobre.sddp.tree.build import with_tree
+from cobre.stochastic.errors import NoiseNote
 from cobre.stochastic.model import NoiseModel, build_noise_model
-from cobre.stochastic.notes import NoiseNote
-from cobre.study.plausibility.water import minimum_notes
+from cobre.study.plausibility.layer import minimum_notes
 
 TRUNCATING = ("truncation", "truncation_with_penalty")  # methods of modeling.inflow_non_negativity
 

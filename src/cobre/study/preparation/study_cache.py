@@ -6,6 +6,7 @@ else in `cobre` below XDG_CACHE_HOME or ~/.cache; the least recently used go whe
 runs that write at the same time write the same content under names of their own, and rename it.
 """
 
+import gc
 import hashlib
 import json
 import os
@@ -13,33 +14,56 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 import cobre
+from cobre import __version__
+from cobre.comm import Backend, Communicator
+from cobre.core.case import Case, changed
+from cobre.core.config import NEVER_READ, IterationLimit
+from cobre.core.steps import Report, no_report
+from cobre.errors import CobreError
+from cobre.io.config.overrides import ConfigDocument
 from cobre.io.file_names import CONFIG_FILE
+from cobre.io.findings.problems import lines_of
 from cobre.io.storage.atomic import WriteError
 from cobre.io.storage.record_file import RecordFileError, read_records, write_records
 from cobre.records import dataclass
-from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.runs.events import EventListener, new_event
+from cobre.sddp.problem.problem import PreparedStudy, feed
+from cobre.sddp.ranks import share
+from cobre.solver.batches import LpSolver
 from cobre.study.config_outline import ConfigOutline, with_config_document
-from cobre.study.preparation.study_solver import MAX_DENSE_ROWS_VARIABLE
-from cobre.study.requests import CaseRequest
+from cobre.study.preparation.preparation_progress import PreparationProgress
+from cobre.study.preparation.study_solver import MAX_DENSE_ROWS_VARIABLE, make_solver, max_dense_rows
+from cobre.study.requests import CaseRequest, Overrides, with_iterations
 
 FOLDER_VARIABLE = "COBRE_CACHE_DIR"
+
 MIN_SECONDS_VARIABLE = "COBRE_CACHE_MIN_SECS"
+
 OFF = ("", "off", "none", "0")
+
 MAX_BYTES = 1 << 30
+
 """All entries together. One of the largest official decks has 60 MB."""
+
 MIN_SECONDS = 0.5
+
 """CPU seconds that preparing must take before an entry is kept: less is not worth a file."""
+
 ENDING = ".study"
+
 FORMAT = 2
+
 _FOLDERS = ("", "system", "scenarios", "constraints")
+
 _ENDINGS = (".json", ".parquet")
 
 
@@ -199,3 +223,219 @@ def _modules(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]
         yield from (Path(parent, name) for name in names if name.endswith(".py"))
+
+
+# What must be the same on all ranks, and in a run that is resumed: the programs and the problem itself.
+
+
+_PROBED_SCENARIOS = 4
+
+# Of the section `training`: when to stop, whether to train at all, and what the problem's tree says already. Every
+# other field, and so a new one, takes part in the digest.
+_WITHOUT_EFFECT_ON_BITS = {"stopping_rules", "stopping_mode", "enabled", "is_enumerated"}
+
+_WORDS = {
+    "cobre": "version of cobre",
+    "solver": "LP solver",
+    "numpy": "version of numpy",
+    "case": "content of the case",
+}
+
+
+class RankMismatchError(CobreError):
+    """Ranks that cannot work together: different versions or a different case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Versions, and a digest over everything in the case that decides about bits."""
+
+    cobre: str
+    solver: str
+    numpy: str
+    case: str
+
+    @classmethod
+    def of(cls, study: PreparedStudy, solver: LpSolver, known_digest: str = "") -> "Fingerprint":
+        """The fingerprint of this process: its versions, and the study that it has prepared.
+
+        known_digest: that of the case, where it was kept with the study.
+        """
+        return cls(__version__, solver.version, np.__version__, known_digest or case_digest(study))
+
+    def differences(self, other: "Fingerprint") -> list[str]:
+        """What differs, in words; this fingerprint's value comes first."""
+        pairs = ((item.name, getattr(self, item.name), getattr(other, item.name)) for item in fields(self))
+        return [f"{_WORDS[name]}: {_short(mine)} here, {_short(its)} there" for name, mine, its in pairs if mine != its]
+
+    def as_dict(self) -> dict[str, str]:
+        """As plain values, for the file of a checkpoint."""
+        return asdict(self)
+
+
+def agree_on(comm: Communicator, own: Fingerprint) -> None:
+    """Raise on every rank unless all ranks have the fingerprint of rank 0."""
+    width = 512
+    encoded = [value.encode()[:width].ljust(width, b"\0") for value in own.as_dict().values()]
+    mine = np.frombuffer(b"".join(encoded), np.uint8)
+    table = np.empty((comm.size, len(encoded), width), np.uint8)
+    comm.allgatherv(mine, table.reshape(-1), [mine.size] * comm.size, label="versions and case")
+    everyone = [Fingerprint(*(part.tobytes().rstrip(b"\0").decode() for part in row)) for row in table]
+    for rank, other in enumerate(everyone):
+        if differences := other.differences(everyone[0]):
+            raise RankMismatchError(
+                f"rank {rank} differs from rank 0: {'; '.join(differences)} (here: rank {rank}, there: rank 0). "
+                "Give all ranks the same versions and the same case"
+            )
+
+
+def case_digest(study: PreparedStudy, *, counts_unread: bool = False) -> str:
+    """SHA-256 over the problem and the settings of training; not over when to stop or what to simulate.
+
+    counts_unread: settings that nothing reads take part, as they did in older checkpoints.
+    """
+    digest = hashlib.sha256()
+    problem, config = study.problem, study.case.config.training
+    feed(digest, study.digest)
+    deciding = [item.name for item in fields(config) if item.name not in _WITHOUT_EFFECT_ON_BITS]
+    if not config.risk_weighted_share:  # checkpoints that were written before there was one can be resumed
+        deciding.remove("risk_weighted_share")
+    settings = {name: getattr(config, name) for name in deciding}
+    feed(digest, list(settings.values()) if counts_unread else [_as_read(*item) for item in settings.items()])
+    feed(digest, max_dense_rows())
+    scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))
+    for stage_number in range(problem.num_stages):
+        feed(digest, study.noise.training_sampler.sample(1, scenarios, stage_number))
+    return digest.hexdigest()
+
+
+def _as_read(name: str, section: Any) -> Any:
+    """A part of the section `training`, with defaults in place of what nothing reads."""
+    unread = NEVER_READ.get(name)
+    return section if unread is None else replace(section, **{key: getattr(type(section)(), key) for key in unread})
+
+
+def _short(value: str) -> str:
+    return value if len(value) < 60 else f"{value[:12]}..."
+
+
+# A study that is ready to be trained or simulated, the same on all ranks.
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyStudy:
+    """A study that all ranks agree upon.
+
+    folder: the directory of its case; None for a case in memory.
+    shared_bytes: what the ranks of a node hold once; saved_bytes: what that saves.
+    cache: where to keep what was prepared; None: nowhere, or it came from there.
+    """
+
+    study: PreparedStudy
+    solver: LpSolver
+    fingerprint: Fingerprint
+    warnings: tuple[str, ...] = ()
+    shared_bytes: int = 0
+    saved_bytes: int = 0
+    folder: Path | None = None
+    cache: StudyCache | None = None
+
+    @classmethod
+    def of(cls, study: PreparedStudy, solver: LpSolver) -> Self:
+        """A study that this process prepared for itself."""
+        return cls(study, solver, Fingerprint.of(study, solver))
+
+    def keep(self) -> None:
+        """Keep what was prepared for the next run, where that is worth it; called when nothing waits for it."""
+        if self.cache is not None:
+            key = self.cache.key
+            self.cache.save(CachedStudy(key, self.study, self.warnings, self.study.digest, self.fingerprint.case))
+
+
+def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -> ReadyStudy:
+    """Read the case and build its LPs, once for each node; make sure that all ranks have the same ones.
+
+    On one machine, an earlier run of the same files may have kept them.
+    """
+    report = PreparationProgress(emit)
+    cache = StudyCache.of(request) if comm.is_leader else None
+    pending: list[StudyCache] = []
+
+    def build() -> tuple[PreparedStudy, tuple[str, ...], str]:
+        kept = None if cache is None else cache.load(lambda text: emit(new_event("warning", message=text)))
+        if kept is not None:
+            return kept.study, kept.warnings, kept.case_digest
+        from cobre.study.preparation.prepare import prepare
+
+        began = time.process_time()
+        case, warnings = as_case(request.case, request.overrides, request.config, report)
+        emit(new_event("phase", name="building"))
+        study = prepare(case, report)
+        if cache is not None and comm.rank == 0 and time.process_time() - began >= min_seconds():
+            pending.append(cache)
+        return study, (*warnings, *study.notes), ""
+
+    with _without_collection():
+        shared = share(comm, build)
+    study, warnings, known_digest = shared.value
+    if isinstance(request.case, Case):  # which the caller keeps anyway
+        study = replace(study, case=request.case)
+    for warning in warnings:
+        emit(new_event("warning", message=warning))
+    solver = make_solver(study, request.threads, report)
+    fingerprint = Fingerprint.of(study, solver, known_digest)
+    agree_on(comm, fingerprint)
+    folder = request.case if isinstance(request.case, Path) else None
+    ready = ReadyStudy(study, solver, fingerprint, warnings, shared.shared_bytes, shared.saved_bytes, folder)
+    return replace(ready, cache=pending[0]) if pending else ready
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Search for no garbage while a study is read and built: nearly all that is made stays."""
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_collecting:
+            gc.enable()
+
+
+def as_case(
+    case: Case | Path,
+    overrides: Overrides | None,
+    config: ConfigDocument | None = None,
+    report: Report = no_report,
+) -> tuple[Case, tuple[str, ...]]:
+    """A case that was given, or the one in a directory, with its warnings. config: config.json, if already read."""
+    if isinstance(case, Case):
+        if overrides:
+            raise ValueError(
+                "config_overrides apply when a case is read: give the case directory, or pass them to load_case"
+            )
+        return case, ()
+    from cobre.io.case import load_case_with_problems
+
+    loaded, problems = load_case_with_problems(case, overrides, config, report)
+    return loaded, tuple(lines_of(problems.warnings))
+
+
+# A case as scripts give it: a directory, or an object that may have been changed since it was read.
+
+
+def case_and_overrides(
+    case: Case | str | Path, overrides: Overrides | None, iterations: int | None = None
+) -> tuple[Case | Path, Overrides | None]:
+    """The case with another iteration limit. One that is an object is put in canonical order and checked.
+
+    A directory is checked by whoever reads it.
+    """
+    if not isinstance(case, Case):
+        return Path(case), with_iterations(overrides, iterations)
+    as_case(case, overrides)  # refuses overrides
+    if iterations is not None:
+        case = changed(case, {"config.training.stopping_rules": (IterationLimit(iterations),)})
+    from cobre.io.saving.case_writer import canonical_case
+
+    return canonical_case(case), None

@@ -4,7 +4,7 @@ import os
 
 from cobre.core.steps import Report, Step, no_report, reported
 from cobre.errors import ValidationError
-from cobre.sddp.problem.prepared import PreparedStudy
+from cobre.sddp.problem.problem import PreparedStudy
 from cobre.solver.batches import LpSolver
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 

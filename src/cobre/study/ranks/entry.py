@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from cobre.comm import Backend
     from cobre.runs.events import EventListener
     from cobre.runs.summary import RunSummary
-    from cobre.sddp.problem.prepared import PreparedStudy
+    from cobre.sddp.problem.problem import PreparedStudy
     from cobre.study.requests import RunRequest
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from cobre.comm import Backend
 from cobre.policy.object import Policy
 from cobre.runs.events import EventListener
-from cobre.study.preparation.ready_study import prepare_on_ranks
+from cobre.study.preparation.study_cache import prepare_on_ranks
 from cobre.study.requests import CaseRequest, TrainingRequest
 from cobre.study.results.script_results import SimulationResult, TrainingResult
 from cobre.study.resume.starting_point import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem

@@ -1,20 +1,26 @@
 """What training and simulation give back to a script."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, fields, is_dataclass
+from datetime import date
+from enum import Enum
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
+from cobre.core.arrays import sum_in_order
+from cobre.core.case import Case
 from cobre.core.confidence import half_width_95
+from cobre.core.hydro import Hydro
 from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, relative_gap, verdict
+from cobre.errors import MissingLibraryError
 from cobre.policy.object import Policy
 from cobre.records import dataclass
+from cobre.report.study_facts import StudyFacts, kind_of
 from cobre.runs.formatting import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport
-from cobre.sddp.records.iteration_record import IterationRecord
-from cobre.sddp.records.policy_cost import NO_POLICY_COST
-from cobre.sddp.records.stop import StopKind
-from cobre.solver.statistics import SolveStatistics
+from cobre.sddp.records import NO_POLICY_COST, IterationRecord, StopKind
+from cobre.solver.batches import SolveStatistics
 from cobre.wording import money
 
 if TYPE_CHECKING:
@@ -106,7 +112,7 @@ class TrainingResult:
     @property
     def verdict(self) -> ConvergenceVerdict | None:
         """Whether training has converged, as far as the bounds say; None where they say nothing."""
-        from cobre.runs.convergence import bound_history
+        from cobre.runs.summary import bound_history
 
         history = bound_history(self.history, is_risk_averse=self.is_risk_averse, computed=self.computed_bound)
         return verdict(history, is_interrupted=self.stop_kind.is_interruption)
@@ -126,7 +132,7 @@ class TrainingResult:
     @property
     def bounds(self) -> "pa.Table":
         """The bounds as an Arrow table: a row per iteration, the columns of training/convergence.parquet."""
-        from cobre.runs.convergence import convergence_table
+        from cobre.runs.summary import convergence_table
 
         return convergence_table(self.history)
 
@@ -135,13 +141,12 @@ class TrainingResult:
 
         The state has the entries that `policy.state_names` names.
         """
-        from cobre.policy.water_values import policy_water_values
+        from cobre.policy.store import policy_water_values
 
         return policy_water_values(self.policy, state)
 
     def plot_bounds(self) -> "Figure":
         """The bounds by iteration, with the confidence band of the sampled one: a figure of matplotlib."""
-        from cobre.study.results.dataframes import library
 
         library("matplotlib", "[plots]")
         from cobre.report.figures import plot_bounds
@@ -155,19 +160,16 @@ class TrainingResult:
 
     def to_pandas(self) -> Any:
         """The bounds as a pandas DataFrame."""
-        from cobre.study.results.dataframes import as_pandas
 
         return as_pandas(self.bounds)
 
     def to_polars(self) -> Any:
         """The bounds as a polars DataFrame."""
-        from cobre.study.results.dataframes import as_polars
 
         return as_polars(self.bounds)
 
     def to_xarray(self) -> Any:
         """The bounds as an xarray Dataset, by iteration."""
-        from cobre.study.results.dataframes import as_xarray
 
         return as_xarray(self.bounds)
 
@@ -237,7 +239,7 @@ class SimulationResult:
 
     def water_values(self) -> "pa.Table":
         """$ per hm3 by stage and reservoir: mean and percentiles over the scenarios."""
-        from cobre.policy.water_values import simulated_water_values
+        from cobre.policy.store import simulated_water_values
 
         return simulated_water_values(self.table("hydros"))
 
@@ -248,7 +250,6 @@ class SimulationResult:
         non_controllable_generation, curtailment, deficit, load, line_flow, spot_price, water_value, ... (an unknown one
         names them all). entity: the id of a plant, bus or line; without it all are added up.
         """
-        from cobre.study.results.dataframes import library
 
         library("matplotlib")
         from cobre.report.figures import plot_fan
@@ -262,10 +263,9 @@ class SimulationResult:
         Energy and cost are added over blocks, other numbers averaged. entity: the id of a plant, bus or line; without
         it all are added up, where that means something. See `plot_fan` for quantities with names.
         """
-        from cobre.study.results.dataframes import library
 
         library("matplotlib", "[plots]")
-        from cobre.report.table_figure import plot_table
+        from cobre.report.figures import plot_table
 
         notebook.show_figures()
         return plot_table(self, table, column, entity)
@@ -280,13 +280,11 @@ class SimulationResult:
         `hydro_name`, `bus_name`, ... stand beside the ids of entities, `stage_start` beside `stage_id`; `to_arrow` has
         the ids alone.
         """
-        from cobre.study.results.dataframes import as_pandas, with_names
 
         return as_pandas(with_names(self.table(name), self.facts))
 
     def to_polars(self, name: str = "costs") -> Any:
         """One of the tables as a polars DataFrame, with names and dates as `to_pandas` has them."""
-        from cobre.study.results.dataframes import as_polars, with_names
 
         return as_polars(with_names(self.table(name), self.facts))
 
@@ -295,7 +293,6 @@ class SimulationResult:
 
         Names of entities and dates of stages are coordinates: `data.hydro_name`, `data.stage_start`.
         """
-        from cobre.study.results.dataframes import as_xarray
 
         return as_xarray(self.table(name), self.facts)
 
@@ -309,3 +306,168 @@ class SimulationResult:
             f"<SimulationResult: {len(self.scenario_costs)} scenarios, mean cost {money(self.mean_cost)} "
             f"± {money(self.half_width)} $, tables {', '.join(self.tables)}>"
         )
+
+
+# Tables for the libraries that people analyse with. None of them is needed to install Cobre.
+
+
+STAGE_START = "stage_start"
+
+INDEX = ("scenario_id", "stage_id", "block_id", "iteration")
+
+
+def with_names(table: "pa.Table", facts: Mapping[str, Any]) -> "pa.Table":
+    """A table with the names of entities and the dates of stages beside their ids.
+
+    `hydro_name` follows `hydro_id`, `stage_start` follows `stage_id`. facts: as in study.json; ids that they do not
+    name stay alone.
+    """
+    import pyarrow as pa
+
+    for column, (name, values) in _labels(table, facts).items():
+        ids = table[column].combine_chunks() if table.num_rows else pa.array([], table[column].type)
+        known = pa.array(list(values), ids.type)
+        found, texts = _index_in(ids, known), pa.array(values.values())
+        is_date = name == STAGE_START
+        labels = texts.cast(pa.timestamp("s")).take(found) if is_date else pa.DictionaryArray.from_arrays(found, texts)
+        table = table.add_column(table.column_names.index(column) + 1, name, labels)
+    return table
+
+
+def _index_in(ids: "pa.Array", known: "pa.Array") -> "pa.Array":
+    """Where each id is among those that are known; null for others."""
+    import pyarrow.compute as pc
+
+    return pc.index_in(ids, value_set=known)
+
+
+def _labels(table: "pa.Table", facts: Mapping[str, Any]) -> dict[str, tuple[str, dict[int, Any]]]:
+    """By column of ids: the name of the column that explains it, and the explanation of each id."""
+    study = StudyFacts(facts)
+    found: dict[str, tuple[str, dict[int, Any]]] = {}
+    for column in table.column_names:
+        if (kind := kind_of(column)) is not None and (entities := study.entities(kind)):
+            names = {entry["id"]: study.entity_name(kind, entry["id"]) for entry in entities}
+            found[column] = f"{column.removesuffix('_id')}_name", names
+        elif column == "stage_id" and (starts := study.known_starts):
+            found[column] = STAGE_START, {id_: date.fromisoformat(start[:10]) for id_, start in starts.items()}
+    return found
+
+
+def as_pandas(table: "pa.Table") -> Any:
+    """An Arrow table as a pandas DataFrame; raises MissingLibraryError without pandas."""
+    library("pandas")
+    return table.to_pandas()
+
+
+def as_polars(table: "pa.Table") -> Any:
+    """A polars DataFrame, without a copy where the types allow it."""
+    return library("polars").from_arrow(table)
+
+
+def as_xarray(table: "pa.Table", facts: Mapping[str, Any] | None = None) -> Any:
+    """An xarray Dataset: the ids of a table are its dimensions, such as scenario_id, stage_id, block_id and hydro_id.
+
+    Cells without a row are NaN. An id without any value, such as the block of costs, is no dimension. facts: as in
+    study.json; names of entities and dates of stages are coordinates along their ids.
+    """
+    xarray = library("xarray", "[netcdf]")
+    library("pandas")
+    ids = [name for name in table.column_names if name in INDEX or name.endswith("_id")]
+    empty = [name for name in ids if table[name].null_count == table.num_rows]
+    frame = table.drop_columns(empty).to_pandas().set_index([name for name in ids if name not in empty])
+    if not frame.index.is_unique:
+        raise ValueError("several rows have the same ids, so this table cannot be an array")
+    dataset = xarray.Dataset.from_dataframe(frame)
+    labels = {column: found for column, found in _labels(table, facts or {}).items() if column in dataset.dims}
+    return dataset.assign_coords(
+        {name: (column, _along(dataset[column].values, values)) for column, (name, values) in labels.items()}
+    )
+
+
+def _along(ids: Any, values: Mapping[int, Any]) -> Any:
+    """Explanations in the order of ids: dates as NumPy has them, else text."""
+    import numpy as np
+
+    found = [values.get(int(id_)) for id_ in ids]
+    if any(isinstance(value, date) for value in found):
+        return np.array(found, "datetime64[ns]")
+    return np.array(["" if value is None else value for value in found])
+
+
+def library(name: str, extra: str | None = None) -> Any:
+    """An optional library. Raises MissingLibraryError with the command that installs it."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != name:
+            raise
+        raise MissingLibraryError(name, extra or name) from error
+
+
+# Dates and names of a case as plain values: what a reader of results needs to know without the case.
+
+
+_NAMED = ("id", "name", "bus_id", "source_bus_id", "target_bus_id", "downstream_id", "capacity_mw", "max_storage_hm3")
+
+
+def stages_and_entities(case: Case) -> dict[str, Any]:
+    """Stages and entities of a case, as study.json has them."""
+    system = case.system
+    return {
+        "stages": [
+            {
+                "id": stage.id,
+                "start_date": stage.start_date.isoformat(),
+                "end_date": stage.end_date.isoformat(),
+                "hours": sum_in_order(block.hours for block in stage.blocks),
+                "block_hours": [float(block.hours) for block in stage.blocks],
+            }
+            for stage in case.horizon.stages
+        ],
+        "entities": {
+            "hydros": [_names(hydro) | _connections_and_limits(hydro) for hydro in system.hydros],
+            "thermals": _names_of(system.thermals),
+            "buses": _names_of(system.buses),
+            "lines": [
+                _names(line) | {"direct_mw": line.capacity.direct_mw, "reverse_mw": line.capacity.reverse_mw}
+                for line in system.lines
+            ],
+            "non_controllables": _names_of(system.non_controllable_sources),
+            "contracts": _names_of(system.energy_contracts),
+            "pumping_stations": _names_of(system.pumping_stations),
+        },
+    }
+
+
+def _names_of(entities: Sequence[Any]) -> list[dict[str, Any]]:
+    return [_names(entity) for entity in entities]
+
+
+def _names(entity: Any) -> dict[str, Any]:
+    return {name: plain(getattr(entity, name)) for name in _NAMED if hasattr(entity, name)}
+
+
+def _connections_and_limits(hydro: Hydro) -> dict[str, Any]:
+    """A hydro plant's buses, diversion and storage limits."""
+    return {
+        "bus_ids": sorted({group.bus_id for group in hydro.unit_groups}),
+        "diversion_id": None if hydro.diversion is None else hydro.diversion.downstream_id,
+        "min_storage_hm3": hydro.reservoir.min_storage_hm3,
+        "max_storage_hm3": hydro.reservoir.max_storage_hm3,
+    }
+
+
+def plain(value: object) -> Any:
+    """A value that JSON can hold; dataclasses become objects with their `type`."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"type": type(value).__name__} | {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(entry) for entry in value]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

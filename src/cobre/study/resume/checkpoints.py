@@ -2,49 +2,111 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.comm import Communicator
 from cobre.core.arrays import Floats
+from cobre.core.config import Config
 from cobre.errors import CobreError
 from cobre.io.storage.array_file import (
     ArrayFile,
     ArrayFileError,
+    Arrays,
     StreamedArray,
     array_bytes,
     parse_arrays,
+    write_arrays,
 )
+from cobre.io.storage.atomic import check_writable, remove_leftovers
+from cobre.io.storage.confined import remove_file
 from cobre.records import dataclass
+from cobre.sddp import records
 from cobre.sddp.cuts.pool import CutPool, CutSet
-from cobre.sddp.records import phases
-from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes, TrialPoints
-from cobre.sddp.records.policy_cost import CostSample, PolicyCost, latest_cost
+from cobre.sddp.records import CostSample, IterationRecord, PhaseTimes, PolicyCost, TrialPoints, latest_cost
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.visited import StoredStates, VisitedStates, entry_flags
-from cobre.solver.batches import Bases
-from cobre.solver.statistics import SolveStatistics
-from cobre.study.preparation.fingerprint import Fingerprint
-from cobre.study.resume.broadcast_files import LargeArrays, share_bytes
+from cobre.sddp.training.selection import StoredStates, VisitedStates, entry_flags
+from cobre.solver.batches import Bases, SolveStatistics
+from cobre.study.preparation.study_cache import Fingerprint
+from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_SECONDS, TrainingRequest
+
+# Files that rank 0 reads for all: small ones whole, large ones piece by piece, to ranks that need the piece.
+
+
+def share_bytes(comm: Communicator, content: bytes, label: str) -> memoryview:
+    """Rank 0's bytes, on all ranks."""
+    if comm.size == 1:
+        return memoryview(content)
+    size = np.array([len(content)], np.int64)
+    comm.broadcast(size, 0, label=f"size of the {label}")
+    buffer = np.frombuffer(content, np.uint8).copy() if comm.rank == 0 else np.empty(int(size[0]), np.uint8)
+    comm.broadcast(buffer, 0, label=label)
+    return buffer.data
+
+
+class LargeArrays:
+    """Arrays of a file that rank 0 has open. shapes: by name, the same on all ranks."""
+
+    def __init__(self, comm: Communicator, file: ArrayFile | None, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self._comm = comm
+        self._file = file
+        self.shapes = shapes
+
+    def read_on_rank_0(self, name: str, start: int, count: int) -> Floats | None:
+        """Some consecutive numbers on rank 0; None elsewhere."""
+        return None if self._file is None else self._file.part(name, start, count)
+
+    def part(self, name: str, start: int, count: int, *, for_all: bool) -> Floats | None:
+        """Some consecutive numbers on rank 0 and, with `for_all`, on all ranks, which then must all ask; else None."""
+        found = self.read_on_rank_0(name, start, count)
+        if not for_all:
+            return found
+        table = np.empty(count) if found is None else found
+        self._comm.broadcast(table, 0, label="piece of the checkpoint")
+        return table
+
+    def broadcast(self, table: NDArray[Any]) -> None:
+        """Overwrite the table of every other rank by that of rank 0."""
+        self._comm.broadcast(table.reshape(-1), 0, label="facts of the checkpoint")
+
+    def close(self) -> None:
+        """Nothing more will be read."""
+        if self._file is not None:
+            self._file.close()
+
 
 SUFFIX = ".ckpt"
+
 _NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
+
 _NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
+
 _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts")
+
 _TRIAL_POINTS = "history_trial_points"  # by iteration; only where they were measured in all of them
+
 _COST_SAMPLES = "history_cost_samples"  # by iteration; only where paths tell what the policy costs
+
 _CHANCES = "chances_of_openings"  # stage after stage; only where paths are drawn by the weights of the risk measure
+
 _EXACT = "history_exact"  # by iteration; only where some upper bound is exact
+
 _STATES, _STATES_KEPT = "visited_states", "visited_entries"  # only where selection or an export reads them
+
 _COEFFICIENTS = "coefficients"
+
 LARGE = (_COEFFICIENTS, _STATES)  # read piece by piece
+
 _UNKNOWN = -1
+
 _TIMES = ("forward_s", "backward_s", "bound_s", "exchange_s", "solver_s")
 
 
@@ -171,7 +233,7 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
     if any(record.is_exact for record in history):
         arrays[_EXACT] = np.array([record.is_exact for record in history], np.uint8)
     if all(record.solver for record in history):
-        arrays["history_solver"] = np.array([phases.to_numbers(record.solver) for record in history])
+        arrays["history_solver"] = np.array([records.to_numbers(record.solver) for record in history])
     for stage, bases in enumerate(context.bases):
         arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"] = bases.status.copy(), bases.cuts.copy()
     if len(context.visited):
@@ -294,8 +356,113 @@ def _trial_points(excess: float, std: float, overstated: float, worst: float) ->
     return TrialPoints(excess, std) if math.isnan(overstated) else TrialPoints(excess, std, overstated, worst)
 
 
-def _solver_history(arrays: dict[str, NDArray[Any]], iterations: int) -> list[dict[phases.Phase, SolveStatistics]]:
+def _solver_history(arrays: dict[str, NDArray[Any]], iterations: int) -> list[dict[records.Phase, SolveStatistics]]:
     """What the solver did; empty in checkpoints of older versions."""
     if "history_solver" not in arrays:
         return [{} for _ in range(iterations)]
-    return [phases.from_numbers(row) for row in arrays["history_solver"]]
+    return [records.from_numbers(row) for row in arrays["history_solver"]]
+
+
+# When checkpoints are due, and their writing while training runs.
+
+
+# The last iteration is kept all the same: a run resumes from it.
+NEVER = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPlan:
+    """Where and when. first: the iteration of the first one, by default `every`; keep: how many of the newest
+    stay.
+
+    seconds: another one is due this long after the last; None: only `every` counts.
+    """
+
+    folder: Path
+    every: int = DEFAULT_CHECKPOINT_INTERVAL
+    first: int | None = None
+    keep: int = 2
+    seconds: float | None = None
+
+    @classmethod
+    def of(cls, request: TrainingRequest, config: Config) -> Self | None:
+        """The plan of a request, else of the case, else every ten iterations; None where no checkpoints are kept."""
+        if request.checkpoints is None:
+            return None
+        every, first = DEFAULT_CHECKPOINT_INTERVAL, None
+        if request.checkpoint_every is not None:
+            every = request.checkpoint_every or NEVER
+        elif (asked := config.policy.checkpointing).enabled is False:
+            every = NEVER
+        elif asked.enabled:
+            every, first = asked.interval_iterations, asked.initial_iteration
+        seconds = None if every == NEVER else request.checkpoint_seconds or DEFAULT_CHECKPOINT_SECONDS
+        return cls(request.checkpoints, every, first, request.keep_checkpoints, seconds)
+
+    def is_due(self, iteration: int, age_s: float = 0.0) -> bool:
+        """Whether one is written after this iteration, when the last was written so long ago."""
+        first = self.first or self.every
+        if self.seconds is not None and age_s >= self.seconds:
+            return True
+        return iteration >= first and (iteration - first) % self.every == 0
+
+
+class CheckpointWriter:
+    """Writes on rank 0, in a thread of its own: training waits for the copy of what changes only.
+
+    on_written: called with the iteration, the path and the seconds that training waited. resumed_at: the iteration
+    that the run resumes from. Checkpoints of an earlier run are removed once there is one of this run.
+    """
+
+    def __init__(
+        self,
+        plan: CheckpointPlan,
+        fingerprint: Fingerprint,
+        on_written: Callable[[int, Path, float], None],
+        resumed_at: int = 0,
+    ) -> None:
+        check_writable(plan.folder)
+        remove_leftovers(plan.folder)
+        self._own = {path for path in list_checkpoints(plan.folder) if iteration_of(path) <= resumed_at}
+        self._plan = plan
+        self._fingerprint = fingerprint
+        self._on_written = on_written
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="cobre-checkpoint")
+        self._pending: Future[None] | None = None
+        self._last = time.monotonic()
+        self._announced = (0, plan.folder, 0.0)
+
+    def on_checkpoint(self, context: TrainingContext, history: Sequence[IterationRecord], is_last: bool) -> None:
+        """Write a checkpoint when one is due; always after the last iteration."""
+        if self._pending is not None and self._pending.done():
+            self._wait()
+        is_kept = len(history) == self._announced[0]  # after an iteration that was dropped there is nothing new
+        if is_kept or not (is_last or self._plan.is_due(len(history), time.monotonic() - self._last)):
+            return
+        self._last = began = time.monotonic()
+        self._wait()
+        path = self._plan.folder / f"iteration-{len(history):06d}{SUFFIX}"
+        facts = {"fingerprint": self._fingerprint.as_dict(), "iterations": len(history)}
+        self._pending = self._thread.submit(self._write, path, facts, snapshot(context, history))
+        self._announced = (len(history), path, time.monotonic() - began)
+
+    def close(self) -> None:
+        """Wait for the last one; raises what went wrong with it."""
+        try:
+            self._wait()
+        finally:
+            self._thread.shutdown()
+
+    def _wait(self) -> None:
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            pending.result()
+            self._on_written(*self._announced)
+
+    def _write(self, path: Path, facts: dict[str, Any], arrays: Arrays) -> None:
+        write_arrays(path, facts, arrays)
+        self._own.add(path)
+        self._own = set(sorted(self._own, key=iteration_of)[-self._plan.keep :])
+        for old in list_checkpoints(self._plan.folder):
+            if old not in self._own:
+                remove_file(old)

@@ -13,23 +13,48 @@ from cobre.io.storage.atomic import on_failure
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, decode_policy
 from cobre.runs.events import EventListener, new_event
-from cobre.runs.trained_case import case_of_run, changes_since
-from cobre.sddp.ranks.sharing import share
-from cobre.sddp.ranks.visibility import count_sharing_memory
-from cobre.study.preparation.fingerprint import Fingerprint, case_digest
-from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.runs.trained_case import TrainedCase, case_of_run, changes_since
+from cobre.sddp.problem.problem import PreparedStudy
+from cobre.sddp.ranks import count_sharing_memory, share
+from cobre.study.preparation.study_cache import Fingerprint, ReadyStudy, case_digest
 from cobre.study.requests import TrainingRequest
-from cobre.study.resume.broadcast_files import share_bytes
 from cobre.study.resume.checkpoints import (
     Checkpoint,
     check_same_run,
     list_checkpoints,
     newest_checkpoint,
     read_checkpoint,
+    share_bytes,
 )
-from cobre.study.resume.policy_origin import case_of_policy, difference_in_words, is_of_other_problem
+
+# Whether a policy belongs to the problem at hand: it keeps the digest of the one that it was trained on.
+
+
+def case_of_policy(policy: Policy | Path) -> TrainedCase | None:
+    """The case of the run whose output directory holds a stored policy; None where it is unknown."""
+    if isinstance(policy, Policy):
+        return None
+    folders = (policy, *policy.absolute().parents[:2])
+    return next((found for folder in folders if (found := case_of_run(folder)) is not None), None)
+
+
+def is_of_other_problem(policy: Policy, study: PreparedStudy) -> bool:
+    """Whether the policy was trained on another problem; False for a policy without a digest."""
+    return bool(policy.problem) and policy.problem != study.digest
+
+
+def difference_in_words(
+    policy: Policy, study: PreparedStudy, trained: TrainedCase | None, case: Path | None
+) -> str | None:
+    """How the problem at hand differs from the one that a policy was trained on; None where it does not."""
+    if not is_of_other_problem(policy, study):
+        return None
+    how = "" if trained is None else f" ({trained.changes_in_words(case)})"
+    return f"the policy was trained on a different problem{how}"
+
 
 CUTS_OF_ANOTHER_PROBLEM = "its cuts may be too high for this one, and so may the lower bound"
+
 POLICY_OF_ANOTHER_PROBLEM = (
     "the simulated costs are valid for this case, but the lower bound stored with the policy is not"
 )

@@ -21,20 +21,17 @@ from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION
 from cobre.sddp.problem.boundary import BoundaryCutPool
-from cobre.sddp.problem.prepared import PreparedStudy
-from cobre.sddp.ranks.work_split import WorkSplit
+from cobre.sddp.problem.problem import PreparedStudy
+from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.simulation.controlled_costs import controlled_costs, controlled_mean
-from cobre.sddp.simulation.policy_simulator import PolicySimulator
-from cobre.sddp.simulation.simulate import SimulationOutput, simulate
+from cobre.sddp.simulation.outcome import SimulationOutcome
+from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutput, simulate
 from cobre.sddp.simulation.spool import Sink
-from cobre.sddp.simulation.summary import SimulationOutcome
 from cobre.sddp.simulation.tables import EntityIds
-from cobre.sddp.training.exchange import gather_rows
-from cobre.solver.batches import LpSolver
-from cobre.solver.statistics import SolveStatistics
+from cobre.sddp.training.team import gather_rows
+from cobre.solver.batches import LpSolver, SolveStatistics
 from cobre.stochastic.random.seeds import PATH_BASE, uniform_draws
-from cobre.study.results.script_results import SimulationResult
-from cobre.study.results.study_description import stages_and_entities
+from cobre.study.results.script_results import SimulationResult, stages_and_entities
 from cobre.study.simulation.sinks import ArrowSink, StageCosts, StreamingSink
 from cobre.study.simulation.stage_tables import SCENARIO_COSTS, TREE_PATHS, scenario_costs, stage_tables, tree_paths
 

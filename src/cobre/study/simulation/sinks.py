@@ -14,8 +14,8 @@ from cobre.io.output.growing_tables import ROWS_PER_GROUP, GrowingTables, Segmen
 from cobre.io.storage.arrow_columns import column_of
 from cobre.io.storage.free_memory import trim_heap
 from cobre.sddp.simulation.controlled_costs import MAX_VALUES
-from cobre.sddp.simulation.cost_table import COSTS
 from cobre.sddp.simulation.spool import ScenarioColumns
+from cobre.sddp.simulation.tables import COSTS
 
 if TYPE_CHECKING:
     import pyarrow as pa

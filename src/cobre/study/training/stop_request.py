@@ -12,7 +12,7 @@ from cobre.comm import Backend
 from cobre.comm.errors import stop_exception
 from cobre.comm.launch.signals import SignalCounter, SignalRepeatFilter
 from cobre.errors import CobreError
-from cobre.sddp.training.hooks import Interruption, IterationDropped
+from cobre.sddp.training.loop import Interruption, IterationDropped
 
 _Handler = Callable[[int, FrameType | None], Any] | int | None
 _SIGNALS = {signal.SIGINT: Interruption.INTERRUPTED, signal.SIGTERM: Interruption.TERMINATED}

@@ -1,7 +1,9 @@
 """A training run from beginning to end, on whatever communicator it is given."""
 
+import hashlib
 import os
 import socket
+import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
@@ -12,6 +14,7 @@ import numpy as np
 
 from cobre.comm import Backend, Communicator
 from cobre.core.arrays import sum_in_order
+from cobre.core.config import TrainingConfig
 from cobre.core.verdict import relative_gap
 from cobre.io.storage.atomic import cleanup
 from cobre.policy.object import Policy
@@ -19,38 +22,91 @@ from cobre.policy.store import fill_pool
 from cobre.records import dataclass
 from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events, resumed_event
 from cobre.runs.summary import WorkerReport
+from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.plugins.stopping import stopping_rules
-from cobre.sddp.problem.prepared import PreparedStudy
-from cobre.sddp.records.iteration_record import IterationRecord
-from cobre.sddp.records.policy_cost import (
+from cobre.sddp.problem.boundary import BoundaryCutPool
+from cobre.sddp.problem.problem import PreparedStudy, Problem
+from cobre.sddp.ranks import WorkSplit
+from cobre.sddp.records import (
     ENOUGH_PATHS,
     MAX_DRIFT,
     NO_POLICY_COST,
     SPREAD_PATHS,
     CostSample,
+    IterationRecord,
     PolicyCost,
+    Stop,
     final_cost,
     latest,
     pooled,
     sampled_cost,
 )
-from cobre.sddp.records.stop import Stop
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.hooks import Interruption, IterationDropped, TrainingHooks, no_checkpoint
-from cobre.sddp.training.loop import TrainingOutcome, train
+from cobre.sddp.training.loop import (
+    Interruption,
+    IterationDropped,
+    TrainingHooks,
+    TrainingOutcome,
+    no_checkpoint,
+    train,
+)
+from cobre.sddp.training.risk_draws import RiskDraws
+from cobre.sddp.training.team import Team
 from cobre.sddp.upper_bounds.sampled import MIN_FINAL_PATHS, Draw, final_paths, sample_paths
-from cobre.solver.batches import LpSolver
-from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.solver.batches import Bases, LpSolver
+from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.requests import DEFAULT_TRAINING, TrainingRequest
-from cobre.study.resume.checkpoint_writer import CheckpointPlan, CheckpointWriter
-from cobre.study.resume.checkpoints import Checkpoint, restore, with_policy_costs
+from cobre.study.resume.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, restore, with_policy_costs
 from cobre.study.resume.starting_point import starting_point
-from cobre.study.training.digest import training_digest
-from cobre.study.training.iteration_callback import ReplyPipe
-from cobre.study.training.iteration_progress import IterationProgress
+from cobre.study.training.iteration_progress import IterationProgress, ReplyPipe
 from cobre.study.training.stop_request import StopRequest
-from cobre.study.training.training_context import training_context
+
+# The digest of a training run: equal digests mean equal bits.
+
+
+def training_digest(history: Sequence[IterationRecord], pool: CutPool) -> str:
+    """SHA-256 over both bounds of every iteration and over all cuts, stage by stage and slot by slot."""
+    digest = hashlib.sha256()
+    for record in history:
+        digest.update(struct.pack("<idd", record.iteration, record.lower_bound, record.upper_bound))
+    for stage in range(pool.num_stages):
+        digest.update(pool.active[stage].tobytes())
+        digest.update(pool.intercepts(stage).astype("<f8").tobytes())
+        for block in pool.blocks(stage, pool.count):
+            digest.update(block.coefficients.astype("<f8", copy=False).data)
+    return digest.hexdigest()
+
+
+# The context of a study's training: for training itself, for bounds of a policy, and for timing.
+
+
+def training_context(
+    comm: Backend, study: PreparedStudy, solver: LpSolver, paths: int, failure_folder: Path | None = None
+) -> TrainingContext:
+    """A context for that many forward passes, with no cuts but those of a boundary policy; every rank must ask."""
+    problem, config = study.problem, study.case.config
+    split = WorkSplit(paths, comm.size)
+    return TrainingContext(
+        comm=comm,
+        problem=problem,
+        solver=solver,
+        sampler=study.noise.training_sampler,
+        pool=BoundaryCutPool(comm, problem, study.boundary),
+        split=split,
+        team=Team.of(comm, comm, problem, split),
+        bases=[Bases.none(stage.program) for stage in problem.stages],
+        state_window=config.training.cut_selection.state_window,
+        risk_draws=_risk_draws(problem, config.training),
+        keeps_states=config.exports.states,
+        failure_folder=failure_folder,
+    )
+
+
+def _risk_draws(problem: Problem, config: TrainingConfig) -> RiskDraws | None:
+    """Draws by the weights of the risk measure, where the case asks for them."""
+    passes = config.weighted_passes
+    return RiskDraws.of(problem, passes, config.tree_seed) if passes and problem.tree is None else None
 
 
 @dataclass(frozen=True, slots=True)

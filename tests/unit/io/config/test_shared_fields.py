@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from cobre.core.config import TimeLimit
-from cobre.io.config.method_records import TimeLimitRecord
-from cobre.io.config.shared_fields import shared_fields
+from cobre.io.config.method_records import TimeLimitRecord, shared_fields
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cobre.core.generic_constraints import Coefficient, Term
-from cobre.io.constraints.expressions import parse_constraint, parse_expression, references_in
-from cobre.io.constraints.linear_form import LinearForm, number, parameter
-from cobre.io.constraints.tokens import ExpressionError
-from cobre.io.constraints.variables import VARIABLES
+from cobre.io.constraints.expressions import (
+    VARIABLES,
+    ExpressionError,
+    LinearForm,
+    number,
+    parameter,
+    parse_constraint,
+    parse_expression,
+    references_in,
+)
 
 K = {"k": parameter("k"), "m": parameter("m")}
 

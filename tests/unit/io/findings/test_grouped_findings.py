@@ -1,7 +1,6 @@
 """Findings that are alike share a line."""
 
-from cobre.io.findings.grouped_findings import lines_of
-from cobre.io.findings.problems import CaseProblem, Layer
+from cobre.io.findings.problems import CaseProblem, Layer, lines_of
 
 
 def observation(hydro_id, value):

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from cobre.io.output import ResultsError, read_manifest, read_results, write_results
-from cobre.io.output.manifest import digest_of
+from cobre.io.output.results import digest_of
 from cobre.io.storage.atomic import WriteError
 
 HYDROS = pa.table({"stage_id": pa.array([0, 1], pa.int32()), "storage_final_hm3": [1.5, None]})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from cobre.io.output.scenario_rows import RowsInMemory, StoredRows, paired_pieces
+from cobre.io.output.results import RowsInMemory, StoredRows, paired_pieces
 
 
 def stored(folder, name, values, rows_per_group):

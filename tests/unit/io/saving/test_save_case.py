@@ -22,7 +22,7 @@ from cobre.core.config import (
     TimeLimit,
 )
 from cobre.core.generic_constraints import Coefficient, GenericConstraint, GenericConstraints, Parameter, Term
-from cobre.core.production import (
+from cobre.core.hydro import (
     FittingWindow,
     FphaConfig,
     HydroProduction,
@@ -32,12 +32,9 @@ from cobre.core.production import (
     StageRange,
 )
 from cobre.core.temporal import CvarParameters, StateVariables
-from cobre.io.constraints.expressions import parse_constraint
-from cobre.io.constraints.linear_form import parameter
+from cobre.io.constraints.expressions import parameter, parse_constraint
 from cobre.io.findings.problems import InvalidCaseError
-from cobre.io.saving.config_document import config_document
-from cobre.io.saving.constraint_documents import expression_text
-from cobre.io.saving.study_documents import study_documents
+from cobre.io.saving.documents import config_document, expression_text, study_documents
 from cobre.io.storage.atomic import WriteError
 
 ROOT = Path(__file__).resolve().parents[4]

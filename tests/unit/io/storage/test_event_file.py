@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.io.storage.event_file import event_of, events_in, whole_lines
+from cobre.io.storage.stored_json import event_of, events_in, whole_lines
 
 WHOLE = b'{"event":"a"}\n'
 

@@ -11,7 +11,7 @@ import pytest
 from cobre.core.entities import LineCapacity
 from cobre.io.storage.record_file import MAGIC, RecordFileError, read_records, write_records
 from cobre.sddp.plugins.risk import CvarMix
-from cobre.sddp.records.stop import StopKind
+from cobre.sddp.records import StopKind
 
 
 @dataclass

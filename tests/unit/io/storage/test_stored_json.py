@@ -2,8 +2,7 @@
 
 import pytest
 
-from cobre.io.storage.event_file import event_of, events_in
-from cobre.io.storage.stored_json import MAX_LEVELS, parse_finite, parse_stored
+from cobre.io.storage.stored_json import MAX_LEVELS, event_of, events_in, parse_finite, parse_stored
 
 
 def nested(levels):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cobre.io.storage.untrusted_file import UntrustedFileError, named_inside, read_untrusted
+from cobre.io.storage.confined import UntrustedFileError, named_inside, read_untrusted
 
 
 def test_a_file_is_read_whole(tmp_path):

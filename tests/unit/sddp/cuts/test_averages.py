@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from cobre._native import write_cuts
-from cobre.sddp.cuts.averages import average_cuts
-from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS
+from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, average_cuts
 
 
 @pytest.mark.parametrize("dimension", [0, 1, 5])

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from plants import HYDRO
 
-from cobre.core.hydro import HydraulicLosses, Tailrace
-from cobre.core.production import FphaConfig, PlaneReduction
-from cobre.sddp.hydro_models.fpha_fitting import fit_production
-from cobre.sddp.hydro_models.geometry import ReservoirGeometry
-from cobre.sddp.hydro_models.plane_reduction import Region, angle_deg, distance_pct, reduce_planes
-from cobre.sddp.hydro_models.production_function import ProductionFunction
+from cobre.core.hydro import FphaConfig, HydraulicLosses, PlaneReduction, Tailrace
+from cobre.sddp.hydro_models.fpha_fitting import Region, angle_deg, distance_pct, fit_production, reduce_planes
+from cobre.sddp.hydro_models.production_function import ProductionFunction, ReservoirGeometry
 
 VOLUMES = np.array([0.0, 50.0, 100.0, 150.0, 200.0])
 GEOMETRY = ReservoirGeometry(VOLUMES, 20.0 + 60.0 * np.sqrt(VOLUMES / 200.0), 1.0 + VOLUMES / 100.0)

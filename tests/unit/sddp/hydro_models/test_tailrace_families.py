@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from plants import GEOMETRY, HYDRO
 
-from cobre.sddp.hydro_models.production_function import IDEAL_MW_PER_M3S_M, ProductionFunction, net_head_m
-from cobre.sddp.hydro_models.tailrace_families import tailrace_families
+from cobre.sddp.hydro_models.production_function import (
+    IDEAL_MW_PER_M3S_M,
+    ProductionFunction,
+    net_head_m,
+    tailrace_families,
+)
 
 
 def curves(*rows):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cobre.sddp.hydro_models.upper_hull import upper_facets
+from cobre.sddp.hydro_models.fpha_fitting import upper_facets
 
 
 def grid(heights):

@@ -8,7 +8,7 @@ from contexts import context_of, iterated
 from small_cases import SmallCase, hydro, thermal
 
 from cobre.sddp.lp.failure import EntityNames, FailedSolve, StageFailedError, StartingBasis
-from cobre.sddp.records.phases import Phase
+from cobre.sddp.records import Phase
 from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.loop import iterate
 from cobre.solver.batches import Bases, Chains, Outputs, Realisations

@@ -10,7 +10,7 @@ from small_cases import SmallCase, hydro, thermal
 from cobre.errors import CobreError, ValidationError
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import CvarMix, Expectation
-from cobre.sddp.problem.digest import problem_digest
+from cobre.sddp.problem.problem import problem_digest
 
 COSTS = np.array([5.0, 9.0, 1.0, 7.0])
 UNEQUAL = np.array([0.4, 0.1, 0.3, 0.2])

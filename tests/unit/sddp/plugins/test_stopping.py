@@ -6,10 +6,8 @@ import pytest
 from cobre.core.bound_methods import BoundMethod
 from cobre.core.config import BoundStalling, IterationLimit, SimulationBased, TimeLimit, TrainingConfig, UpperBoundGap
 from cobre.sddp.plugins.stopping import StopWhenGapCloses, stopping_rules
-from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes
-from cobre.sddp.records.stop import StopKind
-from cobre.sddp.records.upper_bound import BoundPlan, UpperBound
-from cobre.sddp.training.hooks import Interruption
+from cobre.sddp.records import BoundPlan, IterationRecord, PhaseTimes, StopKind, UpperBound
+from cobre.sddp.training.loop import Interruption
 
 NO_TIME = PhaseTimes(0.0, 0.0, 0.0, 0.0, 0.0)
 

@@ -8,7 +8,7 @@ from systems_water import random_inflows
 from test_streaming import into, streaming
 
 from cobre.io.output import growing_tables
-from cobre.io.output.table_pieces import table_pieces
+from cobre.io.output.growing_tables import table_pieces
 from cobre.study.results.cost_note import cost_note
 
 CHUNK = 16

@@ -5,9 +5,8 @@ from contexts import context_of, iterated
 from systems_water import random_inflows
 
 from cobre.errors import InternalError
-from cobre.sddp.training.backward import add_cuts, plan_backward
-from cobre.sddp.training.clock import Clock
-from cobre.sddp.training.forward import run_forward
+from cobre.sddp.training.context import Clock
+from cobre.sddp.training.passes import add_cuts, plan_backward, run_forward
 
 ITERATIONS = 4
 PASSES = {"training.selection": {"method": "sampled", "forward_passes": 3}}

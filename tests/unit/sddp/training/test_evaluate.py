@@ -9,9 +9,9 @@ from small_cases import SmallCase, hydro, thermal
 
 from cobre.comm.launch import run
 from cobre.sddp.plugins.interfaces import EVALUATION_BIT
-from cobre.sddp.simulation.policy_simulator import PolicySimulator
-from cobre.sddp.training.evaluate import evaluate_policy
+from cobre.sddp.simulation.simulate import PolicySimulator
 from cobre.sddp.training.loop import iterate
+from cobre.sddp.training.passes import evaluate_policy
 from cobre.sddp.training.team import Team
 from cobre.solver.batches import Outputs
 
@@ -43,7 +43,7 @@ def test_costs_are_those_of_a_simulation_through_the_same_openings(folder, monke
     """A simulation, with its own LP starts, meets the same cost in every path."""
     context = context_of(folder)
     iterated(context, 4)
-    monkeypatch.setattr("cobre.sddp.simulation.policy_simulator.SIMULATION_ITERATION", 4 | EVALUATION_BIT)
+    monkeypatch.setattr("cobre.sddp.simulation.simulate.SIMULATION_ITERATION", 4 | EVALUATION_BIT)
     simulator = PolicySimulator(context.problem, context.solver, context.pool, context.sampler, None)
     expected = np.zeros(9)
     for step in simulator.simulate(range(9), simulator.find_starts(), Outputs(), Team.alone(0)):

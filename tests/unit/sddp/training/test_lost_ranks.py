@@ -10,7 +10,7 @@ from cobre.comm import AbortedError, PeerLostError, launch
 from cobre.comm.testing import FaultyCommunicator
 from cobre.io.case import load_case
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.training.train_study import train_study
 

@@ -8,13 +8,12 @@ from contexts import context_of
 from small_cases import SmallCase, hydro, thermal
 
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.sddp.ranks.alignment import ALIGNMENT
-from cobre.sddp.ranks.work_split import WorkSplit
-from cobre.sddp.training.team import Team
-from cobre.sddp.training.team_tables import (
+from cobre.sddp.ranks import ALIGNMENT, WorkSplit
+from cobre.sddp.training.team import (
     ArrayLayout,
     SolutionLayout,
     SolutionTables,
+    Team,
     TeamLayout,
     TeamTables,
 )

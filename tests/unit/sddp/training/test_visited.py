@@ -6,9 +6,9 @@ import pytest
 from cobre.comm import launch
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.sddp.cuts.pool import CutPool
-from cobre.sddp.ranks.work_split import WorkSplit
-from cobre.sddp.training import visited as module
-from cobre.sddp.training.visited import StoredStates, VisitedStates, entry_flags
+from cobre.sddp.ranks import WorkSplit
+from cobre.sddp.training import selection as module
+from cobre.sddp.training.selection import StoredStates, VisitedStates, entry_flags
 
 STAGES, DIMENSION, PATHS, ITERATIONS = 3, 4, 5, 9
 KEPT = [np.array([True, False, True, True]), np.array([False, True, False, False]), np.zeros(DIMENSION, bool)]

@@ -20,7 +20,7 @@ from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.model import build_noise_model
 from cobre.stochastic.par.estimation import PeriodicSample, fit_hydros
 from cobre.stochastic.par.observations import Observations
-from cobre.stochastic.par.sample_statistics import sample_statistics
+from cobre.stochastic.par.statistics import sample_statistics
 
 
 def test_known_coefficients_are_found():

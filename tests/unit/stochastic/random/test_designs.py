@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cobre.stochastic.errors import NoiseModelError
-from cobre.stochastic.random.halton import first_primes, halton
-from cobre.stochastic.random.latin_hypercube import latin_hypercube
-from cobre.stochastic.random.quantile import norm_quantile
-from cobre.stochastic.random.sobol import gray_rank, sobol
+from cobre.stochastic.random.pcg64 import norm_quantile
+from cobre.stochastic.random.point_sets import first_primes, gray_rank, halton, latin_hypercube, sobol
 
 # Openings of the Rust program: seed 42, stage 0, 8 openings of 3 entities; the first three.
 LATIN_HYPERCUBE = [

@@ -10,11 +10,9 @@ import sys
 import numpy as np
 import pytest
 
-from cobre.stochastic.random.normal import standard_normals
-from cobre.stochastic.random.pcg64 import Pcg64Streams
-from cobre.stochastic.random.seeds import forward_seeds, opening_seeds
-from cobre.stochastic.random.selection import choose
-from cobre.stochastic.random.siphash import siphash13_bytes
+from cobre.stochastic.random.pcg64 import Pcg64Streams, standard_normals
+from cobre.stochastic.random.point_sets import choose
+from cobre.stochastic.random.seeds import forward_seeds, opening_seeds, siphash13_bytes
 
 MASK_32, MASK_64, MASK_128 = 2**32 - 1, 2**64 - 1, 2**128 - 1
 MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645

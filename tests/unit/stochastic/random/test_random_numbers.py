@@ -8,18 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cobre.stochastic.random.normal import standard_normals
-from cobre.stochastic.random.pcg64 import Pcg64Sequence, Pcg64Streams
+from cobre.stochastic.random.pcg64 import Pcg64Sequence, Pcg64Streams, standard_normals
+from cobre.stochastic.random.point_sets import choose
 from cobre.stochastic.random.seeds import (
     as_seed,
     class_forward_seed,
     forward_seeds,
     grouped_forward_seeds,
     opening_seeds,
+    siphash13_bytes,
     stage_seeds,
 )
-from cobre.stochastic.random.selection import choose
-from cobre.stochastic.random.siphash import siphash13_bytes
 
 FIXTURES = Path(__file__).resolve().parents[5] / "shared" / "cases" / "noise_fixtures.json"
 SEEDS = st.integers(0, 2**64 - 1)

@@ -12,10 +12,10 @@ from cobre.cli.main import main
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
 from cobre.runs.formatting import rough_duration, size
-from cobre.solver.statistics import SolveStatistics
+from cobre.solver.batches import SolveStatistics
 from cobre.study.inspection.bench import Benchmark, StageCost, bench_case, sampled_stages
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.ready_study import ReadyStudy
+from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.training.train_study import train_study
 

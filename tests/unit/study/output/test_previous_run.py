@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.study.output.previous_run import OutputHoldsRunError, refuse_to_replace
+from cobre.study.output.run_output import OutputHoldsRunError, refuse_to_replace
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 
 

@@ -11,9 +11,9 @@ from cobre.core.steps import Step
 from cobre.runs.view import RunView
 from cobre.study.preparation import preparation_progress
 from cobre.study.preparation.preparation_progress import PreparationProgress
-from cobre.study.preparation.ready_study import prepare_on_ranks
+from cobre.study.preparation.study_cache import prepare_on_ranks
 from cobre.study.requests import CaseRequest
-from cobre.tui.event_lines import event_line
+from cobre.tui.panels import event_line
 
 CASE = Path(__file__).resolve().parents[4] / "examples" / "four_regions"
 

@@ -14,9 +14,7 @@ from cobre.io.findings.problems import InvalidCaseError
 from cobre.runs.events import no_events
 from cobre.study.config_outline import with_config_document
 from cobre.study.preparation import prepare
-from cobre.study.preparation.fingerprint import case_digest
-from cobre.study.preparation.ready_study import prepare_on_ranks
-from cobre.study.preparation.study_cache import StudyCache, cache_folder, make_room
+from cobre.study.preparation.study_cache import StudyCache, cache_folder, case_digest, make_room, prepare_on_ranks
 from cobre.study.requests import CaseRequest, with_iterations
 from cobre.study.training.train_study import train_study
 

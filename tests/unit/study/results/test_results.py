@@ -7,7 +7,7 @@ import pytest
 from example_study import EXAMPLE
 
 import cobre
-from cobre.study.results.dataframes import as_pandas, with_names
+from cobre.study.results.script_results import as_pandas, with_names
 
 
 @pytest.fixture(scope="module")

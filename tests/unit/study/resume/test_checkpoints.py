@@ -14,16 +14,16 @@ from cobre.io.storage.atomic import WriteError
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy, save_pool
 from cobre.sddp.cuts.pool import CutPool, CutSet
-from cobre.sddp.records.iteration_record import IterationRecord, PhaseTimes
+from cobre.sddp.records import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingContext
-from cobre.study.preparation.fingerprint import Fingerprint, case_digest
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.ready_study import ReadyStudy, as_case
+from cobre.study.preparation.study_cache import Fingerprint, ReadyStudy, as_case, case_digest
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
-from cobre.study.resume.checkpoint_writer import CheckpointPlan, CheckpointWriter
 from cobre.study.resume.checkpoints import (
     CheckpointError,
+    CheckpointPlan,
+    CheckpointWriter,
     check_same_run,
     list_checkpoints,
     newest_checkpoint,
@@ -32,8 +32,7 @@ from cobre.study.resume.checkpoints import (
     snapshot,
     with_policy_costs,
 )
-from cobre.study.training.digest import training_digest
-from cobre.study.training.train_study import train_study
+from cobre.study.training.train_study import train_study, training_digest
 
 
 def names(folder):

@@ -8,9 +8,9 @@ from example_study import EXAMPLE, overrides
 from cobre.comm import launch
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.runs.events import no_events
-from cobre.sddp.training.hooks import Interruption
+from cobre.sddp.training.loop import Interruption
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.ready_study import ReadyStudy, as_case
+from cobre.study.preparation.study_cache import ReadyStudy, as_case
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
 from cobre.study.resume.checkpoints import list_checkpoints

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.sddp.training.hooks import Interruption, IterationDropped
+from cobre.sddp.training.loop import Interruption, IterationDropped
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.ready_study import ReadyStudy, as_case
+from cobre.study.preparation.study_cache import ReadyStudy, as_case
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest, with_iterations
 from cobre.study.training import iteration_progress

@@ -8,7 +8,7 @@ import pytest
 
 from cobre.comm import TerminatedError
 from cobre.comm.launch import signals
-from cobre.sddp.training.hooks import Interruption
+from cobre.sddp.training.loop import Interruption
 from cobre.study.training.stop_request import StopRequest
 
 

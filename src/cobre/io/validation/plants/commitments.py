@@ -10,9 +10,9 @@ from cobre.core.case import ABSENT_ID, Case
 from cobre.core.entities import Thermal, is_in_service
 from cobre.core.temporal import Stage
 from cobre.io.constraints import reading as generic_constraints
-from cobre.io.input_files import entities, initial_conditions, post_study_stages
+from cobre.io.input_files import entities, stages_file
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
-from cobre.io.validation.generic_constraints.generic_references import entity_of
+from cobre.io.validation.generic_constraints import entity_of
 from cobre.io.validation.layer_findings import Findings, Rule, listed, named, with_ids
 
 FIELD = "past_anticipated_commitments"
@@ -23,8 +23,8 @@ def plants_of_commitments(case: Case, findings: Findings) -> None:
     """Past commitments and post-study bounds belong to anticipated plants."""
     known = {plant.id for plant in case.system.thermals if plant.anticipated_config is not None}
     for file, rows, field in (
-        (initial_conditions.FILE, case.initial_conditions.past_commitments, f"{FIELD}.thermal_id"),
-        (post_study_stages.FILE, case.post_study.thermal_bounds, "thermal_bounds.thermal_id"),
+        (entities.CONDITIONS_FILE, case.initial_conditions.past_commitments, f"{FIELD}.thermal_id"),
+        (stages_file.POST_STUDY_FILE, case.post_study.thermal_bounds, "thermal_bounds.thermal_id"),
     ):
         for id_ in sorted({row.thermal_id for row in rows} - known):
             message = f"there is no anticipated thermal {id_}"
@@ -33,7 +33,7 @@ def plants_of_commitments(case: Case, findings: Findings) -> None:
 
 def stages_after_the_study(case: Case, findings: Findings) -> None:
     """Post-study stages begin where the study ends and follow one another; bounds name existing ones."""
-    after, file = case.post_study, post_study_stages.FILE
+    after, file = case.post_study, stages_file.POST_STUDY_FILE
     ends = [case.horizon.stages[-1].end_date, *(stage.end_date for stage in after.stages)]
     for number, (stage, end) in enumerate(zip(after.stages, ends, strict=False)):
         if stage.start_date != end:
@@ -60,7 +60,7 @@ def leads_within_the_study(case: Case, findings: Findings) -> None:
             index = delivery - deliveries.num_stages
             if index >= 0 and (plant.thermal.id, index) not in given:
                 message = f"the study commits power for stage {index}, which has no bounds"
-                findings.error(post_study_stages.FILE, entity, "thermal_bounds", message, "a row for it")
+                findings.error(stages_file.POST_STUDY_FILE, entity, "thermal_bounds", message, "a row for it")
 
 
 def leads_over_equal_stages(case: Case, findings: Findings) -> None:
@@ -95,7 +95,7 @@ def commitments_cover_the_lead(case: Case, findings: Findings) -> None:
 
 
 def _check_windows(plant: Thermal, windows: Sequence[PastCommitment], findings: Findings) -> None:
-    entity, file = named("thermal", plant), initial_conditions.FILE
+    entity, file = named("thermal", plant), entities.CONDITIONS_FILE
     for row in windows:
         if row.end_date <= row.start_date:
             message = f"is {row.end_date}, not after start_date, which is {row.start_date}"
@@ -116,7 +116,7 @@ def _check_coverage(
 ) -> None:
     start, end = deliveries.starts[delivery], deliveries.ends[delivery]
     covered = sum(deliveries.overlap_days(delivery, row.start_date, row.end_date) for row in windows)
-    entity, file = named("thermal", plant), initial_conditions.FILE
+    entity, file = named("thermal", plant), entities.CONDITIONS_FILE
     if is_before and covered != (end - start).days:
         message = (
             f"{covered} of the {(end - start).days} days from {start} to {end} have commitments made before the study"
@@ -144,7 +144,7 @@ def _check_order(case: Case, plant: Thermal, row: PastCommitment, stage: Stage, 
         return
     entity = f"{named('thermal', plant)}, window from {row.start_date}"
     message = f"is {row.value_mw:g}, but the limits in stage {stage.id} are {least:g} to {most:g} MW"
-    findings.error(initial_conditions.FILE, entity, f"{FIELD}.value_mw", message, "a value within these limits")
+    findings.error(entities.CONDITIONS_FILE, entity, f"{FIELD}.value_mw", message, "a value within these limits")
 
 
 def _limits(case: Case, plant: Thermal, stage: Stage) -> tuple[float, float]:
@@ -200,7 +200,7 @@ def deliveries_without_a_price(case: Case, findings: Findings) -> None:
             message = (
                 "without `policy.boundary`, power delivered after the study has no value: the minimum is committed"
             )
-            findings.warn(post_study_stages.FILE, named("thermal", plant.thermal), "", message)
+            findings.warn(stages_file.POST_STUDY_FILE, named("thermal", plant.thermal), "", message)
 
 
 def _plants(case: Case) -> Iterator[tuple[Anticipation, Deliveries]]:

@@ -9,7 +9,7 @@ import numpy as np
 from cobre.core.case import Case
 from cobre.core.entities import DeficitSegment
 from cobre.core.hydro import Hydro
-from cobre.io.input_files import entities, penalties_file
+from cobre.io.input_files import entities
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
 from cobre.io.validation.layer_findings import Findings, Rule, named
 
@@ -44,14 +44,14 @@ def prices_of_entities_above_zero(case: Case, findings: Findings) -> None:
 def _prices_of_all(case: Case) -> Iterator[tuple[str, str, str, float]]:
     """File, entity, field and value of every price that holds for all entities of a class."""
     given = case.penalties
-    yield penalties_file.FILE, "", "bus.excess_cost", given.bus.excess_cost
-    yield penalties_file.FILE, "", "line.exchange_cost", given.line.exchange_cost
+    yield entities.PENALTIES_FILE, "", "bus.excess_cost", given.bus.excess_cost
+    yield entities.PENALTIES_FILE, "", "line.exchange_cost", given.line.exchange_cost
     cost = given.non_controllable_source.curtailment_cost
-    yield penalties_file.FILE, "", "non_controllable_source.curtailment_cost", cost
+    yield entities.PENALTIES_FILE, "", "non_controllable_source.curtailment_cost", cost
     for item in fields(given.hydro):
         value = getattr(given.hydro, item.name)
         if value is not None:
-            yield penalties_file.FILE, "", f"hydro.{item.name}", value
+            yield entities.PENALTIES_FILE, "", f"hydro.{item.name}", value
 
 
 def _prices_of_entities(case: Case) -> Iterator[tuple[str, str, str, float]]:
@@ -87,7 +87,7 @@ def prices_of_stages_above_zero(case: Case, findings: Findings) -> None:
 
 def tiers_of_deficit(case: Case, findings: Findings) -> None:
     """Tiers of deficit rise in cost, and the last one has no limit."""
-    _check_tiers(case.penalties.bus.deficit_segments, penalties_file.FILE, "", "bus.deficit_segments", findings)
+    _check_tiers(case.penalties.bus.deficit_segments, entities.PENALTIES_FILE, "", "bus.deficit_segments", findings)
     for bus in case.system.buses:
         if bus.deficit_segments is not None:
             _check_tiers(bus.deficit_segments, entities.BUSES, named("bus", bus), "deficit_segments", findings)

@@ -2,16 +2,22 @@
 
 import math
 from collections import Counter
+from itertools import pairwise
+from pathlib import Path
 
 from cobre.core.case import Case, Table
-from cobre.core.config import Gap
-from cobre.core.temporal import Node, PolicyGraph
+from cobre.core.config import Gap, SimulationBased
+from cobre.core.state_names import STORAGE, kind_of, owner_of
+from cobre.core.temporal import Node, PolicyGraph, PreStudyStage, Stage
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.input_files.stages_file import FILE
+from cobre.io.policies.policy_file import PolicyFileError, PolicyMetadata, find_policy_file, read_policy
+from cobre.io.policies.policy_source import PolicySource, can_store, new_ids, source_of
 from cobre.io.validation.layer_findings import Findings, Rule, listed, with_ids
-from cobre.io.validation.scenarios.scenario_dimensions import LIBRARIES
+from cobre.io.validation.scenarios.noise import LIBRARIES
 
 PROBABILITY_TOLERANCE = 1e-6
+
 NODES = "policy_graph.nodes"
 
 
@@ -173,3 +179,170 @@ RULES: tuple[Rule, ...] = (
     enumerated_trees,
     gap_rules,
 )
+
+
+# The horizon: dates, transitions, rates, risk.
+
+
+def dates_in_order(case: Case, findings: Findings) -> None:
+    """Stages end after they start, and follow one another."""
+    stages: list[Stage | PreStudyStage] = [*case.horizon.pre_study_stages, *case.horizon.stages]
+    for stage in stages:
+        if stage.end_date <= stage.start_date:
+            message = f"is {stage.end_date}, not after start_date, which is {stage.start_date}"
+            findings.error(FILE, f"stage {stage.id}", "end_date", message, "the first day after the stage")
+    for before, after in pairwise(case.horizon.stages):
+        _check_succession(before, after, findings)
+
+
+def _check_succession(before: Stage, after: Stage, findings: Findings) -> None:
+    entity = f"stage {after.id}"
+    if after.end_date <= before.end_date:
+        message = f"is {after.end_date}, but stage {before.id} ends on {before.end_date}"
+        findings.error(FILE, entity, "end_date", message, "stages in order of time")
+    elif after.start_date < before.end_date:
+        message = (
+            f"is {after.start_date}, but stage {before.id} ends on {before.end_date}: days that both stages have count "
+            "twice"
+        )
+        findings.warn(FILE, entity, "start_date", message)
+    elif after.start_date > before.end_date:
+        message = (
+            f"is {after.start_date}, but stage {before.id} ends on {before.end_date}: days between them are not studied"
+        )
+        findings.warn(FILE, entity, "start_date", message)
+
+
+def pre_study_stages_before_the_study(case: Case, findings: Findings) -> None:
+    """Pre-study stages end before the study starts."""
+    if not case.horizon.stages:
+        return
+    start = case.horizon.stages[0].start_date
+    for stage in case.horizon.pre_study_stages:
+        if stage.end_date > start:
+            message = f"is {stage.end_date}, after the study starts on {start}"
+            findings.error(FILE, f"pre-study stage {stage.id}", "end_date", message, f"{start} or earlier")
+
+
+def discount_rates(case: Case, findings: Findings) -> None:
+    """Annual discount rates must not be negative."""
+    graph = case.horizon.policy_graph
+    findings.demand_not_negative(graph.annual_discount_rate, FILE, "", "policy_graph.annual_discount_rate")
+    for edge in graph.transitions:
+        if edge.annual_discount_rate_override is not None:
+            entity = f"transition {edge.source_id} -> {edge.target_id}"
+            rate = edge.annual_discount_rate_override
+            findings.demand_not_negative(rate, FILE, entity, "annual_discount_rate_override")
+    for stage in case.horizon.stages:
+        if stage.annual_discount_rate_override is not None:
+            rate = stage.annual_discount_rate_override
+            findings.demand_not_negative(rate, FILE, f"stage {stage.id}", "annual_discount_rate_override")
+
+
+def risk_measures(case: Case, findings: Findings) -> None:
+    """CVaR: alpha above 0 and at most 1, lambda from 0 to 1."""
+    for stage in case.horizon.stages:
+        if stage.risk is None:
+            continue
+        if not 0 < stage.risk.alpha <= 1:
+            message = f"is {stage.risk.alpha:g}"
+            findings.error(FILE, f"stage {stage.id}", "risk_measure.cvar.alpha", message, "above 0 and at most 1")
+        if not 0 <= stage.risk.lambda_ <= 1:
+            message = f"is {stage.risk.lambda_:g}"
+            findings.error(FILE, f"stage {stage.id}", "risk_measure.cvar.lambda", message, "between 0 and 1")
+
+
+def sizes_of_sobol_sets(case: Case, findings: Findings) -> None:
+    """Warn of Sobol sets whose size is not a power of 2."""
+    for stage in case.horizon.stages:
+        count = stage.num_openings or 0
+        if stage.sampling_method == "qmc_sobol" and count & (count - 1):
+            message = f"is {count}: Sobol points are balanced only when their number is a power of 2"
+            findings.warn(FILE, f"stage {stage.id}", "num_openings", message)
+
+
+HORIZON_RULES: tuple[Rule, ...] = (
+    dates_in_order,
+    pre_study_stages_before_the_study,
+    discount_rates,
+    risk_measures,
+    sizes_of_sobol_sets,
+)
+
+
+# The boundary policy of a case: its file can be read, and its cuts are for the last day and the plants of the case.
+
+
+POLICY_FIELD = "policy.boundary.path"
+
+
+def boundary_policy(case: Case, findings: Findings) -> None:
+    """The boundary policy has cuts for the day on which the study ends, with a storage state for each of its plants."""
+    configured = case.config.policy.boundary
+    if configured is None:
+        return
+    file = find_policy_file(Path(configured.path))
+    try:
+        metadata = read_policy(file).metadata
+    except PolicyFileError as error:
+        findings.error(
+            CONFIG_FILE, "", POLICY_FIELD, str(error), "the policy file of another study, its folder, or its output"
+        )
+        return
+    day = case.horizon.stages[-1].end_date
+    if metadata.stage_that_ends_on(day) is None:
+        message = f"has no cost-to-go on {day}, where this study ends"
+        findings.error(
+            CONFIG_FILE, "", POLICY_FIELD, message, f"its stages end on {', '.join(metadata.stage_end_dates)}"
+        )
+    _check_plants(case, metadata, source_of(file), findings)
+
+
+def _check_plants(case: Case, metadata: PolicyMetadata, source: PolicySource | None, findings: Findings) -> None:
+    """Name the reservoirs that the policy does not value; of a plant with one volume nothing depends on it."""
+    priced = {owner_of(name) for name in metadata.state_names if kind_of(name) == STORAGE}
+    numbers = None if source is None else new_ids(source.hydros, case.system.hydros)
+    if numbers is not None:
+        priced = {str(new) for old, new in numbers.items() if str(old) in priced}
+    for hydro in case.system.hydros:
+        if str(hydro.id) not in priced and can_store(hydro):
+            message = f"does not price the water of hydro {hydro.id} ({hydro.name})"
+            findings.error(CONFIG_FILE, "", POLICY_FIELD, message, "the policy of a study with the same plants")
+
+
+POLICY_RULES: tuple[Rule, ...] = (boundary_policy,)
+
+
+# Checks that the stopping rules suit the study.
+
+
+STOPPING_FIELD = "training.stopping_rules"
+
+
+def simulation_rule(case: Case, findings: Findings) -> None:
+    """The rule `simulation` compares a mean with the lower bound: both must be expectations over the same noise."""
+    config = case.config.training
+    if not any(isinstance(rule, SimulationBased) for rule in config.stopping_rules):
+        return
+    averse = [stage.id for stage in case.horizon.stages if stage.risk is not None and not stage.risk.is_expectation]
+    if averse:
+        where = with_ids("stage", averse)
+        message = f"the rule `simulation` compares means, but the risk measure is not the expectation in {where}"
+        findings.error(
+            CONFIG_FILE,
+            "",
+            STOPPING_FIELD,
+            message,
+            "upper_bound or bound_stalling, which are valid for any risk measure",
+        )
+    source = config.scenario_source
+    others = [name for name in ("inflow", "load", "ncs") if getattr(source, name) != "in_sample"]
+    if others:
+        message = (
+            f"the rule `simulation` simulates {' and '.join(others)} of other scenarios than the openings, "
+            "to which the lower bound refers: it may stop too early or never"
+        )
+        findings.warn(CONFIG_FILE, "", STOPPING_FIELD, message, "bound_stalling, or in_sample forward passes")
+
+
+STOPPING_RULES: tuple[Rule, ...] = (simulation_rule,)

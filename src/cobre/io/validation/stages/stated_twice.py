@@ -11,28 +11,40 @@ from typing import Any, Final
 
 import numpy as np
 
+from cobre.core.arrays import HOURS_PER_DAY
 from cobre.core.case import Case, Table
 from cobre.core.temporal import PreStudyStage, Season, SeasonDefinitions, Stage
-from cobre.core.units import HOURS_PER_DAY
-from cobre.io.input_files.block_factors import LOAD_FILE
-from cobre.io.input_files.post_study_stages import FILE as POST_STUDY_FILE
-from cobre.io.input_files.stages_file import FILE
+from cobre.io.input_files.stages_file import FILE, LOAD_FILE, POST_STUDY_FILE, SOURCE_FILE
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
 from cobre.io.validation.layer_findings import Findings, Rule, with_ids
+from cobre.wording import counted
 
 Dated = Stage | PreStudyStage
+
 AVERAGE_MONTH_HOURS: Final = 730.0
+
 """A twelfth of a year: published cases have it in every month, also in one of 28 days (672 hours)."""
+
 DAYS_OF_MONTHS: Final = (28, 31)
+
 MAX_HOURS_APART: Final = 0.01
+
 """Share by which hours may differ from the calendar without a warning: a change of the clock in a week is 0.006."""
+
 MAX_HOURS_RATIO: Final = 2.0
+
 """Hours beyond this multiple of the calendar's are an error: no rounding explains them."""
+
 MAX_DAYS_APART: Final = 7
+
 """Days between a stage and its season without a warning: in weekly decks a month begins with the week of its 1st."""
+
 MAX_FACTOR_APART: Final = 0.05
+
 """Distance from 1 of the mean of block factors without a warning; a published case has 0.019."""
+
 MAX_BOUND_RATIO: Final = 10.0
+
 """A bound above this multiple of the declared capacity gives a warning; official decks go up to 5.3."""
 
 
@@ -185,4 +197,82 @@ RULES: tuple[Rule, ...] = (
     seasons_of_the_dates,
     means_of_load_factors,
     bounds_near_capacities,
+)
+
+
+# Stages: blocks, openings, and numbers per block.
+
+
+MIN_STAGES = 2
+
+
+def at_least_two_stages(case: Case, findings: Findings) -> None:
+    """A study needs at least two stages: with one there is no future cost to approximate."""
+    count = len(case.horizon.stages)
+    if count < MIN_STAGES:
+        findings.error(FILE, "", "stages", f"there are {count}", f"at least {MIN_STAGES}")
+
+
+def blocks_count_from_zero(case: Case, findings: Findings) -> None:
+    """Blocks are numbered 0, 1, 2, ... and have hours above 0."""
+    for stage in case.horizon.stages:
+        found = [block.id for block in stage.blocks]
+        if not found:
+            findings.error(FILE, f"stage {stage.id}", "blocks", "there is none", "at least one block")
+        elif found != list(range(len(found))):
+            message = f"their ids are {', '.join(str(id_) for id_ in found)}"
+            findings.error(FILE, f"stage {stage.id}", "blocks", message, "0, 1, 2, ... without a gap")
+        _check_hours(stage, findings)
+
+
+def _check_hours(stage: Stage, findings: Findings) -> None:
+    for block in stage.blocks:
+        if block.hours <= 0:
+            field = f"blocks (id {block.id}).hours"
+            findings.error(FILE, f"stage {stage.id}", field, f"is {block.hours:g}", "a number of hours above 0")
+
+
+def stages_have_openings(case: Case, findings: Findings) -> None:
+    """Every stage has at least one opening."""
+    has_nodes = bool(case.horizon.policy_graph.nodes) and case.config.training.is_enumerated
+    for stage in case.horizon.stages:
+        if stage.num_openings is None and has_nodes:
+            continue  # nodes have their own realisations
+        if not stage.num_openings or stage.num_openings < 1:
+            found = "is missing" if stage.num_openings is None else f"is {stage.num_openings}"
+            findings.error(FILE, f"stage {stage.id}", "num_openings", found, "at least 1")
+
+
+def ids_of_stages(case: Case, findings: Findings) -> None:
+    """Ids of the study's stages have no gap and usually start at 0; ids of pre-study stages are negative."""
+    found = [stage.id for stage in case.horizon.stages]
+    if found and (found[0] < 0 or found != list(range(found[0], found[0] + len(found)))):
+        shown = ", ".join(str(id_) for id_ in found[:8])
+        findings.error(FILE, "", "stages.id", f"the ids are {shown}", "0, 1, 2, ... without a gap")
+    for stage in case.horizon.pre_study_stages:
+        if stage.id >= 0:
+            findings.error(FILE, f"pre-study stage {stage.id}", "id", "is not negative", "-1, -2, ...")
+
+
+def factors_for_each_block(case: Case, findings: Findings) -> None:
+    """Factors are given for as many blocks as the stage has."""
+    blocks = {stage.id: len(stage.blocks) for stage in case.horizon.stages}
+    kinds = (
+        (LOAD_FILE, "bus", case.scenarios.load_factors),
+        (SOURCE_FILE, "source", case.scenarios.non_controllable_factors),
+    )
+    for file, word, factors in kinds:
+        for (entity_id, stage_id), values in factors.items():
+            if len(values) != blocks[stage_id]:
+                entity = f"{word} {entity_id}, stage {stage_id}"
+                message = f"there are {len(values)} factors, but the stage has {counted(blocks[stage_id], 'block')}"
+                findings.error(file, entity, "block_factors", message, "one factor for each block")
+
+
+DIMENSION_RULES: tuple[Rule, ...] = (
+    at_least_two_stages,
+    ids_of_stages,
+    blocks_count_from_zero,
+    stages_have_openings,
+    factors_for_each_block,
 )

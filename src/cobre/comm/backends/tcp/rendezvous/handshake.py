@@ -30,7 +30,7 @@ from cobre.comm.backends.tcp.wire.protocol import (
     pack_text,
 )
 from cobre.comm.errors import Peer
-from cobre.printable import printable
+from cobre.wording import printable
 
 HANDSHAKE_S = 5.0  # for one handshake, at either end; then the connection is dropped
 COORDINATOR_TAGS: Mapping[int, int] = {tag: HANDSHAKE_LIMITS[tag] for tag in (Tag.HELLO, Tag.PROOF)}

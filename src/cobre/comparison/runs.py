@@ -1,0 +1,160 @@
+"""Read the runs that are compared, and match their entities and stages."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cobre.errors import CobreError
+from cobre.io.output import ResultsError, read_manifest
+from cobre.io.output.results import Columns, RowsInMemory, RowSource, StoredRows, scenario_rows, table_file
+from cobre.io.storage.stored_json import read_stored_object
+from cobre.records import dataclass
+from cobre.report.study_facts import StudyFacts
+from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE
+
+if TYPE_CHECKING:
+    from cobre.study.results.script_results import SimulationResult
+
+
+# Errors of comparing two studies.
+
+
+class NotComparableError(CobreError, ValueError):
+    """Two studies that have no stage or no scenario in common."""
+
+
+# One of the two studies: its tables, read scenario by scenario, and the names and dates of study.json.
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """One study; `tables` are those of its simulation, `mean_cost` is in $ (None: unknown)."""
+
+    name: str
+    study: StudyFacts
+    tables: Mapping[str, RowSource]
+    mean_cost: float | None
+
+    @classmethod
+    def stored(cls, folder: Path) -> "ComparedRun":
+        """The run in an output directory. Raises ResultsError without a complete simulation."""
+        results = folder / SIMULATION
+        entries = read_manifest(results).get("tables", {})
+        try:
+            tables = {name: StoredRows(table_file(results, name, entry)) for name, entry in entries.items()}
+        except (OSError, KeyError, TypeError, AttributeError) as error:
+            raise ResultsError(f"{results} cannot be read: {error}") from error
+        mean = _object(folder / SUMMARY_FILE).get("simulated_mean_cost")
+        return cls(str(folder), StudyFacts(_object(folder / STUDY_FILE)), tables, mean)
+
+    @classmethod
+    def in_memory(cls, result: "SimulationResult", name: str) -> "ComparedRun":
+        """A simulation result in memory as one side of a comparison."""
+        tables = {table: RowsInMemory(rows) for table, rows in result.tables.items()}
+        return cls(name, StudyFacts(result.facts), tables, result.mean_cost)
+
+    def has(self, table: str, columns: Sequence[str]) -> bool:
+        """Whether a table has these columns."""
+        return table in self.tables and set(columns) <= set(self.columns(table))
+
+    def columns(self, table: str) -> list[str]:
+        """Names of the columns of a table."""
+        return list(self.tables[table].schema.names)
+
+    def scenarios(self, table: str, columns: Sequence[str]) -> Iterator[tuple[int, Columns]]:
+        """The rows of each scenario, in the order of their ids."""
+        return scenario_rows(self.tables[table], columns)
+
+    def first_scenario(self, table: str, columns: Sequence[str]) -> Columns:
+        """The rows of the first scenario, which has the stages and entities of all.
+
+        Raises ResultsError without the table, NotComparableError without a scenario.
+        """
+        if table not in self.tables:
+            raise ResultsError(f"{self.name} has no table {table} of a simulation")
+        found = next(self.scenarios(table, columns), None)
+        if found is None:
+            raise NotComparableError(f"{self.name} has simulated no scenario")
+        return found[1]
+
+
+def in_step(
+    a: Iterator[tuple[int, Columns]], b: Iterator[tuple[int, Columns]]
+) -> Iterator[tuple[int, Columns, Columns]]:
+    """Scenarios that both have: id, rows of `a`, rows of `b`. Both must be in ascending order of ids."""
+    first, second = next(a, None), next(b, None)
+    while first is not None and second is not None:
+        if first[0] == second[0]:
+            yield first[0], first[1], second[1]
+            first, second = next(a, None), next(b, None)
+        elif first[0] < second[0]:
+            first = next(a, None)
+        else:
+            second = next(b, None)
+
+
+def _object(path: Path) -> Mapping[str, Any]:
+    """A JSON object; empty where the file is missing: ids are then shown instead of names."""
+    try:
+        return read_stored_object(path)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path} cannot be read: {error}") from error
+
+
+# Matching of the stages and entities of two studies.
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A stage or entity: its id in each study (None: the study does not have it), and its name."""
+
+    a: int | None
+    b: int | None
+    name: str
+
+    @property
+    def present_in(self) -> str:
+        """`both`, `A` or `B`: which of the studies has this entity."""
+        return "A" if self.b is None else "B" if self.a is None else "both"
+
+
+def match_stages(a: ComparedRun, b: ComparedRun, ids_a: Sequence[int], ids_b: Sequence[int]) -> list[Match]:
+    """Stages that both have: matched by start date if both have dates, else by id."""
+    dates_a, dates_b = a.study.starts(ids_a), b.study.starts(ids_b)
+    if dates_a is None or dates_b is None:
+        common = [id_ for id_ in ids_a if id_ in set(ids_b)]
+        return [Match(id_, id_, label) for id_, label in zip(common, a.study.stage_labels(common), strict=True)]
+    of_b = dict(zip(dates_b, ids_b, strict=True))
+    common = [id_ for id_, date in zip(ids_a, dates_a, strict=True) if date in of_b]
+    by_id = dict(zip(ids_a, dates_a, strict=True))
+    return [
+        Match(id_, of_b[by_id[id_]], label) for id_, label in zip(common, a.study.stage_labels(common), strict=True)
+    ]
+
+
+def match_entities(
+    a: ComparedRun, b: ComparedRun, kind: str, ids_a: Sequence[int], ids_b: Sequence[int]
+) -> list[Match]:
+    """All of both studies: those of A in their order, then those that only B has.
+
+    Entities match if they have the same id and name, or else the same name, if it is unique in each study. An id
+    that belongs to another name in the other study is no match.
+    """
+    names_a = {id_: a.study.entity_name(kind, id_) for id_ in ids_a}
+    names_b = {id_: b.study.entity_name(kind, id_) for id_ in ids_b}
+    partners = {id_: id_ for id_ in ids_a if names_b.get(id_) == names_a[id_]}
+    once_a, once_b = _used_once(names_a, partners), _used_once(names_b, partners.values())
+    partners |= {id_: once_b[name] for name, id_ in once_a.items() if name in once_b}
+    found = [Match(id_, partners.get(id_), names_a[id_]) for id_ in ids_a]
+    taken = set(partners.values())
+    return found + [Match(None, id_, names_b[id_]) for id_ in ids_b if id_ not in taken]
+
+
+def _used_once(names: Mapping[int, str], taken: Collection[int]) -> dict[str, int]:
+    """Ids by name, for unique names of entities that are not taken."""
+    left = {id_: name for id_, name in names.items() if id_ not in taken}
+    counts = Counter(left.values())
+    return {name: id_ for id_, name in left.items() if counts[name] == 1}

@@ -1,0 +1,156 @@
+"""Write tables as CSV, DuckDB and Excel files."""
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cobre.export.run_tables import ExportError, RunTables
+from cobre.io.output.results import RowSource
+from cobre.io.storage.atomic import WriteError, as_write_error, scratch_directory
+from cobre.io.storage.confined import create_file, make_folder, move_file
+from cobre.study.results.script_results import library
+from cobre.wording import printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+# Text from cases in CSV files, escaped: a spreadsheet must not evaluate it as a formula, nor a terminal act on it.
+
+
+_FORMULA_STARTS = ("=", "+", "-", "@")
+
+
+def spreadsheet_text(text: str) -> str:
+    """The text with control characters escaped, and an apostrophe before what a spreadsheet would take as a formula.
+
+    >>> spreadsheet_text('=HYPERLINK("http://example.org")')
+    '\\'=HYPERLINK("http://example.org")'
+    """
+    shown = printable(text, lines=False)
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA_STARTS) else shown
+
+
+def with_spreadsheet_text(table: "pa.Table") -> "pa.Table":
+    """The table with its text columns escaped by `spreadsheet_text`."""
+    import pyarrow as pa
+
+    for index, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            safe = [None if text is None else spreadsheet_text(text) for text in table.column(index).to_pylist()]
+            table = table.set_column(index, field, pa.array(safe, field.type))
+    return table
+
+
+# A folder of CSV files, one for each table.
+
+
+def write_csv(tables: RunTables, folder: Path) -> None:
+    """Write each table, row group by row group; null is an empty field, text that looks like a formula is escaped."""
+    from pyarrow import csv
+
+    for name, rows in tables.tables.items():
+        with create_file(folder / f"{name}.csv") as stream, csv.CSVWriter(stream, rows.schema) as writer:
+            for piece in rows.pieces():
+                writer.write_table(with_spreadsheet_text(piece))
+
+
+# One DuckDB file with a table for each table of the run.
+
+
+def write_duckdb(tables: RunTables, target: Path) -> None:
+    """Write all tables, row group by row group; DuckDB downloads no extensions."""
+    duckdb = library("duckdb", "[duckdb]")
+    settings = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    with duckdb.connect(str(target), config=settings) as database:
+        for name, rows in tables.tables.items():
+            database.from_arrow(_reader(rows)).create(name)
+
+
+def _reader(rows: RowSource) -> object:
+    import pyarrow as pa
+
+    batches = (batch for piece in rows.pieces() for batch in piece.to_batches())
+    return pa.RecordBatchReader.from_batches(rows.schema, batches)
+
+
+# A file that a library writes by path, and that gets its name when it is complete.
+
+
+@contextmanager
+def new_file(target: Path) -> Iterator[Path]:
+    """A path to write to, in a temporary directory beside `target`; renamed to `target` when the block ends.
+
+    Raises WriteError if `target` exists or cannot be written; nothing is left after a failure.
+    """
+    if os.path.lexists(target):
+        raise WriteError(target, "it exists", "choose a new name, or remove it first")
+    with as_write_error(target):
+        make_folder(target.parent)
+        with scratch_directory(target.parent) as scratch:
+            staged = scratch / target.name
+            yield staged
+            with staged.open("rb+") as stream:
+                os.fsync(stream.fileno())
+            move_file(staged, target)
+
+
+# An Excel workbook with a sheet for each table.
+
+
+MAX_ROWS = 1_048_576
+
+MAX_SHEET_NAME = 31
+
+
+def check_rows(tables: RunTables) -> None:
+    """Raise ExportError for a table with more rows than a sheet holds: no rows are cut off."""
+    too_long = {name: rows.rows for name, rows in tables.tables.items() if rows.rows + 1 > MAX_ROWS}
+    if too_long:
+        listed = ", ".join(f"{name} has {count:,} rows" for name, count in too_long.items())
+        others = " ".join(f"--table {name}" for name in tables.tables if name not in too_long)
+        raise ExportError(
+            f"an Excel sheet holds {MAX_ROWS:,} rows including the heading, but {listed}: export other tables "
+            f"({others}), or all of them with --to csv or --to duckdb"
+        )
+
+
+def write_workbook(tables: RunTables, target: Path) -> None:
+    """Write all tables into an Excel workbook, row by row in constant memory."""
+    check_rows(tables)
+    options = {"constant_memory": True, "tmpdir": str(target.parent), "default_date_format": "yyyy-mm-dd"}
+    with library("xlsxwriter", "[excel]").Workbook(str(target), options) as book:
+        bold = book.add_format({"bold": True})
+        for name, rows in tables.tables.items():
+            _write_sheet(book.add_worksheet(name[:MAX_SHEET_NAME]), rows, bold)
+
+
+def _write_sheet(sheet: Any, rows: RowSource, bold: Any) -> None:
+    names = rows.schema.names
+    sheet.freeze_panes(1, 0)
+    sheet.set_column(0, max(0, len(names) - 1), 14)
+    for column, name in enumerate(names):
+        sheet.write_string(0, column, name, bold)
+    at = 1
+    for piece in rows.pieces():
+        for values in zip(*(piece[name].to_pylist() for name in names), strict=True):
+            for column, value in enumerate(values):
+                _write_cell(sheet, at, column, value)
+            at += 1
+
+
+def _write_cell(sheet: Any, row: int, column: int, value: Any) -> None:
+    """Text is never taken as a formula; None, NaN and infinities are empty cells."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return
+    if isinstance(value, str):
+        sheet.write_string(row, column, value)
+    elif isinstance(value, bool):
+        sheet.write_boolean(row, column, value)
+    elif isinstance(value, int | float):
+        sheet.write_number(row, column, value)
+    else:
+        sheet.write_datetime(row, column, value)

@@ -1,1 +1,0 @@
-"""Checks of generic constraints: references, dimensions, meaning."""

@@ -1,0 +1,148 @@
+"""Write files for Docker Compose and Kubernetes."""
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import indent
+
+from cobre import __version__
+from cobre.launchfiles.settings import (
+    CASE_MOUNT,
+    OUTPUT_MOUNT,
+    ContainerSettings,
+    SlurmSettings,
+    Verbatim,
+    as_path,
+    check_claim,
+    escape_dollars,
+    fill_yaml,
+)
+from cobre.launchfiles.slurm import mpi_script, tcp_script
+
+# A compose file: one service for each rank, on a private network.
+
+
+def compose_file(settings: ContainerSettings) -> str:
+    """The text of compose.yaml."""
+    settings.checked()
+    return fill_yaml(
+        "compose.yaml",
+        {
+            "ranks": settings.ranks,
+            "ranks_text": str(settings.ranks),
+            "name": settings.name,
+            "image": escape_dollars(settings.image),
+            "command": [escape_dollars(word) for word in settings.run_command(CASE_MOUNT, OUTPUT_MOUNT)],
+            "threads": settings.threads,
+            "memory": _bytes(settings.memory),
+            "case": escape_dollars(settings.case),
+            "output": escape_dollars(settings.output),
+            "mkdir": Verbatim(shlex.quote(as_path(settings.output))),
+            "port_text": str(settings.port),
+            "services": Verbatim("".join(_service(rank) for rank in range(settings.ranks))),
+        },
+    )
+
+
+def _service(rank: int) -> str:
+    return fill_yaml("compose_rank.yaml", {"rank": rank, "rank_text": str(rank)})
+
+
+def _bytes(quantity: str) -> str:
+    """Compose writes 2g where Kubernetes writes 2Gi; both mean powers of 1024."""
+    return quantity.removesuffix("i").lower()
+
+
+# Kubernetes manifests: an Indexed Job with what it needs, or a JobSet, which restarts all ranks together.
+
+
+UNUSABLE_SECRET = "replace me"  # noqa: S105 - too short to be accepted: nobody runs with a secret that is public
+
+
+def job_manifest(settings: ContainerSettings, secret: str = UNUSABLE_SECRET) -> str:
+    """Secret, headless Service, NetworkPolicy and Indexed Job. The index of a pod is its rank."""
+    coordinator = f"{settings.name}-0.{settings.name}"
+    pod = _pod(settings, coordinator, "metadata.labels['batch.kubernetes.io/controller-uid']")
+    values = {"prerequisites": _prerequisites(settings, secret), "pod": _indented(pod, 6), "port": settings.port}
+    return fill_yaml("kubernetes.yaml", _world(settings) | values)
+
+
+def jobset_manifest(settings: ContainerSettings, secret: str = UNUSABLE_SECRET) -> str:
+    """Secret, NetworkPolicy and a JobSet, which creates the Service itself and restarts all ranks after a failure."""
+    coordinator = f"{settings.name}-ranks-0-0.{settings.name}"
+    pod = _pod(settings, coordinator, "metadata.labels['jobset.sigs.k8s.io/restart-attempt']")
+    values = {"prerequisites": _prerequisites(settings, secret), "pod": _indented(pod, 14)}
+    return fill_yaml("jobset.yaml", _world(settings) | values)
+
+
+def _indented(text: str, spaces: int) -> Verbatim:
+    return Verbatim(indent(text, " " * spaces).rstrip())
+
+
+def _world(settings: ContainerSettings) -> dict[str, object]:
+    """What both manifests begin with. label: the name without quotes, for comments; `checked` allows no line break."""
+    return {"ranks": settings.ranks, "name": settings.name, "label": Verbatim(settings.name)}
+
+
+def _prerequisites(settings: ContainerSettings, secret: str) -> Verbatim:
+    """The Secret, and the NetworkPolicy that admits ranks of this job only."""
+    values = {
+        "name": settings.name,
+        "secret_name": _secret_name(settings),
+        "port": settings.port,
+        "secret": secret,
+    }
+    return Verbatim(fill_yaml("kubernetes_prerequisites.yaml", values))
+
+
+def _secret_name(settings: ContainerSettings) -> str:
+    return f"{settings.name}-secret"
+
+
+def _pod(settings: ContainerSettings, coordinator: str, run_id: str) -> str:
+    """The pod of a rank. run_id: the field that differs between attempts, so that a late pod joins no other attempt."""
+    settings.checked()
+    values = {
+        "image": settings.image,
+        "command": [escape_dollars(word) for word in settings.run_command(CASE_MOUNT, OUTPUT_MOUNT)],
+        "threads": settings.threads,
+        "memory": settings.memory,
+        "case": check_claim("--case", settings.case),
+        "output": check_claim("--output", settings.output),
+        "port": settings.port,
+        "port_text": str(settings.port),
+        "ranks_text": str(settings.ranks),
+        "secret_name": _secret_name(settings),
+        "coordinator": coordinator,
+        "run_id": run_id,
+    }
+    return fill_yaml("kubernetes_pod.yaml", values)
+
+
+# Writes the launch files that the repository has in `deploy/`: `python -m cobre.launchfiles.containers deploy`.
+
+
+def printed_files() -> Mapping[str, str]:
+    """The launch files of a study of four ranks, by file name."""
+    image = f"cobre:{__version__}"
+    folders = ContainerSettings(ranks=4, image=image, case="./case", output="./output")
+    claims = ContainerSettings(ranks=4, image=image, case="cobre-case", output="cobre-output")
+    slurm = SlurmSettings(ranks=4, case="case", output="output")
+    return {
+        "compose.yaml": compose_file(folders),
+        "kubernetes.yaml": job_manifest(claims),
+        "jobset.yaml": jobset_manifest(claims),
+        "slurm-mpi.sh": mpi_script(slurm),
+        "slurm-tcp.sh": tcp_script(slurm),
+    }
+
+
+def main(folder: Path) -> None:
+    """Write all launch files into a folder."""
+    for name, text in printed_files().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,312 @@
+"""Draw the charts of a report as SVG."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from cobre.core.arrays import Floats
+from cobre.records import dataclass
+from cobre.report.bounds import Bounds
+from cobre.runs.formatting import digits, money_in_words, scale_for
+
+# Colours of charts, after Okabe and Ito: darker on a white background, lighter on a dark one.
+#
+# Each has a contrast of 3:1 or more to its background; those of one chart are distinguishable with any colour vision.
+
+
+# Colours of charts; in a page each is a CSS variable, so that light and dark modes both work.
+INK = "#1c2733"
+
+MUTED = "#5b6875"
+
+GRID = "#dfe4e9"
+
+PAPER = "#fefefe"
+
+BLUE = "#0062a0"
+
+ORANGE = "#c27d00"
+
+GREEN = "#00906a"
+
+VERMILLION = "#a83200"
+
+SKY = "#3895cf"
+
+PURPLE = "#84406b"
+
+GREY = "#7c8894"
+
+
+VARIABLES = MappingProxyType(
+    {
+        INK: "--ink",
+        MUTED: "--muted",
+        GRID: "--grid",
+        PAPER: "--card",
+        BLUE: "--blue",
+        ORANGE: "--orange",
+        GREEN: "--green",
+        VERMILLION: "--vermillion",
+        SKY: "--sky",
+        PURPLE: "--purple",
+        GREY: "--grey",
+    }
+)
+
+
+def variable(colour: str) -> str:
+    """A colour as a CSS variable; the colour itself where the page has no such variable."""
+    return f"var({VARIABLES[colour]},{colour})"
+
+
+# A chart as data; the script of the page draws it.
+
+
+Drawing = Literal["line", "thin", "dash", "dots", "bar", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Named numbers in the order of a chart's labels. "none": not drawn, only in cursor, table and CSV."""
+
+    name: str
+    values: Floats
+    colour: str = ""
+    drawing: Drawing = "line"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The series in full precision; NaN and infinities are null."""
+        values = [value if np.isfinite(value) else None for value in np.asarray(self.values, np.float64).tolist()]
+        return {"name": self.name, "values": values, "colour": VARIABLES.get(self.colour, ""), "drawing": self.drawing}
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The area between two series, which are given by their indices in `Chart.series`."""
+
+    upper: int
+    lower: int
+    colour: str
+    strength: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The band in the form that the script of the page reads."""
+        return {
+            "upper": self.upper,
+            "lower": self.lower,
+            "colour": VARIABLES[self.colour],
+            "strength": self.strength,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An entry of the legend: `kind` is band, line, dash, dots or bar."""
+
+    name: str
+    colour: str
+    kind: str = "line"
+    strength: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart. `explanation`: how to read it; `description`: one sentence for readers who cannot see it.
+
+    x: positions of the labels. `axis` is stages (each with its label), numbers (iterations, ranks) or values;
+    `counted` names what the numbers count. `verticals` are named vertical lines. Bars of a stacked chart are added up.
+    """
+
+    key: str
+    title: str
+    description: str
+    unit: str
+    labels: Sequence[str]
+    series: Sequence[Series]
+    bands: Sequence[Band] = ()
+    legend: Sequence[Mark] = ()
+    x: Sequence[float] = ()
+    axis: Literal["stages", "numbers", "values"] = "stages"
+    counted: str = ""
+    x_divisor: float = 1.0
+    verticals: Sequence[tuple[str, float, str]] = ()
+    is_stacked: bool = False
+    note: str = ""
+    explanation: str = ""
+
+    def explained(self, explanation: str) -> "Chart":
+        """The same chart with a line below its title."""
+        return replace(self, explanation=explanation)
+
+    @property
+    def scale(self) -> tuple[float, str]:
+        """The divisor of numbers on the axis, and the scaled unit."""
+        return scale_for(self._largest(), self.unit)
+
+    def _largest(self) -> float:
+        drawn = [np.asarray(series.values) for series in self.series if self.is_stacked or series.drawing != "none"]
+        if self.is_stacked:
+            bars = [np.asarray(series.values) for series in self.series if series.drawing == "bar"]
+            drawn.append(np.sum(bars, axis=0))
+        found = np.concatenate([np.ravel(values) for values in drawn]) if drawn else np.zeros(0)
+        return float(np.max(np.abs(found[np.isfinite(found)]), initial=0.0))
+
+    @property
+    def caption(self) -> str:
+        """The text above the vertical axis: its unit, and the quantity of the other axis."""
+        unit = self.scale[1]
+        if not self.counted:
+            return unit
+        return f"{unit}{self.counted}" if self.counted.startswith(",") else f"{unit} by {self.counted}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The chart as JSON, for the script of the page and for programs that read the numbers back."""
+        divisor, unit = self.scale
+        return {
+            "title": self.title,
+            "unit": self.unit,
+            "divisor": divisor,
+            "scaled_unit": unit,
+            "caption": self.caption,
+            "labels": list(self.labels),
+            "x": [float(at) for at in self.x] or list(range(len(self.labels))),
+            "x_divisor": self.x_divisor,
+            "axis": self.axis,
+            "is_stacked": self.is_stacked,
+            "series": [series.as_dict() for series in self.series],
+            "bands": [band.as_dict() for band in self.bands],
+            "verticals": [{"name": name, "at": at, "drawing": drawing} for name, at, drawing in self.verticals],
+        }
+
+
+# Histograms of costs, and stacked bars: sources of generation, phases, ranks.
+
+
+# Styles of vertical lines, in order: distinguishable without colours.
+LINES = ("dash", "dots")
+
+
+@dataclass(frozen=True, slots=True)
+class StackLayer:
+    """A layer of a stacked chart, on top of the layers before it."""
+
+    name: str
+    colour: str
+    values: Floats
+
+
+def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: str) -> Chart:
+    """A histogram of the costs of scenarios ($), with named vertical lines, at most one for each style of LINES."""
+    divisor, unit = scale_for(float(np.abs(costs).max()), "$")
+    counts, edges = np.histogram(costs, _bins(costs))
+    shares = np.cumsum(counts) / len(costs)
+    return Chart(
+        key,
+        title,
+        f"{len(costs)} scenarios cost between {money_in_words(costs.min())} and {money_in_words(costs.max())}.",
+        "scenarios",
+        [f"{digits(a / divisor)} to {digits(b / divisor)} {unit}" for a, b in pairwise(edges)],
+        (
+            Series("scenarios", counts.astype(float), SKY, "bar"),
+            Series("share that costs no more", shares, drawing="none"),
+        ),
+        legend=[Mark(name, INK, kind) for name, kind in zip(lines, LINES, strict=False)],
+        x=((edges[:-1] + edges[1:]) / 2).tolist(),
+        axis="values",
+        x_divisor=divisor,
+        counted=f", by cost in {unit}",
+        verticals=[(name, value, kind) for (name, value), kind in zip(lines.items(), LINES, strict=False)],
+    )
+
+
+def _bins(costs: Floats) -> int:
+    """The number of bins: 1.5 times the square root of the number of scenarios, from 5 to 40."""
+    return int(np.clip(np.sqrt(len(costs)) * 1.5, 5, 40))
+
+
+def stages_chart(
+    layers: Sequence[StackLayer], line: StackLayer | None, labels: Sequence[str], key: str, title: str, unit: str
+) -> Chart:
+    """Layers by stage, and a line such as the load that they should add up to."""
+    return _stacked(layers, line, labels, key, title, unit)
+
+
+def numbers_chart(
+    layers: Sequence[StackLayer], numbers: Floats, counted: str, key: str, title: str, unit: str
+) -> Chart:
+    """Layers by number: by iteration or by rank (`counted`)."""
+    labels = [f"{counted} {number:.0f}" for number in numbers]
+    return _stacked(layers, None, labels, key, title, unit, numbers.tolist(), counted)
+
+
+def _stacked(
+    layers: Sequence[StackLayer],
+    line: StackLayer | None,
+    labels: Sequence[str],
+    key: str,
+    title: str,
+    unit: str,
+    x: Sequence[float] = (),
+    counted: str = "",
+) -> Chart:
+    series = [Series(layer.name, layer.values, layer.colour, "bar") for layer in layers]
+    series += [Series(line.name, line.values, line.colour, "dash")] if line else []
+    legend = [Mark(layer.name, layer.colour, "bar") for layer in layers]
+    legend += [Mark(line.name, INK, "dash")] if line else []
+    parts = ", ".join(f"{layer.name} {digits(float(layer.values.sum()))} {unit}" for layer in layers)
+    said = f"{title}, added up over all bars: {parts}."
+    return Chart(
+        key,
+        title,
+        said,
+        unit,
+        labels,
+        series,
+        legend=legend,
+        x=x,
+        axis="numbers" if counted else "stages",
+        counted=counted,
+        is_stacked=True,
+    )
+
+
+# Convergence: the lower bound against the sampled upper bound with its confidence band.
+
+
+BAND = 0.25
+
+
+def legend_of(bounds: Bounds) -> tuple[Mark, ...]:
+    """Lower bound, upper bound and its confidence band; an exact bound has no band."""
+    band = () if bounds.is_exact else (Mark("its 95 % confidence band", ORANGE, "band", BAND),)
+    return (Mark("lower bound", BLUE), Mark(bounds.upper_name, ORANGE), *band)
+
+
+def bounds_chart(bounds: Bounds, key: str, title: str) -> Chart:
+    """Chart of both bounds by iteration, with the band of the sampled one."""
+    first, last = money_in_words(bounds.lower[0]), money_in_words(bounds.lower[-1])
+    said = f"goes from {first} to {last} in {len(bounds)} iterations" if len(bounds) > 1 else f"is {last}"
+    return Chart(
+        key,
+        title,
+        f"The lower bound {said}.",
+        "$",
+        [f"iteration {number}" for number in bounds.iteration],
+        (
+            Series("lower bound", bounds.lower, BLUE),
+            Series(bounds.upper_name, bounds.upper, ORANGE, "thin"),
+            Series("± 95 %", bounds.half_width, drawing="none"),
+            Series("low end of the band", bounds.upper - bounds.half_width, drawing="none"),
+            Series("high end of the band", bounds.upper + bounds.half_width, drawing="none"),
+        ),
+        () if bounds.is_exact else (Band(4, 3, ORANGE, BAND),),
+        legend_of(bounds),
+        bounds.iteration.tolist(),
+        "numbers",
+        "iteration",
+    )

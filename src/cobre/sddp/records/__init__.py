@@ -1,1 +1,0 @@
-"""Records of a run: iterations, solver statistics by phase, why a run stopped, upper bounds."""

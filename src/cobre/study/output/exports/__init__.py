@@ -1,1 +1,0 @@
-"""Extra outputs (`exports` in config.json): visited states, the noise model, fits of production planes."""
