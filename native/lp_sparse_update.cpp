@@ -149,7 +149,12 @@ SimplexStatus SparseDualSimplex::pivot_to_optimum(int64_t limit) {
         compute_reduced_costs();
         const bool has_moved = reset_nonbasic();
         compute_primal();
-        if (!infeasible_.empty() && repairs++ < kMaxRepairs) continue;
+        if (!infeasible_.empty()) {
+            // Values from scratch may be infeasible where updated ones were not. Without an end to that the basis is
+            // worthless: whoever calls starts from slacks.
+            if (repairs++ < kMaxRepairs) continue;
+            return SimplexStatus::gave_up;
+        }
         // A start that is not dual feasible (a cost without a bound to hold it) gets here with variables at the wrong
         // bound. When they move, so do the states, and rows and cuts that held may be violated.
         if (has_moved && (add_violated_rows() || add_violated_cut())) {
