@@ -311,7 +311,7 @@ class Tools:
         template: Annotated[str | None, Field(description="If omitted, all templates are listed.")] = None,
     ) -> dict[str, Any]:
         """Create a new case from a template; change_case can then modify a copy of it."""
-        from cobre.io.case_folder.case_files import create_case, templates
+        from cobre.io.case_folder.templates import create_case, templates
 
         if template is None:
             return {"templates": {found.name: found.title for found in templates()}}
