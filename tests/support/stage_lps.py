@@ -196,6 +196,9 @@ def reference_costs(call: Call, items: Ints) -> Iterator[float]:
         for index, (low, high) in enumerate(zip(row_lower, row_upper, strict=True)):
             model.changeRowBounds(index, low, high)
         model.run()
+        if model.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # lost on its way from the LP before
+            model.clearSolver()
+            model.run()
         if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise ValueError(model.modelStatusToString(model.getModelStatus()))
         yield float(model.getObjectiveValue()) / COST_FACTOR
