@@ -92,7 +92,7 @@ class ContainerSettings(LaunchSettings):
 
     def checked(self) -> Self:
         """These settings; raises LaunchFileError for a value that is out of range or malformed."""
-        super().checked()
+        LaunchSettings.checked(self)
         _check_pattern("--image", self.image, r"[A-Za-z0-9][A-Za-z0-9._/:@-]*", "registry/name:tag")
         _check_pattern("--memory", self.memory, QUANTITY, "a number of bytes such as 512Mi or 2Gi")
         return self
@@ -116,7 +116,7 @@ class SlurmSettings(LaunchSettings):
 
     def checked(self) -> Self:
         """These settings; raises LaunchFileError for a value that is out of range or malformed."""
-        super().checked()
+        LaunchSettings.checked(self)
         _check_pattern("--time", self.time_limit, WALL_TIME, "HH:MM:SS or D-HH:MM:SS")
         if self.nodes is not None:
             _check_range("--nodes", self.nodes, 1, self.ranks)

@@ -9,6 +9,7 @@ import pytest
 import cobre
 from cobre.io.case import load_case
 from cobre.sddp.problem.problem import Problem
+from cobre.sddp.training import passes as training_passes
 from cobre.study.preparation.prepare import prepare
 
 LARGE = Path(__file__).resolve().parents[3] / "examples" / "large"
@@ -65,13 +66,13 @@ def test_ranks_without_shared_memory_change_no_bit(case, alone, monkeypatch):
 
 @pytest.mark.parametrize(("threads", "passes", "units"), [(1, 1, 8), (3, 1, 8), (2, 40, 4 * 40)])
 def test_units_follow_from_passes_whatever_the_threads(case, monkeypatch, threads, passes, units):
-    solved, solve = [], passes.solve_openings
+    solved, solve = [], training_passes.solve_openings
 
     def noted(context, iteration, plan):
         solved.append((len(plan.chains.start) - 1, len(plan.chains.realisation_index)))
         return solve(context, iteration, plan)
 
-    monkeypatch.setattr(passes, "solve_openings", noted)
+    monkeypatch.setattr(training_passes, "solve_openings", noted)
     settings = {"training.selection.forward_passes": passes}
     cobre.train(case, iterations=1, config_overrides=settings, threads=threads)
     assert solved == [(units, 20 * passes)] * (STAGES - 1)
