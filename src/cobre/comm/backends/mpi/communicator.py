@@ -261,10 +261,10 @@ class MpiCommunicator(WindowOwner):
         self._nodes = DeferredRelease()
         self._call_check = CallCheck(mpi, self._comm, self._guard) if self._config.checked else None
         if self._call_check is None:
-            # No Python frame between the guard and MPI, and one less before a reduction.
+            # No Python frame between the guard and MPI; a reduction takes the place of the method that would call it.
             self._guard.bind_barrier(self._comm.Barrier)
             if self._size > 1:
-                self._allreduce = self._reduction.reduce  # type: ignore[method-assign]
+                self._allreduce = self._reduction.reduce  # type: ignore[method-assign]  # one frame less
 
     # The collectives.
 
