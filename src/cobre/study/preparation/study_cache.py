@@ -27,7 +27,7 @@ from cobre import __version__
 from cobre.comm import Backend, Communicator
 from cobre.core.case import Case, changed
 from cobre.core.config import NEVER_READ, IterationLimit
-from cobre.core.steps import Report, no_report
+from cobre.core.steps import Report, Step, no_report
 from cobre.errors import CobreError
 from cobre.io.config.overrides import ConfigDocument
 from cobre.io.file_names import CONFIG_FILE
@@ -40,7 +40,6 @@ from cobre.sddp.problem.problem import PreparedStudy, feed
 from cobre.sddp.ranks import share
 from cobre.solver.batches import LpSolver
 from cobre.study.config_outline import ConfigOutline, with_config_document
-from cobre.study.preparation.preparation_progress import PreparationProgress
 from cobre.study.preparation.study_solver import MAX_DENSE_ROWS_VARIABLE, make_solver, max_dense_rows
 from cobre.study.requests import CaseRequest, Overrides, with_iterations
 
@@ -439,3 +438,29 @@ def case_and_overrides(
     from cobre.io.saving.case_writer import canonical_case
 
     return canonical_case(case), None
+
+
+# Progress before the first iteration: events that say what is being done, and how far it is. Steps of small cases are
+# over before anybody could read of them, so an event is emitted when a step has begun or goes on and half a second has
+# passed since the last one.
+
+INTERVAL_S = 0.5
+"""Shortest time between two events."""
+
+
+class PreparationProgress:
+    """Emits `preparation` events; an object of this class is a `Report`."""
+
+    def __init__(self, emit: EventListener) -> None:
+        self._emit = emit
+        self._began = time.monotonic()
+        self._next = self._began + INTERVAL_S
+
+    def __call__(self, step: Step, done: int = 0, total: int = 0) -> None:
+        """Take a step, and emit an event if one is due."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + INTERVAL_S
+        parts = {"done": done, "total": total} if total else {}
+        self._emit(new_event("preparation", step=step.value, elapsed_s=now - self._began, **parts))
