@@ -9,7 +9,7 @@ Importing this package starts nothing and loads nothing heavy: no process, no so
 import gc
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Case": "cobre.core.case",

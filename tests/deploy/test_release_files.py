@@ -66,6 +66,16 @@ def test_there_is_one_version():
     assert project["license"] == citation["license"]
 
 
+def test_the_changelog_keeps_its_form():
+    """*Unreleased* comes first, then this version with the date of its citation."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    released = str(yaml.safe_load((ROOT / "CITATION.cff").read_text())["date-released"])
+    sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert sections[:2] == ["Unreleased", f"{cobre.__version__} - {released}"]
+    headings = set(re.findall(r"^### (.+)$", text, re.MULTILINE))
+    assert headings <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
 def test_extras_are_the_profiles_of_the_documents():
     """The plain install needs no MPI, `hpc` adds it, `dev` has every extra; the name is not somebody else's."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -19,6 +19,8 @@ from jobs import (
     thaw,
 )
 
+from cobre import __version__
+
 RANKS = 3
 FEW = 300  # ranks of MPI look for messages all the time, which is slow where they outnumber the cores
 # Ranks that were frozen for a minute find each other silent.
@@ -67,7 +69,7 @@ def test_the_time_limit_stops_the_job_which_goes_on_by_itself(cluster, tmp_path,
     check_whole(job, digest, iterations)
     stopped = [one for one in events(tmp_path / "out", "training_finished") if one["stop_kind"] == "terminated"]
     assert 3 <= stopped[0]["iterations"] < iterations
-    assert job.log.count("cobre 0.1.0:") == 1 + int(job.field("Restarts")), "all runs are in one log"
+    assert job.log.count(f"cobre {__version__}:") == 1 + int(job.field("Restarts")), "all runs are in one log"
 
 
 def test_a_job_that_is_cancelled_stays_so_and_can_be_submitted_again(cluster, tmp_path, digest):

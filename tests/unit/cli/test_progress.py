@@ -6,6 +6,7 @@ import signal
 import pytest
 from event_streams import iteration, phase, started
 
+import cobre
 from cobre.cli.progress import LineProgress, QuietProgress, SignalWatcher, choose_progress
 from cobre.cli.run_table import LiveProgress
 
@@ -57,7 +58,7 @@ def test_lines_are_the_same_for_every_log():
     for event in (started(), phase("training"), iteration(2)):
         progress.emit(event)
     first, second, header, line = stream.getvalue().splitlines()
-    assert first == "cobre 0.1.0: my_case, 2 workers (shm), 1 thread each"
+    assert first == f"cobre {cobre.__version__}: my_case, 2 workers (shm), 1 thread each"
     assert second == "training ..."
     assert header.split()[0] == "iteration"
     assert line.split() == ["2", "1,500,000.00", "2,100,000.00", "9,000", "8", "2.00"]

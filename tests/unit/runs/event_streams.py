@@ -1,4 +1,6 @@
-"""Events as runs tell them."""
+"""Events as runs write them."""
+
+import cobre
 
 START = 1_800_000_000.0
 
@@ -9,7 +11,7 @@ def started(ranks=2, **facts):
         "time": START,
         "case": "my_case",
         "output": "out",
-        "version": "0.1.0",
+        "version": cobre.__version__,
         "host": "here",
         "pid": 1,
         "backend": "shm",
