@@ -14,7 +14,7 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults oracle torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-first bench-scale decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz fuzz-stages package wheels clean
+.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults oracle torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-first bench-scale bench-official decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz fuzz-stages package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -129,6 +129,9 @@ bench-first: $(READY)  ## CPU seconds and memory until the first iteration of CA
 
 bench-scale: $(READY)  ## predict iteration times on many ranks, after a check of the model on this machine
 	$(BIN)/python benchmarks/bench_scale.py
+
+bench-official: $(READY)  ## the official decks of 2018 and 2025 beside cobre-python, 40 CPU minutes each (CPU_MINUTES): bounds over time, memory
+	$(BIN)/python benchmarks/bench_official.py --cpu-minutes $(or $(CPU_MINUTES),40)
 
 decks: $(READY)  ## every published deck of DECKS (default ../shared/decks) converted, validated and run for one iteration, beside the peer: a table
 	$(BIN)/python benchmarks/decks.py $(DECKS)
