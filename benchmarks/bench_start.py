@@ -23,7 +23,7 @@ RANKS_S = 20.0
 # Ranks load by themselves where something has started a thread in the process that they would be forked from.
 THREAD_IN_TEMPLATE = """
 import sys, threading, time
-if any(word.endswith("fork_server_process.py") for word in sys.orig_argv):
+if any(word == "fork-server" for word in sys.orig_argv):
     threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 """
 # Ranks that load by themselves on a busy machine may come later than a run would wait for them.

@@ -13,7 +13,7 @@ INSIDE = {
     "cobre._native.LpFailure",
     "cobre._native.CollectiveFailure",
     "cobre.comm.backends.tcp.transport.channel.LinkLostError",
-    "cobre.comm.backends.tcp.liveness.liveness_monitor.WorldFailedError",
+    "cobre.comm.backends.tcp.liveness.WorldFailedError",
     "cobre.comm.backends.tcp.wire.protocol.ProtocolError",
     "cobre.comm.backends.tcp.rendezvous.handshake.RefusedError",
     "cobre.comm.backends.tcp.rendezvous.handshake.UnprovenRefusalError",

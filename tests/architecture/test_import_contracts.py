@@ -42,7 +42,7 @@ def test_the_contract_is_kept(graph, name):
         (BACKENDS, "cobre.study.training.train_study", "cobre.comm.backends"),
         (BACKENDS, "cobre.cli.run_command", "cobre.comm.backends.tcp.communicator"),
         (MPI, "cobre.comm.backends.mpi.communicator", "mpi4py"),
-        (MPI, "cobre.comm.doctor.machine", "mpi4py"),
+        (MPI, "cobre.comm.machine", "mpi4py"),
         (MPI, "cobre.sddp.training.loop", "mpi4py"),
         (MPI, "cobre", "mpi4py"),
     ],

@@ -8,7 +8,7 @@ import yaml
 from manifests import DEPLOY, documents, pod_template
 
 from cobre.comm import TcpConfig
-from cobre.comm.backends.tcp.rendezvous.authentication import load_secret
+from cobre.comm.backends.tcp.rendezvous.handshake import load_secret
 from cobre.comm.errors import InitializationFailedError
 from cobre.comm.factory import select_backend
 from cobre.launchfiles.containers import UNUSABLE_SECRET

@@ -134,8 +134,8 @@ def launched_kills(backend, count, rng):
 
 def _kill_launched(launcher, what, rng):
     children = _children(launcher)
-    reapers = [pid for pid in children if b"orphan_reaper_process" in read(pid, "cmdline")]
-    servers = [pid for pid in children if b"fork_server_process" in read(pid, "cmdline")]
+    reapers = [pid for pid in children if b"orphan_reaper" in read(pid, "cmdline")]
+    servers = [pid for pid in children if b"fork-server" in read(pid, "cmdline")]
     ranks = [rank for pid in servers for rank in _children(pid)]
     ranks += [pid for pid in children if pid not in reapers and pid not in servers]
     candidates = {"rank": ranks, "fork server": servers, "launcher": [launcher], "both": [*reapers, launcher]}[what]
@@ -150,7 +150,7 @@ def _await_first_end(launcher):
     """Until one of its ranks has ended: then the launcher has most to do, and what that rank started is still there."""
     most = 0
     while launcher.poll() is None:
-        servers = [pid for pid in _children(launcher.pid) if b"fork_server_process" in read(pid, "cmdline")]
+        servers = [pid for pid in _children(launcher.pid) if b"fork-server" in read(pid, "cmdline")]
         running = [pid for server in servers for pid in _children(server) if b") Z" not in read(pid, "stat")]
         if len(running) < most:
             return

@@ -13,7 +13,7 @@ from cobre.errors import install_command
 from cobre.wording import counted
 
 if TYPE_CHECKING:
-    from cobre.comm.doctor.machine import Finding
+    from cobre.comm.machine import Finding
 
 
 @click.command()
@@ -29,8 +29,8 @@ def doctor(as_json: bool) -> None:
       cobre doctor
       cobre doctor --json | jq .healthy
     """
-    from cobre.comm.doctor.diagnosis import as_json as json_page
-    from cobre.comm.doctor.diagnosis import as_text, diagnose
+    from cobre.comm.doctor import as_json as json_page
+    from cobre.comm.doctor import as_text, diagnose
 
     diagnosis = diagnose()
     diagnosis.sections["A study"] = [_default_split()]
@@ -40,7 +40,7 @@ def doctor(as_json: bool) -> None:
 
 def _default_split() -> "Finding":
     """How `cobre run` splits its work on this machine by default."""
-    from cobre.comm.doctor.machine import Finding
+    from cobre.comm.machine import Finding
     from cobre.errors import CobreError
     from cobre.study.placement import WORKER_PER_CORE, choose_placement
 

@@ -5,7 +5,7 @@ Open MPI uses PMIx only; MPICH and what derives from it use PMI-2, which every S
 
 import sys
 
-from cobre.comm.doctor.machine import LOAD_LIMIT_S, run_limited
+from cobre.comm.machine import LOAD_LIMIT_S, run_limited
 
 UNKNOWN_LIBRARY = 2
 # Without initialising MPI: the batch script itself is no rank.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.comm.backends.mpi.calls import MAX_MESSAGE, _decode, _encode, agreed_exit
+from cobre.comm.backends.mpi.library import MAX_MESSAGE, _decode, _encode, agreed_exit
 from cobre.comm.flight_recorder import ExitReport, attach_exit_report, exit_report_of
 
 FULL = ExitReport("the disk is full", 5)

@@ -12,7 +12,7 @@ from weakref import WeakMethod
 from cobre._native import CollectiveFailure, JoinFailure, ShmRegion, ShmTransport, region_bytes, segment_bytes
 from cobre.comm.backends.base import BoundCollectivesBackend
 from cobre.comm.config import ShmConfig
-from cobre.comm.cores import cgroup_quota
+from cobre.comm.cores import MIB, cgroup_quota, no_shm_space
 from cobre.comm.endpoint import PROGRESS_S
 from cobre.comm.errors import (
     AbortedError,
@@ -26,7 +26,6 @@ from cobre.comm.errors import (
     SharedMemoryExhaustedError,
 )
 from cobre.comm.shared_memory import SharedRegion
-from cobre.comm.shm_space import MIB, no_shm_space
 from cobre.comm.types import Array, Dtype, Operation
 
 # Shared regions in native mappings: one mapping per rank, one copy of the data per node.

@@ -19,11 +19,10 @@ exception of a rank into a `RankFailure` that can be sent, and `original_excepti
 and `new_process_environment` make a new Python process like this one, without making it a rank.
 """
 
-from cobre.comm.launch.environment import new_process_environment
 from cobre.comm.launch.launcher import run, run_script
 from cobre.comm.launch.messages import Output, discard, forward, send_to_parent
 from cobre.comm.launch.payload import RankFailure, WorkerError, describe_failure, original_exception
-from cobre.comm.launch.spawning import interpreter_flags
+from cobre.comm.launch.spawning import interpreter_flags, new_process_environment
 
 __all__ = [
     "Output",

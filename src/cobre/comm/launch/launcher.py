@@ -4,200 +4,43 @@ import errno
 import logging
 import math
 import os
-import selectors
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from cobre._native import unlink_segment
 from cobre.comm.cores import usable_cores
-from cobre.comm.errors import InitializationFailedError, TerminatedError, stop_exception
-from cobre.comm.launch.environment import check_size, rank_environments, segment_name
+from cobre.comm.errors import InitializationFailedError, Peer, TerminatedError, stop_exception
 from cobre.comm.launch.fork_server import ForkServerGoneError
-from cobre.comm.launch.messages import OnMessage, Output, Stream, discard, forward, with_messages
-from cobre.comm.launch.orphan_reaper import OrphanReaper
-from cobre.comm.launch.orphan_reaper_process import unlink_segments
-from cobre.comm.launch.outcome import first_failure_error, has_crashed, has_no_value, values
-from cobre.comm.launch.payload import FunctionTask, ScriptTask, Startup, Task, WorkerError, anonymous_file, write_task
-from cobre.comm.launch.rank_process import RankProcess, RankStarter
+from cobre.comm.launch.messages import OnMessage, Output, forward, with_messages
+from cobre.comm.launch.orphan_reaper import unlink_segments
+from cobre.comm.launch.payload import (
+    VALUE,
+    FunctionTask,
+    RankFailure,
+    ScriptTask,
+    Startup,
+    Task,
+    WorkerError,
+    anonymous_file,
+    ending_of,
+    original_exception,
+    write_task,
+)
 from cobre.comm.launch.signals import SignalForwarder, forwarding_signals, interrupts_blocked
-from cobre.comm.launch.spawning import SharedDescriptors
-from cobre.comm.launch.standard_descriptors import standard_descriptors_taken
-from cobre.comm.types import MAX_SELECT_S
-
-# The event loop, in the calling thread, that forwards the ranks' output, reaps ranks, and stops the rest.
-
+from cobre.comm.launch.spawning import SharedDescriptors, check_size, rank_environments, segment_name
+from cobre.comm.launch.supervision import OrphanReaper, RankProcess, RankStarter, Supervisor
 
 logger = logging.getLogger("cobre.comm")
 
-
-POLL_S = 0.05  # between two looks at processes that have no pidfd
-
-FAILURE_GRACE_S = 2.0  # for the other ranks to raise errors of their own, which name the cause
-
-HURRY_GRACE_S = 15.0  # for ranks that were told twice to end, and may have a large policy to write
-
 INTERRUPT_GRACE_S = 5.0  # for ranks to clean up after Ctrl-C, SIGTERM or the timeout
-
-KILL_GRACE_S = 30.0  # SIGKILL cannot be ignored, but it does not reach a process in an uninterruptible sleep
-
-
-class Supervisor:
-    """Supervises ranks until all have ended. Its `with` block leaves no process and no descriptor behind."""
-
-    def __init__(self, output: Output, has_failed: Callable[[RankProcess], bool], reaper: OrphanReaper) -> None:
-        self._output = output
-        self._has_failed = has_failed
-        self._reaper = reaper
-        self._selector = selectors.DefaultSelector()
-        self._running: list[RankProcess] = []
-        self._any_failed = False
-        self._is_hurried = False
-        # A signal handler that only sets a deadline does not end a wait that has none: Python resumes it.
-        self._wake_reader, self._wake_writer = os.pipe()
-        self._selector.register(self._wake_reader, selectors.EVENT_READ, (self._woken, None))
-        self.ended: list[RankProcess] = []
-        """The ranks that have ended, in that order."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._output = discard  # it may be the output that raised
-        # Ranks that have ended are gone from `_running` by now, so after an orderly run there is nothing to kill.
-        while self._running:
-            try:
-                self._kill()
-            except (KeyboardInterrupt, SystemExit):  # a second Ctrl-C must not leave processes behind
-                continue
-        self._selector.close()
-        os.close(self._wake_reader)
-        os.close(self._wake_writer)
-
-    def add(self, process: RankProcess) -> None:
-        """Supervise one more rank, which has been started."""
-        # Listed first: if registering it with the reaper fails, leaving the block still kills this rank.
-        self._running.append(process)
-        self._reaper.register(process.pid)
-        for stream in process.streams:
-            self._selector.register(stream.descriptor, selectors.EVENT_READ, (self._read, stream))
-        if process.exit_descriptor is not None:
-            self._selector.register(process.exit_descriptor, selectors.EVENT_READ, (self._collect, process))
-
-    def watch(self, deadline: float | None) -> bool:
-        """Wait until all ranks have ended or one has failed; False if the deadline came first.
-
-        After `hurry` until all ranks have ended, in whatever way; those that do not are killed.
-        """
-
-        def is_done() -> bool:
-            return not self._running or self._any_failed or self._is_hurried
-
-        if not self._handle_events_until(is_done, deadline):
-            return False
-        if self._is_hurried and not self._handle_events_for(HURRY_GRACE_S):
-            self._kill()
-        return True
-
-    def hurry(self) -> None:
-        """Give ranks that have been told to end HURRY_GRACE_S; called by a signal handler, while `watch` waits."""
-        self._is_hurried = True
-        os.write(self._wake_writer, b"!")
-
-    def stop_after_failure(self) -> None:
-        """Give the other ranks FAILURE_GRACE_S to fail by themselves, which names the cause; then stop them."""
-        if not self._handle_events_for(FAILURE_GRACE_S):
-            self.stop(signal.SIGTERM, FAILURE_GRACE_S)
-
-    def stop(self, signum: signal.Signals, grace_s: float) -> None:
-        """Send a signal to all ranks, and kill those that are still running after `grace_s` seconds."""
-        # Signal all, then wait: they end concurrently.
-        self._signal_all(signum)
-        if not self._handle_events_for(grace_s):
-            self._kill()
-
-    def forward(self, signum: signal.Signals) -> None:
-        """Forward a signal to all ranks, which then end in their own way; none is killed."""
-        for process in list(self._running):
-            process.signal_group(signum)
-
-    def running_ranks(self) -> list[int]:
-        """The ranks that have not ended yet."""
-        return [process.rank for process in self._running]
-
-    def _kill(self) -> None:
-        self._signal_all(signal.SIGKILL)
-        if not self._handle_events_for(KILL_GRACE_S):
-            pids = [process.pid for process in self._running]
-            logger.error("processes %s did not exit within %g s of SIGKILL; giving up on them", pids, KILL_GRACE_S)
-            for process in list(self._running):
-                self._forget(process)
-
-    def _signal_all(self, signum: signal.Signals) -> None:
-        for process in self._running:
-            process.stop(signum)
-
-    def _handle_events_for(self, seconds: float) -> bool:
-        """Handle events until all ranks have ended; False if the time was up first."""
-        return self._handle_events_until(lambda: not self._running, time.monotonic() + seconds)
-
-    def _handle_events_until(self, is_done: Callable[[], bool], deadline: float | None) -> bool:
-        while not is_done():
-            remaining = MAX_SELECT_S if deadline is None else deadline - time.monotonic()
-            if remaining <= 0:
-                return False
-            self._handle_events(min(remaining, MAX_SELECT_S))
-        return True
-
-    def _handle_events(self, timeout_s: float) -> None:
-        # No pidfd (another platform, or too many open files): nothing wakes the selector when these end.
-        unwatched = [process for process in self._running if process.exit_descriptor is None]
-        if unwatched:
-            timeout_s = min(POLL_S, timeout_s)
-        for key, _ in self._selector.select(timeout_s):
-            handle, subject = key.data
-            handle(subject)
-        for process in unwatched:
-            if process in self._running and process.has_exited():
-                self._collect(process)
-
-    def _woken(self, _: None) -> None:
-        os.read(self._wake_reader, 1)
-
-    def _read(self, stream: Stream) -> None:
-        # A rank that was reaped earlier in the same round has finished its streams already.
-        if not stream.has_ended():
-            stream.read(self._output)
-            if stream.has_ended():
-                self._selector.unregister(stream.descriptor)
-
-    def _collect(self, process: RankProcess) -> None:
-        # Out of the poll set first: `collect` reads the rest directly, and then closes the descriptors.
-        for stream in process.streams:
-            if not stream.has_ended():
-                self._selector.unregister(stream.descriptor)
-        # In this order: should this process be killed in between, the reaper still knows the group as long as it has
-        # members; and the leader is reaped last, so that the group's number is not reused before.
-        process.signal_group(signal.SIGKILL)
-        self._reaper.unregister(process.pid)
-        try:
-            process.collect(self._output)
-        finally:
-            self._forget(process)
-            self.ended.append(process)
-            self._any_failed = self._any_failed or self._has_failed(process)
-
-    def _forget(self, process: RankProcess) -> None:
-        self._running.remove(process)
-        if process.exit_descriptor is not None:
-            self._selector.unregister(process.exit_descriptor)
-        process.close()
-
+LAST_STANDARD = 2  # the descriptor of stderr
 
 Value = TypeVar("Value")
 
@@ -298,6 +141,16 @@ def _script_path(program: str, is_module: bool) -> list[str]:
         return list(sys.path)
     folder = Path.cwd() if is_module else Path(program).resolve().parent
     return [str(folder), *sys.path[1:]]
+
+
+def has_crashed(process: RankProcess) -> bool:
+    """Whether the rank of a script has failed: its exit code is not 0."""
+    return process.exit_code != 0
+
+
+def has_no_value(process: RankProcess) -> bool:
+    """Whether the rank of a function has failed: its exit code is not 0, or the function has not returned."""
+    return process.exit_code != 0 or process.result.kind() != VALUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,3 +291,136 @@ def _finish(request: _LaunchRequest, supervisor: Supervisor) -> None:
     if failed:
         failure = first_failure_error(failed, request.size)
         raise failure from failure.inner
+
+
+# Finds the rank that caused a failure, and words the error.
+
+
+def values(ended: Sequence[RankProcess]) -> list[Any]:
+    """Every rank's return value, in rank order."""
+    return [_value(process) for process in sorted(ended, key=lambda process: process.rank)]
+
+
+def _value(process: RankProcess) -> Any:
+    try:
+        return process.result.value()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        message = f"{_who(process, None)} returned a value that cannot be unpickled here: {reason}"
+        raise WorkerError(process.rank, 0, None, message) from error
+
+
+def first_failure_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
+    """The error of the rank that failed first. failed: in the order in which they ended."""
+    failures = {process.rank: process.result.failure() for process in failed}
+    absent = _absent_ranks(failed, failures)
+    if absent:
+        return _never_joined(absent, failed, failures, size)
+    # A stable sort: ranks that failed because of another one go to the end, otherwise the order of ends decides.
+    cause, *others = sorted(failed, key=lambda process: _is_secondary(process, failures[process.rank]))
+    primary = [other for other in others if not _is_secondary(other, failures[other.rank])]
+    failure = failures[cause.rank]
+    parts = [
+        f"Run stopped: {_headline(cause, failure)}",
+        # A rank that wrote no exception crashed or was killed: the end of its stderr is all there is.
+        failure.traceback_text if failure else _stderr_tail(cause),
+        *(f"Also, {_headline(other, failures[other.rank])}" for other in primary),
+        _rest(size - 1 - len(primary), all_healthy=not _hides_a_cause(cause, failure, others)),
+    ]
+    inner = original_exception(failure) if failure else None
+    return WorkerError(cause.rank, cause.exit_code or 0, inner, "\n".join(filter(None, parts)))
+
+
+def _absent_ranks(failed: Sequence[RankProcess], failures: Mapping[int, RankFailure | None]) -> list[RankProcess]:
+    """Ranks that hung before they joined the others, which gave up waiting for them: these are not to blame.
+
+    Empty if some rank failed in another way: that may be why another one did not come.
+    """
+    missing = {rank for failure in failures.values() if failure for rank in failure.missing}
+    absent = [process for process in failed if process.rank in missing and process.was_stopped]
+    explained = [
+        process
+        for process in failed
+        if process in absent or _is_secondary(process, found := failures[process.rank]) or (found and found.missing)
+    ]
+    return absent if len(explained) == len(failed) else []
+
+
+def _never_joined(
+    absent: Sequence[RankProcess],
+    failed: Sequence[RankProcess],
+    failures: Mapping[int, RankFailure | None],
+    size: int,
+) -> WorkerError:
+    cause = absent[0]
+    waited = [
+        f"{_headline(process, found)}" for process in failed if (found := failures[process.rank]) and found.missing
+    ]
+    parts = [
+        *(f"Run stopped: {_who(process, None)} {_why_absent(process)}" for process in absent),
+        _stderr_tail(cause),
+        *waited[:1],
+        _rest(size - len(absent), all_healthy=True),
+    ]
+    return WorkerError(cause.rank, cause.exit_code or 0, None, "\n".join(filter(None, parts)))
+
+
+def _why_absent(process: RankProcess) -> str:
+    how = "was stopped, by SIGSTOP or a debugger, and" if process.was_frozen else "hung, or was still starting, and"
+    return f"{how} did not join the other ranks"
+
+
+def _is_secondary(process: RankProcess, failure: RankFailure | None) -> bool:
+    return process.was_stopped or bool(process.exit_reason) or (failure is not None and failure.is_consequence)
+
+
+def _headline(process: RankProcess, failure: RankFailure | None) -> str:
+    who = _who(process, failure)
+    code = process.exit_code or 0
+    if process.exit_reason:
+        return f"{who} {process.exit_reason}"
+    if failure is None:
+        return f"{who} {ending_of(code)}"
+    # A signal after the exception came while the interpreter was exiting; the exception is the cause.
+    return f"{who} raised {failure.summary}" + (f", then {ending_of(code)}" if code < 0 else "")
+
+
+def _who(process: RankProcess, failure: RankFailure | None) -> str:
+    host = failure.host if failure else socket.gethostname()
+    return str(Peer(process.rank, host, process.pid))
+
+
+def _stderr_tail(process: RankProcess) -> str:
+    return f"Last lines of its stderr:\n{process.stderr_tail}" if process.stderr_tail else ""
+
+
+def _hides_a_cause(cause: RankProcess, failure: RankFailure | None, others: Sequence[RankProcess]) -> bool:
+    """Whether all errors are consequences, and some rank had to be stopped without one: that rank hung."""
+    return _is_secondary(cause, failure) and any(other.was_stopped for other in others)
+
+
+def _rest(count: int, *, all_healthy: bool) -> str:
+    if count == 0:
+        return ""
+    if not all_healthy:
+        return "All other ranks were stopped."
+    if count == 1:
+        return "1 other rank was healthy and has exited."
+    return f"{count} other ranks were healthy and have exited."
+
+
+# Descriptors 0, 1 and 2 of a process that was started with a closed standard stream.
+
+
+@contextmanager
+def standard_descriptors_taken() -> Iterator[None]:
+    """While the block runs no file that is opened gets the number of a standard stream.
+
+    Files keep their numbers when ranks inherit them, and a rank's own streams have these numbers: a task file that got
+    the number of a closed stdin would be lost to it. Costs one descriptor for each closed stream.
+    """
+    with ExitStack() as stack:
+        while (descriptor := os.open(os.devnull, os.O_RDWR)) <= LAST_STANDARD:
+            stack.callback(os.close, descriptor)
+        os.close(descriptor)  # the first that lies beyond
+        yield

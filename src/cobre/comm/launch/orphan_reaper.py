@@ -1,60 +1,120 @@
-"""The orphan reaper: a small process that outlives the launcher, and kills the ranks' process groups if that dies.
+"""The program of the orphan reaper: reads process groups until end of file, which is the launcher's death; kills them.
 
-On Linux each rank also does so by itself, at a signal from the kernel (`kill_group_with_parent`). The reaper covers
-ranks that are stopped and processes that crashed ranks have left, and does all of the work on other platforms.
+A group is identified by the pid of its leader and that process's start time, so that a process that was given the same
+pid later is never signalled.
+
+Run by its path, not as part of the package, so that it starts in milliseconds: it uses the standard library only.
 """
 
 import contextlib
-import subprocess
+import os
+import signal
 import sys
-from pathlib import Path
-from typing import Self
+import time
 
-from cobre.comm.launch.orphan_reaper_process import start_ticks_of
+KILL_LIMIT_S = 5.0
+POLL_S = 0.005
+WHOLE_GROUP = 1 << 2  # PIDFD_SIGNAL_PROCESS_GROUP
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - as in `cobre.comm.cores`, which is not imported here
 
-PROGRAM = Path(__file__).with_name("orphan_reaper_process.py")
+
+def main() -> None:
+    """Read "+leader start", "-leader" and "=segment" lines until end of file, then kill and unlink."""
+    groups: dict[int, ProcessGroup] = {}
+    segments: set[str] = set()
+    for line in sys.stdin:
+        if line.startswith("="):
+            segments.add(line[1:].strip())
+        elif line.startswith("+"):
+            leader, start = map(int, line[1:].split())
+            groups[leader] = ProcessGroup(leader, start)
+        elif (ended := groups.pop(int(line[1:]), None)) is not None:
+            ended.close()  # the launcher reaps its leader next: then the number may be given to another group
+    kill_groups(groups)
+    unlink_segments(segments)
 
 
-class OrphanReaper:
-    """The launcher's handle on the reaper, which acts only once the launcher is gone.
+class ProcessGroup:
+    """A process group. Its leader must not have been reaped yet; start: the leader's start time (0: unknown)."""
 
-    The pipe to the reaper's stdin carries registrations, and is the trigger as well: when this process dies, by
-    whatever cause, the kernel closes the writing end, and end of file is what the reaper waits for.
-    """
+    def __init__(self, leader: int, start: int) -> None:
+        self._leader = leader
+        self._start = start
+        self.descriptor = self._open()
+        """A pidfd, which becomes readable when the leader ends; None if there is none."""
 
-    def __init__(self) -> None:
-        # Isolated and without site-packages: it needs none of them, and starts faster.
-        command = [sys.executable, "-I", "-S", str(PROGRAM)]
-        null = subprocess.DEVNULL
-        # In its own process group: a terminal's Ctrl-C, or a kill of the launcher's group, must not end it first.
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=null, stderr=null, bufsize=0, process_group=0
-        )
+    def _open(self) -> int | None:
+        try:
+            descriptor = os.pidfd_open(self._leader)
+        except (AttributeError, OSError):  # not on this platform; forbidden by a sandbox; too many files; already gone
+            return None
+        # Compared after opening: only now is it certain which process the descriptor refers to.
+        if start_ticks_of(self._leader) == self._start:
+            return descriptor
+        os.close(descriptor)
+        return None
 
-    def register(self, leader: int) -> None:
-        """Have the process group of `leader` killed if this process dies; to be called before `leader` is reaped."""
-        self._send(f"+{leader} {start_ticks_of(leader)}\n")
+    def signal(self, signum: int) -> bool:
+        """Signal the whole group; False if no member is left, or none may be signalled."""
+        try:
+            if not self._signal_by_descriptor(signum):
+                self._signal_by_number(signum)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
 
-    def unregister(self, leader: int) -> None:
-        """Forget a group that has no members left."""
-        self._send(f"-{leader}\n")
+    def _signal_by_descriptor(self, signum: int) -> bool:
+        """Signal by the pidfd, without a race against reuse of the pid; False if the kernel cannot (before 6.9)."""
+        if self.descriptor is None:
+            return False
+        try:
+            signal.pidfd_send_signal(self.descriptor, signum, None, WHOLE_GROUP)
+        except ProcessLookupError:
+            raise
+        except OSError:
+            return False
+        return True
 
-    def register_segment(self, name: str) -> None:
-        """Have this shared memory segment unlinked if this process dies."""
-        self._send(f"={name}\n")
+    def _signal_by_number(self, signum: int) -> None:
+        # As long as the group has members its number is not reused, whether its leader still exists or not.
+        if start_ticks_of(self._leader) not in (0, self._start):
+            raise ProcessLookupError
+        os.killpg(self._leader, signum)
 
-    def _send(self, line: str) -> None:
-        pipe = self._process.stdin
-        if pipe is not None:
-            with contextlib.suppress(BrokenPipeError):  # it was killed: the ranks run on without it
-                pipe.write(line.encode())
+    def close(self) -> None:
+        """Close the pidfd; may be repeated."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+        self.descriptor = None
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        # Killed before the pipe is closed: at end of file it would assume that the launcher is dead.
-        self._process.kill()
-        self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+def start_ticks_of(pid: int) -> int:
+    """The start time of a process, zombies included, in clock ticks since boot; 0: unknown."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:  # noqa: PTH123 - pathlib would triple the start
+            return int(stream.read().rpartition(b")")[2].split()[19])
+    except (OSError, IndexError):
+        return 0
+
+
+def unlink_segments(names: set[str]) -> None:
+    """Unlink segments of these names, and those derived from them ("NAME-...")."""
+    with contextlib.suppress(OSError):
+        for left in os.listdir(SHARED_MEMORY):  # noqa: PTH208 - pathlib would triple the start
+            if left in names or any(left.startswith(f"{name}-") for name in names):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(SHARED_MEMORY, left))  # noqa: PTH108, PTH118
+
+
+def kill_groups(groups: dict[int, ProcessGroup]) -> None:
+    """Kill all groups and wait until they are gone: only then can no member create a segment any more."""
+    deadline = time.monotonic() + KILL_LIMIT_S
+    # Repeatedly: a member may fork while the signals are delivered, and a killed process takes a moment to end.
+    while groups and time.monotonic() < deadline:
+        for leader in [leader for leader, group in groups.items() if not group.signal(signal.SIGKILL)]:
+            del groups[leader]
+        time.sleep(POLL_S)
+
+
+if __name__ == "__main__":
+    main()

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from cobre.comm import shm_space
+from cobre.comm import cores
 
 MARK_VARIABLE = "COBRE_TESTING_MARK"
-SHM_FOLDER = Path(shm_space.SHM_FOLDER)
+SHM_FOLDER = Path(cores.SHM_FOLDER)
 SHM_PREFIX = "cobre"
 PROC = Path("/proc")
 SETTLE_S = 5.0  # for processes that are about to end, and for what other programs create and remove

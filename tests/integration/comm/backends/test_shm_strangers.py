@@ -197,7 +197,7 @@ def test_launcher_and_orphan_reaper_killed_at_once_leave_no_grandchild():
     for _ in range(2):
         assert "working" in launcher.stdout.readline()
     children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
-    reapers = [int(pid) for pid in children if b"orphan_reaper_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    reapers = [int(pid) for pid in children if b"orphan_reaper" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     assert len(reapers) == 1 and len(marked(mark)) >= 6
     for pid in (*reapers, launcher.pid):
         os.kill(pid, signal.SIGKILL)

@@ -47,9 +47,7 @@ def children(pid):
 
 
 def reaper_of(launcher):
-    (reaper,) = (
-        pid for pid in children(launcher) if b"orphan_reaper_process" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    )
+    (reaper,) = (pid for pid in children(launcher) if b"orphan_reaper" in Path(f"/proc/{pid}/cmdline").read_bytes())
     return reaper
 
 
@@ -81,7 +79,7 @@ def test_a_rank_without_fork_server_ends_what_it_has_started_by_itself(how):
 
 def test_a_launcher_that_dies_while_it_unregisters_a_group():
     dies = """
-from cobre.comm.launch.orphan_reaper import OrphanReaper
+from cobre.comm.launch.supervision import OrphanReaper
 release = OrphanReaper.unregister
 def release_and_die(self, leader):
     release(self, leader)

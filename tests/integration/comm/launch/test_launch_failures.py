@@ -12,7 +12,7 @@ import pytest
 from processes import is_alive, leaving_nothing_behind, printed, wait_until_gone
 
 from cobre.comm import AbortedError, launch
-from cobre.comm.launch import WorkerError, launcher
+from cobre.comm.launch import WorkerError, supervision
 
 LOCAL = {"size": 1, "backend": "local"}
 
@@ -25,7 +25,7 @@ def nothing_is_left_behind():
 
 @pytest.fixture
 def no_patience(monkeypatch):
-    monkeypatch.setattr(launcher, "FAILURE_GRACE_S", 0.2)
+    monkeypatch.setattr(supervision, "FAILURE_GRACE_S", 0.2)
 
 
 class InflowError(Exception):

@@ -256,14 +256,14 @@ def test_killed_at_any_instant_nothing_is_left(tmp_path, victim, attempt):
     script = tmp_path / "world.py"
     script.write_text(WORLD)
     launcher = start_python(script, env=os.environ | {MARK: mark})
-    wait_until(lambda: launcher.poll() is not None or find(mark, "fork_server_process"), "there is a fork server")
+    wait_until(lambda: launcher.poll() is not None or find(mark, "fork-server"), "there is a fork server")
     time.sleep(random.Random(mark).random() * 0.8)  # the instant is what the test is about
-    forks = find(mark, "fork_server_process")
+    forks = find(mark, "fork-server")
     chosen = {
         "the fork server": forks[:1],
         "a fork": forks[-1:],
         "the launcher": [launcher.pid],
-        "the launcher and its orphan reaper": [*find(mark, "orphan_reaper_process"), launcher.pid],
+        "the launcher and its orphan reaper": [*find(mark, "orphan_reaper"), launcher.pid],
         "the launcher and the fork server": [launcher.pid, *forks[:1]],
     }[victim]
     for pid in chosen:

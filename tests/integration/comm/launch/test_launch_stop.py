@@ -10,7 +10,7 @@ from processes import finish, open_descriptors, own_children, printed, start_pyt
 
 from cobre.comm import launch
 from cobre.comm.launch import launcher
-from cobre.comm.launch.spawning import rank_command
+from cobre.comm.launch.spawning import child_command
 
 # Every rank announces its pid as a file, then waits for ever.
 WAITS = """
@@ -83,13 +83,13 @@ def test_ctrl_c_stops_a_script_without_a_traceback(tmp_path, folder, how):
 SLOW_IMPORT = """
 import os, pathlib, sys, threading, time
 
-if {has_thread} and any(word.endswith("fork_server_process.py") for word in sys.orig_argv):
+if {has_thread} and any(word == "fork-server" for word in sys.orig_argv):
     threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 
 class Slow:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name == "cobre.comm.launch.rank_main" and any(word.endswith({program!r}) for word in sys.orig_argv):
+        if name == "cobre.comm.launch.rank_main" and any(word == {program!r} for word in sys.orig_argv):
             pathlib.Path({folder!r}, str(os.getpid())).touch()
             while True:
                 time.sleep(0.01)
@@ -98,11 +98,11 @@ sys.meta_path.insert(0, Slow)
 """
 
 
-@pytest.fixture(params=["fork_server_process.py", "rank_program.py"])
+@pytest.fixture(params=["fork-server", "rank"])
 def importing(request, tmp_path, folder, monkeypatch):
     """How many processes announce themselves when they come to their own program, and get no further."""
     (tmp_path / "site").mkdir()
-    is_forked = request.param == "fork_server_process.py"
+    is_forked = request.param == "fork-server"
     program = SLOW_IMPORT.format(program=request.param, folder=str(folder), has_thread=not is_forked)
     (tmp_path / "site" / "sitecustomize.py").write_text(program)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"), prepend=os.pathsep)
@@ -255,7 +255,7 @@ def test_a_rank_that_is_busy_in_native_code_dies_with_the_parent_too(tmp_path, f
 
 
 def test_a_rank_whose_parent_has_already_gone_does_not_start():
-    worker = [*rank_command(), "1", "0", "0", "0"]
+    worker = [*child_command("rank"), "1", "0", "0", "0"]
     assert subprocess.run(worker, timeout=60, check=False).returncode == -signal.SIGKILL
 
 

@@ -9,7 +9,7 @@ from cobre.comm import (
     MissingConfigurationError,
     ShmConfig,
 )
-from cobre.comm.launch.environment import check_size, rank_environments, rank_variables
+from cobre.comm.launch.spawning import check_size, rank_environments, rank_variables
 
 
 @pytest.mark.parametrize("size", [0, -1, 1025, 1.0, "4", None, True, [2]])

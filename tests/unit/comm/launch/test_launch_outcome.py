@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from cobre.comm.launch.outcome import first_failure_error
+from cobre.comm.launch.launcher import first_failure_error
 from cobre.comm.launch.payload import RankFailure
 
 

@@ -13,19 +13,21 @@ from itertools import pairwise, zip_longest
 import numpy as np
 
 from cobre._native import fold
-from cobre.comm.backends.mpi.calls import (
+from cobre.comm.backends.mpi.job import CommGroup, Job
+from cobre.comm.backends.mpi.library import (
     CallCheck,
     CheckedCall,
+    Mpi,
+    MpiComm,
     agreed_exit,
     allgatherv_call,
     allreduce_call,
     broadcast_call,
     fence_call,
+    load_mpi,
     reasons,
     region_call,
 )
-from cobre.comm.backends.mpi.job import CommGroup, Job
-from cobre.comm.backends.mpi.library import Mpi, MpiComm, load_mpi
 from cobre.comm.backends.mpi.windows import DeferredRelease, MpiSharedRegion, Window, WindowOwner, Windows
 from cobre.comm.config import MpiConfig
 from cobre.comm.errors import AbortedError, CollectiveFailedError, InitializationFailedError, MismatchedCallError

@@ -21,8 +21,7 @@ from types import TracebackType
 import numpy as np
 
 from cobre._native import CallGuard
-from cobre.comm.backends.mpi.calls import CallWatchdog, ErrorExchange
-from cobre.comm.backends.mpi.library import Mpi, MpiComm, MpiRequest
+from cobre.comm.backends.mpi.library import CallWatchdog, ErrorExchange, Mpi, MpiComm, MpiRequest
 from cobre.comm.backends.mpi.windows import DeferredRelease
 from cobre.comm.endpoint import PROGRESS_S, Endpoint
 from cobre.comm.errors import Peer

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from cobre.comm.backends.base import Backend
 from cobre.comm.backends.mpi.library import Mpi, MpiComm
+from cobre.comm.cores import free_shm_bytes, no_shm_space
 from cobre.comm.errors import AllocationFailedError
 from cobre.comm.shared_memory import SharedRegion
-from cobre.comm.shm_space import free_shm_bytes, no_shm_space
 from cobre.comm.types import Array, Dtype
 
 # Resources that MPI frees collectively, although the contract lets every rank close them on its own.

@@ -9,8 +9,16 @@ from typing import Self
 from cobre._native import CallGuard, CollectiveFailure, JoinFailure, ShmRegion, ShmSegment
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.backends.shm import RegionOwner, ShmCommunicator, weak_callback
-from cobre.comm.backends.tcp.collectives.hierarchical import HierarchicalCollectives
-from cobre.comm.backends.tcp.collectives.node_group import (
+from cobre.comm.backends.tcp.collectives import HierarchicalCollectives, StarCollectives
+from cobre.comm.backends.tcp.liveness import (
+    ControlLink,
+    CoordinatorMonitor,
+    Progress,
+    WorkerMonitor,
+    WorldFailedError,
+    error_of,
+)
+from cobre.comm.backends.tcp.node_group import (
     NO_RING,
     NodeGroup,
     awaited_ranks,
@@ -19,14 +27,11 @@ from cobre.comm.backends.tcp.collectives.node_group import (
     join_memory,
     wake_node,
 )
-from cobre.comm.backends.tcp.collectives.star import StarCollectives
-from cobre.comm.backends.tcp.liveness.liveness_monitor import ControlLink, Progress, WorldFailedError, error_of
-from cobre.comm.backends.tcp.liveness.monitors import CoordinatorMonitor, WorkerMonitor
 from cobre.comm.backends.tcp.rendezvous.acceptor import Acceptor
-from cobre.comm.backends.tcp.rendezvous.authentication import load_secret
 from cobre.comm.backends.tcp.rendezvous.connector import Connector
+from cobre.comm.backends.tcp.rendezvous.handshake import load_secret
+from cobre.comm.backends.tcp.rendezvous.listener import client_context, server_context
 from cobre.comm.backends.tcp.rendezvous.ring import UnreachableError, connect_ring
-from cobre.comm.backends.tcp.rendezvous.tls import client_context, server_context
 from cobre.comm.backends.tcp.transport.base import Transport
 from cobre.comm.backends.tcp.transport.channel import (
     LinkLostError,

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from cobre.comm.launch.environment import without_rank_variables
+from cobre.comm.launch.spawning import without_rank_variables
 from cobre.comm.testing.harness import Setting
 from cobre.comm.testing.profiles import RankOptions
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from cobre.comm import shm_space
+from cobre.comm import cores
 from cobre.comm.config import SHM_RENDEZVOUS
 from cobre.comm.testing.case import Depth, Params, needs_two_ranks
 from cobre.comm.testing.faults.checks import check_closed, check_failure, check_in_time, check_refused
@@ -18,7 +18,7 @@ from cobre.comm.testing.faults.ranks import PlanError, PlanProcess, Ranks
 from cobre.comm.testing.faults.shm_variables import WRONG_VARIABLES
 from cobre.comm.testing.inputs import MIB, combinations
 
-SHM_FOLDER = Path(shm_space.SHM_FOLDER)
+SHM_FOLDER = Path(cores.SHM_FOLDER)
 LISTENERS = Path("/proc/net/unix")
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from cobre.comm.backends.tcp.rendezvous import listener as listening
 from cobre.comm.backends.tcp.rendezvous.handshake import HANDSHAKE_S, CoordinatorHandshake, RefusedError, name_of
-from cobre.comm.backends.tcp.rendezvous.tls import TLS_HANDSHAKE
+from cobre.comm.backends.tcp.rendezvous.listener import TLS_HANDSHAKE
 from cobre.comm.backends.tcp.wire.messages import Hello, Link
 from cobre.comm.backends.tcp.wire.protocol import ProtocolError, Tag, frame
 from cobre.comm.config import TcpConfig

@@ -13,6 +13,8 @@ from cobre.comm.backends.tcp.rendezvous.handshake import (
     WorkerHandshake,
 )
 from cobre.comm.backends.tcp.rendezvous.listener import (
+    TLS_ALERT,
+    TLS_HANDSHAKE,
     SocketAddress,
     close_all,
     is_loopback,
@@ -21,7 +23,6 @@ from cobre.comm.backends.tcp.rendezvous.listener import (
     resolve,
     unresolved,
 )
-from cobre.comm.backends.tcp.rendezvous.tls import TLS_ALERT, TLS_HANDSHAKE
 from cobre.comm.backends.tcp.wire.messages import INSTANCE_BYTES, Link
 from cobre.comm.backends.tcp.wire.protocol import ProtocolError
 from cobre.comm.config import TcpConfig

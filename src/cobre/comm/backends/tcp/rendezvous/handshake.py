@@ -10,13 +10,17 @@ Versions are compared before anything else, so that the error names the differen
 from anybody who listens at the coordinator's address, and does not end the worker's attempts.
 """
 
+import hashlib
 import hmac
+import os
+import secrets
+import stat
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from cobre import __version__
-from cobre.comm.backends.tcp.rendezvous import authentication as auth
-from cobre.comm.backends.tcp.wire.messages import PROTOCOL_VERSION, Challenge, Hello, Link, VersionError
+from cobre.comm.backends.tcp.wire.messages import NONCE_BYTES, PROTOCOL_VERSION, Challenge, Hello, Link, VersionError
 from cobre.comm.backends.tcp.wire.protocol import (
     HANDSHAKE_LIMITS,
     MAX_REFUSAL_BYTES,
@@ -29,7 +33,8 @@ from cobre.comm.backends.tcp.wire.protocol import (
     frame,
     pack_text,
 )
-from cobre.comm.errors import Peer
+from cobre.comm.config import TcpConfig
+from cobre.comm.errors import InitializationFailedError, Peer
 from cobre.wording import printable
 
 HANDSHAKE_S = 5.0  # for one handshake, at either end; then the connection is dropped
@@ -101,14 +106,14 @@ class CoordinatorHandshake:
 
     def welcome(self) -> bytes:
         """The WELCOME frame with the coordinator's own proof, for a rank that has been accepted."""
-        return frame(Tag.WELCOME, auth.prove(self._secret, auth.COORDINATOR, self._hello, self._challenge))
+        return frame(Tag.WELCOME, prove(self._secret, COORDINATOR, self._hello, self._challenge))
 
     def refusal(self, error: RefusedError) -> bytes:
         """The REFUSED frame. Only authenticated workers get a proof: a stranger could use it to guess the secret."""
         if not self.is_authenticated:
             return error.frame()
-        role = auth.refusal_role(error.sent_text)
-        return error.frame(auth.prove(self._secret, role, self._hello, self._challenge))
+        role = refusal_role(error.sent_text)
+        return error.frame(prove(self._secret, role, self._hello, self._challenge))
 
     def _reply(self, tag: Tag, payload: bytes) -> bytes:
         if tag is Tag.HELLO and self.hello is None:
@@ -130,16 +135,16 @@ class CoordinatorHandshake:
             ) from error
         _check_versions(hello)
         # Another mark is no reason to refuse: the proof is, with words that say what differs.
-        if hmac.compare_digest(mark, auth.mark(self._secret, said)):
+        if hmac.compare_digest(mark, first_message_mark(self._secret, said)):
             self.mark = mark
         me = Peer.of_this_process(0)
         self.hello, self._hello = hello, payload
-        self._challenge = Challenge(auth.new_nonce(), me.host, me.pid, __version__).pack()
+        self._challenge = Challenge(new_nonce(), me.host, me.pid, __version__).pack()
         return frame(Tag.CHALLENGE, self._challenge)
 
     def _handle_proof(self, proof: bytes, hello: Hello) -> None:
         # Over the bytes as they were sent, not over what was parsed from them: nothing in them can be exchanged.
-        if not auth.is_proven(proof, self._secret, auth.WORKER, self._hello, self._challenge):
+        if not is_proven(proof, self._secret, WORKER, self._hello, self._challenge):
             have = "" if self._secret else "; the coordinator has none"
             raise RefusedError(
                 f"the secret of {name_of(hello)} differs from the coordinator's{have} "
@@ -171,9 +176,9 @@ class WorkerHandshake:
 
     def __init__(self, rank: int, size: int, run_id: str, secret: bytes, link: Link, instance: bytes) -> None:
         me = Peer.of_this_process(rank)
-        hello = Hello(rank, size, run_id, me.host, me.pid, __version__, sys.byteorder, link, instance, auth.new_nonce())
+        hello = Hello(rank, size, run_id, me.host, me.pid, __version__, sys.byteorder, link, instance, new_nonce())
         self._secret = secret
-        self._hello = hello.pack() + auth.mark(secret, hello.pack())
+        self._hello = hello.pack() + first_message_mark(secret, hello.pack())
         self._challenge = b""
         self._parser = FrameParser(WORKER_TAGS)
         self.coordinator: Peer | None = None
@@ -209,11 +214,9 @@ class WorkerHandshake:
     def _refused(self, payload: bytes) -> RefusedError:
         """The coordinator's refusal, or an unproven one if its proof is not valid."""
         refusal, proof = parse_refusal(payload)
-        role = auth.refusal_role(refusal.text)
+        role = refusal_role(refusal.text)
         # After WELCOME the connection itself is authenticated: only the coordinator can write to it.
-        if self.is_welcome or (
-            self._challenge and auth.is_proven(proof, self._secret, role, self._hello, self._challenge)
-        ):
+        if self.is_welcome or (self._challenge and is_proven(proof, self._secret, role, self._hello, self._challenge)):
             return refusal
         return UnprovenRefusalError(refusal.text)
 
@@ -225,10 +228,115 @@ class WorkerHandshake:
             raise RefusedError(f"the coordinator runs cobre {theirs}, this rank runs {__version__}", may_retry=True)
         self.coordinator = Peer(0, challenge.host, challenge.pid)
         self._challenge = payload
-        return frame(Tag.PROOF, auth.prove(self._secret, auth.WORKER, self._hello, payload))
+        return frame(Tag.PROOF, prove(self._secret, WORKER, self._hello, payload))
 
     def _handle_welcome(self, proof: bytes) -> None:
         # Both ends prove themselves: a worker must not send its data to whoever got hold of the address.
-        if not auth.is_proven(proof, self._secret, auth.COORDINATOR, self._hello, self._challenge):
+        if not is_proven(proof, self._secret, COORDINATOR, self._hello, self._challenge):
             raise RefusedError("the process that listens there does not hold this rank's secret", may_retry=True)
         self.is_welcome = True
+
+
+# Mutual proof that both ends hold the same secret, without sending it.
+#
+# Each end picks a fresh nonce. A proof is an HMAC-SHA256 over the role and the transcript, which is everything that
+# both ends have sent so far: nonces, rank, size, run id, host, pid, the purpose of the connection. Replaying a recorded
+# proof is useless, because the other end's nonce is new each time; so is reflecting one, because the roles differ.
+
+
+WORKER = b"cobre tcp worker"
+
+COORDINATOR = b"cobre tcp coordinator"
+
+REFUSAL = b"cobre tcp refusal"
+
+MARK = b"cobre tcp first message"
+
+
+def new_nonce() -> bytes:
+    """Fresh random bytes for one handshake."""
+    return secrets.token_bytes(NONCE_BYTES)
+
+
+def prove(secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bytes:
+    """The proof for this role in this handshake; only a holder of the secret can compute it."""
+    # Hashes of both messages, whose length is fixed: no byte can be shifted from one message to the other.
+    transcript = hashlib.sha256(hello).digest() + hashlib.sha256(challenge).digest()
+    return hmac.digest(secret, role + b"\0" + transcript, "sha256")
+
+
+def first_message_mark(secret: bytes, hello: bytes) -> bytes:
+    """The mark that a worker adds to its HELLO: only a holder of the secret can compute it, but anybody can replay it.
+
+    It proves nothing. It tells the coordinator which connections to keep when strangers make too many.
+    """
+    return prove(secret, MARK, hello, b"")
+
+
+def refusal_role(text: str) -> bytes:
+    """The role of a coordinator that refuses with this text, which the proof thereby authenticates."""
+    return REFUSAL + b"\0" + hashlib.sha256(text.encode()).digest()
+
+
+def is_proven(proof: bytes, secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bool:
+    """Whether the proof is valid; a constant-time comparison."""
+    return hmac.compare_digest(proof, prove(secret, role, hello, challenge))
+
+
+# Loads the shared secret. It is never logged, never part of an error, and never on a command line.
+
+
+MAX_SECRET_BYTES = 4096
+
+MIN_SECRET_BYTES = 16
+
+
+def load_secret(config: TcpConfig) -> bytes:
+    """The secret of the run: from the file if one is named, else from the variable, else empty.
+
+    Raises `InitializationFailedError` for a file that cannot be read or that other users can, and for a secret that is
+    too short or too long.
+    """
+    if config.secret_file:
+        return _check_secret(_read_secret(config.secret_file), f"COBRE_TCP_SECRET_FILE={config.secret_file}")
+    if config.secret:
+        return _check_secret(config.secret.encode(), "COBRE_TCP_SECRET")
+    return b""
+
+
+def _read_secret(path: str) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            # Checked on the open file, not on its name, which may refer to another file a moment later.
+            _check_permissions(path, os.fstat(file.fileno()))
+            return file.read(MAX_SECRET_BYTES + 1).strip()
+    except OSError as error:
+        raise InitializationFailedError(
+            "tcp", f"cannot read the secret file {path} (COBRE_TCP_SECRET_FILE): {os.strerror(error.errno or 0)}"
+        ) from error
+
+
+def _check_permissions(path: str, status: os.stat_result) -> None:
+    if stat.S_ISFIFO(status.st_mode):
+        return  # an inherited pipe has no path that others could open
+    if not stat.S_ISREG(status.st_mode):
+        raise InitializationFailedError("tcp", f"the secret file {path} is not a regular file")
+    if status.st_uid not in (os.geteuid(), 0):
+        raise InitializationFailedError("tcp", f"the secret file {path} belongs to user {status.st_uid}, not to you")
+    # Group-readable is allowed, because Kubernetes mounts secrets that way.
+    if status.st_mode & (stat.S_IWGRP | stat.S_IRWXO):
+        raise InitializationFailedError(
+            "tcp",
+            f"the secret file {path} has mode {stat.S_IMODE(status.st_mode):04o}, so other users can read or change "
+            f"it: chmod 600 {path}",
+        )
+
+
+def _check_secret(secret: bytes, source: str) -> bytes:
+    if not MIN_SECRET_BYTES <= len(secret) <= MAX_SECRET_BYTES:
+        raise InitializationFailedError(
+            "tcp",
+            f"{source} holds a secret of {len(secret)} bytes, expected {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES}; to "
+            "generate one: python -c 'import secrets; print(secrets.token_hex(32))'",
+        )
+    return secret

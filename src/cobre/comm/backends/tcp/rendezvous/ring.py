@@ -25,8 +25,7 @@ from pathlib import Path
 
 from cobre.comm.backends.tcp.rendezvous.acceptor import PendingConnection
 from cobre.comm.backends.tcp.rendezvous.handshake import HANDSHAKE_S, RefusedError, WorkerHandshake
-from cobre.comm.backends.tcp.rendezvous.listener import Address, close_all
-from cobre.comm.backends.tcp.rendezvous.tls import ring_client_context, ring_server_context
+from cobre.comm.backends.tcp.rendezvous.listener import Address, close_all, ring_client_context, ring_server_context
 from cobre.comm.backends.tcp.wire.messages import INSTANCE_BYTES, Hello, Link, RingOffer
 from cobre.comm.backends.tcp.wire.protocol import ProtocolError
 from cobre.comm.config import TcpConfig

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from cobre.comm.backends.tcp.liveness.liveness_monitor import LivenessMonitor, Progress
+from cobre.comm.backends.tcp.liveness import LivenessMonitor, Progress
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.streams import OVERDUE_GRACE_S, WRITE, Waiter, WaitPolicy, Writer
 from cobre.comm.backends.tcp.wire.messages import FailureRecord

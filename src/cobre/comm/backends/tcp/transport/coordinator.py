@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 from cobre._native import fold
-from cobre.comm.backends.tcp.liveness.liveness_monitor import WorldFailedError
-from cobre.comm.backends.tcp.liveness.monitors import CoordinatorMonitor
+from cobre.comm.backends.tcp.liveness import CoordinatorMonitor, WorldFailedError
 from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.ring import CoordinatorWatch

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from cobre.comm.backends.tcp.liveness.liveness_monitor import LivenessMonitor, WorldFailedError
-from cobre.comm.backends.tcp.liveness.monitors import CoordinatorMonitor, WorkerMonitor
+from cobre.comm.backends.tcp.liveness import CoordinatorMonitor, LivenessMonitor, WorkerMonitor, WorldFailedError
 from cobre.comm.backends.tcp.transport.channel import MAX_VIEWS, Channel, SpinWait
 from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.wire.protocol import (

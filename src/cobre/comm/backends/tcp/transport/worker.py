@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from cobre.comm.backends.tcp.liveness.liveness_monitor import is_unreachable
-from cobre.comm.backends.tcp.liveness.monitors import WorkerMonitor
+from cobre.comm.backends.tcp.liveness import WorkerMonitor, is_unreachable
 from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.ring import WorkerWatch

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from cobre.comm import InitializationFailedError, TcpConfig
-from cobre.comm.backends.tcp.rendezvous.authentication import load_secret
+from cobre.comm.backends.tcp.rendezvous.handshake import load_secret
 
 SECRET = "a secret of some length"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cobre.comm import InitializationFailedError, TcpConfig
-from cobre.comm.backends.tcp.rendezvous.tls import client_context, server_context
+from cobre.comm.backends.tcp.rendezvous.listener import client_context, server_context
 
 TLS = Path(__file__).parents[5] / "support" / "tls"
 OWN = {"tls_cert": str(TLS / "certificate.pem"), "tls_key": str(TLS / "key.pem")}

@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from cobre.comm.backends.tcp.liveness.liveness_monitor import Progress, WorldFailedError
-from cobre.comm.backends.tcp.liveness.monitors import CoordinatorMonitor
+from cobre.comm.backends.tcp.liveness import CoordinatorMonitor, Progress, WorldFailedError
 from cobre.comm.backends.tcp.transport import streams
 from cobre.comm.backends.tcp.transport.channel import (
     MAX_SKIPPED,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cobre.comm.launch import orphan_reaper_process
-from cobre.comm.launch.orphan_reaper_process import ProcessGroup, start_ticks_of
+from cobre.comm.launch import orphan_reaper
+from cobre.comm.launch.orphan_reaper import ProcessGroup, start_ticks_of
 
 DEADLINE_S = 30.0
 PARENT = "import subprocess; print(subprocess.Popen(['sleep', '1000']).pid, flush=True); {then}"
@@ -21,7 +21,7 @@ PARENT = "import subprocess; print(subprocess.Popen(['sleep', '1000']).pid, flus
 def way(request, monkeypatch):
     """Old kernels do not know the flag; it stands for one that no kernel knows."""
     if request.param == "by number":
-        monkeypatch.setattr(orphan_reaper_process, "WHOLE_GROUP", 1 << 30)
+        monkeypatch.setattr(orphan_reaper, "WHOLE_GROUP", 1 << 30)
 
 
 def started(then):
@@ -84,7 +84,7 @@ def test_signalling_an_empty_group_returns_false(way):
     group.close()
 
 
-REAPER = "from cobre.comm.launch.orphan_reaper_process import main; main()"
+REAPER = "from cobre.comm.launch.orphan_reaper import main; main()"
 
 
 def test_the_reaper_kills_the_groups_that_it_still_knows_and_unlinks_segments():

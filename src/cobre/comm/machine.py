@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cobre.comm import variables
-from cobre.comm.backends.tcp.rendezvous.authentication import load_secret
+from cobre.comm.backends.tcp.rendezvous.handshake import load_secret
 from cobre.comm.backends.tcp.rendezvous.listener import parse_address
 from cobre.comm.config import DEFAULT_TCP_PORT, TcpConfig
-from cobre.comm.cores import affinity_cores, cgroup_quota, memory_limit_bytes, usable_cores
+from cobre.comm.cores import ADVICE, SHM_FOLDER, affinity_cores, cgroup_quota, memory_limit_bytes, usable_cores
 from cobre.comm.detection import LAUNCHERS, find_launch, find_mpiexec
 from cobre.comm.errors import BackendError, InitializationFailedError
-from cobre.comm.shm_space import ADVICE, SHM_FOLDER
 
 # The results of the doctor: facts about the machine, and the status of each backend.
 

@@ -1,16 +1,29 @@
-"""The whole diagnosis: inspect the machine, try every backend."""
+"""The doctor: which backends work on this machine, and what to do about the rest.
 
+    python -m cobre.comm.doctor [--json]
+
+It inspects the machine (`cobre.comm.machine`), then tries every backend: a world of one rank for local, worlds of two
+ranks for the others. Exit code: 0 if the backends local and shm are usable, otherwise 1.
+"""
+
+import argparse
 import json
 import os
+import sys
 import textwrap
 import time
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
-from cobre.comm import LocalConfig, create_communicator
+import numpy as np
+
+from cobre.comm import Backend, BackendError, CommError, LocalConfig, create_communicator, launch
 from cobre.comm.config import BACKEND_VARIABLE
-from cobre.comm.detection import INSTALL_MPI, installed_backends
-from cobre.comm.doctor.machine import (
+from cobre.comm.cores import ADVICE
+from cobre.comm.detection import INSTALL_MPI, find_mpiexec, installed_backends
+from cobre.comm.factory import select_backend
+from cobre.comm.launch.spawning import launchable_backends
+from cobre.comm.machine import (
     LOOPBACK,
     BackendStatus,
     Diagnosis,
@@ -21,13 +34,83 @@ from cobre.comm.doctor.machine import (
     inspect_machine,
     inspect_network,
     loopback_problem,
+    run_limited,
 )
-from cobre.comm.doctor.trial import RANKS, Trial, first_line, run_collectives, try_launched, try_mpiexec
-from cobre.comm.errors import BackendError, CommError
-from cobre.comm.factory import select_backend
-from cobre.comm.launch.environment import launchable_backends
-from cobre.comm.shm_space import ADVICE
+from cobre.comm.trace.writer import TRACE_VARIABLE
 from cobre.comm.types import BackendKind
+
+# Starts a world of two ranks, which run collectives and check the results.
+
+
+RANKS = 2
+LIMIT_S = 60.0
+SUCCESS = "the ranks agree"
+JOIN = "from cobre.comm.doctor import join_and_run; join_and_run()"  # the program of a rank under mpiexec
+_NO_TRACE = {TRACE_VARIABLE: ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How long it took, in seconds; `problem` is empty if it succeeded."""
+
+    seconds: float
+    problem: str = ""
+
+
+def run_collectives(comm: Backend) -> str:
+    """Reduce, gather and wait at a barrier; raises `ValueError` if a result is wrong."""
+    total, everyone = np.zeros(4), np.zeros(comm.size)
+    comm.allreduce(np.full(4, comm.rank + 1.0), total)
+    comm.allgatherv(np.array([float(comm.rank)]), everyone, [1] * comm.size)
+    comm.barrier()
+    expected = sum(range(1, comm.size + 1))
+    if (total != expected).any() or (everyone != np.arange(comm.size)).any():
+        raise ValueError(f"wrong results: expected {expected}, got {total}; gathered {everyone}")
+    return SUCCESS
+
+
+def try_launched(backend: str, size: int = RANKS, options: Mapping[str, str] | None = None) -> Trial:
+    """Start ranks with `cobre.comm.launch`."""
+    begin = time.monotonic()
+    environment = {**_NO_TRACE, **(options or {})}
+    try:
+        launch.run(run_collectives, size, backend, environment=environment, timeout_s=LIMIT_S, output=launch.discard)
+    except (BackendError, CommError, launch.WorkerError, OSError) as error:
+        return Trial(time.monotonic() - begin, first_line(error))
+    return Trial(time.monotonic() - begin)
+
+
+def try_mpiexec() -> Trial:
+    """Start ranks with mpiexec; the problem is taken from their output."""
+    begin = time.monotonic()
+    command = [find_mpiexec(), "-n", str(RANKS), sys.executable, "-c", JOIN]
+    # By default Open MPI refuses to run as root, and more ranks than cores; neither matters to a trial of two.
+    open_mpi = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    }
+    code, text = run_limited(command, LIMIT_S, COBRE_COMM_BACKEND="mpi", **_NO_TRACE, **open_mpi)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if code or text.count(SUCCESS) != RANKS:
+        return Trial(time.monotonic() - begin, next((line for line in lines if "Error" in line), "".join(lines[-1:])))
+    return Trial(time.monotonic() - begin)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or its class if it has none."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def join_and_run() -> None:
+    """Run one rank of a trial that mpiexec started."""
+    with create_communicator() as comm:
+        sys.stdout.write(run_collectives(comm) + "\n")
+
+
+# `python -m cobre.comm.doctor [--json]`: exit code 0 if the backends local and shm are usable here, otherwise 1.
+
 
 # Checks each backend by using it: a world of one for local, worlds of two ranks for the others.
 
@@ -184,3 +267,21 @@ def _wrap(head: str, text: str) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the diagnosis of this machine and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m cobre.comm.doctor",
+        description="Report for each backend whether it is usable on this machine, and why.",
+        epilog="Exit code: 0 if the backends local and shm are usable, otherwise 1.",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    show = as_json if parser.parse_args(arguments).json else as_text
+    diagnosis = diagnose()
+    print(show(diagnosis))  # noqa: T201 - what the command is for
+    return 0 if diagnosis.is_healthy else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -10,9 +10,8 @@ import pytest
 from processes import printed, run_python
 
 from cobre.comm.cores import memory_limit_bytes
-from cobre.comm.doctor import machine
-from cobre.comm.doctor.diagnosis import as_json, as_text, check_mpi, diagnose
-from cobre.comm.doctor.machine import (
+from cobre.comm.doctor import as_json, as_text, check_mpi, diagnose, machine, try_launched
+from cobre.comm.machine import (
     BackendStatus,
     Diagnosis,
     Finding,
@@ -24,7 +23,6 @@ from cobre.comm.doctor.machine import (
     resolve,
     run_limited,
 )
-from cobre.comm.doctor.trial import try_launched
 from cobre.comm.testing.faults.plan import NotPermittedError
 from cobre.comm.testing.faults.shm_memory import small_shm
 
@@ -80,7 +78,7 @@ def test_a_trial_that_fails_says_why():
 
 
 def test_a_wrong_selection_is_reported(monkeypatch):
-    from cobre.comm.doctor.diagnosis import _selection
+    from cobre.comm.doctor import _selection
 
     monkeypatch.setenv("COBRE_COMM_BACKEND", "carrier-pigeon")
     assert "carrier-pigeon" in _selection().text

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cobre._native import CallGuard, CollectiveFailure, ShmSegment, ShmTransport
-from cobre.comm.backends.tcp.liveness.liveness_monitor import Progress
+from cobre.comm.backends.tcp.liveness import Progress
 from cobre.comm.backends.tcp.transport.base import Transport
 from cobre.comm.backends.tcp.transport.ring import MIN_HOSTS, RING_BYTES
 from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord

@@ -1,1 +1,0 @@
-"""The collectives: a star around rank 0, or shared memory inside nodes and TCP between them."""

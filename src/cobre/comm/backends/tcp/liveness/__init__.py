@@ -1,1 +1,0 @@
-"""Control connections: heartbeats, failure detection, and how a failure reaches all ranks."""
