@@ -44,11 +44,11 @@ class LocalConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """Reads nothing: the same for every environment."""
+        """Return the configuration, which is the same for every environment."""
         return cls()
 
     def to_env(self) -> dict[str, str]:
-        """The variables that make another process use this backend."""
+        """Return the variables that make another process use this backend."""
         return {BACKEND_VARIABLE: self.kind.value}
 
 
@@ -133,7 +133,7 @@ class ShmConfig:
         )
 
     def to_env(self) -> dict[str, str]:
-        """The variables that make another process join the same world."""
+        """Return the variables that make another process join the same world."""
         environ = {
             BACKEND_VARIABLE: self.kind.value,
             variables.SHM_NAME: self.name,
@@ -182,7 +182,7 @@ class MpiConfig:
         )
 
     def to_env(self) -> dict[str, str]:
-        """The variables that make a process under the same launcher join the same world."""
+        """Return the variables that make a process under the same launcher join the same world."""
         return {
             BACKEND_VARIABLE: self.kind.value,
             variables.MPI_CHECKED: str(int(self.checked)),
@@ -310,7 +310,7 @@ class TcpConfig:
         )
 
     def to_env(self) -> dict[str, str]:
-        """The variables that make another process join the same world; the secret only if `secret` holds it."""
+        """Return the variables that make another process join the same world; the secret only if `secret` holds it."""
         environ = {
             BACKEND_VARIABLE: self.kind.value,
             variables.TCP_RANK: str(self.rank),

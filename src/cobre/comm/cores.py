@@ -10,28 +10,28 @@ NO_LIMIT = 1 << 60  # cgroup v1 writes a number near 2^63 if there is no limit
 
 
 def usable_cores() -> int:
-    """The number of cores that this process may use: the smaller of affinity mask and CPU quota, at least 1."""
+    """Count the cores that this process may use: the smaller of affinity mask and CPU quota, at least 1."""
     quota = cgroup_quota()
     cores = affinity_cores()
     return max(1, cores if quota is None else min(cores, math.ceil(quota)))
 
 
 def affinity_cores() -> int:
-    """The number of cores in this process's affinity mask; all cores if the platform has none."""
+    """Count the cores in this process's affinity mask; all cores if the platform has none."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def cgroup_quota(root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> float | None:
-    """The tightest CPU quota of this process's cgroup and its parents, in cores; None: no limit."""
+    """Return the tightest CPU quota of this process's cgroup and its parents, in cores; None: no limit."""
     folders = own_cgroups("cpu", root, membership)
     quotas = [quota for folder in folders if (quota := _quota(folder)) is not None]
     return min(quotas, default=None)
 
 
 def memory_limit_bytes(root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> int | None:
-    """The tightest memory limit of this process's cgroup and its parents; None: no limit."""
+    """Return the tightest memory limit of this process's cgroup and its parents; None: no limit."""
     files = [
         folder / name
         for folder in own_cgroups("memory", root, membership)
@@ -41,7 +41,7 @@ def memory_limit_bytes(root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) 
 
 
 def own_cgroups(controller: str, root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> list[Path]:
-    """The folders of this process's cgroups and their parents, for a controller such as "cpu" or "memory".
+    """Return the folders of this process's cgroups and their parents, for a controller such as "cpu" or "memory".
 
     Of both versions: v2 has one hierarchy for all controllers, v1 a folder for each. The root folders are always among
     them: in a container they may be its own cgroup, while the path in `membership` is that of the host.
@@ -100,7 +100,7 @@ def free_shm_bytes() -> int | None:
 
 
 def no_shm_space(nbytes: int, cause: str = "") -> str:
-    """The message for a failed allocation: what was needed, what is free, the cause, and what to do about it."""
+    """Return the message for a failed allocation: what was needed, what is free, the cause, and what to do about it."""
     free = free_shm_bytes()
     have = "" if free is None else f", {SHM_FOLDER} has {free / MIB:.1f} MiB free"
     reason = f" ({cause})" if cause else ""

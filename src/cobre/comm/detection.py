@@ -69,7 +69,7 @@ LAUNCHERS = (
 
 
 def find_launch(environ: Mapping[str, str]) -> Launch | None:
-    """The MPI launcher that started this process: one whose variables for rank and size are both set."""
+    """Return the MPI launcher that started this process: one whose variables for rank and size are both set."""
     for launcher in LAUNCHERS:
         rank = _number(environ.get(launcher.rank_variable))
         size = _number(environ.get(launcher.size_variable))
@@ -79,24 +79,24 @@ def find_launch(environ: Mapping[str, str]) -> Launch | None:
 
 
 def slurm_tasks(environ: Mapping[str, str]) -> int | None:
-    """The number of tasks of the Slurm step that this process belongs to; None outside of a step."""
+    """Return the number of tasks of the Slurm step that this process belongs to; None outside of a step."""
     rank, size = _number(environ.get(SLURM_RANK)), _number(environ.get(SLURM_SIZE))
     return None if rank is None else size
 
 
 def installed_backends() -> tuple[BackendKind, ...]:
-    """The backends whose packages are installed, in the order of preference of "auto"."""
+    """Return the backends whose packages are installed, in the order of preference of "auto"."""
     return tuple(kind for kind in PREFERENCE if importlib.util.find_spec(_NEEDED[kind]) is not None)
 
 
 def find_mpiexec() -> str:
-    """The mpiexec beside this interpreter, where MPI wheels put it, else the one on PATH; empty if there is none."""
+    """Return the mpiexec beside this interpreter, where MPI wheels put it, else the one on PATH, else empty."""
     beside = Path(sys.executable).parent / "mpiexec"
     return str(beside) if beside.exists() else shutil.which("mpiexec") or ""
 
 
 def detect(environ: Mapping[str, str], installed: Collection[BackendKind]) -> tuple[BackendKind, str]:
-    """The backend that "auto" chooses, and the reason.
+    """Return the backend that "auto" chooses, and the reason.
 
     Raises `BackendNotAvailableError` if a launcher started several processes that could not join each other.
     """

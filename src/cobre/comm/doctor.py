@@ -98,7 +98,7 @@ def try_mpiexec() -> Trial:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, or its class if it has none."""
+    """Return the first line of an error's text, or its class if it has none."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
@@ -197,7 +197,7 @@ def diagnose() -> Diagnosis:
 
 
 def _selection() -> Finding:
-    """The backend that `create_communicator()` would choose in this environment."""
+    """Report the backend that `create_communicator()` would choose in this environment."""
     try:
         config, reason = select_backend(None, os.environ)
     except BackendError as error:
@@ -216,12 +216,12 @@ NAME_WIDTH = 13
 
 
 def as_json(diagnosis: Diagnosis) -> str:
-    """The diagnosis as a JSON object, for programs."""
+    """Format the diagnosis as a JSON object, for programs."""
     return json.dumps({"healthy": diagnosis.is_healthy, **asdict(diagnosis)}, indent=2)
 
 
 def as_text(diagnosis: Diagnosis) -> str:
-    """The diagnosis as text, with advice after an arrow."""
+    """Format the diagnosis as text, with advice after an arrow."""
     return "\n".join(_lines(diagnosis))
 
 

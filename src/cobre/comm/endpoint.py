@@ -80,11 +80,11 @@ class Endpoint(ABC):
         return self._guard.state
 
     def recent_calls(self) -> list[RecordedCall]:
-        """The last calls of this rank, up to 1024, oldest first; they are always recorded, failed ones included."""
+        """Return the last calls of this rank, up to 1024, oldest first; failed ones are included."""
         return named_calls(self._guard.recent())
 
     def report(self) -> str:
-        """A text of several lines: state, the call under way, the calls before it with durations, the first failure."""
+        """Describe state, the call under way, the calls before it with durations, and the first failure."""
         return report(self._who(), self.state, self.recent_calls(), self._first_failure)
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ class Endpoint(ABC):
 
     @contextmanager
     def _call(self, operation: Operation, nbytes: int = 0, label: str = "") -> Iterator[None]:
-        """Number, guard and record one call; for calls that the native guard does not run itself."""
+        """Run one call that the native guard does not run itself: number, guard and record it."""
         self._begin(operation, nbytes, label)
         try:
             yield
@@ -230,7 +230,7 @@ class Endpoint(ABC):
         return f"{self._who()}, last calls: {describe_calls(self.recent_calls())}"
 
     def _log_wait(self, seconds: float, missing: Sequence[str]) -> None:
-        """Called by backends every PROGRESS_S of waiting: log which ranks are missing."""
+        """Log which ranks are missing; called by backends every PROGRESS_S of waiting."""
         logger.warning(
             "%s has waited %.0f s in %s call #%d for %s%s",
             self._who(),
@@ -242,7 +242,7 @@ class Endpoint(ABC):
         )
 
     def _calls_before_wait(self) -> str:
-        """The last calls of this rank, once per call."""
+        """Return the last calls of this rank for a log line, once per call."""
         if self._logged_wait == self.sequence:
             return ""
         self._logged_wait = self.sequence

@@ -34,7 +34,7 @@ class Peer:
 
     @classmethod
     def of_this_process(cls, rank: int) -> Self:
-        """This process as a rank of its world, with its host and pid."""
+        """Return this process as a rank of its world, with its host and pid."""
         return cls(rank, socket.gethostname(), os.getpid())
 
     def __str__(self) -> str:
@@ -314,5 +314,5 @@ class TerminatedError(KeyboardInterrupt):
 
 
 def stop_exception(signum: int) -> KeyboardInterrupt:
-    """The exception that a signal handler raises to stop the program: `TerminatedError` for SIGTERM."""
+    """Return the exception that a signal handler raises to stop the program: `TerminatedError` for SIGTERM."""
     return TerminatedError() if signum == signal.SIGTERM else KeyboardInterrupt()

@@ -51,7 +51,7 @@ class RegisteredConfig(ABC):
 
     @abstractmethod
     def to_env(self) -> dict[str, str]:
-        """The variables that make another process read the same config."""
+        """Return the variables that make another process read the same config."""
 
     @abstractmethod
     def connect(self) -> Backend:
@@ -59,7 +59,7 @@ class RegisteredConfig(ABC):
 
     @classmethod
     def new_world(cls, size: int, options: Mapping[str, str]) -> list[Self]:
-        """The configs of all ranks of a new world on this machine, by rank, for launchers and the conformance kit.
+        """Return the configs of all ranks of a new world on this machine, for launchers and the conformance kit.
 
         options: variables that the caller set for all ranks. By default the backend has a launcher of its own.
         """
@@ -81,12 +81,14 @@ BackendConfig = LocalConfig | ShmConfig | MpiConfig | TcpConfig | RegisteredConf
 
 
 def registered_names() -> tuple[str, ...]:
-    """The names of registered backends, in alphabetical order."""
+    """Return the names of registered backends, in alphabetical order."""
     return tuple(sorted(_entry_points()))
 
 
 def registered_config(name: str, variable: str = "") -> type[RegisteredConfig]:
-    """The configuration class that is registered under a name. variable: where the name comes from, for the error.
+    """Return the configuration class that is registered under a name.
+
+    variable: where the name comes from, for the error.
 
     Raises `InvalidBackendError` if there is none, and `BackendNotAvailableError` if it cannot be loaded.
     """
@@ -107,7 +109,7 @@ def registered_config(name: str, variable: str = "") -> type[RegisteredConfig]:
 
 
 def rank_variables_of(name: str, size: int, options: Mapping[str, str]) -> list[dict[str, str]]:
-    """The variables by which each rank joins a new world of a registered backend."""
+    """Return the variables by which each rank joins a new world of a registered backend."""
     config_type = registered_config(name)
     return [config.to_env() | {variables.BACKEND: config_type.kind} for config in config_type.new_world(size, options)]
 
@@ -182,7 +184,7 @@ def borrowed(given: object) -> Iterator[Backend]:
 
 
 def require_communicator(given: object) -> Any:
-    """What a caller handed over, if it is a communicator; raises TypeError if not."""
+    """Return what a caller handed over, if it is a communicator; raise TypeError if not."""
     # An mpi4py communicator exists only where mpi4py was imported: nothing is imported to find out.
     mpi = sys.modules.get("mpi4py.MPI")
     if isinstance(given, Backend) or (mpi is not None and isinstance(given, mpi.Comm)):
@@ -200,7 +202,7 @@ def _of_mpi(comm: Any) -> Backend:
 
 
 def available_backends() -> tuple[str, ...]:
-    """The names of the backends that this installation has, in the order in which "auto" prefers them.
+    """Return the names of the backends that this installation has, in the order in which "auto" prefers them.
 
     Those that other distributions register, which "auto" does not choose, come last.
     """
@@ -210,7 +212,7 @@ def available_backends() -> tuple[str, ...]:
 def select_backend(
     kind: str | None, environ: Mapping[str, str], installed: Collection[BackendKind] | None = None
 ) -> tuple[BackendConfig, str]:
-    """The config of the backend to use, and the reason for the choice. Only reads the environment, imports nothing.
+    """Return the config of the backend to use, and the reason. Only reads the environment, imports nothing.
 
     installed: the backends to choose from; None: those of this installation.
     """

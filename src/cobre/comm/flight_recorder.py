@@ -52,7 +52,7 @@ class RecordedCall:
 
 
 def named_calls(records: Iterable[Record]) -> list[RecordedCall]:
-    """The guard's records as `RecordedCall`s, with operations by name."""
+    """Return the guard's records as `RecordedCall`s, with operations by name."""
     return [
         RecordedCall(
             sequence, Operation(operation).title, nbytes, str(label), begin_ns, end_ns and max(begin_ns, end_ns)
@@ -62,13 +62,13 @@ def named_calls(records: Iterable[Record]) -> list[RecordedCall]:
 
 
 def describe_calls(calls: Sequence[RecordedCall]) -> str:
-    """The last CALLS_IN_LOG_LINE calls in one line, for a log."""
+    """Describe the last CALLS_IN_LOG_LINE calls in one line, for a log."""
     now_ns = time.monotonic_ns()
     return "; ".join(f"{call} {_duration(call, now_ns)}" for call in calls[-CALLS_IN_LOG_LINE:]) or "none"
 
 
 def report(who: str, state: str, calls: Sequence[RecordedCall], failure: BaseException | None) -> str:
-    """A text of several lines: rank and state, the call under way, the calls before it, and the first failure."""
+    """Describe rank and state, the call under way, the calls before it, and the first failure, in several lines."""
     now_ns = time.monotonic_ns()
     count = calls[-1].sequence if calls else 0
     lines = [f"{who}, host {socket.gethostname()}, pid {os.getpid()}: {state}, {count} calls made"]
@@ -88,7 +88,7 @@ def _history(calls: Sequence[RecordedCall], now_ns: int) -> list[str]:
 
 
 def format_bytes(nbytes: float) -> str:
-    """A number of bytes for people, in decimal units: "3.2 MB"."""
+    """Format a number of bytes for people, in decimal units: "3.2 MB"."""
     for unit in ("B", "KB", "MB"):
         if nbytes < 1000:
             return f"{nbytes:.3g} {unit}"
@@ -97,7 +97,7 @@ def format_bytes(nbytes: float) -> str:
 
 
 def format_ns(duration_ns: float) -> str:
-    """A duration for people: "1.5 ms"."""
+    """Format a duration in nanoseconds for people: "1.5 ms"."""
     if duration_ns < 1e6:
         return f"{duration_ns / 1e3:.1f} us"
     if duration_ns < 1e9:
@@ -161,13 +161,13 @@ def attach_exit_report(error: BaseException, report: ExitReport) -> None:
 
 
 def exit_report_of(error: BaseException | None) -> ExitReport | None:
-    """The report that is attached to an error; None if there is none, and its traceback should be printed."""
+    """Return the report that is attached to an error; None if its traceback should be printed instead."""
     report = getattr(error, _ATTRIBUTE, None)
     return report if isinstance(report, ExitReport) else None
 
 
 def exit_code_for(error: BaseException | None) -> int:
-    """The exit code of a process or job that this error ended, as a shell would report it; never 0."""
+    """Return the exit code of a process or job that this error ended, as a shell would report it; never 0."""
     if isinstance(error, TerminatedError):
         return TERMINATED
     if isinstance(error, KeyboardInterrupt):

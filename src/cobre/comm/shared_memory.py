@@ -60,7 +60,7 @@ class SharedRegion(ABC):
         return self._count * self._dtype.itemsize
 
     def as_array(self) -> Array:
-        """A read-only array over all elements. It stays valid as long as it is referenced, even after `close`.
+        """Return a read-only array over all elements. It stays valid as long as it is referenced, even after `close`.
 
         Raises `RegionClosedError` after `close`.
         """
@@ -68,7 +68,7 @@ class SharedRegion(ABC):
         return self._view(writable=False)
 
     def as_mut_array(self, start: int | None = None, stop: int | None = None) -> Array:
-        """A writable array over the elements from `start` to `stop`; without both, over all, for the leader only.
+        """Return a writable array over the elements from `start` to `stop`, or, for the leader only, over all.
 
         Raises `NotLeaderError` if another rank asks for all elements, `InvalidBufferSizeError` for a slice outside of
         the region, and `RegionClosedError` after `close`.
@@ -206,7 +206,7 @@ class HeapRegion(SharedRegion):
         return self._array if writable else self._readable
 
     def _fence(self) -> None:
-        """Returns at once: no other rank has this memory."""
+        """Return at once: no other rank has this memory."""
 
     def _close(self) -> None:
         """Drop the reference; arrays that were handed out keep the memory alive."""

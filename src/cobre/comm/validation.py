@@ -78,7 +78,7 @@ def check_allreduce(send: Any, recv: Any, op: Any) -> tuple[Array, Array]:
 
 
 def check_broadcast(buffer: Any, root: Any, size: int) -> Array:
-    """The buffer of `broadcast` in the common form; raises for bad arguments."""
+    """Return the buffer of `broadcast` in the common form; raises for bad arguments."""
     rank = _index(root)
     if rank is None or not 0 <= rank < size:
         raise InvalidRootError(root, size)
@@ -86,7 +86,7 @@ def check_broadcast(buffer: Any, root: Any, size: int) -> Array:
 
 
 def check_buffer(operation: str, side: str, buffer: Any, *, writable: bool) -> Array:
-    """The buffer as a C-contiguous array of a fixed-size native dtype, sharing its memory; raises if it is not one."""
+    """Return the buffer as a C-contiguous array of a fixed-size native dtype, sharing its memory, or raise."""
     array = _as_array(operation, side, buffer)
     check_dtype(operation, array.dtype)
     if not array.flags.c_contiguous:
@@ -138,7 +138,7 @@ def check_counts_and_displs(operation: str, counts: Any, displs: Any, size: int)
 
 
 def check_region(count: Any, dtype: DTypeLike) -> tuple[int, Dtype]:
-    """Number of elements and dtype for `create_shared_region`; raises for bad arguments."""
+    """Return number of elements and dtype for `create_shared_region`; raises for bad arguments."""
     name = "create_shared_region"
     elements = _index(count)
     if elements is None or elements < 0:
@@ -156,7 +156,7 @@ def check_region(count: Any, dtype: DTypeLike) -> tuple[int, Dtype]:
 
 
 def check_slice(start: Any, stop: Any, count: int) -> tuple[int, int]:
-    """The bounds of a slice of a region with `count` elements; raises if it does not lie inside."""
+    """Return the bounds of a slice of a region with `count` elements; raises if it is not inside the region."""
     low = 0 if start is None else _index(start)
     high = count if stop is None else _index(stop)
     if low is None or high is None or not 0 <= low <= high <= count:
@@ -165,7 +165,7 @@ def check_slice(start: Any, stop: Any, count: int) -> tuple[int, int]:
 
 
 def region_memory(buffer: Any) -> Array | None:
-    """The whole array of a shared region that was passed as a buffer; None for anything else."""
+    """Return the whole array of a shared region that was passed as a buffer; None for anything else."""
     if not hasattr(buffer, "as_mut_array"):
         return None
     memory: Array = buffer.as_mut_array(0, buffer.count)
@@ -230,7 +230,7 @@ _OCTET = np.dtype(np.uint8)
 
 
 def as_octets(array: Array) -> Array:
-    """The memory of a C-contiguous array as a one-dimensional array of uint8, whatever its dtype."""
+    """Return the memory of a C-contiguous array as a one-dimensional array of uint8, whatever its dtype."""
     return array.reshape(-1).view(_OCTET)
 
 
@@ -250,10 +250,10 @@ def copy_into(data: Array, recv: Array, start: int) -> None:
 
 
 def as_bytes(array: Array) -> memoryview:
-    """The memory of a C-contiguous array as a memoryview of bytes, whatever its dtype."""
+    """Return the memory of a C-contiguous array as a memoryview of bytes, whatever its dtype."""
     return view_of(as_octets(array))
 
 
 def view_of(octets: Array) -> memoryview:
-    """The memory of an array of uint8 as a memoryview."""
+    """Return the memory of an array of uint8 as a memoryview."""
     return memoryview(octets)  # type: ignore[arg-type]  # NumPy's stubs hide the buffer before Python 3.12

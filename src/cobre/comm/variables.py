@@ -123,7 +123,7 @@ def check_types(config: Any) -> None:
 
 
 def _shown(config: Any, name: str) -> str:
-    """A value for an error message; only the type of a secret, even of one that has the wrong type."""
+    """Format a value for an error message; only the type of a secret, even of one that has the wrong type."""
     value = getattr(config, name)
     is_shown = next(one.repr for one in fields(config) if one.name == name)
     return f"{value!r} ({type(value).__name__})" if is_shown else f"a {type(value).__name__}"
@@ -149,14 +149,14 @@ class EnvironmentReader:
         self._environ = environ
 
     def text(self, variable: str, meaning: str) -> str:
-        """The value of a variable that is required. meaning: for the error message."""
+        """Return the value of a variable that is required. meaning: for the error message."""
         value = self._environ.get(variable, "")
         if not value:
             raise MissingConfigurationError(self._backend, variable, f"is not set: {meaning}")
         return value
 
     def integer(self, variable: str, meaning: str, default: int | None = None) -> int:
-        """The value as an integer; required unless there is a default."""
+        """Return the value as an integer; required unless there is a default."""
         if default is not None and not self._environ.get(variable):
             return default
         value = self.text(variable, meaning)
@@ -168,7 +168,7 @@ class EnvironmentReader:
             ) from None
 
     def optional_integer(self, variable: str, meaning: str) -> int | None:
-        """The value as an integer; None if it is not set."""
+        """Return the value as an integer; None if it is not set."""
         return self.integer(variable, meaning) if self._environ.get(variable) else None
 
     def switch(self, variable: str) -> bool:
@@ -179,12 +179,12 @@ class EnvironmentReader:
         return SWITCHES[value]
 
     def seconds(self, variable: str, default: float) -> float:
-        """The value as a number of seconds."""
+        """Return the value as a number of seconds."""
         value = self.optional_seconds(variable)
         return default if value is None else value
 
     def optional_seconds(self, variable: str) -> float | None:
-        """The value as a number of seconds; None if it is not set."""
+        """Return the value as a number of seconds; None if it is not set."""
         value = self._environ.get(variable, "")
         if not value:
             return None

@@ -90,7 +90,7 @@ class RunMonitor:
         return event
 
     def _pass_on_the_rest(self, count: int, emit: EventListener) -> None:
-        """The events of `count` iterations that were sent before the result came, and may still be on its way."""
+        """Forward the events of `count` iterations that were sent before the result, and may still be in transit."""
         deadline = time.monotonic() + GRACE_S
         while self._received < count and time.monotonic() < deadline:
             if (event := self._next_event()) is not None:
@@ -113,7 +113,7 @@ class RunMonitor:
         return bool(self._lost) or any(_failure(end) is not None for end in self._outcomes.values())
 
     def _wait_for_the_rest(self) -> None:
-        """The others end because of the first; a worker that was the cause may show only now."""
+        """Wait for the other ranks, which end because of the first; a lost worker may become known only now."""
         deadline = time.monotonic() + GRACE_S
         while time.monotonic() < deadline:
             self._collect()
@@ -139,7 +139,7 @@ class RunMonitor:
 def worker_error(
     assignments: Sequence[RankAssignment], ends: dict[int, RankOutcome | BaseException], lost: set[int]
 ) -> WorkerError:
-    """The cause: a lost worker, else a rank that failed by itself, else one that failed because of another."""
+    """Return the cause: a lost worker, else a rank that failed by itself, else one that failed because of another."""
     if lost:
         rank = min(lost)
         also = (
@@ -170,7 +170,7 @@ def worker_error(
 
 
 def _end_of(future: "Future[Any]") -> RankOutcome | BaseException:
-    """What the rank gave, or an error of Dask's own: the worker has gone, the task was cancelled."""
+    """Return what the rank returned, or an error of Dask's own: the worker is lost, or the task was cancelled."""
     try:
         end: RankOutcome = future.result(timeout=GRACE_S)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it becomes a WorkerError

@@ -84,7 +84,7 @@ def assign_ranks(
 
 
 def check_client(client: object) -> None:
-    """A client of a cluster that is there, and one that waits."""
+    """Raise if this is not a client of a running cluster, or if it is asynchronous."""
     from distributed import Client  # noqa: PLC0415  (whoever has a client has it already)
 
     if not isinstance(client, Client):
@@ -131,7 +131,7 @@ def check_processes(processes: Mapping[str, WorkerProcess]) -> None:
 
 
 def host_of(address: str) -> str:
-    """The host of a Dask address such as tcp://10.0.0.5:41233, with brackets where an IPv6 address needs them."""
+    """Return the host of a Dask address such as tcp://10.0.0.5:41233, with brackets around an IPv6 address."""
     host = urlsplit(address).hostname
     if host is None:
         raise PlacementError(f"the worker's address {address} has no host name that other workers could reach")
@@ -149,12 +149,12 @@ def _ask(client: "Client", addresses: Sequence[str]) -> Mapping[str, WorkerProce
 
 
 def this_process() -> WorkerProcess:
-    """Describes this process; called on a worker."""
+    """Describe this process; called on a worker."""
     return WorkerProcess(socket.gethostname(), os.getpid(), __version__)
 
 
 def free_port(host: str) -> int:
-    """Called on rank 0's worker: a free port. The kernel does not hand it out again soon."""
+    """Return a free port of rank 0's worker, where this is called. The kernel does not hand it out again soon."""
     bare = host.strip("[]")
     family = socket.AF_INET6 if ":" in bare else socket.AF_INET
     with socket.socket(family) as probe:

@@ -49,7 +49,7 @@ def run_rank(assignment: RankAssignment, work: tuple[CaseRequest, TrainingReques
 
 
 def ask_to_stop(run_id: str) -> None:
-    """Called on a worker by the client: the rank ends after this iteration, and so do the others."""
+    """End the rank after this iteration, and with it the others; called on a worker by the client."""
     if (stop := _running.get(run_id)) is not None:
         stop.ask()
 

@@ -87,7 +87,7 @@ def train(
 
 @contextmanager
 def _subscribed(client: "Client", events: EventQueue | None) -> Iterator[str | None]:
-    """The topic whose events go into `events`, in the order in which they were sent."""
+    """Subscribe to the topic; its events go into `events`, in the order in which they were sent."""
     if events is None:
         yield None
         return
@@ -107,7 +107,7 @@ def _put_into(events: EventQueue) -> Callable[[tuple[float, Any]], None]:
 def _started(
     client: "Client", assignments: list[RankAssignment], work: tuple[CaseRequest, TrainingRequest], topic: str | None
 ) -> "Iterator[list[Future[Any]]]":
-    """A task for each rank, tied to its worker; at the end Dask forgets all of it."""
+    """Start a task for each rank, tied to its worker; at the end Dask forgets all of them."""
     addresses = [assignment.address for assignment in assignments]
     # Once to every worker, and not once for each task through the scheduler.
     sent = client.scatter([work], workers=addresses, broadcast=True, hash=False)[0]

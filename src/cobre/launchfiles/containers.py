@@ -24,7 +24,7 @@ from cobre.launchfiles.slurm import mpi_script, tcp_script
 
 
 def compose_file(settings: ContainerSettings) -> str:
-    """The text of compose.yaml."""
+    """Return the text of compose.yaml."""
     settings.checked()
     return fill_yaml(
         "compose.yaml",
@@ -81,12 +81,15 @@ def _indented(text: str, spaces: int) -> Verbatim:
 
 
 def _world(settings: ContainerSettings) -> dict[str, object]:
-    """What both manifests begin with. label: the name without quotes, for comments; `checked` allows no line break."""
+    """Return what both manifests begin with.
+
+    label: the name without quotes, for comments; `checked` allows no line break.
+    """
     return {"ranks": settings.ranks, "name": settings.name, "label": Verbatim(settings.name)}
 
 
 def _prerequisites(settings: ContainerSettings, secret: str) -> Verbatim:
-    """The Secret, and the NetworkPolicy that admits ranks of this job only."""
+    """Return the Secret, and the NetworkPolicy that admits ranks of this job only."""
     values = {
         "name": settings.name,
         "secret_name": _secret_name(settings),
@@ -101,7 +104,10 @@ def _secret_name(settings: ContainerSettings) -> str:
 
 
 def _pod(settings: ContainerSettings, coordinator: str, run_id: str) -> str:
-    """The pod of a rank. run_id: the field that differs between attempts, so that a late pod joins no other attempt."""
+    """Return the pod of a rank.
+
+    run_id: the field that differs between attempts, so that a late pod joins no other attempt.
+    """
     settings.checked()
     values = {
         "image": settings.image,
@@ -124,7 +130,7 @@ def _pod(settings: ContainerSettings, coordinator: str, run_id: str) -> str:
 
 
 def printed_files() -> Mapping[str, str]:
-    """The launch files of a study of four ranks, by file name."""
+    """Return the launch files of a study of four ranks, by file name."""
     image = f"cobre:{__version__}"
     folders = ContainerSettings(ranks=4, image=image, case="./case", output="./output")
     claims = ContainerSettings(ranks=4, image=image, case="cobre-case", output="cobre-output")

@@ -61,7 +61,7 @@ class LaunchSettings:
     run_options: tuple[str, ...] = ()
 
     def checked(self) -> Self:
-        """These settings; raises LaunchFileError for a value that is out of range or malformed."""
+        """Return these settings; raise LaunchFileError for a value that is out of range or malformed."""
         _check_range("--ranks", self.ranks, 1, MAX_RANKS)
         _check_range("--threads", self.threads, 1, MAX_THREADS)
         _check_range("--port", self.port, 1024, MAX_TCP_PORT)
@@ -79,7 +79,7 @@ class LaunchSettings:
         return self
 
     def run_command(self, case: str, output: str) -> list[str]:
-        """The words after `cobre`, with the paths as the rank sees them."""
+        """Return the words after `cobre`, with the paths as the rank sees them."""
         return ["run", case, "--output", output, "--auto-resume", "--threads", str(self.threads), *self.run_options]
 
 
@@ -91,7 +91,7 @@ class ContainerSettings(LaunchSettings):
     memory: str = "2Gi"
 
     def checked(self) -> Self:
-        """These settings; raises LaunchFileError for a value that is out of range or malformed."""
+        """Return these settings; raise LaunchFileError for a value that is out of range or malformed."""
         LaunchSettings.checked(self)
         _check_pattern("--image", self.image, r"[A-Za-z0-9][A-Za-z0-9._/:@-]*", "registry/name:tag")
         _check_pattern("--memory", self.memory, QUANTITY, "a number of bytes such as 512Mi or 2Gi")
@@ -115,7 +115,7 @@ class SlurmSettings(LaunchSettings):
     requeue: bool = False
 
     def checked(self) -> Self:
-        """These settings; raises LaunchFileError for a value that is out of range or malformed."""
+        """Return these settings; raise LaunchFileError for a value that is out of range or malformed."""
         LaunchSettings.checked(self)
         _check_pattern("--time", self.time_limit, WALL_TIME, "HH:MM:SS or D-HH:MM:SS")
         if self.nodes is not None:
@@ -134,18 +134,18 @@ class SlurmSettings(LaunchSettings):
 
 
 def check_job_word(option: str, text: str) -> str:
-    """The name of a partition, an account or an MPI type; raises LaunchFileError if Slurm would not take it as one."""
+    """Return the name of a partition, an account or an MPI type; raise LaunchFileError if Slurm would not accept it."""
     _check_pattern(option, text, JOB_WORD, "a name without spaces")
     return text
 
 
 def as_path(text: str) -> str:
-    """The path, with ./ in front if it begins with "-": programs would take it for an option."""
+    """Return the path, with ./ in front if it begins with "-": programs would take it for an option."""
     return f"./{text}" if text.startswith("-") else text
 
 
 def check_claim(option: str, text: str) -> str:
-    """The name of a Kubernetes volume claim; raises LaunchFileError for any other text."""
+    """Return the name of a Kubernetes volume claim; raise LaunchFileError for any other text."""
     _check_pattern(option, text, CLAIM, "the name of a volume claim, of lower-case letters, digits, '-' and '.'")
     if len(text) > MAX_CLAIM:
         raise LaunchFileError(f"{option} has {len(text)} characters; a volume claim has at most {MAX_CLAIM}")
@@ -185,7 +185,7 @@ class HostListError(CobreError, ValueError):
 
 
 def hosts(text: str) -> Iterator[str]:
-    """The names of a host list, in its order; raises HostListError for any other text.
+    """Return the names of a host list, in its order; raise HostListError for any other text.
 
     list(hosts("node[01-02],gpu1"))    # ["node01", "node02", "gpu1"]
     """
@@ -208,7 +208,7 @@ def _ranges(text: str, inside: str) -> tuple[str, ...]:
 
 
 def _range(text: str, piece: str) -> Iterator[str]:
-    """The numbers of a range such as `7` or `01-04`, with as many digits as the first has."""
+    """Return the numbers of a range such as `7` or `01-04`, with as many digits as the first has."""
     found = _RANGE.fullmatch(piece)
     if found is None:
         raise HostListError(f"{text!r} has a range {piece!r}, expected one such as 7 or 01-04")
@@ -246,7 +246,7 @@ def fill_shell(template: str, values: Mapping[str, object]) -> str:
 
 
 def escape_dollars(text: str) -> str:
-    """The text with every $ doubled: compose substitutes $NAME, and Kubernetes $(NAME), unless it is."""
+    """Double every $ of the text: compose substitutes $NAME, and Kubernetes $(NAME), otherwise."""
     return text.replace("$", "$$")
 
 

@@ -9,13 +9,19 @@ MPI_TYPE = "SLURM_MPI_TYPE=${SLURM_MPI_TYPE:-$(python3 -m cobre.launchfiles.slur
 
 
 def mpi_script(settings: SlurmSettings, mpi_type: str | None = None) -> str:
-    """A script that starts ranks which MPI connects. mpi_type: of `srun --mpi`; None: determined when the job runs."""
+    """Return a script that starts ranks which MPI connects.
+
+    mpi_type: of `srun --mpi`; None: determined when the job runs.
+    """
     line = MPI_TYPE if mpi_type is None else f"export SLURM_MPI_TYPE={check_job_word('--mpi', mpi_type)}"
     return fill_shell("slurm-mpi.sh", _values(settings) | {"mpi_type": Verbatim(line)})
 
 
 def tcp_script(settings: SlurmSettings) -> str:
-    """A script without MPI: each rank gets its number and the address of rank 0 from the step (`slurm_step`)."""
+    """Return a script without MPI.
+
+    Each rank gets its number and the address of rank 0 from the step (`slurm_step`).
+    """
     return fill_shell("slurm-tcp.sh", _values(settings))
 
 
@@ -43,7 +49,7 @@ def _directives(settings: SlurmSettings) -> list[str]:
 
 
 def _joined(command: Sequence[str]) -> str:
-    """The command as words of a shell, with the index of the job in its array in place of `%a`."""
+    """Return the command as words of a shell, with the index of the job in its array in place of `%a`."""
     index = '"$SLURM_ARRAY_TASK_ID"'
     return " ".join(index.join(_quoted(part) for part in word.split(ARRAY_INDEX)) for word in command)
 

@@ -16,7 +16,7 @@ DEFAULT_TYPE = "pmi2"
 
 
 def mpi_type(library: str) -> str:
-    """The value of `srun --mpi` for a library of this name, as MPI_Get_library_version reports it."""
+    """Return the value of `srun --mpi` for a library of this name, as MPI_Get_library_version reports it."""
     return next((kind for name, kind in MPI_TYPES.items() if name in library.lower()), DEFAULT_TYPE)
 
 

@@ -28,7 +28,7 @@ class NoStepError(CobreError):
 
 
 def step_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables by which this task joins the others of its step, as far as they are not set already."""
+    """Return the variables by which this task joins the others of its step, as far as they are not set already."""
     missing = [name for name in (SLURM_RANK, SLURM_SIZE, NODES) if not environ.get(name)]
     if missing:
         raise NoStepError(f"{' and '.join(missing)} not set: start this by srun, inside a Slurm job")
@@ -45,7 +45,7 @@ def step_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _first_host(environ: Mapping[str, str]) -> str:
-    """The node of task 0: the first of the step's, unless the user laid out the tasks by hand."""
+    """Return the node of task 0: the first of the step's, unless the user laid out the tasks by hand."""
     if environ.get("SLURM_DISTRIBUTION") == "arbitrary":
         raise NoStepError(
             "tasks are distributed by hand (SLURM_DISTRIBUTION=arbitrary), so the node of task 0 is unknown: "
@@ -82,7 +82,7 @@ def _resolution_error(node: str, deadline: float) -> socket.gaierror | None:
 
 
 def _port(environ: Mapping[str, str]) -> int:
-    """A port derived from the job id, so that jobs on one node rarely collide; COBRE_TCP_PORT overrides it."""
+    """Return a port derived from the job id, so that jobs on one node rarely collide; COBRE_TCP_PORT overrides it."""
     job = environ.get("SLURM_JOB_ID", "")
     return FIRST_PORT + (int(job) if job.isdecimal() else 0) % PORTS
 

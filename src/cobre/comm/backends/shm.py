@@ -76,7 +76,7 @@ ERRORS: dict[str, type[CollectiveFailedError]] = {
 
 
 def error_of(error: CollectiveFailure, operation: Operation, sequence: int) -> CollectiveFailedError:
-    """The contract's error for a failure that the native transport found."""
+    """Return the contract's error for a failure that the native transport found."""
     kind, failed_ranks, text = error.args
     host = socket.gethostname()  # of all ranks: they share memory
     peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in failed_ranks)
@@ -84,7 +84,7 @@ def error_of(error: CollectiveFailure, operation: Operation, sequence: int) -> C
 
 
 def failed(kind: str, peers: Sequence[Peer], text: str, operation: Operation, sequence: int) -> CollectiveFailedError:
-    """The contract's error for a failure of this kind, a key of ERRORS. text: what else is known, may be empty."""
+    """Return the contract's error for a failure of this kind, a key of ERRORS. text: what else is known."""
     return ERRORS[kind](operation.title, 0, _message(kind, peers, text), sequence, peers)
 
 
@@ -98,12 +98,12 @@ def _message(kind: str, peers: Sequence[Peer], text: str) -> str:
 
 
 def allocation_failed(nbytes: int, error: OSError) -> AllocationFailedError:
-    """The error for a region that does not fit: what was requested, what is free, and what to do about it."""
+    """Return the error for a region that does not fit: what was requested, what is free, what to do about it."""
     return AllocationFailedError(nbytes, _no_memory(nbytes, error))
 
 
 def segment_error(config: ShmConfig, error: OSError) -> InitializationFailedError:
-    """The startup error for a segment that could not be created or opened."""
+    """Return the startup error for a segment that could not be created or opened."""
     # A full /dev/shm, no memory, or the limit on file sizes (ulimit -f).
     if error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG):
         nbytes = segment_bytes(config.size, config.window_bytes)
@@ -126,7 +126,7 @@ def _no_memory(nbytes: int, error: OSError) -> str:
 
 
 def weak_callback(method: Callable[[float, list[str]], None]) -> Callable[[float, list[str]], None]:
-    """A callback that does not keep its communicator alive: the native transport must not own its owner."""
+    """Wrap a method so that it does not keep its communicator alive: the native transport must not own its owner."""
     reference = WeakMethod(method)
 
     def call(seconds: float, missing: list[str]) -> None:

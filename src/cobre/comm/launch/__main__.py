@@ -149,7 +149,7 @@ def _print_error(text: str, exit_code: int) -> int:
 
 
 def _ignore_broken_pipe() -> int:
-    """The reader of our output is gone: redirect stdout, or the interpreter would report the broken pipe at exit."""
+    """Redirect stdout, whose reader is gone, or the interpreter would report the broken pipe at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 128 + signal.SIGPIPE
 

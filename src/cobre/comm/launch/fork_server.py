@@ -253,7 +253,7 @@ def _load(modules: Sequence[str]) -> None:
 
 
 def _threads() -> list[str]:
-    """The names of all threads of this process, native ones included, the main one first."""
+    """Return the names of all threads of this process, native ones included, the main one first."""
     # Not `threading.enumerate`, which does not list the threads of native libraries.
     tasks = sorted(Path("/proc/self/task").iterdir(), key=lambda task: int(task.name))
     return [(task / "comm").read_text().strip() for task in tasks]
@@ -325,7 +325,7 @@ class _Server:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._signal_mask)
 
     def _collect(self, pid: int) -> dict[str, int]:
-        """The exit code of a rank that has ended; kept, because the reply may be lost and requested again."""
+        """Return the exit code of a rank that has ended; kept, because the reply may be lost and requested again."""
         # Returns at once: the launcher asks only when it has seen the rank exit.
         if pid in self._running:
             _, status = os.waitpid(pid, 0)
@@ -334,7 +334,7 @@ class _Server:
         return {"exit_code": self._exit_codes[pid]}
 
     def _end(self) -> NoReturn:
-        """The launcher is gone: kill the groups of all ranks that have not been reaped, dead or alive, and exit.
+        """Kill the groups of all ranks that have not been reaped, dead or alive, and exit: the launcher is gone.
 
         The orphan reaper may have been killed too. May be entered a second time while it runs, by the signal handler.
         """

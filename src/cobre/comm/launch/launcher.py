@@ -174,7 +174,7 @@ class _LaunchRequest:
         object.__setattr__(self, "deadline", deadline)
 
     def timed_out(self, late: Sequence[int]) -> TimeoutError:
-        """The error to raise at the deadline. late: the ranks that were still running."""
+        """Return the error to raise at the deadline. late: the ranks that were still running."""
         return TimeoutError(f"the run took longer than {self.timeout_s} s; ranks {list(late)} were still running")
 
 
@@ -225,7 +225,7 @@ def _unlink_segments(name: str) -> None:
 
 @contextmanager
 def _pipe() -> Iterator[int]:
-    """The reading end of a pipe whose writing end stays in this process: the ranks' lifeline."""
+    """Yield the reading end of a pipe whose writing end stays in this process: the ranks' lifeline."""
     reading, writing = os.pipe()
     try:
         yield reading
@@ -250,7 +250,7 @@ def _startup_errors(request: _LaunchRequest) -> Iterator[None]:
 
 
 def _advice_for(error: OSError) -> str:
-    """What to do about a rank that could not be started; empty where nothing can be said."""
+    """Return what to do about a rank that could not be started; empty if there is no advice."""
     if error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE):
         return "try fewer ranks, or raise the limits on open files (ulimit -n) and processes (ulimit -u)"
     if error.errno in (errno.ENOMEM, errno.ENOSPC):
@@ -311,7 +311,7 @@ def _value(process: RankProcess) -> Any:
 
 
 def first_failure_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
-    """The error of the rank that failed first. failed: in the order in which they ended."""
+    """Return the error of the rank that failed first. failed: in the order in which they ended."""
     failures = {process.rank: process.result.failure() for process in failed}
     absent = _absent_ranks(failed, failures)
     if absent:

@@ -42,7 +42,7 @@ def forward(rank: int, stream: str, text: str) -> None:
 
 
 def discard(rank: int, stream: str, text: str) -> None:
-    """An `output` that prints nothing."""
+    """Print nothing; an `output`."""
 
 
 def _write(target: TextIO, text: str) -> None:
@@ -59,7 +59,7 @@ class LineBuffer:
         self._partial = bytearray()
 
     def feed(self, data: bytes) -> str:
-        """The lines that `data` completes; "" if it completes none."""
+        """Return the lines that `data` completes; "" if it completes none."""
         # Only the new bytes are searched, so that a line of many megabytes takes linear time.
         end = data.rfind(b"\n") + 1
         if end == 0 and len(self._partial) + len(data) <= MAX_LINE_BYTES:
@@ -70,7 +70,7 @@ class LineBuffer:
         return _text(lines)
 
     def finish(self) -> str:
-        """The last line if it has no newline, otherwise an empty string."""
+        """Return the last line if it has no newline, otherwise an empty string."""
         lines, self._partial = bytes(self._partial), bytearray()
         return _text(lines) if lines else ""
 
@@ -154,13 +154,13 @@ def send_to_parent(line: str) -> None:
 
 
 def message_descriptors() -> tuple[int, ...]:
-    """The writing end of the message pipe that this rank inherited, if any."""
+    """Return the writing end of the message pipe that this rank inherited, if any."""
     descriptor = os.environ.get(MESSAGE_VARIABLE)
     return () if descriptor is None else (int(descriptor),)
 
 
 def with_messages(output: Output, on_message: OnMessage | None) -> Output:
-    """An output that also dispatches messages to `on_message`, which is not called again once it has raised.
+    """Return an output that also dispatches messages to `on_message`, which is not called again once it has raised.
 
     Its exception stops the run; messages that arrive while ranks are being stopped must not raise a second time.
     """

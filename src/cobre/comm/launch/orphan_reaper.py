@@ -89,7 +89,7 @@ class ProcessGroup:
 
 
 def start_ticks_of(pid: int) -> int:
-    """The start time of a process, zombies included, in clock ticks since boot; 0: unknown."""
+    """Return the start time of a process, zombies included, in clock ticks since boot; 0: unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:  # noqa: PTH123 - pathlib would triple the start
             return int(stream.read().rpartition(b")")[2].split()[19])

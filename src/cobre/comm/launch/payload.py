@@ -121,7 +121,7 @@ def _is_own(filename: str) -> bool:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The exception and its chain of causes and contexts, which may be cyclic."""
+    """Yield the exception and its chain of causes and contexts, which may be cyclic."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -165,7 +165,7 @@ class Startup:
 
     @classmethod
     def of_this_process(cls) -> Self:
-        """The import path, arguments and unsaved sources of this process."""
+        """Return the import path, arguments and unsaved sources of this process."""
         return cls(list(sys.path), list(sys.argv), _unsaved_sources())
 
     def apply(self) -> None:
@@ -188,7 +188,7 @@ def _unsaved_sources() -> dict[str, list[str]]:
 
 @contextlib.contextmanager
 def anonymous_file(name: str) -> Iterator[IO[bytes]]:
-    """A file without a name in any directory; it is freed with its last descriptor."""
+    """Open a file without a name in any directory; it is freed with its last descriptor."""
     if hasattr(os, "memfd_create"):
         file: IO[bytes] = os.fdopen(os.memfd_create(name), "w+b")
     else:
@@ -202,7 +202,7 @@ def anonymous_file(name: str) -> Iterator[IO[bytes]]:
 
 
 def _cloudpickle() -> Any:
-    """The library that also pickles what cannot be imported: lambdas, closures, definitions of a notebook."""
+    """Return the library that also pickles what cannot be imported: lambdas, closures, definitions of a notebook."""
     # Imported here: only processes that start ranks, and ranks, need it. It has no type hints, which mypy must be told.
     import cloudpickle  # type: ignore[import-untyped]  # noqa: PLC0415
 
@@ -223,7 +223,7 @@ def write_task(file: IO[bytes], startup: Startup, task: Task) -> None:
 
 
 def _unpicklable_part(task: Task) -> str:
-    """The name of the argument that cannot be pickled, or of the function."""
+    """Name the argument that cannot be pickled, or the function."""
     if isinstance(task, ScriptTask):
         return task.program
     named = [(f"argument {index} ({_shown(value)})", value) for index, value in enumerate(task.args)]
@@ -241,7 +241,7 @@ def _pickles(value: object) -> bool:
 
 
 def dump_or_none(value: object) -> bytes | None:
-    """The pickled value; None if it cannot be pickled."""
+    """Pickle the value; None if it cannot be pickled."""
     try:
         return bytes(_cloudpickle().dumps(value))
     except Exception:  # noqa: BLE001 - pickling runs the value's own code
@@ -249,7 +249,7 @@ def dump_or_none(value: object) -> bytes | None:
 
 
 def load_or_none(pickled: bytes | None) -> Any:
-    """The unpickled value; None if it cannot be unpickled in this process."""
+    """Unpickle the value; None if it cannot be unpickled in this process."""
     try:
         return None if pickled is None else pickle.loads(pickled)  # noqa: S301 - see above
     except Exception:  # noqa: BLE001 - unpickling runs the value's own code
@@ -262,7 +262,7 @@ def describe_failure(error: BaseException) -> RankFailure:
 
 
 def original_exception(failure: RankFailure) -> BaseException | None:
-    """The exception itself, unpickled; None if it could not be pickled, or its class cannot be imported here.
+    """Return the exception itself, unpickled; None if it was not pickled, or its class cannot be imported here.
 
     Unpickling runs code of whoever pickled it: only for failures of ranks that this program started itself.
     """
@@ -277,12 +277,12 @@ class TaskReader:
         self._view = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
 
     def startup(self) -> Startup:
-        """The first part, to be applied before the task is read."""
+        """Return the first part, to be applied before the task is read."""
         startup: Startup = pickle.load(self._view)  # noqa: S301 - see above
         return startup
 
     def task(self) -> Task:
-        """The second part; unpickling it may import the caller's modules."""
+        """Return the second part; unpickling it may import the caller's modules."""
         task: Task = pickle.load(self._view)  # noqa: S301 - see above
         return task
 
@@ -328,7 +328,7 @@ class ResultWriter:
 
 
 def _no_room(value: object, error: OSError) -> OSError:
-    """The error for a value that its file cannot hold: it lies in memory, and is subject to the limit on files."""
+    """Return the error for a value that its file cannot hold: it is in memory, and subject to the limit on files."""
     limit = "; raise the limit on the size of files (ulimit -f)" if error.errno == errno.EFBIG else ""
     return OSError(error.errno, f"cannot store the return value ({_shown(value)}): {error.strerror or error}{limit}")
 
@@ -345,16 +345,16 @@ class ResultReader:
         return self._file.fileno()
 
     def kind(self) -> bytes:
-        """What the rank wrote: VALUE, FAILURE or NOTHING."""
+        """Return what the rank wrote: VALUE, FAILURE or NOTHING."""
         kind = os.pread(self.descriptor, 1, 0)
         return kind if kind in (VALUE, FAILURE) else NOTHING
 
     def value(self) -> Any:
-        """The rank's return value, unpickled."""
+        """Return the rank's return value, unpickled."""
         return self._load()
 
     def failure(self) -> RankFailure | None:
-        """The exception that the rank wrote, if any."""
+        """Return the exception that the rank wrote, if any."""
         failure = self._load() if self.kind() == FAILURE else None
         return failure if isinstance(failure, RankFailure) else None
 

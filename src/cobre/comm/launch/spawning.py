@@ -34,7 +34,7 @@ Environment = dict[str, str]
 
 
 def check_size(backend: str, size: object) -> int:
-    """The number of ranks as an int; raises `InitializationFailedError` if it is not an integer, or out of range."""
+    """Return the number of ranks as an int; raise `InitializationFailedError` if it is no integer in range."""
     try:
         ranks = operator.index(size)  # type: ignore[arg-type]  # raises TypeError if it is not an integer
     except TypeError:
@@ -48,14 +48,17 @@ def check_size(backend: str, size: object) -> int:
 
 
 def rank_environments(backend: str, size: int, extra: Mapping[str, str]) -> list[Environment]:
-    """The environment of every rank: this process's without its own world, then `extra`, then the new world."""
+    """Return the environment of every rank.
+
+    It is this process's without its own world, then `extra`, then the new world.
+    """
     base = _inherited(os.environ)
     base.update(extra)
     return [base | world for world in rank_variables(backend, size, extra)]
 
 
 def rank_variables(backend: str, size: int, options: Mapping[str, str]) -> list[Environment]:
-    """The variables by which each rank joins a new world; `options` configure it (`COBRE_SHM_WAIT`, ...).
+    """Return the variables by which each rank joins a new world; `options` configure it (`COBRE_SHM_WAIT`, ...).
 
     Raises `BackendNotAvailableError` for mpi, whose worlds only an MPI launcher can start, and `InvalidBackendError`.
     """
@@ -75,12 +78,12 @@ def rank_variables(backend: str, size: int, options: Mapping[str, str]) -> list[
 
 
 def launchable_backends() -> tuple[str, ...]:
-    """The backends whose worlds this launcher can start."""
+    """Return the backends whose worlds this launcher can start."""
     return tuple(kind.value for kind in _WORLDS if kind is not BackendKind.AUTO)
 
 
 def segment_name(environment: Mapping[str, str]) -> str | None:
-    """The name of the shared memory segment that the ranks attach to; None on other backends.
+    """Return the name of the shared memory segment that the ranks attach to; None on other backends.
 
     If all ranks are killed before they have attached, it is left behind, and must be unlinked by name.
     """
@@ -104,7 +107,10 @@ def _shm_world(size: int, options: Mapping[str, str]) -> list[Environment]:
 
 
 def _tcp_world(size: int, options: Mapping[str, str]) -> list[Environment]:
-    """A world on the loopback interface. The secret is in the ranks' environment, which other users cannot read."""
+    """Return a world on the loopback interface.
+
+    The secret is in the ranks' environment, which other users cannot read.
+    """
     coordinator, port = _free_loopback()
     world = {
         variables.TCP_COORDINATOR: coordinator,
@@ -119,7 +125,7 @@ def _tcp_world(size: int, options: Mapping[str, str]) -> list[Environment]:
 
 
 def _free_loopback() -> tuple[str, int]:
-    """A loopback address and a port that are free.
+    """Return a loopback address and a port that are free.
 
     The port is found by binding and closing, so another process could take it before rank 0 does. On Linux all of
     127.0.0.0/8 is loopback: a random address makes that unlikely. Binding also finds conflicts with listeners on all
@@ -148,7 +154,7 @@ _WORLDS: dict[BackendKind, Callable[[int, Mapping[str, str]], list[Environment]]
 
 
 def without_rank_variables(environ: Mapping[str, str]) -> Environment:
-    """The variables without those that make a process a rank (`COBRE_SHM_*`, `COBRE_TCP_*`, the backend).
+    """Return the variables without those that make a process a rank (`COBRE_SHM_*`, `COBRE_TCP_*`, the backend).
 
     A child that inherited them would claim its parent's rank.
     """
@@ -160,7 +166,7 @@ def without_rank_variables(environ: Mapping[str, str]) -> Environment:
 
 
 def new_process_environment(extra: Mapping[str, str]) -> Environment:
-    """The environment for a process that is not a rank of this process's world, and can import `cobre` as this one can.
+    """Return the environment for a process that can import `cobre` as this one can, and is not a rank of its world.
 
     extra: more variables, which take precedence. Example:
 
@@ -250,7 +256,7 @@ def child_command(kind: str) -> list[str]:
 
 
 def interpreter_flags() -> list[str]:
-    """The command-line options that this interpreter was started with, without -i and -q."""
+    """Return the command-line options that this interpreter was started with, without -i and -q."""
     flags = [option for name, option in FLAGS.items() for _ in range(getattr(sys.flags, name))]
     flags += [f"-W{option}" for option in sys.warnoptions]
     for name, value in sys._xoptions.items():
@@ -259,7 +265,10 @@ def interpreter_flags() -> list[str]:
 
 
 def with_import_path(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment, with PYTHONPATH extended if `cobre` can only be imported through this process's `sys.path`."""
+    """Extend PYTHONPATH if `cobre` can only be imported through this process's `sys.path`.
+
+    Returns a copy of the environment.
+    """
     root = Path(cobre.__file__).parent.parent
     python_path = environment.get("PYTHONPATH", "")
     known = [*python_path.split(os.pathsep), *site.getsitepackages(), site.getusersitepackages()]

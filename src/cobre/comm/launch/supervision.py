@@ -336,7 +336,7 @@ class Supervisor:
             process.signal_group(signum)
 
     def running_ranks(self) -> list[int]:
-        """The ranks that have not ended yet."""
+        """Return the ranks that have not ended yet."""
         return [process.rank for process in self._running]
 
     def _kill(self) -> None:

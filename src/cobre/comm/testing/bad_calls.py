@@ -34,7 +34,7 @@ def _gather(
     counts: Callable[[int], Any] = lambda size: [ELEMENTS] * size,
     displs: Callable[[int], Any] = lambda _: None,
 ) -> Callable[[Backend], None]:
-    """A gather that is right but for the arguments given."""
+    """Make a gather that is right but for the arguments given."""
     return lambda comm: comm.allgatherv(send(), recv(comm.size), counts(comm.size), displs(comm.size))
 
 

@@ -55,12 +55,12 @@ _registry: dict[str, Case] = {}
 
 
 def single_cell(_size: int, _depth: Depth) -> Sequence[Params]:
-    """The grid of a case without parameters."""
+    """Return the grid of a case without parameters."""
     return ({},)
 
 
 def needs_two_ranks(size: int, _depth: Depth) -> Sequence[Params]:
-    """The grid of a case without parameters that needs more than one rank."""
+    """Return the grid of a case without parameters that needs more than one rank."""
     return ({},) if size > 1 else ()
 
 
@@ -87,7 +87,7 @@ def case(
 
 
 def find_case(identifier: str) -> Case:
-    """The case with this id; raises `KeyError`."""
+    """Return the case with this id; raises `KeyError`."""
     return all_cases()[identifier]
 
 

@@ -43,7 +43,7 @@ class DelegatingCommunicator(Backend):
         return self._inner.is_leader
 
     def _before_call(self) -> None:
-        """Called right before every numbered call is passed on, fences of regions included; does nothing here."""
+        """Do nothing; called right before every numbered call is passed on, fences of regions included."""
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         self._before_call()

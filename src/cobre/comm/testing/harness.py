@@ -32,7 +32,7 @@ class Setting:
         return self.size > 1 and any(map(cell.matches, self.variant.ends_job))
 
     def cell(self, case: str, params: Mapping[str, object] | None = None, mutant: str = "") -> Cell:
-        """A cell of the grid in this setting."""
+        """Return a cell of the grid in this setting."""
         return Cell(self.profile.name, self.variant.name, self.size, case, params or {}, mutant)
 
 
@@ -134,7 +134,7 @@ def _judge(run: WorldRun, number: int, cell: Cell) -> Result:
 
 
 def _judge_end(setting: Setting, run: WorldRun, *, all_completed: bool) -> Iterator[Result]:
-    """The world itself must succeed if all its cases ran, and must not leave anything behind, whatever happened."""
+    """Judge the world itself: it must succeed if all its cases ran, and must leave nothing behind in any case."""
     if all_completed:
         yield Result(setting.cell("world/end"), Outcome.ERROR if run.problem else Outcome.PASS, run.problem)
     left = ", ".join(run.leaks)
@@ -149,7 +149,7 @@ def _judge_end_of_job(setting: Setting, run: WorldRun, cell: Cell) -> list[Resul
 
 
 def _what_stopped(run: WorldRun, number: int) -> str:
-    """What is known about the cell in which the world ended early."""
+    """Describe what is known about the cell in which the world ended early."""
     lines = []
     for rank, journal in enumerate(run.journals):
         entry = journal.get(number)

@@ -46,25 +46,25 @@ _X87_BYTES = 10
 
 
 def generator(*key: object) -> np.random.Generator:
-    """A random generator that is seeded by a key."""
+    """Return a random generator that is seeded by a key."""
     digest = hashlib.sha256(repr(key).encode()).digest()
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "little")))
 
 
 def raw(array: Array) -> Array:
-    """The bytes of a contiguous array, sharing its memory."""
+    """Return the bytes of a contiguous array, sharing its memory."""
     return array.reshape(-1).view(np.uint8)
 
 
 def copied(array: Array) -> Array:
-    """A copy of all bytes; NumPy's own leaves the padding of structures out."""
+    """Copy all bytes; NumPy's own copy leaves the padding of structures out."""
     result = np.empty(array.shape, array.dtype)
     raw(result)[:] = raw(array)
     return result
 
 
 def sentinel(dtype: str, count: int) -> Array:
-    """A receive buffer in which every byte is the sentinel."""
+    """Return a receive buffer in which every byte is the sentinel."""
     array = np.empty(count, DTYPES[dtype])
     raw(array)[:] = SENTINEL
     return array
@@ -100,7 +100,7 @@ def special_values(dtype: str, rank: int, size: int) -> Array:
 
 
 def fingerprint(array: Array) -> str:
-    """The contents of an array in a short string: its bytes if it is small, else their digest."""
+    """Summarise an array in a short string: its bytes if it is small, else their digest."""
     data = significant_bytes(array)
     if data.size <= 32:
         return f"{array.size} x {array.dtype} hex:{data.tobytes().hex()}"
@@ -108,7 +108,7 @@ def fingerprint(array: Array) -> str:
 
 
 def significant_bytes(array: Array) -> Array:
-    """The bytes that all backends have in common: all of them, but for the padding of extended floats.
+    """Return the bytes that all backends have in common: all of them, but for the padding of extended floats.
 
     Structures are moved as they are, with whatever is in their padding.
     """
@@ -139,7 +139,7 @@ def _special_floats(dtype: Dtype) -> Array:
 
 
 def _odd_nans(dtype: Dtype) -> Array:
-    """A NaN with a payload and a signalling one, where the format is the usual one."""
+    """Return a NaN with a payload and a signalling one, if the format is IEEE 754's."""
     if dtype == np.longdouble:
         return np.array([np.nan], dtype)
     word = np.dtype(f"u{dtype.itemsize}")
@@ -153,12 +153,12 @@ def _odd_nans(dtype: Dtype) -> Array:
 
 
 def present(array: Array, form: str) -> Any:
-    """The array's data in the named form, in memory that nothing else uses."""
+    """Return the array's data in the named form, in memory that nothing else uses."""
     return FORMS[form](array)
 
 
 def contents(buffer: Any) -> Array:
-    """The present contents of a buffer, flattened."""
+    """Return the present contents of a buffer, flattened."""
     return np.asarray(buffer).reshape(-1)
 
 

@@ -31,11 +31,11 @@ class Snapshot:
 
     @classmethod
     def take(cls, mark: str) -> Self:
-        """The present state of this machine and process."""
+        """Record the present state of this machine and process."""
         return cls(frozenset(_marked_processes(mark)), frozenset(_descriptors()), segment_names())
 
     def beyond(self, before: Self) -> list[str]:
-        """What exists in this snapshot but not in the one before, as descriptions."""
+        """Describe what exists in this snapshot but not in the one before."""
         return [
             *(f"process {process}" for process in sorted(self.processes - before.processes)),
             *(f"descriptor {descriptor}" for descriptor in sorted(self.descriptors - before.descriptors)),
@@ -57,7 +57,10 @@ class LeakCheck:
         return {MARK_VARIABLE: self._mark}
 
     def leaks(self, settle_s: float = SETTLE_S) -> list[str]:
-        """What was left behind. Other programs may run here: only what stays for `settle_s`, and is ours, counts."""
+        """Return what was left behind.
+
+        Other programs may run here: only what stays for `settle_s` seconds, and is ours, counts.
+        """
         ended = time.time()
         deadline = time.monotonic() + settle_s
         left = self._look(ended)
@@ -86,7 +89,7 @@ def no_leaks(settle_s: float = SETTLE_S) -> Iterator[LeakCheck]:
 
 
 def segment_names() -> frozenset[str]:
-    """The names of our segments that exist now."""
+    """Return the names of our segments that exist now."""
     entries = SHM_FOLDER.iterdir() if SHM_FOLDER.is_dir() else ()
     return frozenset(entry.name for entry in entries if entry.name.startswith(SHM_PREFIX))
 
@@ -119,7 +122,7 @@ def _changed_at(segment: str) -> float:
 
 
 def _used_by_others(segments: Set[str], mark: str) -> frozenset[str]:
-    """The segments that processes without the mark have mapped or open, or name in their environment."""
+    """Return the segments that processes without the mark have mapped or open, or name in their environment."""
     used: set[str] = set()
     for folder in _other_processes() if segments else ():
         with suppress(OSError):
@@ -130,7 +133,7 @@ def _used_by_others(segments: Set[str], mark: str) -> frozenset[str]:
 
 
 def _mentions(folder: Path) -> str:
-    """The mappings, open files and environment of a process, in which the name of a segment could appear."""
+    """Return the mappings, open files and environment of a process, in which the name of a segment could appear."""
     links = []
     for entry in (folder / "fd").iterdir():
         with suppress(OSError):  # closed meanwhile

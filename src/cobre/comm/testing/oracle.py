@@ -25,12 +25,12 @@ class Layout:
 
 
 def layout(pattern: str, elements: int, size: int) -> Layout:
-    """The named layout, with at most `elements` from one rank."""
+    """Return the named layout, with at most `elements` from one rank."""
     return PATTERNS[pattern](elements, size)
 
 
 def gathered(dtype: str, arrangement: Layout, contributions: Sequence[Array]) -> Array:
-    """The receive buffer after `allgatherv`: every rank's data in its place, the sentinel everywhere else."""
+    """Return the receive buffer after `allgatherv`: every rank's data in its place, the sentinel everywhere else."""
     result = inputs.sentinel(dtype, arrangement.room)
     for start, data in zip(arrangement.starts, contributions, strict=True):
         if data.size:  # the place of an empty contribution may lie anywhere
@@ -39,7 +39,7 @@ def gathered(dtype: str, arrangement: Layout, contributions: Sequence[Array]) ->
 
 
 def fold(contributions: Sequence[Array], op: ReduceOp) -> Array:
-    """The left fold in rank order (clause 8)."""
+    """Fold from the left in rank order (clause 8)."""
     first = contributions[0].copy()
     if first.dtype.kind == "c":
         parts = [data.view(data.real.dtype) for data in contributions]

@@ -80,7 +80,7 @@ class Profile:
 
 
 def launched(backend: str) -> Starter:
-    """A `Starter` that uses `cobre.comm.launch`."""
+    """Return a `Starter` that uses `cobre.comm.launch`."""
 
     def start(
         function: Callable[..., Any],
@@ -99,7 +99,7 @@ def launched(backend: str) -> Starter:
 
 
 def profile(backend: str) -> Profile:
-    """The profile of a backend by name; a registered one is started by the launcher, as its `new_world` says."""
+    """Return the profile of a backend by name; a registered one is started by the launcher, as its `new_world` says."""
     if backend == LOCAL.name:
         return LOCAL
     if backend not in list(BackendKind):

@@ -14,7 +14,7 @@ _KINDS = ("gather", "gather", "reduce", "reduce", "broadcast", "barrier", "fill"
 
 
 def program(seed: int, length: int = LENGTH) -> Iterator[Step]:
-    """The steps of the program of this seed; the same on every rank and for every number of ranks."""
+    """Yield the steps of the program of this seed; the same on every rank and for every number of ranks."""
     rng = inputs.generator("program", seed)
     for number in range(length):
         yield _step(rng, f"{seed}.{number}")
@@ -29,7 +29,7 @@ def run_program(comm: Backend, seed: int, length: int = LENGTH) -> str:
 
 
 def expected_digest(size: int, seed: int, length: int = LENGTH) -> str:
-    """The digest that every rank of every backend must get."""
+    """Return the digest that every rank of every backend must get."""
     digest = hashlib.sha256()
     for step in program(seed, length):
         digest.update(inputs.fingerprint(step.predict(size)).encode())

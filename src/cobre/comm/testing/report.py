@@ -83,7 +83,7 @@ class Result:
         return self.outcome in (Outcome.FAIL, Outcome.ERROR)
 
     def to_json(self) -> dict[str, Any]:
-        """The result as a JSON-serialisable dictionary."""
+        """Return the result as a JSON-serialisable dictionary."""
         return {
             "backend": self.cell.backend,
             "variant": self.cell.variant,
@@ -97,7 +97,7 @@ class Result:
 
 
 def bad(results: Iterable[Result]) -> list[Result]:
-    """The results that failed, or did not complete."""
+    """Return the results that failed, or did not complete."""
     return [result for result in results if result.is_bad]
 
 
@@ -115,7 +115,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def failures(results: Iterable[Result]) -> str:
-    """The failures, each with the command that reproduces it."""
+    """List the failures, each with the command that reproduces it."""
     return "\n\n".join(
         f"{MARKS[result.outcome]} {result.cell.name} ({_column(result)})\n"
         f"{_indented(result.message)}\n    reproduce: {result.cell.command}"
@@ -124,7 +124,7 @@ def failures(results: Iterable[Result]) -> str:
 
 
 def skips(results: Iterable[Result]) -> str:
-    """The cells that were skipped, and why."""
+    """List the cells that were skipped, and why."""
     return "\n".join(
         f"skipped {result.cell.name} ({_column(result)}): {result.message}"
         for result in results
@@ -142,7 +142,7 @@ def _of(results: Sequence[Result], group: str, column: str) -> list[Result]:
 
 
 def _square(results: Sequence[Result]) -> str:
-    """The number of cells that passed, and the numbers of other outcomes by name."""
+    """Count the cells that passed, and those with other outcomes by name."""
     outcomes = Counter(result.outcome for result in results)
     others = [f"{outcomes[outcome]} {mark}" for outcome, mark in MARKS.items() if mark and outcomes[outcome]]
     return ", ".join([f"{outcomes[Outcome.PASS]}", *others]) if results else "-"
@@ -212,12 +212,12 @@ def attempt(call: Callable[[], object]) -> dict[str, Any]:
 
 
 def refusals(comm: Communicator, names: Iterable[str] = COLLECTIVES) -> dict[str, str]:
-    """The error that each kind of call raises now."""
+    """Return the error that each kind of call raises now."""
     return {name: attempt(partial(COLLECTIVES[name], comm))["error"] for name in names}
 
 
 def causes(comm: Communicator) -> list[str]:
-    """The error that a call raises now, and the chain of its causes."""
+    """Return the error that a call raises now, and the chain of its causes."""
     try:
         comm.barrier()
     except CommError as error:
@@ -270,7 +270,7 @@ class JournalWriter:
 
 
 def read_journal(folder: str, rank: int) -> Mapping[int, Entry]:
-    """The entries of one rank by the number of the case."""
+    """Read the entries of one rank by the number of the case."""
     try:
         lines = _path(folder, rank).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -279,7 +279,7 @@ def read_journal(folder: str, rank: int) -> Mapping[int, Entry]:
 
 
 def read_stack(folder: str, rank: int) -> str:
-    """The stack of a rank that exceeded the time limit of a case; else empty."""
+    """Read the stack of a rank that exceeded the time limit of a case; empty if there is none."""
     path = _stack_path(folder, rank)
     return path.read_text(encoding="utf-8") if path.exists() else ""
 

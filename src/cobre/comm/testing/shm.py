@@ -5,7 +5,7 @@ from cobre.comm.testing.profiles import Profile, RankOptions, Variant, launched
 
 
 def rank_environment(options: RankOptions) -> dict[str, str]:
-    """The environment variables of one rank."""
+    """Return the environment variables of one rank."""
     return ShmConfig(
         name=options.world,
         rank=options.rank,

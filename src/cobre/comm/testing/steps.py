@@ -23,7 +23,7 @@ class Step(Protocol):
         ...
 
     def predict(self, size: int) -> Array:
-        """What every rank of a world of that size must hold."""
+        """Return what every rank of a world of that size must hold."""
         ...
 
 
@@ -52,12 +52,12 @@ class Gather:
         return inputs.contents(recv)
 
     def predict(self, size: int) -> Array:
-        """The receive buffer with every rank's data in its place."""
+        """Return the receive buffer with every rank's data in its place."""
         layout = oracle.layout(self.pattern, self.elements, size)
         return oracle.gathered(self.dtype, layout, [self.contribution(rank, size) for rank in range(size)])
 
     def contribution(self, rank: int, size: int) -> Array:
-        """The data that a rank sends."""
+        """Return the data that a rank sends."""
         count = oracle.layout(self.pattern, self.elements, size).counts[rank]
         return inputs.payload(self.dtype, count, self.seed, rank)
 
@@ -91,7 +91,7 @@ class GatherIntoRegion:
             return inputs.copied(region.as_array())
 
     def predict(self, size: int) -> Array:
-        """What a gather into private memory would give: a region changes nothing."""
+        """Return what a gather into private memory would give: a region changes nothing."""
         return self._gather().predict(size)
 
     def _gather(self) -> Gather:
@@ -117,11 +117,11 @@ class Reduce:
         return recv
 
     def predict(self, size: int) -> Array:
-        """The left fold in rank order."""
+        """Return the left fold in rank order."""
         return oracle.fold([self.contribution(rank, size) for rank in range(size)], ReduceOp[self.op])
 
     def contribution(self, rank: int, size: int) -> Array:
-        """The data that a rank sends."""
+        """Return the data that a rank sends."""
         if self.special:
             return inputs.special_values(self.dtype, rank, size)
         return inputs.numbers(self.dtype, self.elements, self.seed, rank)
@@ -146,7 +146,7 @@ class Broadcast:
         return inputs.contents(buffer)
 
     def predict(self, _size: int) -> Array:
-        """The data that the root sends."""
+        """Return the data that the root sends."""
         return self._data()
 
     def _data(self) -> Array:
@@ -170,7 +170,7 @@ class FillRegion:
             return inputs.copied(region.as_array())
 
     def predict(self, _size: int) -> Array:
-        """The data that the leader writes."""
+        """Return the data that the leader writes."""
         return self._data()
 
     def _data(self) -> Array:

@@ -11,7 +11,7 @@ NO_FENCE = "faults/*operation=fence*"  # a fence waits for ranks of the same hos
 
 
 def rank_environment(options: RankOptions) -> dict[str, str]:
-    """The environment variables of one rank; address, port and secret are derived from the name of the world."""
+    """Return the environment variables of one rank; address, port and secret are derived from the world's name."""
     coordinator, port = _connections_and_limits(options.world)
     return TcpConfig(
         coordinator=coordinator,
@@ -27,7 +27,7 @@ def rank_environment(options: RankOptions) -> dict[str, str]:
 
 
 def _connections_and_limits(world: str) -> tuple[str, int]:
-    """A loopback address for each world if the system has many (Linux), else a port for each."""
+    """Return a loopback address for each world if the system has many (Linux), else a port for each."""
     digest = hashlib.sha256(world.encode()).digest()
     if platform.system() == "Linux":
         return f"127.{digest[0] % 254 + 1}.{digest[1]}.{digest[2] % 254 + 1}", DEFAULT_TCP_PORT

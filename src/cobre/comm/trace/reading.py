@@ -91,7 +91,7 @@ def _read_all(paths: Iterable[Path]) -> tuple[list[Recording], list[str]]:
 
 
 def newest_run(recordings: Sequence[Recording]) -> tuple[list[Recording], list[Recording]]:
-    """The recordings of the newest run, and the older ones.
+    """Return the recordings of the newest run, and the older ones.
 
     All ranks of a run exist when it starts, so its files overlap in time. As clocks of different machines may disagree,
     times are compared only if there are two files of the same rank.
@@ -139,7 +139,7 @@ def _kind(recording: Recording) -> tuple[str, int, int]:
 
 
 def _duplicates(recordings: Iterable[Recording]) -> set[tuple[str, int, int]]:
-    """The communicators of which some rank has more than one file."""
+    """Return the communicators of which some rank has more than one file."""
     seen: set[tuple[tuple[str, int, int], int]] = set()
     twice = set()
     for recording in recordings:
@@ -184,7 +184,7 @@ class Waiting:
 
 
 def matched_calls(world: TracedCommunicator) -> Iterator[MatchedCall]:
-    """The calls that all ranks have completed and recorded, in order."""
+    """Yield the calls that all ranks have completed and recorded, in order."""
     if world.missing_ranks:
         return
     members = [world.members[rank] for rank in range(world.size)]
@@ -244,7 +244,7 @@ class Alignment:
     pieces: int
 
     def common_ns(self, header: Header, own_ns: int) -> int:
-        """A time of this process's monotonic clock, converted to the common time."""
+        """Convert a time of this process's monotonic clock to the common time."""
         return own_ns + _offset_at(self.samples[header.clock_key], own_ns)
 
     def __str__(self) -> str:
@@ -278,7 +278,7 @@ class _Piece:
         return any(clock in anchor.last_begin for anchor in self.anchors)
 
     def sample(self, clock: int) -> OffsetSample:
-        """The clock's offset, in the middle of the piece."""
+        """Return the clock's offset, in the middle of the piece."""
         times = [anchor.last_begin[clock] for anchor in self.anchors if clock in anchor.last_begin] or [0]
         return (times[0] + times[-1]) // 2, self.offsets_ns[clock]
 
@@ -297,7 +297,7 @@ def align_clocks(run: Run) -> Alignment:
 
 
 def _offset_at(samples: Sequence[OffsetSample], own_ns: int) -> int:
-    """The offset at a time of the clock: linear interpolation between the two nearest samples."""
+    """Return the offset at a time of the clock: linear interpolation between the two nearest samples."""
     if len(samples) == 1:
         return samples[0][1]
     after = min(max(bisect(samples, own_ns, key=itemgetter(0)), 1), len(samples) - 1)
@@ -306,7 +306,7 @@ def _offset_at(samples: Sequence[OffsetSample], own_ns: int) -> int:
 
 
 def _pieces(anchors: Sequence[_Anchor], guesses_ns: Sequence[int]) -> list[_Piece]:
-    """The run in as few pieces as are needed; pieces are halved until their bounds can be satisfied."""
+    """Split the run into as few pieces as are needed; pieces are halved until their bounds can be satisfied."""
     bounds = _bounds(anchors, len(guesses_ns))
     offsets, uncertainty, is_possible = solve(guesses_ns, bounds)
     if is_possible or len(anchors) < 2:
@@ -336,7 +336,7 @@ def solve(guesses_ns: Sequence[int], bounds: Bounds) -> tuple[list[int], list[fl
 
 
 def _anchors(run: Run, clocks: Sequence[str]) -> list[_Anchor]:
-    """The calls that relate clocks, in the order in which they happened."""
+    """Return the calls that relate clocks, in the order in which they happened."""
     number_of = {clock: number for number, clock in enumerate(clocks)}
     anchors: list[tuple[int, _Anchor]] = []
     for world in run.worlds:
@@ -369,7 +369,7 @@ def _bounds(anchors: Sequence[_Anchor], clocks: int) -> Bounds:
 
 
 def _tightened(bounds: Bounds) -> Bounds:
-    """The bounds, tightened by those through other clocks (Floyd-Warshall)."""
+    """Return the bounds, tightened by those through other clocks (Floyd-Warshall)."""
     tight = [list(row) for row in bounds]
     for k, i, j in product(range(len(tight)), repeat=3):
         tight[i][j] = min(tight[i][j], tight[i][k] + tight[k][j])

@@ -20,7 +20,7 @@ Event = dict[str, Any]
 
 
 def chrome_trace(run: Run, alignment: Alignment) -> dict[str, Any]:
-    """The whole trace as one JSON object; times are in microseconds since the first call."""
+    """Return the whole trace as one JSON object; times are in microseconds since the first call."""
     begin_ns = start_of(run, alignment)
     events = [*_process_names(run)]
     ranks = process_ranks(run)
@@ -31,14 +31,14 @@ def chrome_trace(run: Run, alignment: Alignment) -> dict[str, Any]:
 
 
 def start_of(run: Run, alignment: Alignment) -> int:
-    """The time of the first call, in nanoseconds of the common time."""
+    """Return the time of the first call, in nanoseconds of the common time."""
     firsts = [(recording, next(iter(recording.calls.values()), None)) for recording in run.recordings]
     begins = [alignment.common_ns(recording.header, call.begin_ns) for recording, call in firsts if call]
     return min(begins, default=0)
 
 
 def process_ranks(run: Run) -> dict[tuple[str, int], int]:
-    """The rank that each process is shown as: its rank in its largest world."""
+    """Return the rank that each process is shown as: its rank in its largest world."""
     ranks: dict[tuple[str, int], int] = {}
     for recording in run.recordings:
         ranks.setdefault(recording.header.process, recording.header.rank)
@@ -175,7 +175,7 @@ def _add_calls(run: Run, alignment: Alignment, figures: dict[int, RankFigures]) 
 
 
 def summary(run: Run, alignment: Alignment) -> str:
-    """The summary that the command prints: notes, operations, ranks."""
+    """Return the summary that the command prints: notes, operations, ranks."""
     worlds = ", ".join(map(str, run.worlds))
     parts = [f"{worlds}; {alignment}", *map("note: {}".format, run.notes)]
     return "\n".join([*parts, "", *_operation_table(run), "", *_rank_table(run, alignment)])
@@ -214,7 +214,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> Iterator[str]:
-    """The lines of a table with aligned columns: the first `text_columns` to the left, the others to the right."""
+    """Yield the lines of a table: the first `text_columns` aligned to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     for row in (titles, *rows):
         cells = [

@@ -162,19 +162,19 @@ _counts: Counter[tuple[str, int]] = Counter()
 
 
 def _next_interval(interval_s: float, calls: int) -> float:
-    """The time to the next read: shorter if the program makes calls fast, so that the ring does not overflow."""
+    """Return the time to the next read: shorter if the program makes calls fast, so that the ring does not overflow."""
     wanted_s = interval_s * CALLS_PER_READ / max(calls, 1)
     return min(max(wanted_s, SHORTEST_INTERVAL_S), INTERVAL_S)
 
 
 def _count_of(backend: str, size: int) -> int:
-    """The number of this communicator among those of the same backend and size; the same on all ranks."""
+    """Count this communicator among those of the same backend and size; the same on all ranks."""
     _counts[backend, size] += 1
     return _counts[backend, size]
 
 
 def _new_file(folder: Path, stem: str) -> FileIO:
-    """A new file; another communicator of this process, or a process of another container, may have the same name."""
+    """Create a file; another communicator, or a process of another container, may have taken the name."""
     for number in itertools.count(1):
         name = f"{stem}.jsonl" if number == 1 else f"{stem}-{number}.jsonl"
         with contextlib.suppress(FileExistsError):
@@ -187,7 +187,7 @@ def _this_process() -> dict[str, Any]:
 
 
 def _clock_name() -> str:
-    """Identifies the monotonic clock: equal for processes that read the same one; empty if unknown."""
+    """Identify the monotonic clock: equal for processes that read the same one; empty if unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {Path('/proc/self/ns/time').readlink()}"

@@ -90,7 +90,7 @@ class OrderedReduction:
         fold(parts, recv, op)
 
     def _shape(self, send: Array) -> tuple[tuple[object, ...], list[Array]]:
-        """The receive buffer for small operands of this dtype and size, and a view of each rank's operand in it."""
+        """Return a receive buffer for small operands of this dtype and size, and a view of each rank's operand."""
         if len(self._shapes) >= MAX_CACHED_SHAPES:
             self._shapes.clear()
         nbytes = send.nbytes
@@ -239,7 +239,7 @@ class MpiCommunicator(WindowOwner):
         return True
 
     def _shared_group(self) -> CommGroup | None:
-        """The group by which ranks exchange failures; None where there is no other rank, or for a part of a group."""
+        """Return the group by which ranks exchange failures; None for a single rank, and for a part of a group."""
         return self._group if self._size > 1 else None
 
     def _duplicated(self, mpi: Mpi, parent: MpiComm, group: CommGroup) -> tuple[MpiComm, MpiComm]:
@@ -322,7 +322,7 @@ class MpiCommunicator(WindowOwner):
         gather_in_chunks(self._mpi, self._comm, as_octets(recv), byte_ranges, self._limit)
 
     def _gather_through_packed(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
-        """A small gather into a receive buffer that is too long for 32-bit displacements: gather packed, then copy."""
+        """Gather packed, then copy: the receive buffer is too long for 32-bit displacements."""
         packed = np.empty(sum(counts), recv.dtype)
         starts = packed_displacements(counts)
         self._gather(send, packed, counts, starts)
@@ -413,7 +413,7 @@ class MpiCommunicator(WindowOwner):
 
 
 def _checked(mpi: Mpi, comm: object) -> MpiComm:
-    """An MPI communicator of the program; refuses anything else, and MPI_COMM_NULL, before MPI itself ends the job."""
+    """Return the program's MPI communicator; refuse anything else, and MPI_COMM_NULL, which would end the job."""
     if comm == mpi.COMM_NULL:
         raise InitializationFailedError("mpi", "comm is MPI.COMM_NULL: this process is not one of its ranks")
     if not isinstance(comm, mpi.Intracomm):

@@ -60,7 +60,7 @@ class ShutdownExchange:
         self._guards.append(guard)
 
     def departed_before(self, guard: CallGuard) -> tuple[int, int] | None:
-        """A rank that left without making this communicator's present call, and its last call; None if there is none.
+        """Return a rank that left without making this communicator's present call, and its last call, or None.
 
         Always None below MPI_THREAD_MULTIPLE, where the watchdog's thread must not call MPI.
         """
@@ -166,14 +166,14 @@ class Job:
 
     @classmethod
     def current(cls, mpi: Mpi) -> "Job":
-        """The job of this process; the first call installs the hooks that abort it. Not a collective."""
+        """Return the job of this process; the first call installs the hooks that abort it. Not a collective."""
         if cls._current is None:
             cls._current = cls(mpi)
             cls._current._install()
         return cls._current
 
     def group(self, comm: MpiComm) -> CommGroup:
-        """The group of a communicator's processes; the first call for it is a collective of its ranks."""
+        """Return the group of a communicator's processes; the first call for it is a collective of its ranks."""
         found = comm.Get_attr(self._group_key)
         if not isinstance(found, CommGroup):
             found = CommGroup(self._mpi, comm)

@@ -83,7 +83,7 @@ def check_size(mpi: Mpi, launch: Launch | None) -> None:
 
 
 def vendor(mpi: Mpi) -> str:
-    """The name of the MPI library, as mpi4py reports it."""
+    """Return the name of the MPI library, as mpi4py reports it."""
     return str(mpi.get_vendor()[0])
 
 
@@ -137,7 +137,7 @@ class CheckedCall:
 
 
 def allgatherv_call(dtype: Dtype, counts: Sequence[int], rank: int) -> CheckedCall:
-    """The signature of a gather: dtype and counts. Displacements may differ between ranks."""
+    """Describe a gather by dtype and counts; displacements may differ between ranks."""
     amounts = tuple(map(int, counts))
     mark = digest(amounts).hex()[:4]
     description = f"{element_name(dtype)}, {amounts[rank]} of {sum(amounts)}, counts {mark}"
@@ -145,23 +145,23 @@ def allgatherv_call(dtype: Dtype, counts: Sequence[int], rank: int) -> CheckedCa
 
 
 def allreduce_call(dtype: Dtype, count: int, op: ReduceOp) -> CheckedCall:
-    """The signature of a reduction: dtype, length and operation."""
+    """Describe a reduction by dtype, length and operation."""
     return CheckedCall(Operation.ALLREDUCE, (dtype.descr, count, int(op)), f"{element_name(dtype)}, {count}, {op.name}")
 
 
 def broadcast_call(dtype: Dtype, count: int, root: int) -> CheckedCall:
-    """The signature of a broadcast: dtype, length and root."""
+    """Describe a broadcast by dtype, length and root."""
     description = f"{element_name(dtype)}, {count}, root {root}"
     return CheckedCall(Operation.BROADCAST, (dtype.descr, count, int(root)), description)
 
 
 def region_call(dtype: Dtype, count: int) -> CheckedCall:
-    """The signature of a region: dtype and length."""
+    """Describe a region by dtype and length."""
     return CheckedCall(Operation.CREATE_SHARED_REGION, (dtype.descr, count), f"{count * dtype.itemsize} bytes")
 
 
 def fence_call(number: int) -> CheckedCall:
-    """The signature of a fence: the number of its region."""
+    """Describe a fence by the number of its region."""
     return CheckedCall(Operation.FENCE, number, f"region {number}")
 
 
@@ -210,12 +210,12 @@ class CallCheck:
 
 
 def element_name(dtype: Dtype) -> str:
-    """The name of a numeric dtype, spelled as in the messages of all backends."""
+    """Return the name of a numeric dtype, spelled as in the messages of all backends."""
     return _LONG_NAMES.get(dtype.char, dtype.name) if dtype.kind in "iufcb" else "other dtype"
 
 
 def digest(*parts: object) -> bytes:
-    """A hash of the parts that is the same in every process."""
+    """Hash the parts, with the same result in every process."""
     return hashlib.blake2b(repr(parts).encode(), digest_size=SIGNATURE_BYTES).digest()
 
 
@@ -292,7 +292,7 @@ class CallWatchdog:
 
 
 def _signal_pipe() -> int | None:
-    """A descriptor from which signal numbers can be read; None if something else, such as an event loop, reads them."""
+    """Return a descriptor from which signal numbers can be read; None if an event loop, for example, reads them."""
     if threading.current_thread() is not threading.main_thread():
         return None
     reader, writer = os.pipe()
@@ -363,7 +363,7 @@ class ErrorExchange:
 
 
 def agreed_exit(rank: int, reports: Sequence[ExitReport | None]) -> ExitReport | None:
-    """The report that this rank ends with: rank 0 prints each different message once, the others print nothing.
+    """Return the report that this rank ends with: rank 0 prints each different message once, the others nothing.
 
     None if no rank failed.
     """

@@ -60,7 +60,7 @@ class DeferredRelease:
 
 
 def agree(mpi: Mpi, comm: MpiComm, votes: Votes) -> Votes:
-    """The votes that are set on all ranks. A collective."""
+    """Return the votes that are set on all ranks. Collective."""
     comm.Allreduce(mpi.IN_PLACE, votes, mpi.BAND)
     return votes
 
@@ -96,7 +96,7 @@ class Window:
             self.as_array(writable=True).fill(0)
 
     def as_array(self, *, writable: bool) -> Array:
-        """The memory as an array of bytes; the window is not freed while the array, or a view of it, exists."""
+        """Return the memory as an array of bytes; the window is not freed while the array, or a view of it, exists."""
         memory = WindowMemory(self.address, self.nbytes, writable=writable)
         self._lent.append(weakref.ref(memory))
         return np.asarray(memory)
@@ -142,7 +142,7 @@ class Windows:
         return max((window.nbytes for window in self._alive if not window.is_unused()), default=0)
 
     def locate(self, array: Array) -> tuple[int, int]:
-        """The number of the window that an array lies in, and its offset in bytes; (0, 0) if it lies in none."""
+        """Return the number of the window that an array is in, and its offset in bytes; (0, 0) if it is in none."""
         address: int = array.__array_interface__["data"][0]
         for window in self._alive:
             if window.address <= address < window.address + window.nbytes:

@@ -147,7 +147,7 @@ class StarCollectives:
         return region
 
     def split_local(self) -> LocalCommunicator:
-        """A communicator of this rank alone: no memory is shared. All ranks take part, so that a mismatch is found."""
+        """Return a communicator of this rank alone, as no memory is shared. Collective, so that a mismatch is found."""
         self._agree(Operation.SPLIT_LOCAL, b"", 0, None)
         return LocalCommunicator()
 
@@ -170,13 +170,13 @@ class StarCollectives:
 
 
 def part_views(array: Array, counts: Sequence[int], starts: Sequence[int]) -> list[memoryview]:
-    """The bytes of several parts of an array; counts and starts are in elements."""
+    """Return the bytes of several parts of an array; counts and starts are in elements."""
     whole, unit = as_bytes(array), array.itemsize
     return [whole[start * unit : (start + count) * unit] for start, count in zip(starts, counts, strict=True)]
 
 
 def no_memory(nbytes: int, ranks: Sequence[int]) -> AllocationFailedError:
-    """The error for a region that some ranks could not allocate."""
+    """Return the error for a region that some ranks could not allocate."""
     return AllocationFailedError(nbytes, f"not enough memory for a region of {nbytes} bytes on ranks {list(ranks)}")
 
 
@@ -374,7 +374,7 @@ class HierarchicalCollectives:
         return ShmSharedRegion(owner, region, count, dtype)
 
     def split_local(self) -> ShmCommunicator:
-        """A shared-memory communicator of this node's ranks."""
+        """Return a shared-memory communicator of this node's ranks."""
         config = ShmConfig(f"cobre-node-{self._rank}", self._node.local_rank, len(self._node.ranks))
         local = None
         with self._call(Operation.SPLIT_LOCAL) as sequence:
@@ -393,7 +393,7 @@ class HierarchicalCollectives:
     def _failed_ranks(
         self, sequence: int, operation: Operation, dtype: Dtype | None, total: int, *, has_failed: bool
     ) -> list[int]:
-        """The ranks of all nodes that have failed to allocate; the same list everywhere. A collective."""
+        """Return the ranks of all nodes that have failed to allocate; the same list everywhere. Collective."""
         flags = np.full(self._size, has_failed, np.uint8)
         if not self._is_single_node:
             self._node_arrived()
@@ -446,7 +446,7 @@ class HierarchicalCollectives:
             self._transport.gather(sequence, header(inline_bytes=0), NOTHING, self._no_sizes)
 
     def _gather_node(self, own: Array, counts: Sequence[int]) -> Array:
-        """The data of this node's ranks, concatenated."""
+        """Return the data of this node's ranks, concatenated."""
         gathered = np.empty(sum(counts), own.dtype)
         self._shared.allgatherv(own, gathered, counts, packed_displacements(counts))
         return gathered

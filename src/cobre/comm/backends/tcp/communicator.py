@@ -243,7 +243,7 @@ class TcpCommunicator(RegionOwner):
 
 
 def _last_label(guard: CallGuard) -> str:
-    """The label of the last call; looked up for heartbeats only, so that calls need not pass it along."""
+    """Return the label of the last call; looked up for heartbeats only, so that calls need not pass it along."""
     calls = guard.recent()
     return calls[-1][3] if calls else ""
 

@@ -59,7 +59,7 @@ class ControlLink:
             self._flush()
 
     def receive(self) -> list[tuple[Tag, bytes]] | None:
-        """The frames that have arrived; None at end of file. Raises `OSError` and `ProtocolError`."""
+        """Return the frames that have arrived; None at end of file. Raises `OSError` and `ProtocolError`."""
         frames: list[tuple[Tag, bytes]] = []
         while True:
             try:
@@ -109,7 +109,7 @@ class WorldFailedError(Exception):
 
 
 def error_of(failure: FailureRecord, operation: Operation, sequence: int) -> CollectiveFailedError:
-    """The contract's error for a failure record, worded as on shm."""
+    """Return the contract's error for a failure record, worded as on shm."""
     return failed(failure.kind.name.lower(), failure.peers, failure.text, operation, sequence)
 
 
@@ -144,7 +144,10 @@ class Progress:
         self._last_sent = 0  # the call that the previous heartbeat was about
 
     def heartbeat(self) -> Heartbeat:
-        """The next heartbeat. The label, which takes time to look up, is included once a call lasts for two of them."""
+        """Return the next heartbeat.
+
+        The label, which takes time to look up, is included once a call lasts for two of them.
+        """
         in_call = self.started != self.completed
         missing = tuple(sorted(self.missing())) if in_call else ()
         label = self.label() if self.started == self._last_sent else ""
@@ -162,11 +165,11 @@ EXPLANATION_S = 0.5
 
 
 def _ignore(_failure: FailureRecord) -> None:
-    """The default `on_failure`: there is nobody else to wake."""
+    """Do nothing: the default `on_failure`, when there is nobody else to wake."""
 
 
 def earlier_of(recorded: FailureRecord | None, found: FailureRecord) -> FailureRecord:
-    """The failure that the present call raises: a record that affects only later calls does not explain it."""
+    """Return the failure that the present call raises: a record that affects only later calls does not explain it."""
     return found if recorded is None or recorded.sequence > found.sequence else recorded
 
 
@@ -241,11 +244,11 @@ class LivenessMonitor(ABC):
         return FailureRecord(kind, sequence, (self.describe(rank, kind),))
 
     def describe(self, rank: int, kind: FailureKind) -> Peer:
-        """A rank that has failed in this way, for a failure record."""
+        """Return a rank that has failed in this way, for a failure record."""
         return replace(self.links[rank].peer, status=self._status(rank, kind))
 
     def name(self, rank: int) -> str:
-        """A rank that is waited for, as progress lines name it: host, pid and the last call that is known of it."""
+        """Name a rank that is waited for, for progress lines: its host, pid and the last call that is known of it."""
         peer, last = self.links[rank].peer, self._last_call(rank)
         return f"rank {rank} (host {peer.host}, pid {peer.pid}{last and f', last known call {last}'})"
 
@@ -289,7 +292,7 @@ class LivenessMonitor(ABC):
         return statuses.get(kind, "") + (last and f"; its last known call was {last}")
 
     def _last_call(self, rank: int) -> str:
-        """The last call that is known of the rank, in words; empty when there is none.
+        """Return the last call that is known of the rank, in words; empty if there is none.
 
         A heartbeat is up to a second old, in which a rank can make thousands of calls. That this rank has completed a
         call, however, means that the other one has made it.
@@ -437,12 +440,15 @@ class CoordinatorMonitor(LivenessMonitor):
         self.check(sequence)
 
     def late(self, leaders: Collection[int], sequence: int) -> list[int]:
-        """The ranks of these nodes whose heartbeats have not reported this call yet."""
+        """Return the ranks of these nodes whose heartbeats have not reported this call yet."""
         ranks = [rank for leader in leaders for rank in self.ranks_by_leader[leader] if rank in self.links]
         return [rank for rank in ranks if (beat := self.heartbeats.get(rank)) is None or beat.sequence < sequence]
 
     def lost_members(self, leaders: Collection[int]) -> list[int]:
-        """The ranks of these nodes that have departed and are not leaders: no data connection shows their end."""
+        """Return the ranks of these nodes that have departed and are not leaders.
+
+        No data connection shows their end.
+        """
         return [
             rank
             for leader in leaders
@@ -540,7 +546,7 @@ class WorkerMonitor(LivenessMonitor):
             self.set_failure(lost)
 
     def lost_coordinator(self, sequence: int) -> FailureRecord | None:
-        """The failure of this call if the coordinator has departed or is silent; None if it is there."""
+        """Return the failure of this call if the coordinator has departed or is silent, else None."""
         kind = self.departed.get(0, FailureKind.SILENT if self.silent((0,)) else None)
         # A coordinator that left after completing this call has left nobody waiting for it.
         if kind is None or self._last_completed.get(0, -1) >= sequence:

@@ -75,7 +75,7 @@ class NodeGroup:
 
 
 def failure_record_of(error: CollectiveFailure, transport: Transport) -> FailureRecord:
-    """The record of a failure that was found in the node's memory; also reports it to the whole world."""
+    """Return the record of a failure that was found in the node's memory, and report it to the whole world."""
     recorded, sequence = transport.monitor.failure, transport.progress.started
     if recorded is not None and recorded.sequence <= sequence:
         return recorded  # the coordinator was faster; what the node's memory says is a consequence
@@ -95,7 +95,7 @@ def failure_record_of(error: CollectiveFailure, transport: Transport) -> Failure
 
 
 def wake_node(node: NodeGroup, progress: Progress, failure: FailureRecord) -> None:
-    """The monitor's `on_failure`: if this failure affects the present call, wake all ranks of this node.
+    """Wake all ranks of this node if the failure affects the present call; the monitor's `on_failure`.
 
     Runs in the monitor's thread. Ranks that wait in shared memory look at no connection, and would not learn of it.
     """
@@ -104,7 +104,10 @@ def wake_node(node: NodeGroup, progress: Progress, failure: FailureRecord) -> No
 
 
 def awaited_ranks(transport: Transport, missing: Sequence[str]) -> Sequence[str]:
-    """The ranks that a node waits for, for progress lines: its own, or those that the coordinator's heartbeats name."""
+    """Name the ranks that a node waits for, for progress lines.
+
+    They are its own, or those that the coordinator's heartbeats name.
+    """
     beat, progress = transport.monitor.heartbeats.get(0), transport.progress
     here = [name.replace("(pid", f"(host {socket.gethostname()}, pid", 1) for name in missing]
     if beat is None or progress.waits_inside_node or not beat.in_call or beat.sequence < progress.started:
@@ -178,12 +181,12 @@ class Nodes:
         return any(len(ranks) > 1 for ranks in self.groups)
 
     def of(self, rank: int) -> tuple[int, ...]:
-        """The ranks of the node that this rank is on."""
+        """Return the ranks of the node that this rank is on."""
         return next(ranks for ranks in self.groups if rank in ranks)
 
 
 def find_nodes(transport: Transport, config: TcpConfig) -> tuple[Nodes, ShmSegment | None]:
-    """The nodes of a world whose ranks have just connected, and this node's memory; None if no memory is shared.
+    """Return the nodes of a world whose ranks have just connected, and this node's memory, or None if none is shared.
 
     If memory is shared, `join_memory` must follow. The caller ends the call, number 0, that begins here. A collective.
     """

@@ -50,7 +50,7 @@ def nobody_leaves_early(comm: Backend, _params: Params) -> Value:
 
 @case("barrier/many", (1,))
 def many(comm: Backend, _params: Params) -> Value:
-    """A thousand barriers in a row: no rank stays behind in an old generation."""
+    """Make a thousand barriers in a row: no rank stays behind in an old generation."""
     before = comm.sequence
     for _ in range(1000):
         comm.barrier()

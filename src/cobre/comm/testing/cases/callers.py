@@ -70,7 +70,7 @@ _FORKED = dict.fromkeys(COLLECTIVES, "ForkedCommunicatorError") | {"state": "for
 
 
 def _fork_skip_reason() -> str:
-    """A fork copies the lock of the sanitizer's allocator as it is, and so does a program without Cobre."""
+    """Return why forks cannot be tested under the address sanitizer; empty without it."""
     try:
         is_sanitized = "libasan" in Path("/proc/self/maps").read_text()
     except OSError:  # not on this platform
@@ -85,7 +85,7 @@ def _fork_skip_reason() -> str:
 
 @case("callers/forked_child", (6,), expect=_expect_next(_FORKED), skip_reason=_fork_skip_reason)
 def forked_child(comm: Backend, _params: Params) -> Value:
-    """Calls in a forked child raise; its `close` and its exit do not affect the parent's world."""
+    """Call in a forked child, which raises; its `close` and its exit do not affect the parent's world."""
     comm.barrier()
     answer = _in_forked_child(comm)
     return {"answer": answer, "next": fingerprint(NEXT.perform(comm))}
@@ -116,7 +116,7 @@ def _answer_and_exit(comm: Backend, write_end: int) -> None:
 
 @case("callers/not_picklable", (6,), expect=_expect_next(["TypeError", "TypeError", "TypeError"]))
 def not_picklable(comm: Backend, _params: Params) -> Value:
-    """A communicator cannot be copied or pickled; the error says what to do instead."""
+    """Copy and pickle a communicator, which is refused; the error says what to do instead."""
     ways = (lambda: copy.copy(comm), lambda: copy.deepcopy(comm), lambda: comm.__reduce_ex__(4))  # the last is pickle's
     return {"answer": [_kind(way) for way in ways], "next": fingerprint(NEXT.perform(comm))}
 

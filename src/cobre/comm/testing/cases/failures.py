@@ -57,7 +57,7 @@ def _judge_early_close(_params: Params, values: Sequence[Value]) -> str:
 
 @case("failures/early_close", (1, 5), judge=_judge_early_close, grid=needs_two_ranks, own_world=True)
 def early_close(comm: Backend, _params: Params) -> Value:
-    """A rank that closes too early is named, with its host, its pid and the call that needed it."""
+    """Close one rank too early: it is named, with its host, its pid and the call that needed it."""
     comm.barrier()
     report: dict[str, Value] = {"pid": os.getpid(), "host": socket.gethostname()}
     if comm.rank == comm.size - 1:

@@ -88,7 +88,7 @@ def _expect_own_places(params: Params, size: int) -> Sequence[Value]:
 
 
 def _own_layout(elements: int, rank: int, size: int) -> Layout:
-    """A layout that is rotated and shifted by the rank."""
+    """Return a layout that is rotated and shifted by the rank."""
     displs = tuple(rank + elements * ((other + rank) % size) for other in range(size))
     return Layout((elements,) * size, displs, elements * size + size)
 
@@ -116,7 +116,7 @@ def _expect_counts(_params: Params, size: int) -> Sequence[Value]:
 
 @case("gather/counts", (8,), expect=_expect_counts, grid=_counts_grid)
 def counts(comm: Backend, params: Params) -> Value:
-    """Counts and displacements may come as any sequence of integers."""
+    """Pass counts and displacements as any sequence of integers."""
     kinds: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "numpy": np.array}
     sequence = kinds[params["kind"]]
     recv = np.full(comm.size, -1, np.int32)

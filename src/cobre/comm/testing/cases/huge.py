@@ -48,7 +48,7 @@ def _expect_gathered(_params: Params, size: int) -> Sequence[Value]:
 
 @case("huge/gather", (7,), expect=_expect_gathered, grid=_grid, skip_reason=_skip_reason)
 def gather(comm: Backend, _params: Params) -> Value:
-    """Counts and displacements of more than 2^31 bytes together, into a region."""
+    """Gather with counts and displacements of more than 2^31 bytes together, into a region."""
     with comm.create_shared_region(TOTAL, np.int8) as region:
         comm.allgatherv(_data(comm.rank, COUNTS[comm.rank]), region, COUNTS)
         return fingerprint(region.as_array())

@@ -56,7 +56,7 @@ def _next() -> Gather:
 
 @case("lifecycle/use_after_close", (3, 4), expect=_expect_closed)
 def use_after_close(comm: Backend, _params: Params) -> Value:
-    """A closed communicator raises, can be closed again, and does not affect others."""
+    """Use a closed communicator: it raises, can be closed again, and does not affect others."""
     inner = comm.split_local()
     inner.barrier()
     inner.close()
@@ -66,7 +66,7 @@ def use_after_close(comm: Backend, _params: Params) -> Value:
 
 @case("lifecycle/split_local", (1, 8))
 def split_local(comm: Backend, _params: Params) -> Value:
-    """The communicators of node and world can be used side by side, in any order."""
+    """Use the communicators of node and world side by side, in any order."""
     node = ranks_of_node(comm)
     with comm.split_local() as inner:
         total = np.empty(1, np.int64)
@@ -86,7 +86,7 @@ def _close_grid(_size: int, depth: Depth) -> Sequence[Params]:
 
 @case("lifecycle/close_after_last_call", (4,), grid=_close_grid)
 def close_after_last_call(comm: Backend, params: Params) -> Value:
-    """Closing right after the last call does not affect ranks that are still in that call."""
+    """Close right after the last call, which does not affect ranks that are still in that call."""
     for number in range(params["rounds"]):
         inner = comm.split_local()
         _last_step(params["last"], number).perform(inner)

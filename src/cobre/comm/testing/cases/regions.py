@@ -26,7 +26,7 @@ def _fill_grid(_size: int, depth: Depth) -> Sequence[Params]:
 
 @case("regions/leader_fills", (8,), expect=_expect_filled, grid=_fill_grid)
 def leader_fills(comm: Backend, params: Params) -> Value:
-    """The leader writes everything; after a fence everybody reads it."""
+    """Let the leader write everything; after a fence every rank reads it."""
     return fingerprint(FillRegion(SEED, **params).perform(comm))
 
 
@@ -60,7 +60,7 @@ def _expect_slices(params: Params, size: int) -> Sequence[Value]:
 
 @case("regions/gather_into_slices", (8,), expect=_expect_slices, grid=_slice_grid)
 def gather_into_slices(comm: Backend, params: Params) -> Value:
-    """A receive buffer that is part of a region: one part for all ranks, or one for each."""
+    """Gather into a part of a region: one part for all ranks, or one for each."""
     gather = _sliced_gather(params)
     layout = oracle.layout(gather.pattern, gather.elements, comm.size)
     start = 3 + (layout.room * comm.rank if params["own"] else 0)
@@ -114,7 +114,7 @@ def distributed(comm: Backend, params: Params) -> Value:
 
 
 def ranks_of_node(comm: Backend) -> list[int]:
-    """The ranks that share this rank's memory."""
+    """Return the ranks that share this rank's memory."""
     with comm.split_local() as node:
         members = np.empty(node.size, np.int64)
         node.allgatherv(np.array([comm.rank]), members, [1] * node.size)
@@ -123,7 +123,7 @@ def ranks_of_node(comm: Backend) -> list[int]:
 
 @case("regions/zero_at_first", (8,))
 def zero_at_first(comm: Backend, _params: Params) -> Value:
-    """A new region is zero, even if it reuses the memory of an old one."""
+    """Check that a new region is zero, even if it reuses the memory of an old one."""
     for elements in (1, 1000, 100_000):
         with comm.create_shared_region(elements, np.uint8) as region:
             if region.as_array().any():
@@ -223,7 +223,7 @@ def fence_waits(comm: Backend, _params: Params) -> Value:
 
 @case("regions/fence_shows", (8,))
 def fence_shows(comm: Backend, _params: Params) -> Value:
-    """What was written before a fence is seen after it, round after round."""
+    """Read after a fence what was written before it, round after round."""
     with comm.create_shared_region(64, np.int64) as region:
         right = True
         for number in range(200):
@@ -237,7 +237,7 @@ def fence_shows(comm: Backend, _params: Params) -> Value:
 
 @case("regions/send_from", (8,), expect=lambda _params, size: [list(range(size))] * size)
 def send_from(comm: Backend, _params: Params) -> Value:
-    """A read-only view of a region is a good send buffer."""
+    """Send from a read-only view of a region."""
     with comm.create_shared_region(comm.size, np.int64) as region:
         if comm.is_leader:
             region.as_mut_array()[:] = np.arange(comm.size)

@@ -41,7 +41,7 @@ def _round_grid(_size: int, depth: Depth) -> Sequence[Params]:
 
 @case("sequences/back_to_back", (1, 8), expect=_expect_rounds, grid=_round_grid)
 def back_to_back(comm: Backend, params: Params) -> Value:
-    """The same shapes with other data in every round, ranks out of step: no rank sees data of another round."""
+    """Repeat the same shapes with other data, ranks out of step: no rank sees data of another round."""
     results = []
     for number in range(params["rounds"]):
         for step in _steps(number, params["elements"]):

@@ -23,7 +23,7 @@ def _one_victim(size: int, depth: Depth) -> Sequence[Params]:
 
 @fault("raise", (4, 5), grid=_one_victim)
 def raise_inside(ranks: Ranks, params: Params) -> Sequence[str]:
-    """An exception on one rank reaches the others with its type and text."""
+    """Raise on one rank: the exception reaches the others with its type and text."""
     task = {"action": "raise_inside", "operation": "allreduce", "nbytes": 1000, "reason": REASON, **params}
     processes = ranks.start_all(task)
     victim = processes[params["victim"]]

@@ -38,7 +38,7 @@ def _die_after(script: Script, call: PreparedCall) -> None:
 
 
 def _die_waiting(script: Script, call: PreparedCall) -> None:
-    """The parent kills the victim while it is in the call, waiting for a rank that holds out.
+    """Wait in the call for a rank that holds out, until the parent kills this one.
 
     Its data may be complete by then, so that the others can get that call done; the next one must fail.
     """
@@ -59,7 +59,7 @@ def _die_moving(script: Script, call: PreparedCall) -> None:
 
 
 def _die_torn(script: Script, call: PreparedCall) -> None:
-    """Reading the victim's send buffer raises SIGBUS halfway through the copy."""
+    """Die by SIGBUS halfway through the copy, when the victim's send buffer is read."""
     if script.is_victim:
         report_event("dying")
     script.expect_failure(call)

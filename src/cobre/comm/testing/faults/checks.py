@@ -13,7 +13,7 @@ BOUND_S = 2.0
 def check_failure(
     survivor: PlanProcess, error: str, failed: PlanProcess, operations: Sequence[str], words: Sequence[str] = ()
 ) -> list[str]:
-    """The error names the rank that failed, with host and pid, and the call; afterwards every call raises."""
+    """Check that the error names the failed rank, its host and pid, and the call; later calls must raise, too."""
     saw = survivor.wait_for("saw")
     if saw["error"] != error:
         return [f"rank {survivor.rank}: expected {error} about rank {failed.rank}, got {saw}"]
@@ -31,7 +31,7 @@ def check_failure(
 
 
 def check_message(survivor: PlanProcess, error: str, words: Sequence[str]) -> list[str]:
-    """The error has that type and says those words; afterwards everything is refused."""
+    """Check that the error has that type and says those words, and that later calls are refused."""
     saw = survivor.wait_for("saw")
     if saw["error"] != error:
         return [f"rank {survivor.rank}: expected {error}, got {saw}"]
@@ -40,7 +40,7 @@ def check_message(survivor: PlanProcess, error: str, words: Sequence[str]) -> li
 
 
 def check_in_time(survivor: PlanProcess, since: float, bound_s: float = BOUND_S) -> list[str]:
-    """The error came soon after the death, or soon after the survivor's own call if that was later."""
+    """Check that the error came soon after the death, or after the survivor's own call if that was later."""
     saw = survivor.wait_for("saw")
     begin = max(since, survivor.wait_for("calling")["time"])
     seconds = saw["at"] - begin
@@ -48,14 +48,14 @@ def check_in_time(survivor: PlanProcess, since: float, bound_s: float = BOUND_S)
 
 
 def check_closed(process: PlanProcess) -> list[str]:
-    """The rank closed its communicator and ended well."""
+    """Check that the rank closed its communicator and exited with code 0."""
     state = process.wait_for("closed")["state"]
     code = process.wait_for_end()
     return [] if (state, code) == ("closed", 0) else [f"rank {process.rank} ended as {state} with exit code {code}"]
 
 
 def check_refused(process: PlanProcess, error: str, words: Sequence[str]) -> list[str]:
-    """The rank could not join, for that reason or a finer one (a subclass), and in those words."""
+    """Check that the rank could not join, for that reason or a finer one (a subclass), and in those words."""
     refused = process.wait_for("refused")
     process.wait_for_end()
     kind = getattr(errors, refused["error"], None)
@@ -69,7 +69,7 @@ def check_refused(process: PlanProcess, error: str, words: Sequence[str]) -> lis
 
 
 def check_completed(process: PlanProcess) -> list[str]:
-    """The rank's call went well after all."""
+    """Check that the rank's call succeeded after all."""
     saw = process.wait_for("saw")
     return [f"rank {process.rank}: expected no error, got {saw}"] if saw["error"] else check_closed(process)
 

@@ -62,7 +62,7 @@ def kill(ranks: Ranks, params: Params) -> Sequence[str]:
 
 
 def _death(victim: PlanProcess, processes: Sequence[PlanProcess], moment: str) -> float:
-    """The time of death; in the moment "waiting", the parent kills the victim here."""
+    """Return the time of death; in the moment "waiting", kill the victim."""
     if moment != "waiting":
         return float(victim.wait_for("dying")["time"])
     victim.wait_for("inside")
@@ -91,7 +91,7 @@ def kill_all(ranks: Ranks, _params: Params) -> Sequence[str]:
 
 @fault("exit_without_close", (4,), grid=needs_two_ranks)
 def exit_without_close(ranks: Ranks, _params: Params) -> Sequence[str]:
-    """Processes that exit without `close` exit with code 0, and leave nothing behind."""
+    """Let processes exit without `close`: their exit code is 0, and nothing is left behind."""
     processes = ranks.start_all({"action": "exit_without_closing"})
     codes = [process.wait_for_end() for process in processes]
     return [] if set(codes) == {0} else [f"exit codes {codes}"]

@@ -22,7 +22,7 @@ def _missing_grid(size: int, _depth: Depth) -> Sequence[Params]:
 
 @fault("never_arrives", (5,), grid=_missing_grid)
 def never_arrives(ranks: Ranks, params: Params) -> Sequence[str]:
-    """A rank that is never started is named by all others after the connect timeout."""
+    """Start all ranks but one: all others name it after the connect timeout."""
     size, missing = ranks.setting.size, params["missing"]
     processes = [ranks.start(rank, ON_REQUEST, connect_timeout_s=CONNECT_S) for rank in range(size) if rank != missing]
     _let_join(processes)
@@ -63,14 +63,14 @@ def _first_refused(ranks: Ranks, twins: Sequence[PlanProcess]) -> PlanProcess:
 
 
 def right_bits(process: PlanProcess, size: int) -> list[str]:
-    """The rank ran `PROGRAM` and got what every rank must get."""
+    """Check that the rank ran `PROGRAM` and got what every rank must get."""
     right = process.wait_for("value")["value"] == expected_digest(size, SEED, LENGTH)
     return [] if right else [f"rank {process.rank} has other bits"]
 
 
 @fault("wrong_size", (5,), grid=needs_two_ranks)
 def wrong_size(ranks: Ranks, _params: Params) -> Sequence[str]:
-    """A rank with another size is refused, and the error names both sizes; no rank hangs."""
+    """Start a rank with another size: it is refused, the error names both sizes, and no rank hangs."""
     size = ranks.setting.size
     processes = [ranks.start(rank, ON_REQUEST, connect_timeout_s=CONNECT_S) for rank in range(size - 1)]
     odd = ranks.start(size - 1, ON_REQUEST, size=size + 1, connect_timeout_s=CONNECT_S)

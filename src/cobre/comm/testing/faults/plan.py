@@ -48,5 +48,5 @@ def fault(
 
 
 def registered() -> Mapping[str, FaultPlan]:
-    """The plans of all modules that have been imported."""
+    """Return the plans of all modules that have been imported."""
     return _registry

@@ -68,7 +68,7 @@ class PlanProcess:
         return self._process.poll() is not None
 
     def wait_for_end(self) -> int:
-        """The exit code; the process must end before the plan's deadline."""
+        """Return the exit code; the process must end before the plan's deadline."""
         try:
             return self._process.wait(max(0.0, self._deadline - time.monotonic()))
         except subprocess.TimeoutExpired:

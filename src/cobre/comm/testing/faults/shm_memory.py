@@ -39,7 +39,7 @@ def _wait_for_rank_0(ranks: Ranks) -> None:
 
 
 def _run_world(ranks: Ranks) -> list[str]:
-    """A whole world under the name of the plan, from start to end."""
+    """Run a whole world under the name of the plan, from start to end."""
     processes = ranks.start_all(PROGRAM)
     return [
         line for process in processes for line in (*right_bits(process, ranks.setting.size), *check_closed(process))
@@ -48,7 +48,10 @@ def _run_world(ranks: Ranks) -> list[str]:
 
 @fault("shm_stale_segment", (4,), grid=_rendezvous_grid, backend="shm")
 def stale_segment(ranks: Ranks, params: Params) -> Sequence[str]:
-    """The name of a run that died while ranks were joining is reused; only a rendezvous by name leaves one behind."""
+    """Reuse the name of a run that died while ranks were joining.
+
+    Only a rendezvous by name leaves one behind.
+    """
     ranks.options = {"COBRE_SHM_RENDEZVOUS": params["rendezvous"]}
     first = ranks.start(0, PROGRAM)
     _wait_for_rank_0(ranks)
@@ -66,7 +69,7 @@ def _invalid_grid(size: int, depth: Depth) -> Sequence[Params]:
 
 @fault("shm_invalid_segment", (4,), grid=_invalid_grid, backend="shm")
 def invalid_segment(ranks: Ranks, params: Params) -> Sequence[str]:
-    """A name whose creator died before it wrote a header is reused."""
+    """Reuse a name whose creator died before it wrote a header."""
     content = {"empty": b"", "zeros": bytes(1 << 20), "text": b"not a segment\n" * 10_000}[params["content"]]
     segment = SHM_FOLDER / ranks.world
     segment.write_bytes(content)
@@ -76,7 +79,7 @@ def invalid_segment(ranks: Ranks, params: Params) -> Sequence[str]:
 
 @fault("shm_live_segment", (4,), grid=_rendezvous_grid, backend="shm")
 def live_segment(ranks: Ranks, params: Params) -> Sequence[str]:
-    """The name of a run whose ranks are still joining is refused to another run, without disturbing the first."""
+    """Start a run under the name of one whose ranks are still joining: it is refused, the first is not disturbed."""
     ranks.options = {"COBRE_SHM_RENDEZVOUS": params["rendezvous"]}
     first = ranks.start(0, PROGRAM)
     _wait_for_rank_0(ranks)
@@ -102,7 +105,7 @@ def unlinked_early(ranks: Ranks, params: Params) -> Sequence[str]:
 
 @fault("shm_creator_dies", (5,), grid=needs_two_ranks, backend="shm")
 def creator_dies(ranks: Ranks, _params: Params) -> Sequence[str]:
-    """A rank that dies while it creates a region leaves no name behind as long as anybody survives."""
+    """Kill a rank while it creates a region: it leaves no name behind as long as any rank survives."""
     processes = ranks.start_all({"action": "lose_the_creator", "nbytes": 64 * MIB, "victim": 0})
     died = float(processes[0].wait_for("dying")["time"])
     problems = []
@@ -114,7 +117,7 @@ def creator_dies(ranks: Ranks, _params: Params) -> Sequence[str]:
 
 @fault("shm_no_space_for_region", (4,), grid=lambda _size, _depth: ({"mib": 40},), backend="shm")
 def no_space_for_region(ranks: Ranks, params: Params) -> Sequence[str]:
-    """A region that does not fit is refused on every rank alike, with sizes and advice, and the world goes on."""
+    """Create a region that does not fit: every rank alike gets sizes and advice, and the world goes on."""
     with small_shm(params["mib"]) as prefix:
         ranks.prefix = prefix
         processes = ranks.start_all({"action": "allocate", "nbytes": 64 * MIB})
@@ -143,7 +146,7 @@ def no_space_for_world(ranks: Ranks, params: Params) -> Sequence[str]:
 
 @contextmanager
 def small_shm(mib: int) -> Iterator[Sequence[str]]:
-    """A mount namespace with a small /dev/shm; yields the prefix that runs a command in it."""
+    """Make a mount namespace with a small /dev/shm; yields the prefix that runs a command in it."""
     if shutil.which("unshare") is None or shutil.which("nsenter") is None:
         raise NotPermittedError("needs unshare and nsenter (util-linux) for a small /dev/shm")
     script = f"mount -t tmpfs -o size={mib}m tmpfs /dev/shm && echo ready && exec cat"

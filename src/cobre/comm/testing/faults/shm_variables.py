@@ -16,7 +16,7 @@ class WrongVariables:
     words: tuple[str, ...] = field(default=())
 
     def variables(self, world: str) -> dict[str, str]:
-        """The environment of a rank with these changes."""
+        """Return the environment of a rank with these changes."""
         right = {
             "COBRE_COMM_BACKEND": "shm",
             "COBRE_SHM_NAME": world,

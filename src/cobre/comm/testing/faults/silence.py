@@ -27,7 +27,7 @@ def _grid(size: int, depth: Depth) -> Sequence[Params]:
 
 @fault("stop", (5,), grid=_grid)
 def stop(ranks: Ranks, params: Params) -> Sequence[str]:
-    """A stopped rank is named as lost after the timeout; when it continues, its call fails too."""
+    """Stop a rank: it is named as lost after the timeout; when it continues, its call fails too."""
     processes = ranks.start_all(_wait_task(params), timeout_s=TIMEOUT_S)
     victim = processes[params["victim"]]
     victim.wait_for("ready")
@@ -74,7 +74,7 @@ def _needs_two_ranks(size: int, _depth: Depth) -> Sequence[Params]:
 
 @fault("stop_and_continue", (5, 8), grid=_needs_two_ranks)
 def stop_and_continue(ranks: Ranks, params: Params) -> Sequence[str]:
-    """A rank that is stopped for less than the timeout costs time, not bits."""
+    """Stop a rank for less than the timeout: that costs time, not bits."""
     seed, length = 7, 100
     processes = ranks.start_all({"action": "run_random_program", "seed": seed, "length": length})
     victim = processes[params["victim"]]
@@ -92,7 +92,7 @@ def stop_and_continue(ranks: Ranks, params: Params) -> Sequence[str]:
 
 @fault("compute_long", (5,), grid=_needs_two_ranks)
 def compute_long(ranks: Ranks, params: Params) -> Sequence[str]:
-    """A rank that computes for several timeouts is waited for."""
+    """Let a rank compute for several timeouts: it is waited for."""
     task = {"action": "compute_long", "operation": "allgatherv", "nbytes": MIB, "seconds": 3 * TIMEOUT_S, **params}
     processes = ranks.start_all(task, timeout_s=TIMEOUT_S)
     return [problem for process in processes for problem in check_completed(process)]

@@ -11,5 +11,5 @@ __all__ = ["CONTROL", "MUTANTS", "Mutant", "with_mutant"]
 
 
 def with_mutant(comm: Backend, name: str) -> Backend:
-    """A communicator that behaves like the named mutant, and delegates to `comm`."""
+    """Return a communicator that behaves like the named mutant, and delegates to `comm`."""
     return {**MUTANTS, CONTROL.name: CONTROL}[name].kind(comm)

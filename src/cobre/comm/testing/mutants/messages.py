@@ -172,7 +172,7 @@ class NonWaitingBarrier(DelegatingCommunicator):
     """A barrier that does not wait."""
 
     def _barrier(self) -> None:
-        """Does not wait for anybody."""
+        """Return without waiting for any rank."""
 
 
 def _contributions(comm: DelegatingCommunicator, send: Array) -> list[Array]:

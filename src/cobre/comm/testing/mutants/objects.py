@@ -15,7 +15,7 @@ class NonWaitingFenceRegion(DelegatingRegion):
     """A fence that does not wait."""
 
     def _fence(self) -> None:
-        """Does not wait for anybody."""
+        """Return without waiting for any rank."""
 
 
 class NonWaitingFence(DelegatingCommunicator):
@@ -66,7 +66,7 @@ class AcceptsShortBuffers(DelegatingCommunicator):
     """Truncates buffers of different lengths instead of rejecting them."""
 
     def allreduce(self, send: Any, recv: Any, op: ReduceOp = ReduceOp.SUM, *, label: str = "") -> None:
-        """Truncates both buffers to the shorter one."""
+        """Truncate both buffers to the shorter one."""
         try:
             count = min(send.size, recv.size)
             super().allreduce(send.reshape(-1)[:count], recv.reshape(-1)[:count], op, label=label)
@@ -78,7 +78,7 @@ class AcceptsAnyRoot(DelegatingCommunicator):
     """Accepts any integer as root."""
 
     def broadcast(self, buffer: Any, root: int = 0, *, label: str = "") -> None:
-        """Takes the root modulo the number of ranks."""
+        """Take the root modulo the number of ranks."""
         try:
             wrapped = operator.index(root) % self.size
         except TypeError:
@@ -90,7 +90,7 @@ class AcceptsStrides(DelegatingCommunicator):
     """Copies a strided send buffer instead of rejecting it."""
 
     def allgatherv(self, send: Any, recv: Any, counts: Any, displs: Any = None, *, label: str = "") -> None:
-        """Makes the send buffer contiguous."""
+        """Make the send buffer contiguous."""
         contiguous = np.ascontiguousarray(send) if isinstance(send, np.ndarray) else send
         super().allgatherv(contiguous, recv, counts, displs, label=label)
 
@@ -99,7 +99,7 @@ class ChecksTooLate(DelegatingCommunicator):
     """Communicates before it checks the arguments."""
 
     def broadcast(self, buffer: Any, root: int = 0, *, label: str = "") -> None:
-        """Waits at a barrier before the arguments are checked."""
+        """Wait at a barrier before the arguments are checked."""
         self.barrier()
         super().broadcast(buffer, root, label=label)
 
@@ -126,7 +126,7 @@ class NeverCloses(DelegatingCommunicator):
     """Stays usable after `close`."""
 
     def close(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 class Picklable(DelegatingCommunicator):

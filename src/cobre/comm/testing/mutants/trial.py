@@ -27,7 +27,7 @@ def run_trials(setting: Setting, pattern: str = "*") -> Iterator[Result]:
 
 
 def run_control(setting: Setting, pattern: str = "*") -> Iterator[Result]:
-    """A communicator that only passes calls on must pass every case, or the trials prove nothing."""
+    """Run every case with a communicator that only passes calls on; if it fails, the trials prove nothing."""
     if not _matches(_cell_of(setting, (CONTROL.name, "*")), pattern):
         return
     cells = [replace(cell, mutant=CONTROL.name) for cell in grid(setting, Depth.QUICK) if not _own_world(cell)]

@@ -58,7 +58,7 @@ class RefusedError(Exception):
         return FieldReader(pack_text(self.text, MAX_REFUSAL_BYTES)).text(MAX_REFUSAL_BYTES)
 
     def frame(self, proof: bytes = bytes(PROOF_BYTES)) -> bytes:
-        """The REFUSED frame; without a proof its place holds zeros."""
+        """Return the REFUSED frame; without a proof its place holds zeros."""
         return frame(Tag.REFUSED, bytes([self.may_retry]) + pack_text(self.text, MAX_REFUSAL_BYTES) + proof)
 
 
@@ -105,11 +105,14 @@ class CoordinatorHandshake:
         return b"".join(self._reply(tag, payload) for tag, payload in self._parser.feed(data))
 
     def welcome(self) -> bytes:
-        """The WELCOME frame with the coordinator's own proof, for a rank that has been accepted."""
+        """Return the WELCOME frame with the coordinator's own proof, for a rank that has been accepted."""
         return frame(Tag.WELCOME, prove(self._secret, COORDINATOR, self._hello, self._challenge))
 
     def refusal(self, error: RefusedError) -> bytes:
-        """The REFUSED frame. Only authenticated workers get a proof: a stranger could use it to guess the secret."""
+        """Return the REFUSED frame.
+
+        Only authenticated workers get a proof: a stranger could use it to guess the secret.
+        """
         if not self.is_authenticated:
             return error.frame()
         role = refusal_role(error.sent_text)
@@ -167,7 +170,7 @@ def _check_versions(hello: Hello) -> None:
 
 
 def name_of(hello: Hello) -> str:
-    """The sender of a HELLO, as messages name it; what a stranger sent is made safe to print."""
+    """Name the sender of a HELLO for messages; what a stranger sent is made safe to print."""
     return str(Peer(hello.rank, printable(hello.host, lines=False), hello.pid))
 
 
@@ -191,7 +194,7 @@ class WorkerHandshake:
         return self._parser.needed
 
     def begin(self) -> bytes:
-        """The HELLO frame, which the worker sends first."""
+        """Return the HELLO frame, which the worker sends first."""
         return frame(Tag.HELLO, self._hello)
 
     def receive(self, data: bytes) -> bytes:
@@ -212,7 +215,7 @@ class WorkerHandshake:
         return b""
 
     def _refused(self, payload: bytes) -> RefusedError:
-        """The coordinator's refusal, or an unproven one if its proof is not valid."""
+        """Return the coordinator's refusal, or an unproven one if its proof is not valid."""
         refusal, proof = parse_refusal(payload)
         role = refusal_role(refusal.text)
         # After WELCOME the connection itself is authenticated: only the coordinator can write to it.
@@ -259,14 +262,16 @@ def new_nonce() -> bytes:
 
 
 def prove(secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bytes:
-    """The proof for this role in this handshake; only a holder of the secret can compute it."""
+    """Compute the proof for this role in this handshake; only a holder of the secret can."""
     # Hashes of both messages, whose length is fixed: no byte can be shifted from one message to the other.
     transcript = hashlib.sha256(hello).digest() + hashlib.sha256(challenge).digest()
     return hmac.digest(secret, role + b"\0" + transcript, "sha256")
 
 
 def first_message_mark(secret: bytes, hello: bytes) -> bytes:
-    """The mark that a worker adds to its HELLO: only a holder of the secret can compute it, but anybody can replay it.
+    """Compute the mark that a worker adds to its HELLO.
+
+    Only a holder of the secret can compute it, but anybody can replay it.
 
     It proves nothing. It tells the coordinator which connections to keep when strangers make too many.
     """
@@ -274,7 +279,7 @@ def first_message_mark(secret: bytes, hello: bytes) -> bytes:
 
 
 def refusal_role(text: str) -> bytes:
-    """The role of a coordinator that refuses with this text, which the proof thereby authenticates."""
+    """Return the role of a coordinator that refuses with this text, which the proof thereby authenticates."""
     return REFUSAL + b"\0" + hashlib.sha256(text.encode()).digest()
 
 
@@ -292,7 +297,7 @@ MIN_SECRET_BYTES = 16
 
 
 def load_secret(config: TcpConfig) -> bytes:
-    """The secret of the run: from the file if one is named, else from the variable, else empty.
+    """Return the secret of the run: from the file if one is named, else from the variable, else empty.
 
     Raises `InitializationFailedError` for a file that cannot be read or that other users can, and for a secret that is
     too short or too long.

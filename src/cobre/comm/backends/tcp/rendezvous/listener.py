@@ -78,7 +78,7 @@ def resolve(address: Address, *, passive: bool = False) -> list[SocketAddress]:
 
 
 def unresolved(host: str, error: socket.gaierror) -> str:
-    """The message for a name that cannot be resolved here; the same wherever that happens."""
+    """Return the message for a name that cannot be resolved here; the same wherever that happens."""
     return f"cannot resolve {host} on host {socket.gethostname()}: {error.strerror or 'no reason given'}"
 
 
@@ -113,7 +113,7 @@ def require_secret(secret: bytes, insecure: bool, what: str) -> None:
 
 
 def open_listeners(config: TcpConfig, secret: bytes, deadline: float) -> list[socket.socket]:
-    """Listening sockets on all addresses that the configuration names.
+    """Open listening sockets on all addresses that the configuration names.
 
     Raises `InitializationFailedError` if none can be listened on, and `MissingConfigurationError` without a secret.
     """
@@ -188,7 +188,7 @@ def _listen_on_all(addresses: list[SocketAddress]) -> list[socket.socket]:
 
 
 def _listen(address: SocketAddress) -> socket.socket | None:
-    """A listening socket; None if the address does not belong to this machine."""
+    """Open a listening socket; None if the address does not belong to this machine."""
     try:
         listener = socket.socket(address.family, socket.SOCK_STREAM)
     except OSError:  # this machine has no such address family
@@ -236,7 +236,7 @@ TLS_ALERT, TLS_HANDSHAKE = b"\x15\x03", b"\x16\x03"  # the first bytes of record
 
 
 def server_context(config: TcpConfig) -> ssl.SSLContext | None:
-    """The coordinator's context: presents its certificate, and requires the workers' if a CA is configured."""
+    """Return the coordinator's context: it presents its certificate, and requires the workers' if there is a CA."""
     if not config.uses_tls:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -249,7 +249,10 @@ def server_context(config: TcpConfig) -> ssl.SSLContext | None:
 
 
 def client_context(config: TcpConfig) -> ssl.SSLContext | None:
-    """A worker's context: verifies the coordinator's certificate and host name, and presents its own if it has one."""
+    """Return a worker's context.
+
+    It verifies the coordinator's certificate and host name, and presents its own if it has one.
+    """
     if not config.uses_tls:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -260,7 +263,7 @@ def client_context(config: TcpConfig) -> ssl.SSLContext | None:
 
 
 def ring_server_context(config: TcpConfig) -> ssl.SSLContext | None:
-    """A host's context for its left neighbour, whose proof of the secret authenticates it: it dials the right host."""
+    """Return a host's context for its left neighbour, which dials it and proves that it holds the secret."""
     if not config.uses_tls:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -272,7 +275,7 @@ def ring_server_context(config: TcpConfig) -> ssl.SSLContext | None:
 
 
 def ring_client_context(config: TcpConfig) -> ssl.SSLContext | None:
-    """A host's context for its right neighbour: the caller compares the certificate with the one announced."""
+    """Return a host's context for its right neighbour; the caller compares the certificate with the announced one."""
     if not config.uses_tls:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

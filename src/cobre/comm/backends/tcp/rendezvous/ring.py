@@ -103,7 +103,7 @@ def _peer_of(offer: RingOffer) -> Peer:
 
 
 def _listen(config: TcpConfig, me: Peer, local: Sequence[object]) -> tuple[socket.socket | None, RingOffer]:
-    """A listening socket, and the offer to use it; or none, and the reason."""
+    """Open a listening socket, and return it with the offer to use it; or None, with an offer that says why not."""
     if config.uses_tls and not config.tls_cert:
         problem = "cannot listen for its neighbour: it has no TLS certificate (COBRE_TCP_TLS_CERT)"
         return None, RingOffer(me.rank, me.host, me.pid, problem=problem)
@@ -141,7 +141,7 @@ def _certificate_digest(path: str) -> bytes:
 
 
 def _dial(config: TcpConfig, offer: RingOffer, local: Sequence[object]) -> tuple[socket.socket | None, str]:
-    """A connection to a neighbour that is not authenticated yet; or none, and the reason."""
+    """Connect to a neighbour, without authentication yet; return None and the reason if it cannot be reached."""
     is_v6 = ":" in offer.address
     sock = socket.socket(socket.AF_INET6 if is_v6 else socket.AF_INET, socket.SOCK_STREAM)
     try:

@@ -61,7 +61,7 @@ class Watch(ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """This host has received and sent everything."""
+        """Report that this host has received and sent everything."""
 
 
 class Transport(ABC):
@@ -165,7 +165,7 @@ class Transport(ABC):
 
     @abstractmethod
     def local_address(self, peer: int) -> Sequence[object]:
-        """The address of this host on its data connection to the coordinator, or at the coordinator to that peer."""
+        """Return this host's address on its data connection to the coordinator, or at the coordinator to that peer."""
 
     @abstractmethod
     def watch_ring(self, sequence: int, waiter: Waiter) -> Watch:
@@ -173,7 +173,7 @@ class Transport(ABC):
 
     @abstractmethod
     def make_waiter(self, sequence: int) -> Waiter:
-        """The waiter of one call."""
+        """Make the waiter of one call."""
 
     @abstractmethod
     def _use_leaders(self, nodes: Sequence[Sequence[int]]) -> None: ...

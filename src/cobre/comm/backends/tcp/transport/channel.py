@@ -42,7 +42,7 @@ class SpinWait:
         self._to_skip = 0
 
     def spin(self, attempt: Callable[[], Found]) -> Found | None:
-        """The result of the first attempt that returns something; None if the caller should sleep instead.
+        """Return the result of the first attempt that returns something; None if the caller should sleep instead.
 
         An attempt is a system call, which releases the GIL: other threads run between attempts.
         """
@@ -65,7 +65,7 @@ class SpinWait:
 
 
 def spin_wait_for(size: int) -> SpinWait:
-    """The spin wait for a rank of a world of this size.
+    """Return the spin wait for a rank of a world of this size.
 
     Assumes that all ranks are on this host. That holds for the worlds in which 100 us matter, needs no message, and
     errs towards sleeping in all others.
@@ -199,7 +199,7 @@ class TlsChannel(Channel):
 
 
 def _lost(peer: Peer, error: OSError, views: Sequence[memoryview | bytes] = ()) -> Exception:
-    """The exception for a failed system call; EFAULT is about the caller's own memory and not about the peer."""
+    """Return the exception for a failed system call; EFAULT is about the caller's own memory and not about the peer."""
     if error.errno != errno.EFAULT:
         return LinkLostError(peer, error)
     # EFAULT: a mapped file behind the buffer was truncated. Reading the buffer here raises SIGBUS, as it does on every
@@ -210,7 +210,7 @@ def _lost(peer: Peer, error: OSError, views: Sequence[memoryview | bytes] = ()) 
 
 
 def make_channel(sock: socket.socket, peer: Peer, spin_wait: SpinWait) -> Channel:
-    """The channel for a plain or a TLS socket."""
+    """Make the channel for a plain or a TLS socket."""
     return TlsChannel(sock, peer, spin_wait) if isinstance(sock, ssl.SSLSocket) else Channel(sock, peer, spin_wait)
 
 

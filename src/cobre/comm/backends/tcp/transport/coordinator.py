@@ -355,7 +355,7 @@ class CoordinatorTransport(Transport):
         self.monitor.read_pending_frames(sequence)
 
     def _receive_calls_in_turn(self, header: bytes) -> bool:
-        """The common case: all arrive within RECEIVE_TIMEOUT_S, at one system call per worker. False: not all did."""
+        """Receive the calls with one system call per worker, the common case; False if some took RECEIVE_TIMEOUT_S."""
         for rank, inbox in self._inboxes.items():
             if not inbox.await_call():
                 return False
@@ -449,12 +449,12 @@ class CoordinatorTransport(Transport):
         return watch
 
     def local_address(self, peer: int) -> Sequence[object]:
-        """The address at which the peer has reached the coordinator."""
+        """Return the address at which the peer has reached the coordinator."""
         address: Sequence[object] = self._channels[peer].sock.getsockname()
         return address
 
     def make_waiter(self, sequence: int) -> CoordinatorWaiter:
-        """The waiter of one call."""
+        """Make the waiter of one call."""
         return CoordinatorWaiter(self.monitor, sequence, self.wait_policy)
 
     def _close_channels(self) -> None:

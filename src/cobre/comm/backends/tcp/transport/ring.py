@@ -230,7 +230,7 @@ class RingWriter:
         return self._sent - before
 
     def _next_views(self, limit: int) -> list[memoryview]:
-        """The next views to send, of at most `limit` bytes in all."""
+        """Return the next views to send, of at most `limit` bytes in all."""
         views, at = [], self._at
         for item in self._items[self._index : self._index + MAX_VIEWS]:
             view = item[at : at + limit]
@@ -250,7 +250,7 @@ class RingWriter:
 
 
 def _framed(sequence: int, block: Iterable[memoryview]) -> list[memoryview | bytes]:
-    """A block as it is sent: RING frames of at most MAX_FRAME_DATA_BYTES; the same on all hosts, whatever its parts."""
+    """Cut a block into RING frames of at most MAX_FRAME_DATA_BYTES; the same on all hosts, whatever its parts."""
     frames: list[list[memoryview]] = []
     room = 0
     for part in block:

@@ -335,7 +335,7 @@ class Waiter(ABC):
         return ()
 
     def _late(self, missing: Collection[int]) -> Collection[int]:
-        """The ranks that keep the missing ones from arriving."""
+        """Return the ranks that keep the missing ones from arriving."""
         return missing
 
     @abstractmethod

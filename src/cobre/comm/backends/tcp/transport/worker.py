@@ -164,12 +164,12 @@ class WorkerTransport(Transport):
         return WorkerWatch(self._channel, done)
 
     def local_address(self, _peer: int) -> Sequence[object]:
-        """The address of this host on the way to the coordinator."""
+        """Return the address of this host towards the coordinator."""
         address: Sequence[object] = self._channel.sock.getsockname()
         return address
 
     def make_waiter(self, sequence: int) -> WorkerWaiter:
-        """The waiter of one call."""
+        """Make the waiter of one call."""
         return WorkerWaiter(self.monitor, sequence, self.wait_policy)
 
     def _use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:

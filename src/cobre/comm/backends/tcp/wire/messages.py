@@ -33,7 +33,7 @@ class Heartbeat:
     _FIXED = struct.Struct(">QBBB")
 
     def pack(self) -> bytes:
-        """The payload of a HEARTBEAT frame."""
+        """Pack the payload of a HEARTBEAT frame."""
         missing = self.missing[:MAX_PEERS]
         numbers = self._FIXED.pack(self.sequence, self.operation, self.in_call, len(missing))
         return numbers + struct.pack(f">{len(missing)}I", *missing) + pack_text(self.label, MAX_LABEL_BYTES)
@@ -53,7 +53,7 @@ _GOODBYE = struct.Struct(">Q")
 
 
 def pack_goodbye(completed: int) -> bytes:
-    """The payload of a GOODBYE frame: the last call that the rank has completed."""
+    """Pack the payload of a GOODBYE frame: the last call that the rank has completed."""
     return _GOODBYE.pack(completed)
 
 
@@ -97,7 +97,7 @@ class FailureRecord:
     _PEER = struct.Struct(">IQ")
 
     def pack(self) -> bytes:
-        """The payload of a FAILURE or ABORT frame; names at most MAX_PEERS ranks."""
+        """Pack the payload of a FAILURE or ABORT frame; it names at most MAX_PEERS ranks."""
         # Frames are bounded: if a thousand ranks are lost with a switch, the first sixteen are named.
         peers = self.peers[:MAX_PEERS]
         parts = [self._FIXED.pack(self.kind, self.sequence, len(peers)), pack_text(self.text, MAX_REASON_BYTES)]
@@ -180,7 +180,7 @@ class Hello:
     _FIXED = struct.Struct(">HIIQB")
 
     def pack(self) -> bytes:
-        """The payload of a HELLO frame."""
+        """Pack the payload of a HELLO frame."""
         numbers = self._FIXED.pack(self.protocol_version, self.rank, self.size, self.pid, self.link)
         texts = b"".join(map(pack_text, (self.package_version, self.byte_order, self.run_id, self.host)))
         return MAGIC + numbers + texts + self.instance + self.nonce
@@ -214,7 +214,7 @@ class Challenge:
     _FIXED = struct.Struct(">HQ")
 
     def pack(self) -> bytes:
-        """The payload of a CHALLENGE frame."""
+        """Pack the payload of a CHALLENGE frame."""
         numbers = self._FIXED.pack(self.protocol_version, self.pid)
         return MAGIC + numbers + pack_text(self.package_version) + pack_text(self.host) + self.nonce
 
@@ -252,7 +252,7 @@ class RingOffer:
     _FIXED = struct.Struct(">IQHBB")
 
     def pack(self) -> bytes:
-        """The offer, padded: all hosts send the same number of bytes."""
+        """Pack the offer with padding: all hosts send the same number of bytes."""
         numbers = self._FIXED.pack(self.rank, self.pid, self.port, len(self.token), len(self.certificate))
         texts = pack_text(self.host) + pack_text(self.address) + pack_text(self.problem, MAX_PROBLEM_BYTES)
         return (numbers + self.token + self.certificate + texts).ljust(RING_OFFER_BYTES, b"\0")

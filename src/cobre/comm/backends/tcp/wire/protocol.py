@@ -40,12 +40,12 @@ class ProtocolError(Exception):
 
 
 def truncated(text: str, limit: int) -> str:
-    """The text, cut at a character boundary so that its UTF-8 form has at most `limit` bytes."""
+    """Cut the text at a character boundary so that its UTF-8 form has at most `limit` bytes."""
     return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
 
 
 def pack_text(text: str, limit: int = MAX_TEXT_BYTES) -> bytes:
-    """A UTF-8 string with its length in front, truncated to the limit at a character boundary."""
+    """Pack a UTF-8 string with its length in front, truncated to the limit at a character boundary."""
     data = truncated(text, limit).encode()
     return struct.pack(">H", len(data)) + data
 
@@ -58,7 +58,7 @@ class FieldReader:
         self._at = 0
 
     def take(self, nbytes: int) -> bytes:
-        """The next `nbytes` bytes."""
+        """Return the next `nbytes` bytes."""
         start, end = self._at, self._at + nbytes
         if end > len(self._payload):
             raise ProtocolError(f"payload truncated: {len(self._payload)} bytes, expected at least {end}")
@@ -66,11 +66,11 @@ class FieldReader:
         return self._payload[start:end]
 
     def numbers(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """The next numbers, as the layout says."""
+        """Return the next numbers, as the layout says."""
         return layout.unpack(self.take(layout.size))
 
     def text(self, limit: int = MAX_TEXT_BYTES) -> str:
-        """The next string, of at most `limit` bytes."""
+        """Return the next string, of at most `limit` bytes."""
         (length,) = struct.unpack(">H", self.take(2))
         if length > limit:
             raise ProtocolError(f"string of {length} bytes exceeds the limit of {limit}")
@@ -133,7 +133,7 @@ CONTROL_LIMITS: Mapping[int, int] = {Tag.HEARTBEAT: 1024, Tag.GOODBYE: 8, Tag.AB
 
 
 def frame(tag: int, payload: bytes = b"") -> bytes:
-    """The bytes of one complete frame."""
+    """Pack one complete frame."""
     return PREFIX.pack(len(payload), tag) + payload
 
 
@@ -184,7 +184,7 @@ PART_HEADER = struct.Struct(">IBIQ")  # prefix, then the rank whose data it is, 
 
 
 def part_header(source: int, offset: int, nbytes: int) -> bytes:
-    """The first bytes of a PART frame; the data follows straight from the caller's buffer."""
+    """Pack the first bytes of a PART frame; the data follows straight from the caller's buffer."""
     return PART_HEADER.pack(nbytes + PART_HEADER.size - PREFIX_BYTES, Tag.PART, source, offset)
 
 
@@ -198,7 +198,7 @@ def parse_part_header(header: bytes | bytearray, sizes: Sequence[int]) -> tuple[
 
 
 def data_header(nbytes: int) -> bytes:
-    """The first bytes of a DATA frame; `nbytes` of payload follow."""
+    """Pack the first bytes of a DATA frame; `nbytes` of payload follow."""
     return PREFIX.pack(nbytes, Tag.DATA)
 
 
@@ -218,12 +218,12 @@ DONE_BYTES = PREFIX_BYTES + 8
 
 
 def ring_header(sequence: int, nbytes: int) -> bytes:
-    """The first bytes of a RING frame; `nbytes` of a host's data follow."""
+    """Pack the first bytes of a RING frame; `nbytes` of a host's data follow."""
     return RING_HEADER.pack(nbytes + RING_HEADER.size - PREFIX_BYTES, Tag.RING, sequence)
 
 
 def done_frame(sequence: int) -> bytes:
-    """The DONE frame of a host that has received and passed on everything of a call."""
+    """Pack the DONE frame of a host that has received and passed on everything of a call."""
     return frame(Tag.DONE, sequence.to_bytes(8))
 
 
@@ -233,7 +233,7 @@ _GO = int(Tag.GO)
 
 
 def go_header(sequence: int, nbytes: int) -> bytes:
-    """The first bytes of a GO frame; a small result follows in the same frame."""
+    """Pack the first bytes of a GO frame; a small result follows in the same frame."""
     return GO_HEADER.pack(nbytes + 8, _GO, sequence)
 
 
@@ -298,7 +298,7 @@ class CallHeader:
 
 
 def title_of(operation: int) -> str:
-    """The name of an operation, or its number where it is unknown: an error message must not raise in turn."""
+    """Return the name of an operation, or its number if unknown: an error message must not raise in turn."""
     try:
         return Operation(operation).title
     except ValueError:
@@ -329,7 +329,7 @@ def call_header(
 
 @lru_cache(maxsize=256)
 def describe_dtype(dtype: Dtype) -> tuple[bytes, bytes]:
-    """A dtype's hash, which ranks compare, and its name, which error messages show."""
+    """Return a dtype's hash, which ranks compare, and its name, which error messages show."""
     # A structured dtype's layout is more than its name: offsets and padding decide what the bytes mean.
     layout = f"{dtype!r} {dtype.itemsize} {dtype.fields!r}"
     digest = hashlib.blake2b(layout.encode(), digest_size=8).digest()
@@ -339,6 +339,6 @@ def describe_dtype(dtype: Dtype) -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=64)
 def hash_counts(counts: Sequence[int]) -> int:
-    """A hash of all counts that is the same in every process, which Python's own `hash` is not."""
+    """Hash all counts, with the same result in every process, unlike Python's own `hash`."""
     packed = struct.pack(f">{len(counts)}Q", *counts)
     return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest())
