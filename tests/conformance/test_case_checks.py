@@ -71,7 +71,7 @@ def test_two_cases_of_one_name_are_a_mistake():
 
 @pytest.fixture
 def speaking():
-    """A process in the place of a rank that reports these events, and ends or stays."""
+    """Start a process in the place of a rank that reports these events, and ends or stays."""
     processes = []
 
     def start(*events, stays=False, limit_s=30.0):
@@ -129,7 +129,7 @@ def own_plans(monkeypatch):
 
     @fault("never", (5,))
     def never(ranks, params):
-        """A rank that cannot be started alone."""
+        """Refuse to describe a rank that is started alone."""
         raise PlanError("rank 0 is missing")
 
     @fault("forbidden", (5,))

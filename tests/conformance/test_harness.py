@@ -19,7 +19,7 @@ from cobre.comm.testing.report import Cell, Outcome, Result
 
 
 def in_this_process(function, size, args, *, environment, timeout_s):
-    """The starter of a backend of one's own: one rank, no process."""
+    """Run one rank in this process: the starter of a user's own backend."""
     with LocalCommunicator() as comm:
         return [function(comm, *args)]
 
@@ -29,7 +29,7 @@ OWN = Setting(Profile("own", in_this_process, max_size=1), Variant(), 1)
 
 @pytest.fixture
 def own_cases(monkeypatch):
-    """A few cases beside the real ones, for this test only."""
+    """Register a few cases beside the real ones, for this test only."""
     case_module.all_cases()
     monkeypatch.setattr(case_module, "_registry", dict(case_module._registry))
 

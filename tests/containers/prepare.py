@@ -74,7 +74,7 @@ def make_base(name):
 
 
 def build(base):
-    """The image of this source; pip's own settings reach the build and no layer of it."""
+    """Build the image of this source; pip's own settings reach the build and no layer of it."""
     with tempfile.TemporaryDirectory(prefix="cobre-pip-") as folder:
         settings, folders = pip_settings()
         file = Path(folder, "pip.conf")
@@ -87,7 +87,7 @@ def build(base):
 
 
 def pip_settings():
-    """What `pip` on this machine is told, as a file, and the folders that it reads packages from."""
+    """Write pip's settings on this machine to a file; return it with the folders that pip reads packages from."""
     listing = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], check=True, capture_output=True, text=True
     ).stdout

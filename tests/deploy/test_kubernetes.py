@@ -18,7 +18,7 @@ INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
 
 def metadata(index):
-    """What the Job and JobSet controllers write on a pod."""
+    """Write on a pod what the Job and JobSet controllers do."""
     return {
         INDEX: str(index),
         "metadata.labels['batch.kubernetes.io/controller-uid']": "0d9b3f2c-0000-4000-8000-000000000001",

@@ -32,7 +32,7 @@ def test_schema(schema):
 
 
 def targets_of(file):
-    """The make targets that a workflow calls, those of a matrix included."""
+    """Return the make targets that a workflow calls, those of a matrix included."""
     for job in yaml.safe_load(file.read_text())["jobs"].values():
         chosen = job.get("strategy", {}).get("matrix", {}).get("target", [])
         for step in job["steps"]:

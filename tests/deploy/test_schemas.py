@@ -30,7 +30,7 @@ def tool(name, *words):
 
 
 def shape(value, known):
-    """The value with every text, number and part that `known` does not describe further replaced by None."""
+    """Replace every text, number and part that `known` does not describe further by None."""
     if isinstance(known, dict):
         return {key: shape(part, known.get(key)) for key, part in value.items()}
     if isinstance(known, list):

@@ -104,7 +104,7 @@ def test_errors_of_the_wrapper():
 
 
 def job_environment(folder, ranks, **more):
-    """What sbatch gives to a script, with our srun and our cobre in front of the others."""
+    """Return the variables that sbatch gives to a script, with our srun and our cobre first on PATH."""
     tools = folder / "bin"
     tools.mkdir()
     shutil.copy(HERE / "srun", tools / "srun")

@@ -18,7 +18,7 @@ def mpi(request):
 
 @pytest.fixture
 def mpich():
-    """The MPI that can tell ranks of one machine apart as if they were on several nodes."""
+    """Return the MPI that can treat ranks of one machine as if they were on several nodes."""
     found = environments.find("mpich")
     if found is None:
         pytest.skip("no .venv-mpich with cobre and mpi4py; `make mpi-environments` makes it")

@@ -73,7 +73,7 @@ def run_to_end(command, environ, limit_s=LIMIT_S):
 
 @cache
 def find(wheel):
-    """The environment of that wheel, or None where it has not been made."""
+    """Return the environment of that wheel, or None if it has not been made."""
     source = str(Path(cobre.__file__).parents[1])
     for environ in ((), (("PYTHONPATH", source),)):
         found = MpiEnvironment(wheel, environ)

@@ -158,7 +158,7 @@ def interrupted(_action):
 
 
 def asked(_action):
-    """A rank that waits in a call is asked by another, again and again until it has answered; then both go on."""
+    """Ask a rank that waits in a call for its report, repeatedly until it has answered; then both go on."""
     with create_communicator() as comm:
         pids = np.zeros(comm.size, np.int64)
         comm.allgatherv(np.array([os.getpid()]), pids, [1] * comm.size)
@@ -254,7 +254,7 @@ def large(_action):
 
 
 def beside_an_event_loop(_action):
-    """The loop keeps the descriptor by which it hears of signals."""
+    """Check that an event loop keeps the descriptor from which it reads signals."""
 
     async def main():
         heard = asyncio.Event()

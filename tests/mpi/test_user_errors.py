@@ -15,7 +15,7 @@ NOBODY = -1
 
 @pytest.fixture
 def damaged(tmp_path):
-    """A case without its stages."""
+    """Make a case without its stages."""
     target = shutil.copytree(CASE, tmp_path / "damaged", ignore=shutil.ignore_patterns("output"))
     (target / "stages.json").unlink()
     return target

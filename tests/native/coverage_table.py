@@ -77,7 +77,7 @@ def tests() -> list[str]:
 
 
 def kit(options: str) -> list[str]:
-    """The command of one run of the conformance kit."""
+    """Return the command of one run of the conformance kit."""
     return ["cobre.comm.testing", *options.split()]
 
 
@@ -96,7 +96,7 @@ def recorded(interpreters: list[str]) -> Iterator[None]:
 
 
 def print_contract(*, lines: bool) -> None:
-    """The table of Python files: coverage.py knows which lines are statements."""
+    """Return the table of Python files: coverage.py knows which lines are statements."""
     settings, data = HITS / "coveragerc", HITS / "coverage.data"
     settings.write_text(SETTINGS.format(data=data))
     data.unlink(missing_ok=True)
@@ -108,7 +108,7 @@ def print_contract(*, lines: bool) -> None:
 
 
 def print_native(*, lines: bool) -> None:
-    """The table of native files, and the lines that no test reached."""
+    """Return the table of native files, and the lines that no test reached."""
     reached = native_lines()
     total = missed = 0
     print(f"{'native file':34} {'lines':>6} {'missed':>6} {'covered':>8}")

@@ -11,7 +11,7 @@ BUILD = ROOT / "build" / "instrumented"
 
 
 def environment(name: str, define: str) -> str:
-    """The Python of an environment that has its own extension module and borrows everything else.
+    """Return the Python of an environment that has its own extension module and borrows everything else.
 
     name: of its folders. define: a CMake definition, e.g. `COBRE_SANITIZE=thread`.
     """
@@ -35,5 +35,5 @@ def build_folder(name: str) -> Path:
 
 
 def compiler() -> str:
-    """The C++ compiler, whose runtimes and tools are used."""
+    """Return the C++ compiler, whose runtimes and tools are used."""
     return os.environ.get("CXX", "g++")

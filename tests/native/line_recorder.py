@@ -44,7 +44,7 @@ def prepare(folder: Path, sources: list[Path]) -> None:
 
 
 def lines_that_ran(folder: Path) -> dict[str, list[int]]:
-    """The numbers of the lines that ran, by file."""
+    """Return the numbers of the lines that ran, by file."""
     offsets, hits = json.loads((folder / INDEX).read_text()), (folder / HITS).read_bytes()
     ends = [*list(offsets.values())[1:], len(hits)]
     return {
@@ -83,7 +83,7 @@ def _tracer(hits, offsets):
 
 
 def _mapped(path: Path) -> memoryview:
-    """The bytes of a file, shared with all who map it. Keeps no descriptor, as `mmap.mmap` does: tests count them."""
+    """Map a file, shared with all processes that map it. Keeps no descriptor, unlike `mmap.mmap`: tests count them."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)

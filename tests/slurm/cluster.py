@@ -112,7 +112,7 @@ class Cluster:
             time.sleep(0.1)
 
     def logs(self):
-        """The last lines of each daemon."""
+        """Return the last lines of each daemon."""
         return "\n".join(
             f"== {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-15:])
             for log in sorted(self._folder.glob("*.log"))

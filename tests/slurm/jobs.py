@@ -17,7 +17,7 @@ PATIENCE_S = 480.0
 
 
 def cobre(*words, python=sys.executable):
-    """What `cobre` prints, on this machine."""
+    """Return what `cobre` prints on this machine."""
     command = [python, "-m", "cobre.cli", *map(str, words)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -31,7 +31,7 @@ def digest_of(output):
 
 
 def events(output, kind):
-    """The events of that kind so far."""
+    """Return the events of that kind so far."""
     try:
         lines = (Path(output) / "events.jsonl").read_text().splitlines()
     except FileNotFoundError:
@@ -62,7 +62,7 @@ class Job:
         return (self.folder / f"slurm-{self.number}.out").read_text(errors="replace")
 
     def field(self, name):
-        """What `scontrol show job` says."""
+        """Return the output of `scontrol show job`."""
         text = self.cluster.run("scontrol", "show", "job", self.number).stdout
         return re.search(rf"\b{name}=(\S*)", text)[1]
 
@@ -94,7 +94,7 @@ def submit(cluster, folder, script, environ=None):
 
 
 def ranks_of(output):
-    """The processes of all ranks that work for that output."""
+    """Return the processes of all ranks that write that output."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -59,7 +59,7 @@ class Machines:
             subprocess.run(["umount", NAMED_SPACES], check=False, capture_output=True)
 
     def on(self, name):
-        """What to put before a command that runs on that machine's network, with the names that it knows."""
+        """Return the prefix of a command that runs on that machine's network, with the names that it knows."""
         return (*self._network(name), *OWN_FILES, "sh", "-c", ENTER, str(self._names_file))
 
     def boot(self, name, command, **options):

@@ -97,7 +97,7 @@ def _names():
 
 
 def launched_kills(backend, count, rng):
-    """A rank, the fork server, the launcher, or the launcher with its orphan reaper; ranks have started processes."""
+    """Kill a rank, the fork server, the launcher, or it and its orphan reaper; ranks have started processes."""
     tally = Tally(f"{backend}: killed, with our launcher")
     for _ in range(count):
         mark = secrets.token_hex(8)
@@ -175,7 +175,7 @@ def all_kills(scale, seed):
 
 
 def all_launched_kills(scale, seed):
-    """The same kills of launched worlds without the others, to look for what is rare there."""
+    """Repeat the kills of launched worlds alone, to look for what is rare there."""
     rng = random.Random(seed)
     yield launched_kills("shm", round(60 * scale), rng)
     yield launched_kills("tcp", round(30 * scale), rng)

@@ -35,7 +35,7 @@ def arrays(draw):
 
 
 def ignore(*_):
-    """A backend that does nothing."""
+    """Make a backend that does nothing."""
 
 
 def accepted(check, *arguments):

@@ -67,7 +67,7 @@ WORLDS = {"mpi": {}, "tcp": TCP, "shm": SHM, "local": {}}
 
 
 def choose(kind, environ, installed):
-    """The name of the choice; None when the error names the way out."""
+    """Return the name of the choice; None if the error names a remedy."""
     try:
         config, reason = select_backend(kind, _complete(environ), installed)
     except BackendNotAvailableError as error:
@@ -80,7 +80,7 @@ def choose(kind, environ, installed):
 
 
 def _complete(environ):
-    """The variables that a chosen backend needs beside the one that made it chosen."""
+    """Return the variables that a chosen backend needs beside the one that selects it."""
     complete = dict(environ)
     for world in (SHM, TCP):
         if set(world) & set(environ):

@@ -133,7 +133,7 @@ def test_in_another_thread_no_handler_is_installed():
 
 
 def count_down(comm):
-    """Waits for a signal, and ends in its own way."""
+    """Wait for a signal, and end in the rank's own way."""
     came = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: came.set())
     comm.barrier()

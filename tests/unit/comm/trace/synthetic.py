@@ -6,7 +6,7 @@ HEADER = {"cobre_trace": 1, "backend": "tcp", "size": 2, "communicator": 1, "pid
 
 
 def header(rank, *, clock_offset_ns=0, wall_error_ns=0, host=None, **changes):
-    """A rank's first line; `clock_offset_ns`: what its clock shows at true time 0."""
+    """Return a rank's first line; `clock_offset_ns`: what its clock shows at true time 0."""
     host = host or f"host{rank}"
     times = {"monotonic_ns": clock_offset_ns, "time_ns": 1_700_000_000_000_000_000 + wall_error_ns}
     return {**HEADER, "rank": rank, "host": host, "clock": f"boot of {host}", **times, **changes}
@@ -24,7 +24,7 @@ def call(sequence, begin_ns, end_ns, operation="barrier", nbytes=0, label=""):
 
 
 def shifted(entry, offset_ns):
-    """A call as a clock shows it that is ahead of true time."""
+    """Return a call as a clock records it that is ahead of true time."""
     end_ns = entry["end_ns"] and entry["end_ns"] + offset_ns
     return {**entry, "begin_ns": entry["begin_ns"] + offset_ns, "end_ns": end_ns}
 

@@ -205,7 +205,7 @@ def test_a_changed_byte_never_authenticates_a_worker(data):
 
 
 def peer_proof(peer, challenge):
-    """The proof of a worker that did not notice that its hello was changed on the way."""
+    """Return the proof of a worker that did not notice that its hello was changed in transit."""
     peer.coordinator = None
     return peer.receive(challenge)
 

@@ -37,7 +37,7 @@ def encrypted_pair():
 
 @pytest.fixture(params=["plain", "tls"])
 def pair(request):
-    """A channel, and the socket of its peer."""
+    """Return a channel, and the socket of its peer."""
     left, right = tcp_pair() if request.param == "plain" else encrypted_pair()
     with left, right:
         yield (Channel if request.param == "plain" else TlsChannel)(left, Peer(1)), right
