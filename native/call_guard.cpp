@@ -176,6 +176,22 @@ const char* CallGuard::state() const {
     return busy_ ? "busy" : "open";
 }
 
+CurrentCall CallGuard::current_call() const {
+    const CallRecord& record = last();
+    CurrentCall call{record.sequence, record.operation, {}};
+    if (record.label && PyUnicode_GET_LENGTH(record.label) > 0) {
+        Py_ssize_t length = 0;
+        const char* text = PyUnicode_AsUTF8AndSize(record.label, &length);  // kept by the string itself
+        if (text) {
+            call.label = {text, static_cast<size_t>(length)};
+        } else {  // a lone surrogate: the label is only for display
+            PyErr_Clear();
+            call.label = "?";
+        }
+    }
+    return call;
+}
+
 nb::list CallGuard::recent() const {
     nb::list calls;
     const TickScale scale;

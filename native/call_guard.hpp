@@ -23,7 +23,7 @@ struct CallRecord {
 };
 
 // All members are used with the GIL held, which makes `busy_` safe against a second thread.
-class CallGuard {
+class CallGuard final : public CallSource {
 public:
     static constexpr size_t kRecent = 1024;
 
@@ -56,6 +56,7 @@ public:
     const char* current() const { return operation_name(last().operation); }
     uint64_t sequence() const { return sequence_; }
     const CallRecord& last() const { return recent_[sequence_ % kRecent]; }
+    CurrentCall current_call() const override;
     nanobind::list recent() const;
 
 private:

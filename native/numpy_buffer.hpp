@@ -7,20 +7,13 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "reduce.hpp"
+#include "typed_memory.hpp"
 
 namespace cobre {
 
-struct Buffer {
-    std::byte* data = nullptr;
-    size_t count = 0;
-    size_t itemsize = 0;
-    uint32_t dtype = 0;  // the same number for the same dtype in every process
-    ElementType element = ElementType::none;
+struct Buffer : TypedMemory {
     int dimensions = 0;
     const Py_ssize_t* shape = nullptr;
-
-    size_t nbytes() const { return count * itemsize; }
 };
 
 // Load NumPy's C interface; called once when the module is loaded.

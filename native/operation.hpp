@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace cobre {
 
@@ -15,6 +16,22 @@ enum class Operation : uint32_t {
     create_shared_region = 5,
     fence = 6,
     split_local = 7,
+};
+
+// The call under way on a communicator, as ranks compare it and messages show it. label: UTF-8, valid until the next call.
+struct CurrentCall {
+    uint64_t sequence = 0;
+    Operation operation = Operation::join;
+    std::string_view label;
+};
+
+// Where a transport reads the call that it is part of: the communicator numbers calls, the transport moves their data.
+class CallSource {
+public:
+    virtual CurrentCall current_call() const = 0;
+
+protected:
+    ~CallSource() = default;  // nobody owns one through this class
 };
 
 // In the order of `Operation`.

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdio>
@@ -13,8 +14,6 @@
 
 #include "process.hpp"
 #include "shm_timing.hpp"
-
-namespace nb = nanobind;
 
 namespace cobre::shm {
 namespace {
@@ -27,17 +26,13 @@ int64_t to_ns(double seconds) {
 
 }  // namespace
 
-nb::object to_python(const std::string& text) {
-    return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-}
-
-Transport::Transport(TransportConfig config, CallGuard& guard, nb::object on_wait)
-    : config_(std::move(config)), guard_(guard), on_wait_(std::move(on_wait)), fork_count_(fork_generation()) {
+Transport::Transport(TransportConfig config, const CallSource& calls, OnWait on_wait)
+    : config_(std::move(config)), calls_(calls), on_wait_(std::move(on_wait)), fork_count_(fork_generation()) {
     join();
 }
 
-Transport::Transport(Segment& segment, TransportConfig config, CallGuard& guard, nb::object on_wait)
-    : config_(std::move(config)), guard_(guard), on_wait_(std::move(on_wait)), fork_count_(fork_generation()) {
+Transport::Transport(Segment& segment, TransportConfig config, const CallSource& calls, OnWait on_wait)
+    : config_(std::move(config)), calls_(calls), on_wait_(std::move(on_wait)), fork_count_(fork_generation()) {
     try {
         check_header(segment);
         set_up(segment.map(segment.bytes(), true));
@@ -48,8 +43,8 @@ Transport::Transport(Segment& segment, TransportConfig config, CallGuard& guard,
     }
 }
 
-Transport::Transport(Transport& parent, CallGuard& guard, nb::object on_wait)
-    : config_(parent.config_), guard_(guard), on_wait_(std::move(on_wait)), fork_count_(fork_generation()) {
+Transport::Transport(Transport& parent, const CallSource& calls, OnWait on_wait)
+    : config_(parent.config_), calls_(calls), on_wait_(std::move(on_wait)), fork_count_(fork_generation()) {
     config_.name = parent.derived_name();  // regions of parent and child get different names
     config_.world_ranks.clear();
     const std::shared_ptr<Region> region = parent.create_region(segment_bytes(config_), 0);
@@ -133,9 +128,7 @@ void Transport::set_up(std::shared_ptr<Mapping> mapping) {
     barrier_ = std::make_unique<Barrier>(
         control, barrier, [this](uint32_t rank) { return liveness_->dead(rank); },
         [this](double seconds, const std::vector<std::string>& missing) {
-            nb::list names;
-            for (const std::string& name : missing) names.append(to_python(name));
-            if (!on_wait_.is_none()) on_wait_(seconds, names);
+            if (on_wait_) on_wait_(seconds, missing);
         });
     // No spins: leave the cores to ranks that are starting.
     barrier_->set_spin_policy({.spins = 0, .yields = 20, .spins_per_yield = 0, .max_yield_ns = 5'000'000});
@@ -226,7 +219,7 @@ void Transport::finish_close() {
     liveness_.reset();
     barrier_.reset();
     mapping_.reset();
-    on_wait_ = nb::none();  // it refers to the communicator, which refers to this
+    on_wait_ = nullptr;  // it may refer to the communicator, which refers to this
 }
 
 }  // namespace cobre::shm

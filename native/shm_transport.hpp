@@ -1,23 +1,24 @@
-// One rank's end of the shared-memory transport: joins the other ranks, runs collectives with them, leaves.
+// One rank's end of the shared-memory transport: joins the other ranks, runs collectives with them, leaves. It takes
+// pointers and sizes, and knows nothing of Python but the lock that it releases while it waits (`Gil`).
 #pragma once
 
-#include <nanobind/nanobind.h>
-
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "call_guard.hpp"
+#include "operation.hpp"
 #include "shm_barrier.hpp"
 #include "shm_collectives.hpp"
 #include "shm_liveness.hpp"
 #include "shm_rendezvous.hpp"
 #include "shm_segment.hpp"
+#include "typed_memory.hpp"
 
 namespace cobre::shm {
 
-// Text from shared memory as a Python string: labels and reasons may be cut inside a character.
-nanobind::object to_python(const std::string& text);
+// Called while a call waits: for how many seconds it has, and the ranks that are missing, as messages name them.
+using OnWait = std::function<void(double, const std::vector<std::string>&)>;
 
 // Memory that all ranks map.
 struct Region {
@@ -38,21 +39,27 @@ struct CallDescription {
 
 class Transport {
 public:
-    Transport(TransportConfig config, CallGuard& guard, nanobind::object on_wait);
+    // calls: must outlive the transport. on_wait: may be empty; runs on the calling thread, with the GIL.
+    Transport(TransportConfig config, const CallSource& calls, OnWait on_wait);
     // In a segment that the ranks have found by other means than a name; rank 0 has initialised it. Does not wait for
     // the others: `wait_for_all` must follow, once it is known that all have come so far. A rank that dies before that
     // is in no slot, and nobody here would notice.
-    Transport(Segment& segment, TransportConfig config, CallGuard& guard, nanobind::object on_wait);
+    Transport(Segment& segment, TransportConfig config, const CallSource& calls, OnWait on_wait);
     // A second transport between the ranks of `parent`, created inside its present call, which notices ranks that die.
-    Transport(Transport& parent, CallGuard& guard, nanobind::object on_wait);
+    Transport(Transport& parent, const CallSource& calls, OnWait on_wait);
     ~Transport();
 
     void wait_for_all();
     void barrier();
-    void allgatherv(nanobind::handle send, nanobind::handle recv, nanobind::handle counts, nanobind::handle displs);
-    void allreduce(nanobind::handle send, nanobind::handle recv, nanobind::handle op);
-    void broadcast(nanobind::handle buffer, uint32_t root);
-    void broadcast_parts(nanobind::handle buffer, nanobind::handle counts, nanobind::handle displs, uint32_t root);
+    // Counts and displacements are in elements, one for each rank; `send` has as many as this rank's count.
+    void allgatherv(const TypedMemory& send, const TypedMemory& recv, std::vector<size_t> counts,
+                    std::vector<size_t> displs);
+    // `send` and `recv` have the same type and length.
+    void allreduce(const TypedMemory& send, const TypedMemory& recv, ReduceOp op);
+    void broadcast(const TypedMemory& buffer, uint32_t root);
+    // Several parts of a buffer in one call; counts and displacements are in elements, one for each part.
+    void broadcast_parts(const TypedMemory& buffer, std::vector<size_t> counts, std::vector<size_t> displs,
+                         uint32_t root);
     void fence(const Region& region);
     // Throws std::system_error on every rank when any of them could not.
     std::shared_ptr<Region> create_region(size_t bytes, uint32_t dtype);
@@ -84,11 +91,11 @@ private:
     Barrier& open_barrier();  // throws std::logic_error when the transport is closed
     uint64_t publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t parameter, uint64_t counts_hash,
                           uint64_t location);
-    uint64_t location_of(const Buffer& recv, uint64_t layout_hash) const;
+    uint64_t location_of(const TypedMemory& recv, uint64_t layout_hash) const;
 
     TransportConfig config_;
-    CallGuard& guard_;
-    nanobind::object on_wait_;
+    const CallSource& calls_;
+    OnWait on_wait_;
     uint64_t fork_count_;
     std::shared_ptr<Mapping> mapping_;
     std::unique_ptr<Barrier> barrier_;

@@ -21,7 +21,7 @@ constexpr size_t kMaxPrefix = 200;  // of the 255 that a name may have
 // A name that only the present call of these ranks can have.
 std::string Transport::derived_name() const {
     const Header& header = *barrier_->control().header;
-    uint64_t hash = mix(mix(guard_.sequence(), header.nonce[0]), header.nonce[1]);
+    uint64_t hash = mix(mix(calls_.current_call().sequence, header.nonce[0]), header.nonce[1]);
     char text[32];
     std::snprintf(text, sizeof text, "-%016llx", static_cast<unsigned long long>(hash));
     // Begins with the name of the segment, so that a launcher finds what its ranks left when all of them were killed.

@@ -9,8 +9,9 @@ import threading
 import pytest
 from processes import printed, run_python
 
+from cobre.comm import machine
 from cobre.comm.cores import memory_limit_bytes
-from cobre.comm.doctor import as_json, as_text, check_mpi, diagnose, machine, try_launched
+from cobre.comm.doctor import as_json, as_text, check_mpi, diagnose, try_launched
 from cobre.comm.machine import (
     BackendStatus,
     Diagnosis,

@@ -35,7 +35,7 @@ def arrays(draw):
 
 
 def ignore(*_):
-    """Make a backend that does nothing."""
+    """Do nothing, in place of a hook of the backend."""
 
 
 def accepted(check, *arguments):

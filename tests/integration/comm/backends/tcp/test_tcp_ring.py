@@ -14,7 +14,7 @@ from tcp_processes import Rank
 from tcp_worlds import DEADLINE_S, SECRET, new_address, results, tcp_world
 
 from cobre.comm import CollectiveFailedError, MismatchedCallError, PeerLostError, TcpConfig
-from cobre.comm.backends.tcp.collectives import node_group
+from cobre.comm.backends.tcp import node_group
 from cobre.comm.backends.tcp.rendezvous import ring as ring_rendezvous
 from cobre.comm.backends.tcp.rendezvous.handshake import WorkerHandshake
 from cobre.comm.backends.tcp.transport import ring as ring_transport

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cobre.comm.backends.tcp.collectives import node_group
+from cobre.comm.backends.tcp import node_group
 from cobre.comm.backends.tcp.node_group import Nodes
 from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord, Heartbeat
 from cobre.comm.errors import Peer
