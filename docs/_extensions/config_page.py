@@ -1,13 +1,11 @@
-"""Every field of config.json, from the records that read it."""
+"""Every field of config.json, from the classes into which it is decoded."""
 
-from collections.abc import Iterator
-from dataclasses import is_dataclass
-from typing import Any
+from typing import get_type_hints
 
 from docstrings import introduction
 from record_tables import Style, table
 
-from cobre.io.config.records import ConfigFile
+from cobre.core.config import Config
 
 INTRODUCTION = """\
 # config.json
@@ -25,31 +23,8 @@ Some fields belong to [format](case-directory.md#formats) 0.18 or 0.19 alone; th
 
 
 def config_page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     lines = [INTRODUCTION]
-    for name, field in ConfigFile.model_fields.items():
-        if is_dataclass(field.annotation):
-            lines += _object(name, field.annotation)
+    for name, kind in get_type_hints(Config).items():
+        lines += [f"\n## `{name}`\n\n{introduction(kind)}\n", *table(name, kind, Style())]
     return "\n".join(lines)
-
-
-def _object(path: str, record: type[Any]) -> Iterator[str]:
-    yield f"\n## `{path}`\n\n{_first_line(record)}\n"
-    yield from table(path, record, Style(_first_line))
-
-
-def _first_line(record: type[Any]) -> str:
-    """What the record says of itself, or what the class says that it refers to."""
-    text = introduction(record)
-    if text.startswith("See core.config."):
-        from cobre.core import config
-
-        name = text.removeprefix("See core.config.").split(":")[0].rstrip(".")
-        rest = text.partition(": ")[2]
-        text = (getattr(config, name).__doc__ or "") + (f" {rest[0].upper()}{rest[1:]}" if rest else "")
-    # A text that only repeats the name of the section, or speaks of other records, says nothing here.
-    return (
-        ""
-        if "Record" in text or text.startswith(("The section", "training.", "policy.", "modeling.", "upper"))
-        else text
-    )

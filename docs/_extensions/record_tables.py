@@ -10,6 +10,9 @@ import annotated_types
 from docstrings import introduction, meanings
 from pydantic_core import PydanticUndefined
 
+from cobre.core.setting_types import Choice, NullMeans
+
+TAGS = ("type", "method", "selection_mode")  # fields that choose between objects
 NAMES = {
     int: "integer",
     float: "number",
@@ -35,30 +38,39 @@ def table(path: str, record: type[Any], style: Style) -> Iterator[str]:
     yield "| field | takes | default |" + " meaning |" * bool(meaning_of)
     yield "|---|---|---|" + "---|" * bool(meaning_of)
     inside = []
-    for one in fields(record):
+    tag = _tag(record)
+    for one in sorted(fields(record), key=lambda one: one.name != tag):
         own, hint = one.name.removesuffix("_"), hints[one.name]
+        default = "required" if own == tag else _default(one)
         name = f"{path}.{own}"
         meaning = f" {meaning_of.get(one.name, '')} |" if meaning_of else ""
-        yield f"| `{name if style.has_paths else own}` | {words(hint)} | {_default(one)} |{meaning}"
+        yield f"| `{name if style.has_paths else own}` | {words(hint)} | {default} |{meaning}"
         inside += [(f"{name}[]" if is_list(hint) else name, kind) for kind in records(hint)]
     for name, kind in inside:
         yield f"\n### `{name}`{_choice(kind)}\n\n{style.describe(kind)}\n"
         yield from table(name, kind, style)
 
 
-def _choice(record: type[Any]) -> str:
-    """`sampled`, where the field `type` or `method` says which object it is."""
+def _tag(record: type[Any]) -> str | None:
+    """Return the field by which the object is chosen among others."""
     hints = get_type_hints(record)
-    for tag in ("type", "method", "selection_mode"):
-        if get_origin(hints.get(tag)) is Literal:
-            return f" with {tag} " + " or ".join(f"`{value}`" for value in get_args(hints[tag]))
-    return ""
+    return next((tag for tag in TAGS if get_origin(hints.get(tag)) is Literal), None)
+
+
+def _choice(record: type[Any]) -> str:
+    """Return words such as `with method sampled`."""
+    tag = _tag(record)
+    values = get_args(get_type_hints(record)[tag]) if tag else ()
+    return f" with {tag} " + " or ".join(f"`{value}`" for value in values) if tag else ""
 
 
 def records(hint: Any) -> list[type[Any]]:
     """The objects that a field may hold."""
     if isinstance(hint, type) and is_dataclass(hint):
         return [hint]
+    chosen = [part for part in get_args(hint)[1:] if isinstance(part, Choice)] if get_origin(hint) is Annotated else []
+    if chosen:
+        return list(chosen[0].classes(get_args(hint)[0]))
     return [record for part in get_args(hint) for record in records(part)]
 
 
@@ -75,7 +87,8 @@ def words(hint: Any) -> str:
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
         limits = "".join(_limit(mark) for extra in parts[1:] for mark in getattr(extra, "metadata", [extra]))
-        return words(parts[0]) + limits
+        null = " or null" if any(isinstance(extra, NullMeans) for extra in parts[1:]) else ""
+        return ("object" if records(hint) else words(parts[0])) + limits + null
     if origin is Literal:
         return " or ".join(f"`{part}`" for part in parts)
     if origin in (Union, types.UnionType):

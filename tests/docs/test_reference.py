@@ -16,7 +16,7 @@ from cobre.comm.detection import LAUNCHERS
 from cobre.comm.testing.case import all_cases
 from cobre.comm.testing.faults.table import all_plans
 from cobre.io.case_folder.case_files import known_files
-from cobre.io.config.records import ConfigFile
+from cobre.io.config.file import ConfigFile
 from cobre.io.decoding.format_version import INTEGRATED_COLUMN, MARKS
 
 COMM = ROOT / "src" / "cobre" / "comm"

@@ -17,11 +17,11 @@ from cobre.cli.setting_options import overrides_of
 from cobre.cli.standard_streams import echo_json, mark_output_as_optional
 from cobre.comm import Backend
 from cobre.comm.detection import find_launch
+from cobre.core.stopping import StopKind
 from cobre.records import dataclass
 from cobre.runs.events import EventListener
 from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
-from cobre.sddp.records import StopKind
 from cobre.study.config_outline import ConfigOutline, with_config_document
 from cobre.study.placement import WorldRequest, command_placement, run_in
 from cobre.study.ranks.entry import run_study

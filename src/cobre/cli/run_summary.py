@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import IO
 
 from cobre.cli.standard_streams import echo, echo_label
-from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
-from cobre.core.verdict import CLOSED_SAMPLED, ComputedBound, PathCosts, gap_scale
+from cobre.core.bounds import BOUND_NAMES, BoundMethod, gap_scale
+from cobre.core.verdict import CLOSED_SAMPLED, ComputedBound, PathCosts
 from cobre.runs.formatting import CONTROLLED, size
 from cobre.runs.summary import RunSummary
 from cobre.wording import counted, money, percent

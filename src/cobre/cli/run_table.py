@@ -15,7 +15,7 @@ from rich.text import Text
 
 from cobre import __version__
 from cobre.cli.progress import SignalWatcher, trial_advice, workers_in_words
-from cobre.core.bound_methods import BOUND_NAMES, BoundMethod
+from cobre.core.bounds import BOUND_NAMES, BoundMethod
 from cobre.core.verdict import ComputedBound
 from cobre.runs.events import Event, number_of
 from cobre.runs.formatting import (

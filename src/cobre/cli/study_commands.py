@@ -11,7 +11,7 @@ from cobre.cli.error_reporting import ExitCode, fail, report_errors
 from cobre.cli.progress import can_draw
 from cobre.cli.setting_options import CASE, FiniteRange, OutputPath, RunPath, set_option, study_options
 from cobre.cli.standard_streams import echo, echo_json
-from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod, BoundMethodName
+from cobre.core.bounds import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod, BoundMethodName
 from cobre.errors import install_command
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_SECONDS
 from cobre.wording import MAX_COUNT, MAX_THREADS, counted

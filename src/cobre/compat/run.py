@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cobre.core.verdict import relative_gap
+from cobre.core.bounds import relative_gap
 
 if TYPE_CHECKING:
     from cobre.comm import BackendConfig

@@ -136,7 +136,7 @@ def _correlation_source(tables: ScenarioTables) -> str | None:
 
 
 def _opening_source(case: Case) -> str:
-    return "loaded" if case.config.training.scenario_source.openings == "file" else "estimated"
+    return "loaded" if case.config.training.scenario_source.has_openings_file else "estimated"
 
 
 def _estimated(tables: ScenarioTables) -> str:

@@ -187,14 +187,14 @@ Record = TypeVar("Record")
 def changed(record: Record, values: Mapping[str, Any]) -> Record:
     """A case, or any part of one, with other values of some fields; the given one stays as it is.
 
-        changed(case, {"config.training.forward_passes": 8, "system.hydros[3].reservoir.max_storage_hm3": 500.0})
+        changed(case, {"config.training.tree_seed": 8, "system.hydros[3].reservoir.max_storage_hm3": 500.0})
 
     Names are those of the fields, joined by dots; `[3]` is the entity with the id 3, not the third one. Raises KeyError
     for a path that names no field or entity.
     """
     for path, value in values.items():
         if not isinstance(path, str):
-            raise TypeError(f"give the path as text, such as config.training.forward_passes, not {path!r}")
+            raise TypeError(f"give the path as text, such as config.training.tree_seed, not {path!r}")
         record = _with(record, path.split("."), path, value)
     return record
 

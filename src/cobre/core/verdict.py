@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from cobre.core.bound_methods import BOUND_NAMES, DEFAULT_CONFIDENCE, BoundMethod
+from cobre.core.bounds import BOUND_NAMES, DEFAULT_CONFIDENCE, BoundMethod, gap_scale, relative_gap
 from cobre.records import dataclass
 
 RECENT = 10
@@ -222,16 +222,6 @@ class BoundHistory:
     def scale(self) -> float:
         """The denominator of relative gaps and rises: |lower bound|, at least 1 $."""
         return gap_scale(self.lower[-1])
-
-
-def gap_scale(lower: float) -> float:
-    """The denominator of relative gaps: |lower bound|, at least 1 $."""
-    return max(1.0, abs(lower))
-
-
-def relative_gap(lower: float, upper: float) -> float:
-    """(upper - lower) / max(1, |lower|): the rule of tables, events, reports and stopping rules."""
-    return (upper - lower) / gap_scale(lower)
 
 
 def verdict(history: BoundHistory, *, is_interrupted: bool = False) -> ConvergenceVerdict | None:

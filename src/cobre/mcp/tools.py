@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from cobre.core.bound_methods import DEFAULT_PATHS, BoundMethodName
+from cobre.core.bounds import DEFAULT_PATHS, BoundMethodName
 from cobre.io.storage.lock_file import is_in_use
 from cobre.mcp.jobs import JobError, Jobs, StudyRequest, cobre_command, job_environment, study_result, study_status
 from cobre.mcp.roots import (

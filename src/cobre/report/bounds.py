@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
-from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, gap_scale, relative_gap, verdict
+from cobre.core.bounds import gap_scale, relative_gap
+from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, verdict
 from cobre.io.storage.arrow_columns import numbers_of
 from cobre.records import dataclass
 from cobre.runs.events import Event, number_of

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 from importlib.util import find_spec
 
-from cobre.core.bound_methods import BOUND_NAMES
+from cobre.core.bounds import BOUND_NAMES
 from cobre.core.case import facts_table
 from cobre.report.bounds import Bounds, SimulationLike, TrainingLike, bounds_of_result
 from cobre.report.charts import legend_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.core import config as config_rules
+from cobre.core import stopping
 from cobre.errors import CobreError
 from cobre.io.output import ResultsError, open_results, read_manifest
 from cobre.io.output.results import RowsInMemory, RowSource, StoredRows
@@ -85,7 +85,7 @@ def iteration_limit(config: Mapping[str, Any]) -> int | None:
     """Return the most iterations that a stored configuration allows: `TrainingConfig.iteration_limit`."""
     training = config.get("training", {})
     limits = (rule["limit"] for rule in training.get("stopping_rules", ()) if rule.get("type") == "iteration_limit")
-    return config_rules.iteration_limit(limits, training.get("stopping_mode", "any"))
+    return stopping.iteration_limit(limits, training.get("stopping_mode", "any"))
 
 
 class IncompleteRunError(CobreError):

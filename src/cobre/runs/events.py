@@ -12,12 +12,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from cobre.core.policy_cost import NO_POLICY_COST
 from cobre.errors import CobreError
 from cobre.io.storage.atomic import WriteError, as_write_error
 from cobre.io.storage.confined import MAX_BYTES, open_own, open_untrusted, read_untrusted, remove_file
 from cobre.io.storage.stored_json import Event, events_in, whole_lines
 from cobre.runs.files import EVENT_FILE, OUTPUT
-from cobre.sddp.records import NO_POLICY_COST, IterationRecord, as_dict
+from cobre.sddp.records import IterationRecord, as_dict
 
 __all__ = [
     "Event",

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from cobre.core.policy_cost import NO_POLICY_COST
+from cobre.core.stopping import StopKind
 from cobre.core.verdict import BoundHistory, ComputedBound, VerdictKind
 from cobre.io.storage.arrow_columns import column_of, table_of
 from cobre.records import dataclass
-from cobre.sddp.records import NO_POLICY_COST, IterationRecord, Phase, StopKind
+from cobre.sddp.records import IterationRecord, Phase
 from cobre.solver.batches import SolveStatistics
 
 if TYPE_CHECKING:

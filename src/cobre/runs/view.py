@@ -7,7 +7,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, PathCosts, relative_gap, verdict
+from cobre.core.bounds import relative_gap
+from cobre.core.policy_cost import NO_POLICY_COST
+from cobre.core.stopping import StopKind
+from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, PathCosts, verdict
 from cobre.io.storage.confined import MAX_BYTES, read_untrusted
 from cobre.io.storage.lock_file import LastActivity
 from cobre.io.storage.stored_json import numbered_lines
@@ -15,7 +18,6 @@ from cobre.records import dataclass
 from cobre.runs.events import Event, number_of
 from cobre.runs.files import RunState, end_state, state_of
 from cobre.runs.formatting import printable_event, rough_duration, size
-from cobre.sddp.records import NO_POLICY_COST, StopKind
 
 PHASES = ("forward", "backward", "bound", "exchange")
 RECENT = 10

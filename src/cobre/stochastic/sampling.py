@@ -207,7 +207,7 @@ class SourceData:
 def training_libraries(case: Case) -> dict[str, ExternalLibrary]:
     """The external libraries that training uses, by class."""
     source = case.config.training.scenario_source
-    return {name: external_library(case, name) for name in CLASSES if getattr(source, name) == "external"}
+    return {name: external_library(case, name) for name in CLASSES if source.scheme(name) == "external"}
 
 
 def correlation(case: Case, layout: NoiseLayout, estimated: Correlation | None) -> CorrelationProfiles:
@@ -227,7 +227,7 @@ def openings(data: SourceData, libraries: Mapping[str, ExternalLibrary]) -> tupl
     """From the file, or generated: never more of them than the external libraries have scenarios at a stage."""
     stages = data.case.horizon.stages
     training = data.case.config.training
-    if training.scenario_source.openings == "file":
+    if training.scenario_source.has_openings_file:
         return openings_from_file(data.case.scenarios.noise_openings, stages, data.layout.dimension)
     counts = [library.counts for library in libraries.values()]
     limits = [min(of_stage) for of_stage in zip(*counts, strict=True)] if counts else None
@@ -250,7 +250,7 @@ def sampler(data: SourceData, tree: tuple[Floats, ...], *, is_training: bool) ->
     in_sample = InSample(tree, as_seed(config.training.tree_seed))
     schemes: dict[str, Scheme] = {}
     for entity_class in CLASSES:
-        name = getattr(source, entity_class)
+        name = source.scheme(entity_class)
         schemes[entity_class] = in_sample if name == "in_sample" else _scheme(data, source, entity_class, name, total)
     return NoiseSampler(data.layout, schemes)
 
@@ -301,6 +301,6 @@ def _require_all(library: ExternalLibrary, entity_ids: tuple[int, ...]) -> None:
 
 def _historical_noise(data: SourceData, source: ScenarioSource) -> Floats:
     cycle = season_cycle(data.case.horizon)
-    library = historical_library(data.case, cycle, source.historical_years)
+    library = historical_library(data.case, cycle, source.years)
     hydro_ids = data.layout.hydro_ids
     return inflow_noise(data.inflow, data.memory, library.values, HISTORY_FILE, hydro_ids)

@@ -18,6 +18,7 @@ from distributed import Client, LocalCluster
 import cobre
 import cobre.dask
 from cobre.comm.launch import WorkerError
+from cobre.core.case import changed
 from cobre.dask.placement import PlacementError, WorkerProcess, check_processes, choose_workers, host_of
 
 CASE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
@@ -209,7 +210,7 @@ class TestRefusals:
             cobre.dask.train(client, CASE, **arguments)
 
     def test_a_case_that_was_changed_for_the_worse(self, client):
-        broken = cobre.changed(cobre.load_case(CASE), {"config.training.forward_passes": 0})
+        broken = changed(cobre.load_case(CASE), {"config.training.selection.forward_passes": 0})
         with pytest.raises(cobre.InvalidCaseError, match="forward_passes: is 0"):
             cobre.dask.train(client, broken, iterations=1)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.case import changed
-from cobre.core.config import IterationLimit
+from cobre.core.stopping import IterationLimit
 from cobre.sddp.training.loop import Interruption
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_cache import ReadyStudy, as_case

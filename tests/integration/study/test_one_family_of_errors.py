@@ -60,7 +60,7 @@ def test_case_and_policy_in_one_line(case):
 
 def test_a_case_in_memory_is_validated(case):
     assert cobre.validate(case)
-    broken = changed(case, {"config.training.forward_passes": 0})
+    broken = changed(case, {"config.training.selection.forward_passes": 0})
     report = cobre.validate(broken)
     assert not report
     assert report.errors

@@ -10,7 +10,7 @@ from cobre.cli.main import main
 from cobre.cli.study_commands import AUTO_BACKEND
 from cobre.comm import BackendKind
 from cobre.comm.flight_recorder import INTERRUPTED, TERMINATED
-from cobre.core.bound_methods import BoundMethod, BoundMethodName
+from cobre.core.bounds import BoundMethod, BoundMethodName
 from cobre.mcp.tools import Tools
 
 

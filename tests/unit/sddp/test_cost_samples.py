@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cobre.core.confidence import mean_with_half_width
-from cobre.sddp.records import CostSample, latest, latest_cost, pooled
+from cobre.core.policy_cost import CostSample, latest, latest_cost, pooled
 
 DRAWN = np.random.default_rng(7).lognormal(size=40).tolist()
 

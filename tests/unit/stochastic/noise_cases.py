@@ -6,7 +6,14 @@ from datetime import date
 import numpy as np
 
 from cobre.core.case import Case, InflowObservation, InitialConditions, OverrideTables, ScenarioTables, System
-from cobre.core.config import Config, IterationLimit, ScenarioSource, SimulationConfig, TrainingConfig
+from cobre.core.config import (
+    Config,
+    SampledSimulation,
+    SampledTraining,
+    ScenarioSource,
+    SimulationConfig,
+    TrainingConfig,
+)
 from cobre.core.entities import (
     Bus,
     BusPenalties,
@@ -19,6 +26,7 @@ from cobre.core.entities import (
 )
 from cobre.core.generic_constraints import GenericConstraints
 from cobre.core.hydro import Hydro, HydroGeneration, Outflow, ProductionModels, Reservoir, UnitGroup
+from cobre.core.stopping import IterationLimit
 from cobre.core.temporal import Block, Horizon, PolicyGraph, Season, SeasonDefinitions, Stage
 
 START = date(2024, 1, 1)
@@ -124,9 +132,12 @@ def make_case(
 ):
     """A case; tables are fields of `ScenarioTables`."""
     training = TrainingConfig(
-        forward_passes, (IterationLimit(1),), tree_seed=tree_seed, scenario_source=source or ScenarioSource()
+        SampledTraining(forward_passes),
+        (IterationLimit(1),),
+        tree_seed=tree_seed,
+        scenario_source=source or ScenarioSource(),
     )
-    simulation = SimulationConfig(num_scenarios=num_scenarios, scenario_source=simulation_source)
+    simulation = SimulationConfig(selection=SampledSimulation(num_scenarios), scenario_source=simulation_source)
     return Case(
         name="hand-made",
         config=Config(training, simulation),

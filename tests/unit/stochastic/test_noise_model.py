@@ -9,7 +9,7 @@ import pytest
 from noise_cases import coefficients, inflow_stats, load_stats, make_case, observed, stages, table
 
 from cobre.core.case import Correlation, CorrelationGroup
-from cobre.core.config import ScenarioSource
+from cobre.core.config import OpeningsSource, ScenarioSource
 from cobre.core.entities import canonical_order
 from cobre.io.case import load_case
 from cobre.stochastic.correlation import group_leaders, group_numbers
@@ -152,7 +152,7 @@ def test_correlation_is_applied_to_openings():
     assert np.array_equal(model.openings[0][:, 2:], independent_draws(42, 0, 4, 4)[:, 2:])
 
 
-FILE = ScenarioSource(openings="file")
+FILE = ScenarioSource(openings=OpeningsSource("file"))
 
 
 def opening_rows(change=lambda rows: rows):

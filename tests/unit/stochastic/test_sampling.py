@@ -27,7 +27,7 @@ FRESH = [
 ]
 STRATIFIED = [[-0.3701239885854998, 1.0546397114488446], [0.30488027555732367, -1.1426347942976534]]
 SOBOL = [[-2.2813043813941123, -0.46725119906885265], [0.028241474324890062, 0.9159753321694112]]
-EVERYTHING_FRESH = ScenarioSource("out_of_sample", "out_of_sample", "out_of_sample", seed=7)
+EVERYTHING_FRESH = ScenarioSource.of("out_of_sample", "out_of_sample", "out_of_sample", seed=7)
 
 
 def noisy_case(source=None, count=2, **others):
@@ -85,13 +85,13 @@ def test_golden_fresh_noise():
 
 @pytest.mark.parametrize(("method", "expected"), [("lhs", STRATIFIED), ("qmc_sobol", SOBOL)])
 def test_golden_designs_of_scenarios(method, expected):
-    case = noisy_case(ScenarioSource("out_of_sample", seed=7), horizon_stages=stages(2, method=method))
+    case = noisy_case(ScenarioSource.of("out_of_sample", seed=7), horizon_stages=stages(2, method=method))
     drawn = build_noise_model(case).simulation_sampler.sample(0, range(2), 0)
     assert drawn[:, :2].tolist() == expected
 
 
 def test_a_class_may_be_fresh_while_others_are_in_sample():
-    model = build_noise_model(noisy_case(ScenarioSource(load="out_of_sample", seed=7)))
+    model = build_noise_model(noisy_case(ScenarioSource.of(load="out_of_sample", seed=7)))
     drawn = model.simulation_sampler.sample(0, range(3), 0)
     assert drawn[:, 2].tolist() == [row[2] for row in FRESH]
     in_sample = build_noise_model(noisy_case()).simulation_sampler.sample(0, range(3), 0)
@@ -99,7 +99,7 @@ def test_a_class_may_be_fresh_while_others_are_in_sample():
 
 
 def test_scenarios_of_an_iteration_form_a_latin_hypercube():
-    source = ScenarioSource("out_of_sample", seed=7)
+    source = ScenarioSource.of("out_of_sample", seed=7)
     model = build_noise_model(noisy_case(source, horizon_stages=stages(2, method="lhs"), forward_passes=50))
     drawn = model.training_sampler.sample(2, range(50), 0)[:, 0]
     edges = np.sort(drawn)
@@ -124,7 +124,7 @@ def test_simulation_has_a_source_of_its_own():
 
 def test_fresh_noise_needs_a_seed():
     with pytest.raises(NoiseModelError, match=r"config\.json: scenario_source, seed: missing"):
-        build_noise_model(noisy_case(ScenarioSource("out_of_sample")))
+        build_noise_model(noisy_case(ScenarioSource.of("out_of_sample")))
 
 
 def test_fresh_noise_cannot_be_residuals_of_history():
@@ -162,7 +162,7 @@ def _library(columns, values):
 
 # The columns that the Rust program's simulation replays for scenarios 0 to 7, of 5.
 REPLAYED = [0, 3, 4, 0, 3, 1, 4, 1]
-ALL_EXTERNAL = ScenarioSource("external", "external", "external", seed=7)
+ALL_EXTERNAL = ScenarioSource.of("external", "external", "external", seed=7)
 
 
 def external_case(libraries, source=ALL_EXTERNAL, **others):
@@ -228,7 +228,7 @@ def replayed(model):
 def test_inflows_with_memory_keep_their_model_and_replay_all_the_same():
     libraries, inflows, _, _ = external()
     only_inflow = {"external_inflow_scenarios": libraries["external_inflow_scenarios"]}
-    model = build_noise_model(memory_case(only_inflow, ScenarioSource("external", seed=7)))
+    model = build_noise_model(memory_case(only_inflow, ScenarioSource.of("external", seed=7)))
     assert model.inflow_sigma[:, 0] == pytest.approx(np.full(3, 10.0 * np.sqrt(0.75)))
     assert model.inflow_sigma[:, 1] == pytest.approx(inflows.std(axis=1)[:, 1])
     assert replayed(model) == pytest.approx(inflows[:, REPLAYED])
@@ -239,7 +239,7 @@ def test_external_scenarios_for_a_model_without_deviation_are_refused():
     case = make_case(
         hydros=2,
         inflow_seasonal_stats=inflow_stats([(h, t, 40.0, 0.0) for h in range(2) for t in range(2)]),
-        simulation_source=ScenarioSource("external", seed=7),
+        simulation_source=ScenarioSource.of("external", seed=7),
         external_inflow_scenarios=libraries["external_inflow_scenarios"],
     )
     with pytest.raises(NoiseModelError, match=r"id 0, stage number 0: the model has no noise"):
@@ -260,7 +260,7 @@ def test_external_scenarios_for_a_model_without_deviation_are_refused():
 )
 def test_broken_libraries(rows, message):
     library = table("stage_id scenario_id hydro_id value_m3s", rows)
-    case = make_case(hydros=2, source=ScenarioSource("external", seed=7), external_inflow_scenarios=library)
+    case = make_case(hydros=2, source=ScenarioSource.of("external", seed=7), external_inflow_scenarios=library)
     with pytest.raises(NoiseModelError, match=message):
         build_noise_model(case)
 
@@ -302,7 +302,7 @@ def expected_windows(values, first_year, years):
 )
 def test_historical_years_are_replayed(wanted, years):
     values = past()
-    source = ScenarioSource("historical", seed=7, historical_years=wanted)
+    source = ScenarioSource.of("historical", seed=7, historical_years=wanted)
     model = build_noise_model(historical_case(values, 2000, source))
     assert replayed(model) == pytest.approx(expected_windows(values, 2000, years))
 
@@ -310,7 +310,7 @@ def test_historical_years_are_replayed(wanted, years):
 def test_years_with_gaps_are_left_out():
     values = past()
     values[5, 11, 1] = np.nan
-    case = historical_case(values, 2000, ScenarioSource("historical", seed=7))
+    case = historical_case(values, 2000, ScenarioSource.of("historical", seed=7))
     keep = ~np.isnan(case.scenarios.inflow_history["value_m3s"])
     kept = {name: column[keep] for name, column in case.scenarios.inflow_history.items()}
     model = build_noise_model(replace(case, scenarios=replace(case.scenarios, inflow_history=kept)))
@@ -319,19 +319,19 @@ def test_years_with_gaps_are_left_out():
 
 
 def test_years_that_history_does_not_cover():
-    source = ScenarioSource("historical", seed=7, historical_years=(2003, 2010))
+    source = ScenarioSource.of("historical", seed=7, historical_years=(2003, 2010))
     with pytest.raises(NoiseModelError, match="historical_years: 2010: history does not cover"):
         build_noise_model(historical_case(past(), 2000, source))
 
 
 def test_history_without_a_whole_window():
     with pytest.raises(NoiseModelError, match="no year of history covers all hydros"):
-        build_noise_model(historical_case(past(1), 2000, ScenarioSource("historical", seed=7)))
+        build_noise_model(historical_case(past(1), 2000, ScenarioSource.of("historical", seed=7)))
 
 
 def test_only_inflows_have_history():
     with pytest.raises(NoiseModelError, match=r"load, scheme: 'historical' is not possible"):
-        build_noise_model(noisy_case(ScenarioSource(load="historical", seed=7)))
+        build_noise_model(noisy_case(ScenarioSource.of(load="historical", seed=7)))
 
 
 def test_openings_from_residuals_of_history():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cobre
+from cobre.core.case import changed as with_fields
 from cobre.study.placement import WorldRequest, checked_count, checked_seconds, script_placement
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
@@ -69,21 +70,24 @@ def case():
 
 
 WRONG = {
-    "forward_passes": ({"config.training.forward_passes": 0}, r"forward_passes: is 0 \(expected at least 1\)"),
+    "forward_passes": (
+        {"config.training.selection.forward_passes": 0},
+        r"forward_passes: is 0 \(expected at least 1\)",
+    ),
     "no bus": ({"system.thermals[0].bus_id": 77}, "there is no bus 77"),
     "no number": ({"system.hydros[0].reservoir.max_storage_hm3": float("nan")}, "max_storage_hm3: is nan"),
     "negative maximum": (
         {"system.hydros[0].reservoir.max_storage_hm3": -1.0},
         r"max_storage_hm3: is -1 \(expected at least 0\)",
     ),
-    "no rule": ({"config.simulation.num_scenarios": -1}, "num_scenarios: is -1"),
+    "no rule": ({"config.simulation.selection.num_scenarios": -1}, "num_scenarios: is -1"),
     "no record": ({"config.policy": None}, "a wrong type"),
 }
 
 
 @pytest.mark.parametrize(("values", "words"), WRONG.values(), ids=WRONG)
 def test_a_changed_case_is_held_to_what_holds_for_files(case, values, words, tmp_path):
-    broken = cobre.changed(case, values)
+    broken = with_fields(case, values)
     for use in (
         lambda: cobre.train(broken, iterations=1),
         lambda: cobre.simulate(broken, tmp_path / "policy"),
@@ -95,8 +99,11 @@ def test_a_changed_case_is_held_to_what_holds_for_files(case, values, words, tmp
 
 
 def test_a_changed_case_without_an_end_is_refused(case):
+    without_rules = {"config.training.stopping_rules": ()}
     with pytest.raises(cobre.InvalidCaseError, match="no rule of type iteration_limit"):
-        cobre.train(cobre.changed(case, {"config.training.stopping_rules": ()}))
+        cobre.changed(case, without_rules)
+    with pytest.raises(cobre.InvalidCaseError, match="no rule of type iteration_limit"):
+        cobre.train(with_fields(case, without_rules))
 
 
 def test_order_of_entities_of_a_changed_case_does_not_matter(case):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cobre.io.config.records import ConfigFile
+from cobre.io.config.file import ConfigFile
 from cobre.io.constraints.reading import GenericConstraintsFile, GenericParametersFile
 from cobre.io.decoding.format_version import MARKS, Mark
 from cobre.io.decoding.json_files import JsonFile
@@ -67,11 +67,22 @@ def schema_of(name: str) -> dict[str, object]:
     """The JSON Schema of an input file, by its name."""
     file, record = SCHEMAS[name]
     schema = {"$schema": DIALECT, **record.model_json_schema(), "title": file}
+    _require_tags(schema)
     for mark in MARKS:
         if mark.file == file:
             for field in mark.fields:
                 _say_format(schema, field.split("."), mark)
     return schema
+
+
+def _require_tags(schema: dict[str, Any]) -> None:
+    """Require the fields that choose between objects: files must have them, though classes have a default."""
+    for record in schema.get("$defs", {}).values():
+        properties = record.get("properties", {})
+        tags = [name for name in ("type", "method") if {"const", "enum"} & set(properties.get(name, ()))]
+        if tags and tags[0] not in record.get("required", ()):
+            properties[tags[0]].pop("default", None)
+            record["required"] = [tags[0], *record.get("required", ())]
 
 
 def _say_format(schema: dict[str, Any], keys: list[str], mark: Mark) -> None:

@@ -1,43 +1,40 @@
-"""config.json: decoding, overrides, and conversion to the configuration of the program."""
+"""config.json: decoded into `cobre.core.config.Config`, with overrides, and checked as far as one file can be."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import create_model
 
 from cobre.core.config import (
-    STOPPING_RULES,
-    CheckpointingConfig,
+    TOLERANCES,
     Config,
     CutSelectionConfig,
-    EstimationConfig,
-    IterationLimit,
-    ModelingConfig,
-    PolicyConfig,
+    DynamicSelection,
+    Level1Selection,
+    NonNegativityConfig,
     ScenarioSource,
-    SimulationConfig,
-    StoppingRuleConfig,
-    TrainingConfig,
-)
-from cobre.io.config.method_records import CutSelectionRecord, DynamicRecord, Level1Record, shared_fields, solver_config
-from cobre.io.config.overrides import name_overrides, with_overrides
-from cobre.io.config.records import (
-    ConfigFile,
-    Enumerated,
-    ModelingRecord,
-    PolicyRecord,
-    SampledSimulation,
-    ScenarioSourceRecord,
-    SimulationRecord,
-    TrainingRecord,
+    SolverConfig,
     YearRange,
 )
+from cobre.core.stopping import IterationLimit
+from cobre.io.config.overrides import name_overrides, with_overrides
 from cobre.io.config.settings_without_effect import warn_of_settings_without_effect
 from cobre.io.decoding.format_version import FORMAT_018, FormatSeen, fit_messages, refuse_other_format
 from cobre.io.decoding.json_documents import Document, rewritten
-from cobre.io.decoding.json_files import decode
+from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import Layer, Problems
+
+
+def _sections() -> dict[str, Any]:
+    """Return the fields of the file: the sections of `Config`, as the decoder declares fields."""
+    hints = get_type_hints(Config, include_extras=True)
+    return {item.name: (hints[item.name], ... if item.default is MISSING else item.default) for item in fields(Config)}
+
+
+ConfigFile = create_model("ConfigFile", __base__=JsonFile, __doc__="All of config.json.", **_sections())
 
 
 def read_config(
@@ -46,9 +43,10 @@ def read_config(
     problems: Problems,
     seen: FormatSeen = FORMAT_018,
 ) -> Config | None:
-    """The configuration, with overrides merged in before it is checked; None after errors, added to `problems`.
+    """Return the configuration, with overrides merged in before it is checked.
 
-    seen: the format of the case, which decides about defaults.
+    Returns None after errors, which are added to `problems`. seen: the format of the case, which decides about
+    defaults.
     """
     known = len(problems.errors)
     if document is not None and overrides:
@@ -56,25 +54,29 @@ def read_config(
         document = rewritten(document, with_overrides(document.content, overrides, problems))
     start = len(problems)
     refuse_other_format(seen, document, problems)
-    file = decode(document, ConfigFile, problems)
+    config = _decoded(document, problems)
     fit_messages(seen, problems, start)
-    if file is None:
-        name_overrides(overrides or {}, problems, start)
-        return None
-    warn_of_settings_without_effect(file, problems)
-    training = _training(file.training, problems, seen)
-    simulation = _simulation(file.simulation, problems)
+    if config is not None:
+        warn_of_settings_without_effect(config, problems)
+        _check(config, seen, problems)
     name_overrides(overrides or {}, problems, start)
-    if len(problems.errors) > known:
+    if config is None or len(problems.errors) > known:
         return None
-    return Config(
-        training=training,
-        simulation=simulation,
-        modeling=_modeling(file.modeling, seen),
-        estimation=EstimationConfig(**shared_fields(file.estimation, EstimationConfig)),
-        policy=_policy(file.policy),
-        exports=file.exports,
-    )
+    return _with_defaults_of(seen, config)
+
+
+def with_paths_from(folder: Path, config: Config) -> Config:
+    """Return the configuration with paths relative to the case made absolute."""
+    boundary_policy = config.policy.boundary
+    if boundary_policy is None:
+        return config
+    located = replace(boundary_policy, path=str((folder / boundary_policy.path).resolve()))
+    return replace(config, policy=replace(config.policy, boundary=located))
+
+
+def _decoded(document: Document | None, problems: Problems) -> Config | None:
+    file = decode(document, ConfigFile, problems)
+    return None if file is None else Config(**{item.name: getattr(file, item.name) for item in fields(Config)})
 
 
 def _check_replaced_rules(document: Document, overrides: Mapping[str, object], problems: Problems) -> None:
@@ -85,129 +87,70 @@ def _check_replaced_rules(document: Document, overrides: Mapping[str, object], p
         return
     found = Problems()
     others = {name: value for name, value in overrides.items() if name != rules}
-    file = decode(rewritten(document, with_overrides(document.content, others, found)), ConfigFile, found)
-    if file is not None:
-        _stopping_rules(file.training.stopping_rules, found)
+    config = _decoded(rewritten(document, with_overrides(document.content, others, found)), found)
+    if config is not None:
+        _check_stopping_rules(config, found)
     for problem in found.errors:
         if "stopping_rules" in f"{problem.entity} {problem.field}":
             problems.error(problem.layer, problem.file, problem.entity, problem.field, problem.message, problem.remedy)
 
 
-def with_paths_from(folder: Path, config: Config) -> Config:
-    """The configuration with paths relative to the case made absolute."""
-    boundary_policy = config.policy.boundary
-    if boundary_policy is None:
+def _with_defaults_of(seen: FormatSeen, config: Config) -> Config:
+    """Return the configuration with the defaults that depend on the format."""
+    modeling = config.modeling
+    if modeling.inflow_non_negativity.method is not None:
         return config
-    located = replace(boundary_policy, path=str((folder / boundary_policy.path).resolve()))
-    return replace(config, policy=replace(config.policy, boundary=located))
+    method = "truncation_with_penalty" if seen.version == "0.19" else modeling.non_negativity_method
+    return replace(config, modeling=replace(modeling, inflow_non_negativity=NonNegativityConfig(method)))
 
 
-def _training(record: TrainingRecord, problems: Problems, seen: FormatSeen) -> TrainingConfig:
-    special: dict[str, Any] = {
-        "forward_passes": 1 if isinstance(record.selection, Enumerated) else record.selection.forward_passes,
-        "is_enumerated": isinstance(record.selection, Enumerated),
-        "risk_weighted_share": 0.0
-        if isinstance(record.selection, Enumerated)
-        else record.selection.risk_weighted_share,
-        "stopping_rules": _stopping_rules(record.stopping_rules, problems),
-        "cut_selection": _cut_selection(record.cut_selection, problems, seen),
-        "scenario_source": _scenario_source(record.scenario_source, "training", problems) or ScenarioSource(),
-        "solver": solver_config(record.solver, problems),
-    }
-    if record.tree_seed is not None:
-        special["tree_seed"] = abs(record.tree_seed)
-    return TrainingConfig(**shared_fields(record, TrainingConfig) | special)
+# Checks of settings that depend on each other.
 
 
-def _stopping_rules(records: tuple[Any, ...], problems: Problems) -> tuple[StoppingRuleConfig, ...]:
-    rules = tuple(_stopping_rule(record) for record in records)
-    if not any(isinstance(rule, IterationLimit) for rule in rules):
-        message = "there is no rule of type iteration_limit"
-        problems.error(
-            Layer.SCHEMA,
-            CONFIG_FILE,
-            "",
-            "training.stopping_rules",
-            message,
-            'add {"type": "iteration_limit", "limit": N}',
-        )
-    return rules
+def _check(config: Config, seen: FormatSeen, problems: Problems) -> None:
+    training, simulation = config.training, config.simulation
+    _check_stopping_rules(config, problems)
+    _check_cut_selection(training.cut_selection, seen, problems)
+    _check_years(training.scenario_source, "training", problems)
+    _check_tolerances(training.solver, problems)
+    if simulation.scenario_source is not None:
+        _check_years(simulation.scenario_source, "simulation", problems)
 
 
-def _stopping_rule(record: Any) -> StoppingRuleConfig:
-    rule = STOPPING_RULES[record.type]
-    return rule(**shared_fields(record, rule))
+def _check_stopping_rules(config: Config, problems: Problems) -> None:
+    if not any(isinstance(rule, IterationLimit) for rule in config.training.stopping_rules):
+        message, remedy = "there is no rule of type iteration_limit", 'add {"type": "iteration_limit", "limit": N}'
+        problems.error(Layer.SCHEMA, CONFIG_FILE, "", "training.stopping_rules", message, remedy)
 
 
-def _cut_selection(record: CutSelectionRecord, problems: Problems, seen: FormatSeen) -> CutSelectionConfig:
-    chosen = {} if record.selection is None else shared_fields(record.selection, CutSelectionConfig)
-    chosen |= shared_fields(record, CutSelectionConfig)
-    if seen.version == "0.19":
-        chosen["rules"] = "0.19"
-        if isinstance(record.selection, DynamicRecord) and record.max_active_per_stage is not None:
-            field = "training.cut_selection.max_active_per_stage"
-            message = "cannot be combined with the method dynamic, which takes its cuts from all active ones"
-            problems.error(Layer.MEANING, CONFIG_FILE, "", field, message, "remove it, or use the method level1")
-    if isinstance(record.selection, Level1Record) and record.selection.lookback_iterations is not None:
-        _check_lookback(record, record.selection, problems)
-        chosen["state_window"] = record.selection.lookback_iterations
-    if seen.version == "0.19" and isinstance(record.selection, Level1Record):
-        chosen["tie_tolerance"] = 0.0
-    return CutSelectionConfig(**chosen)
-
-
-def _check_lookback(record: CutSelectionRecord, chosen: Level1Record, problems: Problems) -> None:
+def _check_cut_selection(config: CutSelectionConfig, seen: FormatSeen, problems: Problems) -> None:
+    chosen = config.selection
+    if seen.version == "0.19" and isinstance(chosen, DynamicSelection) and config.max_active_per_stage is not None:
+        field = "training.cut_selection.max_active_per_stage"
+        message = "cannot be combined with the method dynamic, which takes its cuts from all active ones"
+        problems.error(Layer.MEANING, CONFIG_FILE, "", field, message, "remove it, or use the method level1")
+    if not isinstance(chosen, Level1Selection) or chosen.lookback_iterations is None:
+        return
     field = "training.cut_selection.selection.lookback_iterations"
-    window = chosen.lookback_iterations or 0
-    if window < chosen.check_frequency:
-        message = f"is {window}, below check_frequency, which is {chosen.check_frequency}"
+    if chosen.lookback_iterations < chosen.check_frequency:
+        message = f"is {chosen.lookback_iterations}, below check_frequency, which is {chosen.check_frequency}"
         problems.error(Layer.MEANING, CONFIG_FILE, "", field, message, "at least check_frequency")
-    if record.state_window is not None:
+    if config.state_window is not None:
         message = "cannot be combined with training.cut_selection.state_window, which means the same"
         problems.error(Layer.MEANING, CONFIG_FILE, "", field, message, "keep one of them")
 
 
-def _scenario_source(record: ScenarioSourceRecord | None, section: str, problems: Problems) -> ScenarioSource | None:
-    if record is None:
-        return None
-    special: dict[str, Any] = {
-        "inflow": record.inflow.scheme if record.inflow else "in_sample",
-        "load": record.load.scheme if record.load else "in_sample",
-        "ncs": record.ncs.scheme if record.ncs else "in_sample",
-        "historical_years": _years(record.historical_years, section, problems),
-        "openings": record.openings.source if record.openings else "generated",
-    }
-    return ScenarioSource(**shared_fields(record, ScenarioSource) | special)
+def _check_years(source: ScenarioSource, section: str, problems: Problems) -> None:
+    years = source.historical_years
+    if isinstance(years, YearRange) and years.from_ > years.to:
+        field, message = f"{section}.scenario_source.historical_years", f"goes from {years.from_} to {years.to}"
+        problems.error(Layer.MEANING, CONFIG_FILE, "", field, message, "an earlier `from`")
 
 
-def _years(years: tuple[int, ...] | YearRange | None, section: str, problems: Problems) -> tuple[int, ...] | None:
-    if not isinstance(years, YearRange):
-        return years
-    if years.from_ > years.to:
-        field = f"{section}.scenario_source.historical_years"
-        problems.error(
-            Layer.MEANING, CONFIG_FILE, "", field, f"goes from {years.from_} to {years.to}", "an earlier `from`"
-        )
-    return tuple(range(years.from_, years.to + 1))
-
-
-def _simulation(record: SimulationRecord, problems: Problems) -> SimulationConfig:
-    special: dict[str, Any] = {
-        "scenario_source": _scenario_source(record.scenario_source, "simulation", problems),
-        "is_enumerated": isinstance(record.selection, Enumerated),
-    }
-    if isinstance(record.selection, SampledSimulation):
-        special["num_scenarios"] = record.selection.num_scenarios
-    return SimulationConfig(**shared_fields(record, SimulationConfig) | special)
-
-
-def _modeling(record: ModelingRecord, seen: FormatSeen) -> ModelingConfig:
-    default = ModelingConfig().inflow_non_negativity if seen.version == "0.18" else "truncation_with_penalty"
-    method = record.inflow_non_negativity.method or default
-    return ModelingConfig(**shared_fields(record, ModelingConfig), inflow_non_negativity=method)
-
-
-def _policy(record: PolicyRecord) -> PolicyConfig:
-    checkpointing = CheckpointingConfig(**shared_fields(record.checkpointing, CheckpointingConfig))
-    special: dict[str, Any] = {"boundary": record.boundary, "checkpointing": checkpointing}
-    return PolicyConfig(**shared_fields(record, PolicyConfig) | special)
+def _check_tolerances(solver: SolverConfig, problems: Problems) -> None:
+    """Warn of tolerances that differ: one is used for both phases, so that an LP has the same bits in each."""
+    for name in TOLERANCES:
+        values = solver.tolerances(name)
+        if len(values) > 1 and values[0] != values[1]:
+            message = f"differs between forward and backward; {values[0]} is used for both"
+            problems.warn(Layer.SCHEMA, CONFIG_FILE, "", f"training.solver.*.{name}", message)

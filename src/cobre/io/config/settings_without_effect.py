@@ -1,80 +1,88 @@
 """Warnings of settings in config.json that are part of the format but have no effect here."""
 
 from collections.abc import Iterator
-from dataclasses import fields
 
-from cobre.core.config import NEVER_READ, CutSelectionConfig
-from cobre.io.config.method_records import CutSelectionRecord, DynamicRecord, TrainingSolverRecord, warn_of_profile
-from cobre.io.config.records import (
+from cobre.core.config import (
+    TOLERANCES,
     ByNode,
-    CheckpointingRecord,
-    ConfigFile,
-    SimulationRecord,
-    TrainingRecord,
+    CheckpointingConfig,
+    Config,
+    CutSelectionConfig,
+    DynamicSelection,
+    SimulationConfig,
+    SolverConfig,
+    SolverProfile,
+    TrainingConfig,
 )
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import Layer, Problems
 
-DYNAMIC_RULES = tuple(item.name for item in fields(DynamicRecord) if item.name in NEVER_READ["cut_selection"])
-OF_A_WINDOW = ("seed_window", "start_iteration")  # effective only with candidate_recency
+FIXED_RULES = ("max_added_per_round", "violation_tolerance")  # of the cut loop inside an LP
+WINDOW_RULES = ("seed_window", "start_iteration")  # effective only with candidate_recency
+CUT_LOOP_TOLERANCE = 1e-10  # the fixed violation tolerance, which other programs write as their default
 
 Finding = tuple[str, str]
 
 
-def warn_of_settings_without_effect(file: ConfigFile, problems: Problems) -> None:
-    """Warn of each of them, with its key and the reason."""
-    for field, message in _findings(file):
+def warn_of_settings_without_effect(config: Config, problems: Problems) -> None:
+    """Warn of each setting that is given and has no effect, with its key and the reason."""
+    for field, message in _findings(config):
         problems.warn(Layer.SCHEMA, CONFIG_FILE, "", field, f"has no effect: {message}")
-    warn_of_profile(file.simulation.solver, "simulation.solver", problems)
 
 
-def _findings(file: ConfigFile) -> Iterator[Finding]:
-    if file.upper_bound_evaluation.enabled:
+def _findings(config: Config) -> Iterator[Finding]:
+    if config.upper_bound_evaluation.enabled:
         message = "the upper bound is the mean over forward passes and, with an interval, over simulations"
         yield "upper_bound_evaluation", message
-    yield from _training(file.training)
-    yield from _cut_selection(file.training.cut_selection)
-    yield from _simulation(file.simulation)
-    yield from _checkpointing(file.policy.checkpointing)
+    yield from _training(config.training)
+    yield from _cut_selection(config.training.cut_selection)
+    yield from _simulation(config.simulation)
+    yield from _checkpointing(config.policy.checkpointing)
+    yield from _profile(config.simulation.solver, "simulation.solver")
+    yield from _profile(config.training.solver.forward, "training.solver.forward", TOLERANCES)
+    yield from _profile(config.training.solver.backward, "training.solver.backward", TOLERANCES)
 
 
-def _training(record: TrainingRecord) -> Iterator[Finding]:
-    if isinstance(record.parallelism.backward_scheduler, ByNode):
+def _training(config: TrainingConfig) -> Iterator[Finding]:
+    if isinstance(config.parallelism.backward_scheduler, ByNode):
         yield "training.parallelism.backward_scheduler", "how work is split does not affect results"
-    if record.solver.retry_time_budget_seconds != TrainingSolverRecord().retry_time_budget_seconds:
+    if config.solver.retry_time_budget_seconds != SolverConfig().retry_time_budget_seconds:
         message = "a limit in seconds would make results depend on the machine; see retry_max_attempts"
         yield "training.solver.retry_time_budget_seconds", message
 
 
-def _cut_selection(record: CutSelectionRecord) -> Iterator[Finding]:
+def _cut_selection(config: CutSelectionConfig) -> Iterator[Finding]:
     section = "training.cut_selection"
-    if record.row_activity_tolerance is not None:
+    if config.row_activity_tolerance is not None:
         message = "whether a cut is active is decided by its value at visited states, not by its dual"
         yield f"{section}.row_activity_tolerance", message
-    chosen = record.selection
-    if not isinstance(chosen, DynamicRecord):
+    chosen = config.selection
+    if not isinstance(chosen, DynamicSelection):
         return
-    default = DynamicRecord("dynamic")
     message = "cuts are added to an LP when they are violated, by fixed rules; the optimum is that of all cuts"
-    for name in DYNAMIC_RULES:
-        if getattr(chosen, name) not in (getattr(default, name), getattr(CutSelectionConfig(), name)):
-            yield f"{section}.selection.{name}", message
-    for name in OF_A_WINDOW if chosen.candidate_recency is None else ():
-        if getattr(chosen, name) != getattr(default, name):
+    for name in (*FIXED_RULES, *(WINDOW_RULES if chosen.candidate_recency is None else ())):
+        value = getattr(chosen, name)
+        if value not in (getattr(DynamicSelection(), name), CUT_LOOP_TOLERANCE):
             yield f"{section}.selection.{name}", message
 
 
-def _simulation(record: SimulationRecord) -> Iterator[Finding]:
-    if record.io_channel_capacity != SimulationRecord().io_channel_capacity:
+def _simulation(config: SimulationConfig) -> Iterator[Finding]:
+    if config.io_channel_capacity != SimulationConfig().io_channel_capacity:
         message = "results are written while scenarios are simulated, without a queue whose capacity could be set"
         yield "simulation.io_channel_capacity", message
-    if record.scenario_source is not None and record.scenario_source.openings is not None:
+    if config.scenario_source is not None and config.scenario_source.has_openings_file:
         yield "simulation.scenario_source.openings", "simulations use the openings of training"
 
 
-def _checkpointing(record: CheckpointingRecord) -> Iterator[Finding]:
-    if record.compress:
+def _checkpointing(config: CheckpointingConfig) -> Iterator[Finding]:
+    if config.compress:
         yield "policy.checkpointing.compress", "checkpoints are not compressed, which is faster"
-    if record.store_basis is False:
+    if config.store_basis is False:
         message = "bases are always stored, because a resumed run must give the same bits"
         yield "policy.checkpointing.store_basis", message
+
+
+def _profile(profile: SolverProfile | None, section: str, effective: tuple[str, ...] = ()) -> Iterator[Finding]:
+    for name in SolverProfile.__dataclass_fields__:
+        if profile is not None and getattr(profile, name) is not None and name not in effective:
+            yield f"{section}.{name}", "LPs are solved with fixed settings, so that results are the same everywhere"

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from cobre.core.setting_types import Choice
 from cobre.io.findings.problems import Layer, Problems
 from cobre.records import dataclass
 
@@ -50,6 +51,8 @@ def _records_in(hint: Any) -> Iterator[type[Any]]:
         yield hint
         return
     for part in get_args(hint):
+        if isinstance(part, Choice):
+            yield from part.classes(get_args(hint)[0])
         yield from _records_in(part)
 
 

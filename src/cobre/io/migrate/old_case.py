@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from cobre.io.case_folder.case_files import FOLDERS, OPTIONAL_JSON, REQUIRED_JSON, check_files
-from cobre.io.config import records as config_records
+from cobre.io.config.file import ConfigFile
 from cobre.io.decoding.format_version import is_old_format
 from cobre.io.decoding.json_documents import read_document
 from cobre.io.decoding.json_files import JsonFile
@@ -211,7 +211,7 @@ def is_month(start: date, end: date) -> bool:
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 RECORDS: Mapping[str, type[JsonFile]] = {
-    CONFIG_FILE: config_records.ConfigFile,
+    CONFIG_FILE: ConfigFile,
     stages_file.FILE: stages_file.StagesFile,
     entities.CONDITIONS_FILE: entities.InitialConditionsFile,
     entities.PENALTIES_FILE: entities.PenaltiesFile,

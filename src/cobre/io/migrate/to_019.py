@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cobre.core.case import Case
-from cobre.core.config import CutSelectionConfig
+from cobre.core.config import CutSelectionConfig, DominationSelection, DynamicSelection, Level1Selection
 from cobre.core.hydro import Hydro, HydroProduction, ProductionChoice, ProductionModels
 from cobre.io.case import load_case_with_problems
 from cobre.io.file_names import CONFIG_FILE
@@ -44,22 +44,25 @@ def as_019(case: Case, notes: Notes) -> Case:
 
 
 def _cut_selection(chosen: CutSelectionConfig, notes: Notes) -> CutSelectionConfig:
-    default = CutSelectionConfig()
-    if chosen.method in ("level1", "lml1", "domination"):
-        if chosen.method != "level1":
-            notes.dropped(CONFIG_FILE, f"the cut selection `{chosen.method}`, which is `level1` now")
-        if chosen.method == "domination" or chosen.tie_tolerance != default.tie_tolerance:
+    selection = chosen.selection
+    if isinstance(selection, Level1Selection | DominationSelection):
+        if selection.method != "level1":
+            notes.dropped(CONFIG_FILE, f"the cut selection `{selection.method}`, which is `level1` now")
+        is_exact = isinstance(selection, Level1Selection) and selection.tie_tolerance == Level1Selection().tie_tolerance
+        if not is_exact:
             notes.dropped(CONFIG_FILE, "the tolerance of cut selection: values of cuts are compared exactly")
-        chosen = replace(chosen, method="level1", tie_tolerance=0.0, domination_tolerance=default.domination_tolerance)
+        window = chosen.state_window
+        selection = Level1Selection(selection.check_frequency, lookback_iterations=window)
+        chosen = replace(chosen, selection=selection, state_window=None)
         notes.now_effective(CONFIG_FILE, "level1 keeps one cut for each state, and all cuts of the first stage")
-    if chosen.method == "dynamic" and chosen.max_active_per_stage is not None:
+    if isinstance(selection, DynamicSelection) and chosen.max_active_per_stage is not None:
         notes.dropped(CONFIG_FILE, "max_active_per_stage, which the cut selection `dynamic` does not have any more")
         chosen = replace(chosen, max_active_per_stage=None)
-    return replace(chosen, rules="0.19")
+    return chosen
 
 
 def _note_effects(case: Case, notes: Notes) -> None:
-    method = case.config.modeling.inflow_non_negativity
+    method = case.config.modeling.non_negativity_method
     if method.startswith("truncation"):
         text = f"under `{method}` negative inflows stay, also as lags, and a correction lifts them"
         notes.now_effective(CONFIG_FILE, text)

@@ -18,7 +18,7 @@ from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.parquet_tables import TableFormat, sorted_by_keys
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.problems import Layer, Problems
-from cobre.io.saving.documents import case_documents, case_tables, check_tables, config_document, write_tables
+from cobre.io.saving.documents import case_documents, case_tables, check_tables, config_document, plain, write_tables
 from cobre.io.storage.atomic import new_directory
 
 # Cases in memory: put in canonical order and validated, as if they had been read from a directory.
@@ -60,9 +60,8 @@ def _decoded(case: Case, problems: Problems) -> Case | None:
         }
         check_tables(case, problems)
         seen = FormatSeen(case.format_version, "format_version of the case")
-        read_config(documents[CONFIG_FILE], None, problems, seen)
-        # Its paths are absolute already, and no part of it has an order that files would change.
-        return decode_case(case.name, case.config, documents, _tables(case, problems), problems, seen)
+        config = read_config(documents[CONFIG_FILE], None, problems, seen) or case.config
+        return decode_case(case.name, config, documents, _tables(case, problems), problems, seen)
     except (AttributeError, LookupError, TypeError) as error:  # a part of the case has a wrong type
         message = f"a part of the case has a wrong type: {error}"
         problems.error(Layer.SCHEMA, "case", "", "", message, "the records that load_case gives")
@@ -118,7 +117,7 @@ def changed(record: Record, values: Mapping[str, Any]) -> Record:
 
     Names are joined by dots. After `config.` they are those of config.json, as in `config_overrides` and
     `cobre run --set`, and values are those of the file. Elsewhere they are the fields of the case; `[3]` is the entity
-    with the id 3, not the third one. A field of `Config` itself is found by its own name, too.
+    with the id 3, not the third one.
 
     Raises KeyError for a path that names no field, setting or entity, InvalidCaseError for a value that a setting
     cannot have.
@@ -128,33 +127,21 @@ def changed(record: Record, values: Mapping[str, Any]) -> Record:
     case: Any = record
     settings: dict[str, Any] = {}
     for path, value in values.items():
-        if isinstance(path, str) and path.startswith(_SETTING) and not _is_field(case, path, value):
+        if isinstance(path, str) and path.startswith(_SETTING) and "[" not in path:
             settings[path.removeprefix(_SETTING)] = value
         else:
             case = with_fields(case, {path: value})
     return cast("Record", replace(case, config=_with_settings(case, settings)) if settings else case)
 
 
-def _is_field(case: Case, path: str, value: object) -> bool:
-    """Tell whether a path means a field of `Config`: objects and lists of JSON are always settings of the file."""
-    if "[" in path:
-        return True  # a setting is not an entity with an id
-    if isinstance(value, Mapping | list):
-        return False
-    try:
-        with_fields(case, {path: None})
-    except KeyError:
-        return False
-    return True
-
-
 def _with_settings(case: Case, settings: Mapping[str, Any]) -> Config:
-    content = config_document(case.config, case.format_version)
+    content = config_document(case.config)
     for path in settings:
         _require_known(content, path)
     problems = Problems()
     document = Document(CONFIG_FILE, content, "")
-    document = rewritten(document, with_overrides(content, settings, problems))
+    values = {path: plain(value) for path, value in settings.items()}
+    document = rewritten(document, with_overrides(content, values, problems))
     config = read_config(document, None, problems, FormatSeen(case.format_version, "format_version of the case"))
     problems.raise_errors(case.name)
     assert config is not None, "without errors there is a configuration"  # noqa: S101

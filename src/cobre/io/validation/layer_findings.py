@@ -137,7 +137,7 @@ def _has_rows(table: Table | None) -> bool:
 
 
 def _sampling_methods(case: Case, problems: Problems) -> None:
-    if case.config.training.scenario_source.openings == "file":
+    if case.config.training.scenario_source.has_openings_file:
         return
     for stage in case.horizon.stages:
         if stage.sampling_method == "selective":

@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 
 from cobre.core.case import ABSENT_ID, Case, InitialConditions, Table
-from cobre.core.config import Config, IterationLimit, TrainingConfig
+from cobre.core.config import Config, SampledTraining, TrainingConfig
 from cobre.core.entities import (
     BusPenalties,
     DeficitSegment,
@@ -15,6 +15,7 @@ from cobre.core.entities import (
     NonControllablePenalties,
     Penalties,
 )
+from cobre.core.stopping import IterationLimit
 from cobre.core.temporal import Horizon, PolicyGraph
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.findings.problems import Layer, Problems
@@ -142,7 +143,7 @@ RULES: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
 )
 
 # Placeholders for files that cannot be decoded; findings on them are dropped.
-NO_CONFIG = Config(TrainingConfig(1, (IterationLimit(1),)))
+NO_CONFIG = Config(TrainingConfig(SampledTraining(1), (IterationLimit(1),)))
 
 NO_HORIZON = Horizon(PolicyGraph("finite_horizon", 0.0, (), ()), ())
 

@@ -36,7 +36,7 @@ class PlanOptions:
     @classmethod
     def of(cls, modeling: ModelingConfig, version: FormatVersion) -> "PlanOptions":
         """The options of a configuration: what truncation means depends on the format of the case."""
-        method = modeling.inflow_non_negativity
+        method = modeling.non_negativity_method
         truncates, is_new = method in ("truncation", "truncation_with_penalty"), version == "0.19"
         fixes = is_new and method == "truncation"
         return cls(

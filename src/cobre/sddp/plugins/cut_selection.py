@@ -7,7 +7,14 @@ Tolerances are scaled costs.
 import numpy as np
 
 from cobre.core.arrays import ByteFlags, Flags, Floats, Ints
-from cobre.core.config import CutSelectionConfig, iterations_in_window
+from cobre.core.case import FormatVersion
+from cobre.core.config import (
+    CutSelectionConfig,
+    DominationSelection,
+    DynamicSelection,
+    Level1Selection,
+    iterations_in_window,
+)
 from cobre.records import dataclass
 from cobre.sddp.cuts.pool import BLOCK_STATES, CutsOfStage, OldestBest
 from cobre.sddp.plugins.interfaces import CutSelection
@@ -152,18 +159,22 @@ def _activity(values: Floats, iterations: int) -> tuple[Ints, Ints]:
     return last, np.bincount(best, minlength=len(last)).astype(np.int32)
 
 
-def cut_selection(config: CutSelectionConfig) -> CutSelection | None:
-    """The selection of a configuration; `dynamic` without a window is what the solver does anyway."""
+def cut_selection(config: CutSelectionConfig, version: FormatVersion = "0.18") -> CutSelection | None:
+    """Return the selection of a configuration; None: all cuts, or those that the solver adds when they are violated.
+
+    version: the format of the case. Rules of format 0.19 are exact, and leave the first and the last stage alone.
+    """
     inner: CutSelection | None = None
-    window, is_exact = config.state_window, config.rules == "0.19"
-    if config.method in ("level1", "lml1"):
-        only_oldest = is_exact or config.method == "lml1"
-        inner = Level1(config.check_frequency, config.tie_tolerance, only_oldest, window is not None, is_exact)
-    elif config.method == "domination":
-        inner = Level1(config.check_frequency, config.domination_tolerance)
-    elif config.method == "dynamic" and config.candidate_recency is not None:
-        # Rows that seed every LP stay, however old a candidate may be.
-        inner = Recent(max(config.candidate_recency, config.seed_window), config.start_iteration)
+    chosen, window, is_exact = config.selection, config.window, version == "0.19"
+    if isinstance(chosen, Level1Selection):
+        only_oldest = is_exact or chosen.method == "lml1"
+        tolerance = 0.0 if is_exact else chosen.tie_tolerance
+        inner = Level1(chosen.check_frequency, tolerance, only_oldest, window is not None, is_exact)
+    elif isinstance(chosen, DominationSelection):
+        inner = Level1(chosen.check_frequency, chosen.domination_tolerance)
+    elif isinstance(chosen, DynamicSelection) and chosen.candidate_recency is not None:
+        # Cuts of the seed window are in every LP, however old a candidate may be.
+        inner = Recent(max(chosen.candidate_recency, chosen.seed_window), chosen.start_iteration)
     if config.max_active_per_stage is None:
         return inner
     return Capped(inner, config.max_active_per_stage, window, is_exact)

@@ -2,7 +2,7 @@
 
 `RiskMeasure`   aggregates the costs of openings; called in backward passes and bounds (`plugins.risk`)
 `Sampler`       draws the noise of forward passes and simulations (`cobre.stochastic.sampling`)
-`StoppingRule`  ends training; called at the end of every iteration (`plugins.stopping`)
+`StoppingRule`  ends training; called at the end of every iteration (`cobre.core.stopping`, which defines it)
 `CutSelection`  decides which cuts are active; called after iterations in which it is due (`plugins.cut_selection`)
 
 All of them must be pure functions of their arguments: whichever rank asks, the same arguments give the same result, bit
@@ -26,9 +26,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from cobre.core.arrays import ByteFlags, Floats, Indices, Ints
+from cobre.core.stopping import StoppingRule
 from cobre.errors import ValidationError
 from cobre.sddp.cuts.pool import CutsOfStage
-from cobre.sddp.records import BoundPlan, IterationRecord, StopKind, UpperBound
+
+__all__ = ["CutSelection", "RiskMeasure", "Sampler", "StoppingRule"]
 
 SIMULATION_ITERATION = 0  # in which simulations draw: before the first of training
 EVALUATION_BIT = 1 << 31  # set in the number of an iteration whose policy is evaluated during training
@@ -143,52 +145,6 @@ class Sampler(Protocol):
 
     def for_scenarios(self, total: int) -> "Sampler":
         """A sampler for `total` scenarios at a time, over which stratified methods (Latin hypercube, Sobol) spread."""
-
-
-class StoppingRule(ABC):
-    """Decides, at the end of every iteration, whether training ends.
-
-    You must define `reason_to_stop`. You may define `kind`, and ask for a simulation or an upper bound by
-    `needs_simulation` and `needs_bound`, which `reason_to_stop` then gets.
-
-    You may rely on: `history` has at least one record and grows by one in each iteration, also when a run is resumed;
-    bounds and costs are the same on all ranks. Times are those of the calling rank, and rank 0's answer counts.
-
-    >>> class StopAtBound(StoppingRule):
-    ...     def __init__(self, value):
-    ...         self.value = value
-    ...
-    ...     def reason_to_stop(self, history, simulated=None, bound=None):
-    ...         is_reached = history[-1].lower_bound >= self.value
-    ...         return f"lower bound of {self.value:,.0f} $ reached" if is_reached else None
-    """
-
-    @property
-    def kind(self) -> StopKind:
-        """The `stop_kind` in results when this rule ends the run."""
-        return StopKind.OTHER_RULE
-
-    def needs_simulation(self, history: Sequence[IterationRecord]) -> int:
-        """How many simulated paths the rule wants to see now; 0: none.
-
-        All ranks must return the same number, so it may depend on iterations and bounds, but not on times.
-        """
-        return 0
-
-    def needs_bound(self, history: Sequence[IterationRecord]) -> BoundPlan | None:
-        """The upper bound that the rule wants to see now; None: none. It must not depend on times either."""
-        return None
-
-    @abstractmethod
-    def reason_to_stop(
-        self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
-    ) -> str | None:
-        """A reason for people, such as "iteration limit of 50 reached", or None to go on.
-
-        simulated: costs in $ of at least as many paths as `needs_simulation` asked for, in order; None where it asked
-        for none. bound: what `needs_bound` asked for. Also called before the first iteration of a resumed run, with
-        neither.
-        """
 
 
 class CutSelection(ABC):

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices
-from cobre.core.bound_methods import DEFAULT_CONFIDENCE
-from cobre.sddp.records import LEAST_HALF_WIDTH, CostSample
+from cobre.core.bounds import DEFAULT_CONFIDENCE
+from cobre.core.policy_cost import LEAST_HALF_WIDTH, CostSample
 
 MIN_SCENARIOS = 30
 """Fewer tell nothing about the openings of a stage."""

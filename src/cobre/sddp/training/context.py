@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from cobre.comm import Communicator
 from cobre.core.arrays import Flags, Floats, Indices, Ints
+from cobre.core.bounds import UpperBound
+from cobre.core.policy_cost import CostSample
 from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.records import CostSample, Phase, TrialPoints, UpperBound
+from cobre.sddp.records import Phase, TrialPoints
 from cobre.sddp.stage_solve import StageSolve, sampled, solve_stage
 from cobre.sddp.training.opening_blocks import BackwardChains
 from cobre.sddp.training.risk_draws import RiskDraws

@@ -11,21 +11,15 @@ import numpy as np
 from cobre.comm import CollectiveFailedError
 from cobre.comm.errors import AbortedError, PeerLostError
 from cobre.core.arrays import Floats
+from cobre.core.bounds import UpperBound
 from cobre.core.confidence import mean_and_std
+from cobre.core.policy_cost import PolicyCost, latest_cost
+from cobre.core.stopping import Stop, StopKind
 from cobre.records import dataclass
 from cobre.sddp import records
 from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.records import (
-    IterationRecord,
-    PhaseTimes,
-    PolicyCost,
-    RankLoad,
-    Stop,
-    StopKind,
-    UpperBound,
-    latest_cost,
-)
+from cobre.sddp.records import IterationRecord, PhaseTimes, RankLoad
 from cobre.sddp.training.context import Clock, IterationMark, IterationResult, TrainingContext
 from cobre.sddp.training.lower_bound import first_stage_costs, lower_bound_of
 from cobre.sddp.training.passes import (

@@ -7,13 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
+from cobre.core.bounds import UpperBound
 from cobre.core.confidence import mean_and_std
+from cobre.core.policy_cost import CostSample
 from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool, average_cuts, stray_coefficients
 from cobre.sddp.plugins.interfaces import EVALUATION_BIT, Sampler, StoppingRule
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.records import CostSample, IterationRecord, Phase, TrialPoints, UpperBound
+from cobre.sddp.records import IterationRecord, Phase, TrialPoints
 from cobre.sddp.stage_solve import StageSolve, discounted_costs, sampled, simulate_stages
 from cobre.sddp.training.context import Clock, TrainingContext
 from cobre.sddp.training.team import Team, exchange_cuts

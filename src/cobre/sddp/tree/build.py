@@ -76,9 +76,7 @@ class _NodeRealisations:
     def __init__(self, case: Case, problem: Problem, nodes: list[Node], parent: Ints) -> None:
         self._problem, self._nodes, self._parent = problem, nodes, parent
         source = case.config.training.scenario_source
-        self._libraries = {
-            name: external_library(case, name) for name in CLASSES if getattr(source, name) == "external"
-        }
+        self._libraries = {name: external_library(case, name) for name in CLASSES if source.scheme(name) == "external"}
         self._ids = {
             "inflow": [hydro.id for hydro in case.system.hydros],
             "load": [bus.id for bus in case.system.buses],

@@ -5,13 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 from cobre.core.arrays import Floats, sum_in_order
-from cobre.core.bound_methods import BoundMethod
+from cobre.core.bounds import BoundMethod, BoundPlan, UpperBound
 from cobre.core.confidence import mean_with_half_width
 from cobre.errors import CobreError
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.records import BoundPlan, UpperBound
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.lower_bound import lower_bound
 from cobre.sddp.training.tree_iteration import policy_value as value_on_nodes

@@ -174,7 +174,7 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         cpu_s=time.process_time() - began,
         bytes_per_cut=8 * sum(1 + width for width in widths),
         bytes_per_state=_state_bytes(config, widths, study.problem.dimension),
-        state_window=None if config.exports.states else config.training.cut_selection.state_window,
+        state_window=None if config.exports.states else config.training.cut_selection.window,
         blocks=min(context.backward_chains.blocks(stage) for stage in range(study.problem.num_stages)),
     )
 

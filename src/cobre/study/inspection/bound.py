@@ -5,9 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from cobre.comm import Backend, BackendConfig
-from cobre.core.bound_methods import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod
+from cobre.core.bounds import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_MAX_NODES,
+    DEFAULT_PATHS,
+    BoundMethod,
+    BoundPlan,
+    UpperBound,
+    relative_gap,
+)
 from cobre.core.case import Case
-from cobre.core.verdict import relative_gap
 from cobre.errors import OutputError, PolicyIncompatibleError
 from cobre.io.policies.policy_file import find_policy_file
 from cobre.io.storage.stored_json import write_json
@@ -17,7 +24,6 @@ from cobre.records import dataclass
 from cobre.runs.events import EventListener, no_events
 from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
 from cobre.runs.trained_case import TrainedCase, case_of_run
-from cobre.sddp.records import BoundPlan, UpperBound
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.study.placement import (
     Placement,

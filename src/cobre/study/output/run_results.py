@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.arrays import Floats
+from cobre.core.bounds import gap_scale, relative_gap
 from cobre.core.case import Case
+from cobre.core.stopping import StopKind
 from cobre.core.temporal import Stage
-from cobre.core.verdict import ComputedBound, ConvergenceVerdict, gap_scale, relative_gap, verdict
+from cobre.core.verdict import ComputedBound, ConvergenceVerdict, verdict
 from cobre.io.case_folder.case_files import file_digests
 from cobre.io.input_files.conversion_manifest import read_conversion
 from cobre.io.output.results import software_versions
@@ -22,7 +24,7 @@ from cobre.policy.object import Policy
 from cobre.runs.events import Event, new_event
 from cobre.runs.files import STUDY_FILE
 from cobre.runs.summary import RunSummary, bound_history
-from cobre.sddp.records import Phase, PhaseStatistics, StopKind, added, as_dict
+from cobre.sddp.records import Phase, PhaseStatistics, added, as_dict
 from cobre.sddp.training.context import least_traffic, total_traffic
 from cobre.stochastic.par.seasons import season_cycle
 from cobre.study.preparation.study_cache import ReadyStudy
@@ -222,7 +224,7 @@ def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
         "problem": ready.study.digest,
         **stages_and_entities(case),
         "line_limits": _line_limits(ready),
-        "config": config_document(case.config, case.format_version),
+        "config": config_document(case.config),
         "is_risk_averse": case.is_risk_averse,
         "method": _method(case),
         "versions": software_versions() | {"solver": ready.solver.version},

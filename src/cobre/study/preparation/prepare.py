@@ -38,7 +38,7 @@ def prepare(case: Case, report: Report = no_report) -> PreparedStudy:
 
 def convexity_notes(case: Case, noise: NoiseModel) -> list[NoiseNote]:
     """Say that the lower bound is not a bound, where inflows are truncated that depend on their past."""
-    method = case.config.modeling.inflow_non_negativity
+    method = case.config.modeling.non_negativity_method
     if method not in TRUNCATING or not has_negative_memory(noise):
         return []
     text = (

@@ -26,8 +26,8 @@ import cobre
 from cobre import __version__
 from cobre.comm import Backend, Communicator
 from cobre.core.case import Case, changed
-from cobre.core.config import NEVER_READ, IterationLimit
 from cobre.core.steps import Report, Step, no_report
+from cobre.core.stopping import IterationLimit
 from cobre.errors import CobreError
 from cobre.io.config.overrides import ConfigDocument
 from cobre.io.file_names import CONFIG_FILE
@@ -229,9 +229,9 @@ def _modules(folder: Path) -> Iterator[Path]:
 
 _PROBED_SCENARIOS = 4
 
-# Of the section `training`: when to stop, whether to train at all, and what the problem's tree says already. Every
-# other field, and so a new one, takes part in the digest.
-_WITHOUT_EFFECT_ON_BITS = {"stopping_rules", "stopping_mode", "enabled", "is_enumerated"}
+# Of the section `training`: when to stop, whether to train at all, and how to split work. Every other field, and so a
+# new one, takes part in the digest.
+_WITHOUT_EFFECT_ON_BITS = {"stopping_rules", "stopping_mode", "enabled", "parallelism"}
 
 _WORDS = {
     "cobre": "version of cobre",
@@ -288,19 +288,13 @@ def agree_on(comm: Communicator, own: Fingerprint) -> None:
             )
 
 
-def case_digest(study: PreparedStudy, *, counts_unread: bool = False) -> str:
-    """SHA-256 over the problem and the settings of training; not over when to stop or what to simulate.
-
-    counts_unread: settings that nothing reads take part, as they did in older checkpoints.
-    """
+def case_digest(study: PreparedStudy) -> str:
+    """Return SHA-256 over the problem and the settings of training; not over when to stop or what to simulate."""
     digest = hashlib.sha256()
     problem, config = study.problem, study.case.config.training
     feed(digest, study.digest)
     deciding = [item.name for item in fields(config) if item.name not in _WITHOUT_EFFECT_ON_BITS]
-    if not config.risk_weighted_share:  # checkpoints that were written before there was one can be resumed
-        deciding.remove("risk_weighted_share")
-    settings = {name: getattr(config, name) for name in deciding}
-    feed(digest, list(settings.values()) if counts_unread else [_as_read(*item) for item in settings.items()])
+    feed(digest, [study.case.format_version, *(_effective(getattr(config, name)) for name in deciding)])
     feed(digest, max_dense_rows())
     scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))
     for stage_number in range(problem.num_stages):
@@ -308,10 +302,9 @@ def case_digest(study: PreparedStudy, *, counts_unread: bool = False) -> str:
     return digest.hexdigest()
 
 
-def _as_read(name: str, section: Any) -> Any:
-    """A part of the section `training`, with defaults in place of what nothing reads."""
-    unread = NEVER_READ.get(name)
-    return section if unread is None else replace(section, **{key: getattr(type(section)(), key) for key in unread})
+def _effective(section: Any) -> Any:
+    """Return a part of the section `training` without settings that have no effect."""
+    return getattr(section, "effective", section)
 
 
 def _short(value: str) -> str:

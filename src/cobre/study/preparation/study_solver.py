@@ -2,6 +2,7 @@
 
 import os
 
+from cobre.core.config import SolverConfig
 from cobre.core.steps import Report, Step, no_report, reported
 from cobre.errors import ValidationError
 from cobre.sddp.problem.problem import PreparedStudy
@@ -21,19 +22,24 @@ def max_dense_rows() -> int:
     return min(int(given), 2**31 - 1)
 
 
-def make_solver(study: PreparedStudy, threads: int, report: Report = no_report) -> LpSolver:
-    """A solver into which all stages of the study are loaded."""
-    config = study.case.config.training.solver
-    defaults = SimplexOptions()
-    tolerances = (config.primal_feasibility_tolerance, config.dual_feasibility_tolerance)
-    options = SimplexOptions(
-        highs_feasibility_tolerance=min(
-            (t for t in tolerances if t is not None), default=defaults.highs_feasibility_tolerance
-        ),
+def solver_options(config: SolverConfig) -> SimplexOptions:
+    """Return the options of the solver for the settings of a case.
+
+    HiGHS gets one feasibility tolerance: the smaller of the primal and the dual one, each of which has its default
+    where it is not set.
+    """
+    default = SimplexOptions().highs_feasibility_tolerance
+    given = (config.primal_feasibility_tolerance, config.dual_feasibility_tolerance)
+    return SimplexOptions(
+        highs_feasibility_tolerance=min(default if tolerance is None else tolerance for tolerance in given),
         retry_attempts=config.retry_max_attempts,
         max_dense_rows=max_dense_rows(),
     )
-    solver = SimplexSolver(threads, options)
+
+
+def make_solver(study: PreparedStudy, threads: int, report: Report = no_report) -> LpSolver:
+    """Return a solver into which all stages of the study are loaded."""
+    solver = SimplexSolver(threads, solver_options(study.case.config.training.solver))
     stages = study.problem.stages
     for number, stage in reported(enumerate(stages), Step.LOADING, len(stages), report):
         solver.load(number, stage.program)

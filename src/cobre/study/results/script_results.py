@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
 from cobre.core.arrays import sum_in_order
+from cobre.core.bounds import relative_gap
 from cobre.core.case import Case
 from cobre.core.confidence import half_width_95
 from cobre.core.hydro import Hydro
-from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, relative_gap, verdict
+from cobre.core.policy_cost import NO_POLICY_COST
+from cobre.core.stopping import StopKind
+from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, verdict
 from cobre.errors import MissingLibraryError
 from cobre.policy.object import Policy
 from cobre.records import dataclass
 from cobre.report.study_facts import StudyFacts, kind_of
 from cobre.runs.formatting import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport
-from cobre.sddp.records import NO_POLICY_COST, IterationRecord, StopKind
+from cobre.sddp.records import IterationRecord
 from cobre.solver.batches import SolveStatistics
 from cobre.wording import money
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cobre.comm import Communicator
 from cobre.core.arrays import Floats
 from cobre.core.config import Config
+from cobre.core.policy_cost import CostSample, PolicyCost, latest_cost
 from cobre.errors import CobreError
 from cobre.io.storage.array_file import (
     ArrayFile,
@@ -31,7 +32,7 @@ from cobre.io.storage.confined import remove_file
 from cobre.records import dataclass
 from cobre.sddp import records
 from cobre.sddp.cuts.pool import CutPool, CutSet
-from cobre.sddp.records import CostSample, IterationRecord, PhaseTimes, PolicyCost, TrialPoints, latest_cost
+from cobre.sddp.records import IterationRecord, PhaseTimes, TrialPoints
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.selection import StoredStates, VisitedStates, entry_flags
 from cobre.solver.batches import Bases, SolveStatistics

@@ -4,7 +4,6 @@ Rank 0 alone reads checkpoints and policies. Files of the case are compared with
 problem was another one.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 from cobre.comm import Backend, Communicator
@@ -16,7 +15,7 @@ from cobre.runs.events import EventListener, new_event
 from cobre.runs.trained_case import TrainedCase, case_of_run, changes_since
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.ranks import count_sharing_memory, share
-from cobre.study.preparation.study_cache import Fingerprint, ReadyStudy, case_digest
+from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.requests import TrainingRequest
 from cobre.study.resume.checkpoints import (
     Checkpoint,
@@ -84,17 +83,8 @@ def _checkpoint(comm: Backend, ready: ReadyStudy, request: TrainingRequest, emit
     found = share_checkpoint(comm, request.checkpoints, emit, is_needed=request.resume)
     if found is not None:
         with on_failure(found.large.close):
-            check_same_run(found, _comparable(ready, found), lambda: _share_changes(comm, run, ready.folder))
+            check_same_run(found, ready.fingerprint, lambda: _share_changes(comm, run, ready.folder))
     return found
-
-
-def _comparable(ready: ReadyStudy, found: Checkpoint) -> Fingerprint:
-    """This study's fingerprint; in older checkpoints it depends on settings that nothing reads."""
-    own = ready.fingerprint
-    if own.case == found.fingerprint.case:
-        return own
-    older = replace(own, case=case_digest(ready.study, counts_unread=True))
-    return older if older.case == found.fingerprint.case else own
 
 
 def _share_changes(comm: Communicator, run: Path, case: Path | None) -> str:

@@ -14,8 +14,21 @@ import numpy as np
 
 from cobre.comm import Backend, Communicator
 from cobre.core.arrays import sum_in_order
+from cobre.core.bounds import relative_gap
 from cobre.core.config import TrainingConfig
-from cobre.core.verdict import relative_gap
+from cobre.core.policy_cost import (
+    ENOUGH_PATHS,
+    MAX_DRIFT,
+    NO_POLICY_COST,
+    SPREAD_PATHS,
+    CostSample,
+    PolicyCost,
+    final_cost,
+    latest,
+    pooled,
+    sampled_cost,
+)
+from cobre.core.stopping import Stop, rules_in_force
 from cobre.io.storage.atomic import cleanup
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
@@ -24,24 +37,10 @@ from cobre.runs.events import Event, EventListener, iteration_event, new_event, 
 from cobre.runs.summary import WorkerReport
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.cut_selection import cut_selection
-from cobre.sddp.plugins.stopping import stopping_rules
 from cobre.sddp.problem.boundary import BoundaryCutPool
 from cobre.sddp.problem.problem import PreparedStudy, Problem
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.records import (
-    ENOUGH_PATHS,
-    MAX_DRIFT,
-    NO_POLICY_COST,
-    SPREAD_PATHS,
-    CostSample,
-    IterationRecord,
-    PolicyCost,
-    Stop,
-    final_cost,
-    latest,
-    pooled,
-    sampled_cost,
-)
+from cobre.sddp.records import IterationRecord
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.loop import (
     Interruption,
@@ -96,7 +95,7 @@ def training_context(
         split=split,
         team=Team.of(comm, comm, problem, split),
         bases=[Bases.none(stage.program) for stage in problem.stages],
-        state_window=config.training.cut_selection.state_window,
+        state_window=config.training.cut_selection.window,
         risk_draws=_risk_draws(problem, config.training),
         keeps_states=config.exports.states,
         failure_folder=failure_folder,
@@ -231,9 +230,10 @@ def _train(
     stop: StopRequest,
     progress: IterationProgress,
 ) -> TrainingOutcome:
-    config = ready.study.case.config.training
-    spent_s = history[-1].elapsed_s if history else 0.0
-    rules, selection = stopping_rules(config, spent_s), cut_selection(config.cut_selection)
+    case = ready.study.case
+    config, spent_s = case.config.training, history[-1].elapsed_s if history else 0.0
+    rules = rules_in_force([rule.resumed(spent_s) for rule in config.stopping_rules], config.stopping_mode)
+    selection = cut_selection(config.cut_selection, case.format_version)
     ready.solver.ask = progress.check
     try:
         return train(context, rules, selection, hooks, history)

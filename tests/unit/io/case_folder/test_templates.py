@@ -44,7 +44,7 @@ def test_a_new_case_states_what_the_formats_have_other_defaults_for(pair):
     old, new = map(cobre.load_case, pair)
     assert new.config.modeling == old.config.modeling
     assert replace(new.config.training, cut_selection=old.config.training.cut_selection) == old.config.training
-    assert new.config.training.cut_selection.rules == "0.19"
+    assert new.format_version == "0.19"
 
 
 def test_a_new_case_runs_to_the_bits_of_the_example(tmp_path):

@@ -208,4 +208,4 @@ def test_openings_of_a_file_are_asked_for(old):
         "value": pa.array([0.1] * len(keys), pa.float64()),
     }
     old.migrate()
-    assert old.case.config.training.scenario_source.openings == "file"
+    assert old.case.config.training.scenario_source.has_openings_file

@@ -35,14 +35,14 @@ def test_forms_change_and_results_do_not(tmp_path):
 )
 def test_lost_methods_are_named(tmp_path, selection):
     report, case = migrated(tmp_path, put(f"{CONFIG}:training.cut_selection", {"selection": selection}))
-    assert case.config.training.cut_selection.method == "level1"
+    assert case.config.training.cut_selection.selection.method == "level1"
     dropped = [note.text for note in report.notes if note.kind is NoteKind.DROPPED]
     assert any(selection["method"] in text for text in dropped)
 
 
 def test_truncation_is_named(tmp_path):
     report, case = migrated(tmp_path, put(f"{CONFIG}:modeling", {"inflow_non_negativity": {"method": "truncation"}}))
-    assert case.config.modeling.inflow_non_negativity == "truncation"
+    assert case.config.modeling.inflow_non_negativity.method == "truncation"
     assert any(note.kind is NoteKind.NOW_EFFECTIVE and "truncation" in note.text for note in report.notes)
 
 

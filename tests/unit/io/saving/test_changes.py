@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import cobre
-from cobre.core.config import IterationLimit
+from cobre.core.stopping import IterationLimit
 
 CASE = Path(__file__).resolve().parents[4] / "examples" / "two_reservoirs"
 

@@ -13,13 +13,13 @@ import cobre
 from cobre.core.case import ABSENT_ID, Correlation, CorrelationGroup
 from cobre.core.config import (
     BoundaryPolicy,
-    BoundStalling,
     CutSelectionConfig,
-    IterationLimit,
+    DominationSelection,
+    DynamicSelection,
+    Level1Selection,
     ScenarioSource,
-    SimulationBased,
     SolverConfig,
-    TimeLimit,
+    SolverProfile,
 )
 from cobre.core.generic_constraints import Coefficient, GenericConstraint, GenericConstraints, Parameter, Term
 from cobre.core.hydro import (
@@ -31,6 +31,7 @@ from cobre.core.hydro import (
     ReferenceVolume,
     StageRange,
 )
+from cobre.core.stopping import BoundStalling, IterationLimit, SimulationBased, TimeLimit
 from cobre.core.temporal import CvarParameters, StateVariables
 from cobre.io.constraints.expressions import parameter, parse_constraint
 from cobre.io.findings.problems import InvalidCaseError
@@ -79,19 +80,23 @@ def test_training_has_the_same_digest(tmp_path, name):
         {"config.training.stopping_rules": (IterationLimit(7), TimeLimit(2.5), BoundStalling(3, 0.01))},
         {"config.training.stopping_rules": (IterationLimit(7), SimulationBased(20, 5, 0.9, 0.01))},
         {"config.training.stopping_mode": "all", "config.training.tree_seed": 7, "config.training.enabled": False},
-        {"config.training.cut_selection": CutSelectionConfig("lml1", check_frequency=3, tie_tolerance=1e-6)},
-        {"config.training.cut_selection": CutSelectionConfig("domination", domination_tolerance=1e-4)},
-        {"config.training.cut_selection": CutSelectionConfig("dynamic", seed_window=2, candidate_recency=4)},
+        {
+            "config.training.cut_selection": CutSelectionConfig(
+                Level1Selection(check_frequency=3, tie_tolerance=1e-6, method="lml1")
+            )
+        },
+        {"config.training.cut_selection": CutSelectionConfig(DominationSelection(domination_tolerance=1e-4))},
+        {"config.training.cut_selection": CutSelectionConfig(DynamicSelection(seed_window=2, candidate_recency=4))},
         {
             "config.training.cut_selection": CutSelectionConfig(
                 max_active_per_stage=9, state_window=4, row_activity_tolerance=1e-7
             )
         },
-        {"config.training.solver": SolverConfig(3, 10.0, 1e-8, 1e-7)},
-        {"config.training.scenario_source": ScenarioSource("out_of_sample", "in_sample", "out_of_sample", seed=5)},
-        {"config.simulation.enabled": True, "config.simulation.num_scenarios": 12},
-        {"config.simulation.scenario_source": ScenarioSource("out_of_sample", seed=3)},
-        {"config.modeling.inflow_non_negativity": "truncation", "config.modeling.cost_scale_factor": 1e3},
+        {"config.training.solver": SolverConfig(3, 10.0, SolverProfile(primal_feasibility_tolerance=1e-8))},
+        {"config.training.scenario_source": ScenarioSource.of("out_of_sample", "in_sample", "out_of_sample", seed=5)},
+        {"config.simulation.enabled": True, "config.simulation.selection.num_scenarios": 12},
+        {"config.simulation.scenario_source": ScenarioSource.of("out_of_sample", seed=3)},
+        {"config.modeling.inflow_non_negativity.method": "truncation", "config.modeling.cost_scale_factor": 1e3},
         {"config.policy.mode": "warm_start", "config.policy.path": "elsewhere"},
         {"config.policy.checkpointing.enabled": True, "config.policy.checkpointing.interval_iterations": 4},
         {"config.estimation.max_order": 2, "config.estimation.max_coefficient_magnitude": 3.0},
@@ -105,7 +110,7 @@ def test_settings(tmp_path, settings):
 
 
 def test_saved_case_has_no_warnings_about_defaults(tmp_path):
-    source = {"config.simulation.scenario_source": ScenarioSource("out_of_sample", seed=3)}
+    source = {"config.simulation.scenario_source": ScenarioSource.of("out_of_sample", seed=3)}
     case = cobre.changed(cobre.load_case(ROOT / "examples" / "two_reservoirs"), source)
     assert cobre.validate(cobre.save_case(case, tmp_path / "saved")).warnings == ()
 
@@ -120,7 +125,7 @@ def test_risk_and_state_variables_of_stages(tmp_path):
 
 def test_years_of_history_are_written_as_a_list():
     case = cobre.load_case(ROOT / "examples" / "two_reservoirs")
-    source = ScenarioSource("historical", historical_years=(1990, 1991, 1995))
+    source = ScenarioSource.of("historical", historical_years=(1990, 1991, 1995))
     document = config_document(cobre.changed(case.config, {"training.scenario_source": source}))
     assert document["training"]["scenario_source"]["historical_years"] == [1990, 1991, 1995]
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from cobre.core.entities import LineCapacity
+from cobre.core.stopping import StopKind
 from cobre.io.storage.record_file import MAGIC, RecordFileError, read_records, write_records
 from cobre.sddp.plugins.risk import CvarMix
-from cobre.sddp.records import StopKind
 
 
 @dataclass

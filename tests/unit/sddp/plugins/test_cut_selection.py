@@ -8,7 +8,7 @@ from contexts import context_of, iterated
 from small_cases import SmallCase, hydro, thermal
 
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.core.config import CutSelectionConfig
+from cobre.core.config import CutSelectionConfig, DominationSelection, DynamicSelection, Level1Selection
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.plugins.cut_selection import Capped, Level1, cut_selection
 from cobre.sddp.ranks import WorkSplit
@@ -26,36 +26,48 @@ def chosen(config, states=STATES, iteration=4, active=ALL):
 
 
 def test_level1_keeps_what_is_best_somewhere():
-    assert chosen(CutSelectionConfig("level1")) == [1, 1, 1, 0, 1]
+    assert chosen(CutSelectionConfig(Level1Selection())) == [1, 1, 1, 0, 1]
 
 
 def test_limited_memory_keeps_the_oldest_of_equals():
-    assert chosen(CutSelectionConfig("lml1")) == [1, 0, 1, 0, 0]  # at state 1 three lines meet: the first is the oldest
-    assert chosen(CutSelectionConfig("lml1"), np.array([[1.0 + 1e-3], [0.9]])) == [1, 0, 1, 0, 0]
+    assert chosen(CutSelectionConfig(Level1Selection(method="lml1"))) == [
+        1,
+        0,
+        1,
+        0,
+        0,
+    ]  # at state 1 three lines meet: the first is the oldest
+    assert chosen(CutSelectionConfig(Level1Selection(method="lml1")), np.array([[1.0 + 1e-3], [0.9]])) == [
+        1,
+        0,
+        1,
+        0,
+        0,
+    ]
 
 
 def test_a_tie_tolerance_lets_more_be_near():
-    near = CutSelectionConfig("level1", tie_tolerance=0.5)
+    near = CutSelectionConfig(Level1Selection(tie_tolerance=0.5))
     assert chosen(near, np.array([[0.5]])) == [1, 0, 0, 0, 0]  # 3 against 2
     assert chosen(near, np.array([[0.9]])) == [1, 1, 1, 0, 1]  # 2.2 against 2 and 1.8
 
 
 def test_domination_tolerance():
-    assert chosen(CutSelectionConfig("domination", domination_tolerance=0.0)) == [1, 1, 1, 0, 1]
-    assert chosen(CutSelectionConfig("domination", domination_tolerance=3.0)) == [1, 1, 1, 1, 1]
+    assert chosen(CutSelectionConfig(DominationSelection(domination_tolerance=0.0))) == [1, 1, 1, 0, 1]
+    assert chosen(CutSelectionConfig(DominationSelection(domination_tolerance=3.0))) == [1, 1, 1, 1, 1]
 
 
 def test_cuts_of_the_present_iteration_stay():
-    assert chosen(CutSelectionConfig("lml1"), iteration=2) == [1, 0, 1, 1, 0]
+    assert chosen(CutSelectionConfig(Level1Selection(method="lml1")), iteration=2) == [1, 0, 1, 1, 0]
 
 
 def test_check_frequency():
-    rule = cut_selection(CutSelectionConfig("level1", check_frequency=3))
+    rule = cut_selection(CutSelectionConfig(Level1Selection(check_frequency=3)))
     assert [rule.is_due(iteration) for iteration in range(1, 7)] == [False, False, True, False, False, True]
 
 
 def test_a_window_of_iterations():
-    config = CutSelectionConfig("dynamic", candidate_recency=2, start_iteration=4, seed_window=0)
+    config = CutSelectionConfig(DynamicSelection(candidate_recency=2, start_iteration=4, seed_window=0))
     rule = cut_selection(config)
     assert [rule.is_due(iteration) for iteration in (1, 2, 3, 4)] == [False, False, True, True]
     assert chosen(config, iteration=3) == [0, 0, 1, 1, 1]
@@ -63,12 +75,12 @@ def test_a_window_of_iterations():
 
 
 def test_rows_that_seed_every_lp_stay():
-    config = CutSelectionConfig("dynamic", candidate_recency=1, seed_window=2)
+    config = CutSelectionConfig(DynamicSelection(candidate_recency=1, seed_window=2))
     assert chosen(config, iteration=3) == [0, 0, 1, 1, 1]
 
 
 def test_dynamic_without_a_window_drops_nothing():
-    assert cut_selection(CutSelectionConfig("dynamic")) is None
+    assert cut_selection(CutSelectionConfig(DynamicSelection())) is None
     assert cut_selection(CutSelectionConfig()) is None
 
 
@@ -92,7 +104,7 @@ def test_a_cap_never_drops_cuts_of_the_present_iteration():
 
 def test_deactivated_cuts_stay_inactive_between_checks():
     """Level 1 looks every fifth iteration, the cap always: the cap may not bring cuts back."""
-    rule = cut_selection(CutSelectionConfig("level1", max_active_per_stage=4))
+    rule = cut_selection(CutSelectionConfig(Level1Selection(), max_active_per_stage=4))
     aside = np.array([1, 1, 1, 0, 0], np.uint8)
     assert rule.choose(CUTS, STATES, CREATED, 6, aside).tolist() == aside.tolist()
     assert rule.choose(CUTS, STATES, CREATED, 5, aside).tolist() == [1, 1, 1, 0, 1]
@@ -149,7 +161,7 @@ def test_within_a_window_only_its_states_choose():
     comm, window = LocalCommunicator(), 3
     pool, memory, entering = CutPool(comm, 2, 3), SelectionStates(), []
     visited = VisitedStates(pool, window=window)
-    rule = cut_selection(CutSelectionConfig("lml1", check_frequency=1, state_window=window))
+    rule = cut_selection(CutSelectionConfig(Level1Selection(check_frequency=1, method="lml1"), state_window=window))
     for iteration in range(1, 20):
         entering.append(random.integers(0, 4, (7, 3)).astype(float))
         visited.add(comm, WorkSplit(7, 1), np.stack([np.zeros((7, 3)), entering[-1]]))
@@ -189,12 +201,12 @@ def test_only_new_states_and_new_cuts_are_looked_at():
 @pytest.mark.parametrize(
     "config",
     [
-        CutSelectionConfig("level1", check_frequency=2),
-        CutSelectionConfig("lml1", check_frequency=2),
-        CutSelectionConfig("domination", check_frequency=2),
-        CutSelectionConfig("dynamic", candidate_recency=3, seed_window=2),
+        CutSelectionConfig(Level1Selection(check_frequency=2)),
+        CutSelectionConfig(Level1Selection(check_frequency=2, method="lml1")),
+        CutSelectionConfig(DominationSelection(0.0, check_frequency=2)),
+        CutSelectionConfig(DynamicSelection(candidate_recency=3, seed_window=2)),
         CutSelectionConfig(max_active_per_stage=4),
-        CutSelectionConfig("lml1", max_active_per_stage=4),
+        CutSelectionConfig(Level1Selection(method="lml1"), max_active_per_stage=4),
     ],
 )
 def test_bounds_stay_valid_and_caps_hold(tmp_path, config):

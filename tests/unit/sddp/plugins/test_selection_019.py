@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cobre.core.config import CutSelectionConfig
+from cobre.core.config import CutSelectionConfig, Level1Selection
 from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.plugins.cut_selection import Capped, Level1, cut_selection
 
@@ -15,7 +15,7 @@ ACTIVE = np.ones(4, np.uint8)
 
 
 def selection(**settings):
-    return cut_selection(CutSelectionConfig(method="level1", tie_tolerance=0.0, rules="0.19", **settings))
+    return cut_selection(CutSelectionConfig(Level1Selection(), **settings), "0.19")
 
 
 def test_each_state_has_one_owner_the_oldest_of_equals():
@@ -30,16 +30,16 @@ def test_new_cuts_are_judged_like_others_and_come_back():
 
 
 @pytest.mark.parametrize(
-    ("config", "spares"),
+    ("config", "version", "spares"),
     [
-        (CutSelectionConfig(method="level1", rules="0.19"), True),
-        (CutSelectionConfig(max_active_per_stage=3, rules="0.19"), True),
-        (CutSelectionConfig(method="level1"), False),
-        (CutSelectionConfig(max_active_per_stage=3), False),
+        (CutSelectionConfig(Level1Selection()), "0.19", True),
+        (CutSelectionConfig(max_active_per_stage=3), "0.19", True),
+        (CutSelectionConfig(Level1Selection()), "0.18", False),
+        (CutSelectionConfig(max_active_per_stage=3), "0.18", False),
     ],
 )
-def test_the_first_stage_is_left_alone(config, spares):
-    found = cut_selection(config)
+def test_the_first_stage_is_left_alone(config, version, spares):
+    found = cut_selection(config, version)
     assert found is not None
     assert found.spares_first_stage is spares
 
@@ -55,8 +55,8 @@ STARTED = CutSet(np.array([2.0, 0.5, 0.4, -3.0]), np.array([[0.0], [0.0], [0.0],
 FROM_ELSEWHERE = np.array([0, 1, 2, 2], np.int32)
 
 
-def capped(limit, rules):
-    found = cut_selection(CutSelectionConfig(max_active_per_stage=limit, rules=rules))
+def capped(limit, version):
+    found = cut_selection(CutSelectionConfig(max_active_per_stage=limit), version)
     assert found is not None
     return found.choose(STARTED, STATES, FROM_ELSEWHERE, 3, ACTIVE).tolist()
 
@@ -65,14 +65,14 @@ def test_the_cap_counts_and_removes_only_cuts_of_this_run():
     assert capped(3, "0.19") == [1, 1, 1, 1]
     assert capped(2, "0.19") == [1, 0, 1, 1]
     assert capped(1, "0.19") == [1, 0, 0, 1]
-    assert capped(2, None) == [1, 0, 0, 1]
+    assert capped(2, "0.18") == [1, 0, 0, 1]
 
 
 def test_a_cut_that_was_never_best_ranks_by_the_iteration_that_made_it():
     """Cut 0 was best last in iteration 1; cut 1 never was, but is of iteration 2."""
     cuts = CutSet(np.array([1.0, 0.0, -1.0]), np.array([[0.0], [0.0], [1.5]]))
     created = np.array([1, 2, 2], np.int32)
-    old, new = (cut_selection(CutSelectionConfig(max_active_per_stage=2, rules=rules)) for rules in (None, "0.19"))
+    old, new = (cut_selection(CutSelectionConfig(max_active_per_stage=2), version) for version in ("0.18", "0.19"))
     states = np.array([[0.0], [2.0], [2.0]])
     assert old.choose(cuts, states, created, 3, np.ones(3, np.uint8)).tolist() == [1, 0, 1]
     assert new.choose(cuts, states, created, 3, np.ones(3, np.uint8)).tolist() == [0, 1, 1]

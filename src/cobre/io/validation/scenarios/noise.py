@@ -137,7 +137,7 @@ def scenario_sources(case: Case) -> dict[str, ScenarioSource]:
 
 def openings_from_a_file(case: Case, findings: Findings) -> None:
     """One number for each stage, opening and entry of the noise vector."""
-    is_wanted = case.config.training.scenario_source.openings == "file"
+    is_wanted = case.config.training.scenario_source.has_openings_file
     table = case.scenarios.noise_openings
     if not is_wanted:
         if table is not None:
@@ -209,7 +209,7 @@ def external_scenarios(case: Case, findings: Findings) -> None:
 
 
 def _scheme(source: ScenarioSource, library: _Library) -> str:
-    return str(getattr(source, library.scheme))
+    return source.scheme(library.scheme)
 
 
 def _check_library(case: Case, library: _Library, table: Table, file: str, findings: Findings) -> None:
@@ -254,7 +254,7 @@ NEEDS_SEED = ("out_of_sample", "external")
 def seeds(case: Case, findings: Findings) -> None:
     """The schemes out_of_sample and external need a seed."""
     for section, source in scenario_sources(case).items():
-        drawn = [name for name in ("inflow", "load", "ncs") if getattr(source, name) in NEEDS_SEED]
+        drawn = [name for name in ("inflow", "load", "ncs") if source.scheme(name) in NEEDS_SEED]
         if drawn and source.seed is None:
             message = f"is missing, but the scheme of {', '.join(drawn)} draws scenarios of its own"
             findings.error(CONFIG_FILE, "", f"{section}.seed", message, "a whole number")
@@ -264,10 +264,10 @@ def histories(case: Case, findings: Findings) -> None:
     """The historical scheme needs inflow_history.parquet with the chosen years."""
     years = _years_of_history(case)
     for section, source in scenario_sources(case).items():
-        if source.inflow == "historical" and not years:
+        if source.inflow.scheme == "historical" and not years:
             message = "is historical, but there is no history"
             findings.error(CONFIG_FILE, "", f"{section}.inflow.scheme", message, "add scenarios/inflow_history.parquet")
-        elif source.inflow == "historical":
+        elif source.inflow.scheme == "historical":
             _check_years(section, source, years, findings)
         elif source.historical_years is not None:
             message = "has no effect: the scheme of inflow is not historical"
@@ -282,7 +282,7 @@ def _years_of_history(case: Case) -> set[int]:
 
 
 def _check_years(section: str, source: ScenarioSource, years: set[int], findings: Findings) -> None:
-    missing = set(source.historical_years or ()) - years
+    missing = set(source.years or ()) - years
     if missing:
         message = f"the history has no year {listed(missing)}"
         findings.error(

@@ -6,8 +6,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from cobre.core.case import Case, Table
-from cobre.core.config import Gap, SimulationBased
 from cobre.core.state_names import STORAGE, kind_of, owner_of
+from cobre.core.stopping import Gap, SimulationBased
 from cobre.core.temporal import Node, PolicyGraph, PreStudyStage, Stage
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.input_files.stages_file import FILE
@@ -112,7 +112,7 @@ def enumerated_trees(case: Case, findings: Findings) -> None:
     if config.simulation.enabled and config.simulation.is_enumerated and not config.training.is_enumerated:
         message = "is enumerated, but training is sampled: paths of a tree need a policy of the tree"
         findings.error(CONFIG_FILE, "", "simulation.selection", message, "training.selection enumerated, too")
-    if config.training.scenario_source.openings == "file":
+    if config.training.scenario_source.has_openings_file:
         message = "openings from a file cannot be combined with enumerated selection"
         findings.error(CONFIG_FILE, "", "training.scenario_source.openings", message, "generated")
     _check_realisations(case, graph, findings)
@@ -127,7 +127,7 @@ def _refuse_pinned_nodes(graph: PolicyGraph, findings: Findings) -> None:
 
 def _check_realisations(case: Case, graph: PolicyGraph, findings: Findings) -> None:
     source = case.config.training.scenario_source
-    external = [library for library in LIBRARIES if getattr(source, library.scheme) == "external"]
+    external = [library for library in LIBRARIES if source.scheme(library.scheme) == "external"]
     for node in graph.nodes:
         if external:
             _check_pointer(node, [getattr(case.scenarios, library.table) for library in external], findings)
@@ -336,7 +336,7 @@ def simulation_rule(case: Case, findings: Findings) -> None:
             "upper_bound or bound_stalling, which are valid for any risk measure",
         )
     source = config.scenario_source
-    others = [name for name in ("inflow", "load", "ncs") if getattr(source, name) != "in_sample"]
+    others = [name for name in ("inflow", "load", "ncs") if source.scheme(name) != "in_sample"]
     if others:
         message = (
             f"the rule `simulation` simulates {' and '.join(others)} of other scenarios than the openings, "

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cobre.core.config import Gap, IterationLimit, ScenarioSource
+from cobre.core.config import Enumerated, InflowScheme, SampledTraining, ScenarioSource
+from cobre.core.stopping import Gap, IterationLimit
 from cobre.core.temporal import Horizon, Node, PolicyGraph, Transition
 from cobre.io.case import load_case
 from cobre.io.findings.problems import Layer, Problems
@@ -43,7 +44,7 @@ def problems(rule, example, nodes=(), edges=(), **changes):
 @pytest.mark.parametrize("rule", graph.RULES)
 def test_a_chain_and_a_tree_are_sound(example, rule):
     assert problems(rule, example, edges=[Transition(0, 1, 1.0), Transition(1, 2, 1.0)]) == []
-    enumerated = {"is_enumerated": True}
+    enumerated = {"selection": Enumerated()}
     assert problems(rule, example, NODES, EDGES, training=enumerated, simulation=enumerated) == []
 
 
@@ -100,12 +101,12 @@ def test_paths_lead_from_one_root_to_the_last_stage(example, nodes, edges, expec
 
 def test_enumerated_selection_needs_one_parent_for_each_node(example):
     edges = [*EDGES[:3], Transition(21, 30, 1.0), Transition(20, 31, 0.0)]
-    [(*_, message)] = problems(graph.enumerated_trees, example, NODES, edges, training={"is_enumerated": True})
+    [(*_, message)] = problems(graph.enumerated_trees, example, NODES, edges, training={"selection": Enumerated()})
     assert message == "more than one parent of node 30, but selection is enumerated"
 
 
 def test_enumerated_simulation_needs_enumerated_training(example):
-    simulation = {"enabled": True, "is_enumerated": True}
+    simulation = {"enabled": True, "selection": Enumerated()}
     [(_, field, message)] = problems(graph.enumerated_trees, example, NODES, EDGES, simulation=simulation)
     assert (field, message[:13]) == ("simulation.selection", "is enumerated")
 
@@ -120,16 +121,16 @@ def test_sampled_selection_takes_no_scenario_at_a_node(example):
 
 
 def test_each_node_of_a_tree_has_one_realisation(example):
-    found = problems(graph.enumerated_trees, example, NODES, EDGES, openings=2, training={"is_enumerated": True})
+    found = problems(graph.enumerated_trees, example, NODES, EDGES, openings=2, training={"selection": Enumerated()})
     assert [message for *_, message in found] == ["is above 1 in stages 0, 1, 2, but selection is enumerated"]
 
 
 def test_nodes_name_an_external_scenario_of_their_stage(example):
     # Two scenarios in each of the three stages: ids 0 and 1.
     table = {"stage_id": np.repeat([0, 1, 2], 2), "scenario_id": np.tile([0, 1], 3)}
-    source = replace(example.config.training.scenario_source, inflow="external")
+    source = replace(example.config.training.scenario_source, inflow=InflowScheme("external"))
     options = {
-        "training": {"is_enumerated": True, "scenario_source": source},
+        "training": {"selection": Enumerated(), "scenario_source": source},
         "scenarios": replace(example.scenarios, external_inflow_scenarios=table),
     }
     nodes = [replace(node, scenario_id=node.id % 2) for node in NODES]
@@ -144,11 +145,11 @@ def test_nodes_name_an_external_scenario_of_their_stage(example):
 def test_the_rule_gap_needs_paths_that_tell_the_cost_and_a_tolerance(example):
     rules = {"stopping_rules": (IterationLimit(5), Gap(tolerance=1.0))}
     assert problems(graph.gap_rules, example, training=rules) == []
-    fresh = rules | {"scenario_source": ScenarioSource(inflow="out_of_sample", seed=1)}
+    fresh = rules | {"scenario_source": ScenarioSource.of(inflow="out_of_sample", seed=1)}
     [(_, field, message)] = problems(graph.gap_rules, example, training=fresh)
     assert (field, "needs paths drawn from the openings" in message) == ("training.stopping_rules", True)
-    assert problems(graph.gap_rules, example, training=fresh | {"risk_weighted_share": 0.5}) == []
-    rules = {"stopping_rules": (IterationLimit(5), Gap()), "is_enumerated": True}
+    assert problems(graph.gap_rules, example, training=fresh | {"selection": SampledTraining(4, 0.5)}) == []
+    rules = {"stopping_rules": (IterationLimit(5), Gap()), "selection": Enumerated()}
     assert [message for *_, message in problems(graph.gap_rules, example, training=rules)] == [
         "the rule `gap` has no tolerance"
     ]

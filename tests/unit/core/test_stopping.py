@@ -1,14 +1,28 @@
 """Rules that end a run, asked with bounds and costs that are known."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from cobre.core.bound_methods import BoundMethod
-from cobre.core.config import BoundStalling, IterationLimit, SimulationBased, TimeLimit, TrainingConfig, UpperBoundGap
-from cobre.sddp.plugins.stopping import StopWhenGapCloses, stopping_rules
-from cobre.sddp.records import BoundPlan, IterationRecord, PhaseTimes, StopKind, UpperBound
+from cobre.core.bounds import BoundMethod, BoundPlan, UpperBound
+from cobre.core.stopping import (
+    BoundStalling,
+    Gap,
+    IterationLimit,
+    SimulationBased,
+    StopKind,
+    TimeLimit,
+    UpperBoundGap,
+    rules_in_force,
+)
+from cobre.sddp.records import IterationRecord, PhaseTimes
 from cobre.sddp.training.loop import Interruption
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 NO_TIME = PhaseTimes(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -17,7 +31,7 @@ def history(*bounds):
 
 
 def rules(*configs, mode="any"):
-    return stopping_rules(TrainingConfig(1, configs, stopping_mode=mode))
+    return rules_in_force(configs, mode)
 
 
 def test_simulation_is_asked_for_every_period_only():
@@ -123,9 +137,9 @@ def test_an_upper_bound_near_the_lower_one_ends_the_run():
 def test_a_cost_below_the_lower_bound_is_called_so():
     (rule,) = rules(UpperBoundGap(1.0, period=1))
     assert "is 0.5 % below the lower bound" in rule.reason_to_stop(history(100.0), None, bounded(99.5))
-    met = StopWhenGapCloses(None, 1.0)._met("the cost is", 99.0, 100.0)
+    met = Gap(None, 1.0)._met("the cost is", 99.0, 100.0)
     assert met == "the cost is 1 % below the lower bound, at most 1 % above it"
-    assert "1.00 $ below" in StopWhenGapCloses(2.0, None)._met("the cost is", 99.0, 100.0)
+    assert "1.00 $ below" in Gap(2.0)._met("the cost is", 99.0, 100.0)
 
 
 def test_of_an_estimate_the_upper_end_counts():
@@ -137,3 +151,68 @@ def test_of_an_estimate_the_upper_end_counts():
 def test_an_infinite_bound_ends_nothing():
     (rule,) = rules(UpperBoundGap(1.0, period=1))
     assert rule.reason_to_stop(history(100.0), None, bounded(float("inf"))) is None
+
+
+def test_a_rule_is_added_by_one_class(tmp_path):
+    """Decoding, saving, the schema, completion of names and training know it without another line."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    found = subprocess.run([sys.executable, program, EXAMPLE], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    told = json.loads(found.stdout)
+    assert told["reason"] == "lower bound of 1 $ reached"
+    assert told["kind"] == "other_rule"
+    assert told["saved"] == [{"limit": 9, "type": "iteration_limit"}, {"value": 1.0, "type": "bound_reached"}]
+    assert "LowerBoundReached" in told["schema"]
+    assert "value: is -1" in told["refused"]
+    assert "bound_reached" in told["unknown"]
+
+
+PROGRAM = '''
+import json
+import sys
+from typing import Literal
+
+import cobre
+from cobre.core.setting_types import NonNegative
+from cobre.core.stopping import StoppingRule, rule
+from cobre.io.case_folder.case_schemas import schema_of
+from cobre.io.saving.documents import config_document
+from cobre.records import dataclass
+
+
+@rule
+@dataclass(frozen=True, slots=True)
+class LowerBoundReached(StoppingRule):
+    """Stop when the lower bound reaches a value.
+
+    value: in $.
+    """
+
+    value: NonNegative
+    type: Literal["bound_reached"] = "bound_reached"
+
+    def reason_to_stop(self, history, simulated=None, bound=None):
+        return f"lower bound of {self.value:g} $ reached" if history[-1].lower_bound >= self.value else None
+
+
+def refusal(rule):
+    try:
+        cobre.load_case(sys.argv[1], {"training.stopping_rules": [{"type": "iteration_limit", "limit": 9}, rule]})
+    except cobre.InvalidCaseError as error:
+        return str(error)
+
+
+rules = [{"type": "iteration_limit", "limit": 9}, {"type": "bound_reached", "value": 1.0}]
+case = cobre.load_case(sys.argv[1], {"training.stopping_rules": rules})
+result = cobre.train(case)
+told = {
+    "reason": result.stop_reason,
+    "kind": result.stop_kind,
+    "saved": config_document(case.config)["training"]["stopping_rules"],
+    "schema": list(schema_of("config")["$defs"]),
+    "refused": refusal({"type": "bound_reached", "value": -1.0}),
+    "unknown": refusal({"type": "x"}),
+}
+print(json.dumps(told))
+'''

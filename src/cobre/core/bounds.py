@@ -1,0 +1,126 @@
+"""Bounds of a policy: relative gaps, and methods, requests and results of upper bounds. Light to import."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Literal
+
+from cobre.records import dataclass
+
+
+class BoundMethod(StrEnum):
+    """How an upper bound is computed."""
+
+    AUTO = "auto"  # the tightest that the size of the study allows
+    ENUMERATION = "enumeration"  # the policy on every path of the opening tree: its exact cost
+    INNER = "inner"  # inner approximation: deterministic, for few state variables
+    SAMPLED = "sampled"  # paths drawn by the weights of the risk measure: an estimate with a confidence interval
+
+
+BoundMethodName = Literal["auto", "enumeration", "inner", "sampled"]
+"""The values of BoundMethod, as a type of settings: a type checker cannot make it of the class."""
+
+BOUND_NAMES: Mapping[str, str] = {
+    BoundMethod.ENUMERATION: "exact cost of the policy",
+    BoundMethod.INNER: "upper bound by inner approximation",
+    BoundMethod.SAMPLED: "estimated cost of the policy",
+}
+"""Names of upper bounds in messages, by method."""
+
+DEFAULT_PATHS = 200
+DEFAULT_CONFIDENCE = 0.95
+DEFAULT_MAX_NODES = 20_000
+
+
+def gap_scale(lower: float) -> float:
+    """Return the denominator of relative gaps: |lower bound|, at least 1 $."""
+    return max(1.0, abs(lower))
+
+
+def relative_gap(lower: float, upper: float) -> float:
+    """Return (upper - lower) / max(1, |lower|): the rule of tables, events, reports and stopping rules."""
+    return (upper - lower) / gap_scale(lower)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPlan:
+    """How to find a bound.
+
+    paths: sampled ones, which an inner approximation takes its vertices from. max_nodes: of a tree that is enumerated.
+    seed: of the sampled paths.
+    """
+
+    method: BoundMethod = BoundMethod.AUTO
+    paths: int = DEFAULT_PATHS
+    confidence: float = DEFAULT_CONFIDENCE
+    max_nodes: int = DEFAULT_MAX_NODES
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UpperBound:
+    """In $. half_width: of the confidence interval, 0 where the bound is deterministic.
+
+    size: nodes of the tree, vertices of the inner approximation, or sampled paths.
+    is_estimate: value is an estimate of the policy's cost from below (sampled, under a risk measure), not a bound.
+    at_most: then the upper end of the interval of a bound in expectation; None where that says nothing.
+    """
+
+    method: BoundMethod
+    value: float
+    lower_bound: float
+    half_width: float
+    confidence: float | None
+    size: int
+    is_estimate: bool = False
+    at_most: float | None = None
+
+    @property
+    def upper_bound(self) -> float | None:
+        """The bound, $: of an estimate `at_most`; of another sample the middle of its interval."""
+        return self.at_most if self.is_estimate else self.value
+
+    @property
+    def policy_cost(self) -> float | None:
+        """The cost of the policy, exact or estimated; None for the bound of an inner approximation."""
+        return None if self.method is BoundMethod.INNER else self.value
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether no sampling error is left."""
+        return self.method is not BoundMethod.SAMPLED
+
+    @property
+    def name(self) -> str:
+        """The bound's name in messages, such as `exact cost of the policy`."""
+        return BOUND_NAMES[self.method]
+
+    @property
+    def largest(self) -> float:
+        """The upper end of the confidence interval, or the bound itself."""
+        return self.value + self.half_width
+
+    @property
+    def gap(self) -> float:
+        """From the lower bound to `largest`, relative to the lower bound."""
+        return relative_gap(self.lower_bound, self.largest)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The bound with plain keys, as `cobre bound --json` prints it and bound.json holds it.
+
+        Of an estimate, `upper_bound` and `gap` are those of `at_most`, and may be null; `policy_cost`, `half_width` and
+        `estimated_gap` are the estimate's.
+        """
+        upper = self.upper_bound
+        gap = self.gap if not self.is_estimate else None if upper is None else relative_gap(self.lower_bound, upper)
+        estimate = {"is_estimate": True, "estimated_gap": self.gap} if self.is_estimate else {}
+        return {
+            "method": str(self.method),
+            "upper_bound": upper,
+            "policy_cost": self.policy_cost,
+            "half_width": self.half_width,
+            "confidence": self.confidence,
+            "lower_bound": self.lower_bound,
+            "gap": gap,
+            "is_deterministic": self.is_deterministic,
+            "size": self.size,
+        } | estimate
