@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include "comm_bindings.hpp"
+#include "json_scan.hpp"
 #include "lp_assembly.hpp"
 #include "lp_bindings.hpp"
 #include "noise.hpp"
@@ -20,5 +21,6 @@ NB_MODULE(_native, module) {
     cobre::noise::bind_noise(module);
     cobre::noise::bind_par_fit(module);
     cobre::lp::bind_assembly(module);
+    cobre::bind_json_scan(module);
     cobre::bind_upper_hull(module);
 }

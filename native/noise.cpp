@@ -20,6 +20,7 @@ namespace {
 using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Words = nb::ndarray<uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MessageTable = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Increments = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 __extension__ typedef unsigned __int128 Wide;
 
@@ -279,6 +280,12 @@ public:
     uint64_t high() const { return static_cast<uint64_t>(state_ >> 64); }
     uint64_t low() const { return static_cast<uint64_t>(state_); }
 
+    // The step that PCG64 makes when it is seeded.
+    void begin() {
+        state_ += increment_;
+        next();
+    }
+
     double normal(const Layers& layers) {
         while (true) {
             const uint64_t bits = next();
@@ -376,9 +383,88 @@ void draw_normals(Words high, Words low, Increments increment_high, Increments i
     }
 }
 
+// The small generator that stretches a 64-bit seed to the 256 bits of a state: eight outputs, low half first.
+struct Expansion {
+    uint64_t state;
+
+    uint64_t half() {
+        state = state * 6364136223846793005u + 11634580027462260723u;
+        return std::rotr(static_cast<uint32_t>(((state >> 18) ^ state) >> 27), static_cast<int>(state >> 59));
+    }
+    uint64_t word() {
+        const uint64_t low = half();
+        return low | half() << 32;
+    }
+};
+
+// States and increments of PCG64 generators, one for each seed.
+void seed_streams(Increments seeds, Words high, Words low, Words increment_high, Words increment_low) {
+    const size_t streams = seeds.size();
+    for (const size_t length : {high.size(), low.size(), increment_high.size(), increment_low.size()})
+        if (length != streams) throw nb::value_error("seed_streams: room for a state and an increment of each seed");
+    for (size_t stream = 0; stream < streams; ++stream) {
+        Expansion expansion{seeds.data()[stream]};
+        uint64_t words[4];
+        for (uint64_t& word : words) word = expansion.word();
+        Generator generator(words[1], words[0], words[3], words[2] | 1);
+        generator.begin();
+        high.data()[stream] = generator.high();
+        low.data()[stream] = generator.low();
+        increment_high.data()[stream] = words[3];
+        increment_low.data()[stream] = words[2] | 1;
+    }
+}
+
+// SipHash-1-3 with both keys zero.
+class SipHash {
+public:
+    void add(uint64_t word) {
+        v3_ ^= word;
+        mix();
+        v0_ ^= word;
+    }
+
+    uint64_t finish() {
+        v2_ ^= 0xFF;
+        for (int round = 0; round < 3; ++round) mix();
+        return v0_ ^ v1_ ^ v2_ ^ v3_;
+    }
+
+private:
+    void mix() {
+        v0_ += v1_;
+        v1_ = std::rotl(v1_, 13) ^ v0_;
+        v0_ = std::rotl(v0_, 32);
+        v2_ += v3_;
+        v3_ = std::rotl(v3_, 16) ^ v2_;
+        v0_ += v3_;
+        v3_ = std::rotl(v3_, 21) ^ v0_;
+        v2_ += v1_;
+        v1_ = std::rotl(v1_, 17) ^ v2_;
+        v2_ = std::rotl(v2_, 32);
+    }
+
+    // The letters "somepseudorandomlygeneratedbytes", as the definition has them.
+    uint64_t v0_ = 0x736F6D6570736575, v1_ = 0x646F72616E646F6D, v2_ = 0x6C7967656E657261, v3_ = 0x7465646279746573;
+};
+
+// Hashes of messages, one in each column of the table.
+void siphash13(MessageTable messages, Words out) {
+    const size_t length = messages.shape(0), count = messages.shape(1);
+    if (out.size() != count) throw nb::value_error("siphash13: room for a hash of each message");
+    for (size_t message = 0; message < count; ++message) {
+        SipHash hash;
+        for (size_t word = 0; word < length; ++word) hash.add(messages.data()[word * count + message]);
+        out.data()[message] = hash.finish();
+    }
+}
+
 }  // namespace
 
 void bind_noise(nb::module_& module) {
+    module.def("seed_streams", &seed_streams, "seeds"_a.noconvert(), "high"_a.noconvert(), "low"_a.noconvert(),
+               "increment_high"_a.noconvert(), "increment_low"_a.noconvert());
+    module.def("siphash13", &siphash13, "messages"_a.noconvert(), "out"_a.noconvert());
     module.def("diagonalise", &diagonalise, "work"_a.noconvert(), "vectors"_a.noconvert(), "max_sweeps"_a);
     module.def("add_outer_products", &add_outer_products, "vectors"_a.noconvert(), "scales"_a.noconvert(),
                "out"_a.noconvert());

@@ -3,11 +3,14 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include "wide_instructions.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -19,6 +22,7 @@ using Cube = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cp
 using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using CubeOut = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using TableOut = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using LineOut = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Numbers = std::vector<double>;
 
 constexpr double kSingular = 1e-14;
@@ -354,46 +358,136 @@ void explained_variance(Cube correlations, size_t season, Table coefficients,
         }
 }
 
+// Kernels over the partners of a column, compiled for every processor and for AVX2: element by element, so that bits are
+// the same. Rows that a pair does not share add a zero, which changes no sum that began with 0.
+struct Partners {
+    Numbers shared, sum_own, sum_other, mean_own, mean_other, product, square_own, square_other;
+
+    explicit Partners(size_t count)
+        : shared(count), sum_own(count), sum_other(count), mean_own(count), mean_other(count), product(count),
+          square_own(count), square_other(count) {}
+
+    void clear() {
+        for (Numbers* part : {&shared, &sum_own, &sum_other, &product, &square_own, &square_other})
+            std::fill(part->begin(), part->end(), 0.0);
+    }
+};
+
+[[gnu::always_inline]] inline void add_row_body(Partners& of, double own, const double* __restrict others,
+                                                const double* __restrict is_known, size_t count) {
+    double* __restrict shared = of.shared.data();
+    double* __restrict sum_own = of.sum_own.data();
+    double* __restrict sum_other = of.sum_other.data();
+    for (size_t k = 0; k < count; ++k) {
+        shared[k] = shared[k] + is_known[k];
+        sum_own[k] = sum_own[k] + (is_known[k] != 0.0 ? own : 0.0);
+        sum_other[k] = sum_other[k] + (is_known[k] != 0.0 ? others[k] : 0.0);
+    }
+}
+
+[[gnu::always_inline]] inline void add_deviations_body(Partners& of, double own, const double* __restrict others,
+                                                       const double* __restrict is_known, size_t count) {
+    const double* __restrict mean_own = of.mean_own.data();
+    const double* __restrict mean_other = of.mean_other.data();
+    double* __restrict product = of.product.data();
+    double* __restrict square_own = of.square_own.data();
+    double* __restrict square_other = of.square_other.data();
+    for (size_t k = 0; k < count; ++k) {
+        const double left = is_known[k] != 0.0 ? own - mean_own[k] : 0.0;
+        const double right = is_known[k] != 0.0 ? others[k] - mean_other[k] : 0.0;
+        product[k] = product[k] + left * right;
+        square_own[k] = square_own[k] + left * left;
+        square_other[k] = square_other[k] + right * right;
+    }
+}
+
+#if defined(__x86_64__)
+const bool use_avx2 = wide_instructions_allowed() && has_avx2();
+#define COBRE_WIDE __attribute__((target("avx2")))
+#else
+constexpr bool use_avx2 = false;
+#define COBRE_WIDE
+#endif
+
+COBRE_WIDE void add_row_wide(Partners& of, double own, const double* others, const double* is_known, size_t count) {
+    add_row_body(of, own, others, is_known, count);
+}
+COBRE_WIDE void add_deviations_wide(Partners& of, double own, const double* others, const double* is_known,
+                                    size_t count) {
+    add_deviations_body(of, own, others, is_known, count);
+}
+
+void add_row(Partners& of, double own, const double* others, const double* is_known, size_t count) {
+    if (use_avx2) return add_row_wide(of, own, others, is_known, count);
+    add_row_body(of, own, others, is_known, count);
+}
+void add_deviations(Partners& of, double own, const double* others, const double* is_known, size_t count) {
+    if (use_avx2) return add_deviations_wide(of, own, others, is_known, count);
+    add_deviations_body(of, own, others, is_known, count);
+}
+
 // Products and squares of deviations of all pairs of columns, each over the rows that both have, from means over these.
+// Values that are not known must be 0. Sums run over rows in order, for all partners of a column at a time.
 void pair_products(Table values, FlagsIn known, TableOut products, TableOut squares) {
     const size_t rows = values.shape(0), count = values.shape(1);
     for (const auto* table : {&products, &squares})
         if (table->shape(0) != count || table->shape(1) != count || known.shape(0) != rows || known.shape(1) != count)
             throw nb::value_error("pair_products: tables of columns x columns");
     nb::gil_scoped_release unlocked;
-    Numbers columns(rows * count);
-    std::vector<size_t> shared(rows);
+    Numbers is_known(rows * count);
+    for (size_t at = 0; at < rows * count; ++at) is_known[at] = known.data()[at] ? 1.0 : 0.0;
+    Partners of(count);
+    for (size_t i = 0; i < count; ++i) {
+        const size_t partners = count - i;
+        const auto each_row = [&](auto add) {
+            for (size_t at = i; at < rows * count; at += count)
+                if (is_known[at] != 0.0) add(of, values.data()[at], values.data() + at, is_known.data() + at, partners);
+        };
+        of.clear();
+        each_row(add_row);
+        for (size_t k = 0; k < partners; ++k) {
+            const double divisor = std::max(of.shared[k], 1.0);
+            of.mean_own[k] = of.sum_own[k] / divisor;
+            of.mean_other[k] = of.sum_other[k] / divisor;
+        }
+        each_row(add_deviations);
+        for (size_t k = 0; k < partners; ++k) {
+            const size_t j = i + k;
+            products.data()[i * count + j] = products.data()[j * count + i] = of.product[k];
+            squares.data()[j * count + i] = of.square_other[k];
+            squares.data()[i * count + j] = of.square_own[k];
+        }
+    }
+}
+
+// The number of rows that those two columns have in common which share the fewest.
+size_t fewest_pairs(FlagsIn known) {
+    const size_t rows = known.shape(0), count = known.shape(1), words = (rows + 63) / 64;
+    std::vector<uint64_t> bits(words * count, 0);
     for (size_t row = 0; row < rows; ++row)
         for (size_t column = 0; column < count; ++column)
-            columns[column * rows + row] = values.data()[row * count + column];
-    std::vector<char> there(rows * count);
-    for (size_t row = 0; row < rows; ++row)
-        for (size_t column = 0; column < count; ++column)
-            there[column * rows + row] = known.data()[row * count + column];
+            if (known.data()[row * count + column]) bits[column * words + row / 64] |= uint64_t{1} << (row % 64);
+    size_t fewest = rows;
     for (size_t i = 0; i < count; ++i)
         for (size_t j = i; j < count; ++j) {
-            size_t number = 0;
-            const double *a = columns.data() + i * rows, *b = columns.data() + j * rows;
-            double sum_a = 0.0, sum_b = 0.0;
-            for (size_t row = 0; row < rows; ++row)
-                if (there[i * rows + row] && there[j * rows + row]) {
-                    shared[number++] = row;
-                    sum_a = sum_a + a[row];
-                    sum_b = sum_b + b[row];
-                }
-            const double divisor = std::max(static_cast<double>(number), 1.0);
-            const double mean_a = sum_a / divisor, mean_b = sum_b / divisor;
-            double product = 0.0, square_a = 0.0, square_b = 0.0;
-            for (size_t k = 0; k < number; ++k) {
-                const double left = a[shared[k]] - mean_a, right = b[shared[k]] - mean_b;
-                product = product + left * right;
-                square_a = square_a + left * left;
-                square_b = square_b + right * right;
-            }
-            products.data()[i * count + j] = products.data()[j * count + i] = product;
-            squares.data()[i * count + j] = square_a;
-            squares.data()[j * count + i] = square_b;
+            size_t shared = 0;
+            for (size_t word = 0; word < words; ++word)
+                shared += static_cast<size_t>(std::popcount(bits[i * words + word] & bits[j * words + word]));
+            fewest = std::min(fewest, shared);
         }
+    return fewest;
+}
+
+// Sums of the columns, from the first row on.
+void add_rows(Table values, LineOut out) {
+    const size_t rows = values.shape(0), count = values.shape(1);
+    if (out.size() != count) throw nb::value_error("add_rows: room for a sum of each column");
+    double* __restrict total = out.data();
+    std::fill_n(total, count, 0.0);
+    for (size_t row = 0; row < rows; ++row) {
+        const double* __restrict line = values.data() + row * count;
+        for (size_t column = 0; column < count; ++column) total[column] = total[column] + line[column];
+    }
 }
 
 }  // namespace
@@ -406,6 +500,8 @@ void bind_par_fit(nb::module_& module) {
                "max_years"_a, "diverged"_a, "correlations"_a.noconvert(), "has_diverged"_a.noconvert());
     module.def("explained_variance", &explained_variance, "correlations"_a.noconvert(), "season"_a,
                "coefficients"_a.noconvert(), "out"_a.noconvert());
+    module.def("add_rows", &add_rows, "values"_a.noconvert(), "out"_a.noconvert());
+    module.def("fewest_pairs", &fewest_pairs, "known"_a.noconvert());
     module.def("pair_products", &pair_products, "values"_a.noconvert(), "known"_a.noconvert(), "products"_a.noconvert(),
                "squares"_a.noconvert());
 }

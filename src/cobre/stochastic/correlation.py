@@ -6,6 +6,7 @@ unique, so another method gives the same up to rounding.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -44,7 +45,7 @@ class Mixing:
         """Replace independent numbers by correlated ones, in place; rows are draws."""
         independent = np.ascontiguousarray(noise[:, self.positions])
         total = np.empty(independent.shape)
-        mix(independent, np.ascontiguousarray(self.root.T), total)  # summed from the first column on
+        mix(independent, self.root, total)  # symmetric; summed from the first column on
         noise[:, self.positions] = total
 
     def lies_within(self, part: slice) -> bool:
@@ -130,9 +131,9 @@ def _mixing(
 
 
 def _refuse_shared(profile: str, groups: Sequence[CorrelationGroup]) -> None:
-    entities = [entity for group in groups for entity in group.entities]
-    for entity_class, entity_id in entities:
-        if entities.count((entity_class, entity_id)) > 1:
+    counts = Counter(entity for group in groups for entity in group.entities)
+    for (entity_class, entity_id), count in counts.items():
+        if count > 1:
             raise NoiseModelError(CORRELATION_FILE, f"profile {profile}", f"{entity_class} {entity_id} is listed twice")
 
 

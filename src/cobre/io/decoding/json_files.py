@@ -37,7 +37,7 @@ def decode(document: Document | None, record: type[AnyFile], problems: Problems)
     if document is None:
         return None
     known = len(problems.errors)
-    is_suspicious = SUSPICIOUS.search(document.text) is not None
+    is_suspicious = not document.is_ordinary and SUSPICIOUS.search(document.text) is not None
     wrong = _wrong_leaves(document.content) if is_suspicious else {}
     for path, what in wrong.items():
         location = FileLocation.of(document.content, path)

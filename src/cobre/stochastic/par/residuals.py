@@ -8,12 +8,12 @@ the steady state of its yearly cycle. Seasons without a model count as white noi
 import numpy as np
 
 from cobre import _native
-from cobre._native import pair_products
+from cobre._native import add_outer_products, fewest_pairs, pair_products
 from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case, Correlation, CorrelationGroup
 from cobre.stochastic.correlation import DEFAULT_PROFILE
 from cobre.stochastic.par.seasons import SeasonCycle
-from cobre.stochastic.par.statistics import SampleStatistics, lag_residuals
+from cobre.stochastic.par.statistics import SampleStatistics, lag_residuals, ordered_sum
 from cobre.stochastic.par.terms import AutoregressiveTerms
 
 _TOLERANCE = 1e-15
@@ -63,7 +63,7 @@ def residual_correlation(
     entities = tuple(("inflow", hydro.id) for hydro in case.system.hydros)
     residuals = _residuals_by_season(statistics, terms, cycle)
     of_study = sorted(set(cycle.stage_positions))
-    own = [position for position in of_study if _fewest_pairs(residuals[position]) >= _MIN_PAIRS]
+    own = [position for position in of_study if fewest_pairs(~np.isnan(residuals[position])) >= _MIN_PAIRS]
     matrices = {_profile_name(cycle, position): _correlation_matrix(residuals[position]) for position in own}
     if len(own) < len(of_study):
         matrices[DEFAULT_PROFILE] = _correlation_matrix(_pooled(residuals))
@@ -91,12 +91,6 @@ def _residuals_by_season(
     return {position: lag_residuals(statistics, coefficients[position], position) for position in range(cycle.length)}
 
 
-def _fewest_pairs(residuals: Floats) -> int:
-    """Years that the two plants have in common which share the fewest."""
-    known = (~np.isnan(residuals)).astype(np.int64)
-    return int((known.T @ known).min(initial=len(residuals)))
-
-
 def _pooled(residuals: dict[int, Floats]) -> Floats:
     """Residuals of all seasons in order of time."""
     by_year = np.stack([residuals[position] for position in sorted(residuals)], axis=1)
@@ -113,15 +107,11 @@ def _correlation_matrix(residuals: Floats) -> Floats:
 
 
 def _whole_products(values: Floats) -> tuple[Floats, Floats]:
-    """Products and squares of deviations from the mean, for every pair."""
+    """Return products and squares of deviations from the mean, for every pair."""
     hydros = values.shape[1]
-    total = np.zeros(hydros)
-    for row in values:
-        total = total + row
-    deviations = values - total / max(len(values), 1)
+    deviations = values - ordered_sum(values) / max(len(values), 1)
     products = np.zeros((hydros, hydros))
-    for row in deviations:
-        products += row[:, None] * row[None, :]
+    add_outer_products(deviations, np.ones(len(deviations)), products)
     return products, np.repeat(np.diagonal(products)[:, None], hydros, axis=1)
 
 

@@ -11,18 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre._native import draw_normals
+from cobre._native import draw_normals, seed_streams
 from cobre.core.arrays import Floats, Indices
 from cobre.stochastic.random.seeds import Words
 
 _MULTIPLIER_HIGH = np.uint64(0x2360ED051FC65DA4)
 
 _MULTIPLIER_LOW = np.uint64(0x4385DF649FCCF645)
-
-# The small generator that stretches a 64-bit seed to the 256 bits of a state.
-_EXPANSION_MULTIPLIER = np.uint64(6364136223846793005)
-
-_EXPANSION_INCREMENT = np.uint64(11634580027462260723)
 
 _LOW_32 = np.uint64(0xFFFFFFFF)
 
@@ -42,9 +37,7 @@ class Pcg64Streams:
     """One generator per seed; every draw names the streams that advance. Native code advances `state` in place."""
 
     def __init__(self, seeds: Words) -> None:
-        words = _expand(np.atleast_1d(seeds))
-        self.increment = Wide(words[3], words[2] | np.uint64(1))
-        self.state = _step(_add(Wide(words[1], words[0]), self.increment), self.increment)
+        self.state, self.increment = _seeded(np.atleast_1d(seeds))
 
     @property
     def count(self) -> int:
@@ -75,9 +68,7 @@ class Pcg64Sequence:
     """A single generator with the same bits, for long runs of draws; NumPy's own, with its state set by hand."""
 
     def __init__(self, seed: int) -> None:
-        words = [int(word[0]) for word in _expand(np.array([seed], dtype=np.uint64))]
-        increment = (words[3] << 64 | words[2]) | 1
-        state = _stepped((words[1] << 64 | words[0]) + increment, increment)
+        state, increment = (int(high[0]) << 64 | int(low[0]) for high, low in _seeded(np.array([seed], np.uint64)))
         self._bits = np.random.PCG64(0)
         self._bits.state = {
             "bit_generator": "PCG64",
@@ -118,23 +109,11 @@ def _range_unit(bits: Words) -> Floats:
     return (bits >> np.uint64(12)).astype(np.float64) * 2.0**-52
 
 
-def _stepped(state: int, increment: int) -> int:
-    multiplier = int(_MULTIPLIER_HIGH) << 64 | int(_MULTIPLIER_LOW)
-    return (state * multiplier + increment) % 2**128
-
-
-def _expand(seeds: Words) -> list[Words]:
-    """Four 64-bit words from each seed: eight outputs of a 32-bit PCG, low half first."""
-    state, halves = seeds, []
-    for _ in range(8):
-        state = state * _EXPANSION_MULTIPLIER + _EXPANSION_INCREMENT
-        shifted = (((state >> np.uint64(18)) ^ state) >> np.uint64(27)) & _LOW_32
-        halves.append(_rotate_right_32(shifted, state >> np.uint64(59)))
-    return [halves[2 * i] | (halves[2 * i + 1] << _32) for i in range(4)]
-
-
-def _rotate_right_32(values: Words, counts: Words) -> Words:
-    return ((values >> counts) | (values << (_32 - counts))) & _LOW_32
+def _seeded(seeds: Words) -> tuple[Wide, Wide]:
+    """Return the first states of generators, and their increments."""
+    state, increment = (Wide(np.empty_like(seeds), np.empty_like(seeds)) for _ in range(2))
+    seed_streams(np.ascontiguousarray(seeds), *state, *increment)
+    return state, increment
 
 
 def _step(state: Wide, increment: Wide) -> Wide:

@@ -349,7 +349,8 @@ def begin_output(request: RunRequest, ready: ReadyStudy, log: RunLog | None) -> 
         )
         log.begin()
         write_study_file(request.output, ready, request.case)
-        write_study_exports(request.output, ready.study)
+        if not config.training.enabled:  # else after training, so that the first iteration does not wait for them
+            write_study_exports(request.output, ready.study)
 
 
 def is_resumed(request: RunRequest) -> bool:
@@ -373,5 +374,6 @@ def write_training(output: Path, policy_folder: Path, trained: TrainedStudy) -> 
             output,
             PolicyBound(bound, trained.study.case.is_risk_averse, lower_bound_is_valid=trained.study.problem.is_convex),
         )
+    write_study_exports(output, trained.study)
     visited = trained.context.visited
     write_state_export(output, trained.study, visited, len(trained.history) - len(visited.iterations) + 1)
