@@ -1,11 +1,12 @@
 #include "lp_assembly.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace nb = nanobind;
@@ -16,24 +17,27 @@ namespace {
 
 template <typename T>
 using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Order = std::vector<uint32_t>;
 
-// Sorts positions by a key, those with the same key in their given order.
-Order sorted_by(const int64_t* key, size_t num_keys, const Order& before, const char* what) {
-    std::vector<uint32_t> next(num_keys + 1, 0);
-    for (const uint32_t at : before) {
-        if (key[at] < 0 || key[at] >= static_cast<int64_t>(num_keys))
-            throw nb::index_error((std::string("assemble: there is no ") + what).c_str());
-        ++next[static_cast<size_t>(key[at]) + 1];
-    }
-    for (size_t k = 0; k < num_keys; ++k) next[k + 1] += next[k];
-    Order found(before.size());
-    for (const uint32_t at : before) found[next[static_cast<size_t>(key[at])]++] = at;
-    return found;
-}
+struct Entry {
+    int32_t row, column;
+    double value;
+};
 
 constexpr size_t kMaxDimensions = 4;
 constexpr int64_t kAbsent = -1;
+
+// Sorts entries by their rows or columns, those with the same one in their given order.
+void sort_by(int32_t Entry::*key, size_t num_keys, std::vector<Entry>& entries, std::vector<Entry>& sorted) {
+    std::vector<uint32_t> next(num_keys + 1, 0);
+    for (const Entry& entry : entries) {
+        if (static_cast<size_t>(entry.*key) >= num_keys) throw nb::index_error("assemble: there is no such row or column");
+        ++next[static_cast<size_t>(entry.*key) + 1];
+    }
+    for (size_t k = 0; k < num_keys; ++k) next[k + 1] += next[k];
+    sorted.resize(entries.size());
+    for (const Entry& entry : entries) sorted[next[static_cast<size_t>(entry.*key)]++] = entry;
+    entries.swap(sorted);
+}
 
 // How to walk an array that is broadcast to a shape: zero strides along what it does not have.
 template <typename T>
@@ -50,6 +54,11 @@ struct Walk {
             else if (array.shape(k) != 1)
                 throw nb::value_error("add: arrays that cannot be broadcast against one another");
         }
+    }
+
+    int64_t offset(size_t i, size_t j, size_t k) const {
+        return static_cast<int64_t>(i) * stride[0] + static_cast<int64_t>(j) * stride[1] +
+               static_cast<int64_t>(k) * stride[2];
     }
 };
 
@@ -70,47 +79,40 @@ public:
         std::copy_n(shape, dimensions, whole + kMaxDimensions - dimensions);
         const Walk<int64_t> row(rows, whole, kMaxDimensions), column(columns, whole, kMaxDimensions);
         const Walk<double> value(values, whole, kMaxDimensions);
-        const auto offset = [](const auto& walk, size_t i, size_t j, size_t k) {
-            return static_cast<int64_t>(i) * walk.stride[0] + static_cast<int64_t>(j) * walk.stride[1] +
-                   static_cast<int64_t>(k) * walk.stride[2];
-        };
         for (size_t i = 0; i < whole[0]; ++i)
             for (size_t j = 0; j < whole[1]; ++j)
                 for (size_t k = 0; k < whole[2]; ++k) {
-                    const int64_t* r = row.data + offset(row, i, j, k);
-                    const int64_t* c = column.data + offset(column, i, j, k);
-                    const double* v = value.data + offset(value, i, j, k);
+                    const int64_t* r = row.data + row.offset(i, j, k);
+                    const int64_t* c = column.data + column.offset(i, j, k);
+                    const double* v = value.data + value.offset(i, j, k);
                     for (size_t l = 0; l < whole[3];
                          ++l, r += row.stride[3], c += column.stride[3], v += value.stride[3])
                         if (*r != kAbsent && *c != kAbsent && *v != 0.0) push(*r, *c, *v);
                 }
     }
 
-    size_t size() const { return values_.size(); }
+    size_t size() const { return entries_.size(); }
 
     // Fills `start` (rows + 1), and `index` and `value` from their beginning; entries of one row and column are added in
     // order. Returns how many there are.
-    size_t assemble(size_t num_columns, Array<int32_t> start, Array<int32_t> index, Array<double> value) const {
-        const size_t count = values_.size();
+    size_t assemble(size_t num_columns, Array<int32_t> start, Array<int32_t> index, Array<double> value) {
+        const size_t count = entries_.size();
         if (index.size() != count || value.size() != count || start.size() == 0)
             throw nb::value_error("assemble: room for a start of each row, and for all entries");
         const size_t num_rows = start.size() - 1;
-        Order order(count);
-        for (size_t at = 0; at < count; ++at) order[at] = static_cast<uint32_t>(at);
-        order = sorted_by(columns_.data(), num_columns, order, "such column");
-        order = sorted_by(rows_.data(), num_rows, order, "such row");
+        std::vector<Entry> sorted;
+        sort_by(&Entry::column, num_columns, entries_, sorted);
+        sort_by(&Entry::row, num_rows, entries_, sorted);
         size_t filled = 0, row = 0;
         start.data()[0] = 0;
-        for (const uint32_t at : order) {
-            const auto own_row = static_cast<size_t>(rows_[at]);
-            const auto column = static_cast<int32_t>(columns_[at]);
-            while (row < own_row) start.data()[++row] = static_cast<int32_t>(filled);
+        for (const Entry& entry : entries_) {
+            while (row < static_cast<size_t>(entry.row)) start.data()[++row] = static_cast<int32_t>(filled);
             const auto first = static_cast<size_t>(start.data()[row]);
-            if (filled > first && index.data()[filled - 1] == column) {
-                value.data()[filled - 1] = value.data()[filled - 1] + values_[at];
+            if (filled > first && index.data()[filled - 1] == entry.column) {
+                value.data()[filled - 1] = value.data()[filled - 1] + entry.value;
             } else {
-                index.data()[filled] = column;
-                value.data()[filled++] = values_[at];
+                index.data()[filled] = entry.column;
+                value.data()[filled++] = entry.value;
             }
         }
         while (row < num_rows) start.data()[++row] = static_cast<int32_t>(filled);
@@ -127,13 +129,73 @@ private:
     }
 
     void push(int64_t row, int64_t column, double value) {
-        rows_.push_back(row);
-        columns_.push_back(column);
-        values_.push_back(value);
+        if (row > INT32_MAX || column > INT32_MAX || row < 0 || column < 0)
+            throw nb::index_error("add: a row or column that no matrix has");
+        entries_.push_back({static_cast<int32_t>(row), static_cast<int32_t>(column), value});
     }
 
-    std::vector<int64_t> rows_, columns_;
-    std::vector<double> values_;
+    std::vector<Entry> entries_;
+};
+
+// Bounds and costs of columns, or bounds of rows, as they come: `parts` numbers of each.
+class BoundList {
+public:
+    using Flags = nb::ndarray<const bool, nb::device::cpu>;
+    using Values = nb::ndarray<const double, nb::device::cpu>;
+    using Numbers = nb::ndarray<int64_t, nb::device::cpu, nb::c_contig>;
+
+    // Takes the numbers of those that are present; `index` gets their positions, and -1 for the others.
+    size_t add(const Flags& present, const std::vector<Values>& parts, Numbers index) {
+        const size_t dimensions = present.ndim();
+        bool has_shape = dimensions <= kMaxDimensions && index.ndim() == dimensions;
+        size_t whole[kMaxDimensions] = {1, 1, 1, 1};
+        for (size_t k = 0; has_shape && k < dimensions; ++k) {
+            whole[kMaxDimensions - dimensions + k] = present.shape(k);
+            has_shape = index.shape(k) == present.shape(k);
+        }
+        if (!has_shape) throw nb::value_error("add: an index of the same shape, of up to four dimensions");
+        const size_t before = size();
+        const Walk<bool> is_there(present, whole, kMaxDimensions);
+        int64_t* number = index.data();
+        size_t count = before;
+        walk(is_there, whole, [&](bool is_present) { *number++ = is_present ? static_cast<int64_t>(count++) : kAbsent; });
+        values_.resize(std::max(values_.size(), parts.size()));
+        for (size_t part = 0; part < parts.size(); ++part) add_part(values_[part], parts[part], is_there, whole);
+        return count - before;
+    }
+
+    size_t size() const { return values_.empty() ? 0 : values_[0].size(); }
+
+    void copy(size_t part, Array<double> out) const {
+        if (part >= values_.size() || out.size() != size()) throw nb::value_error("copy: room for all numbers of a part");
+        std::copy(values_[part].begin(), values_[part].end(), out.data());
+    }
+
+private:
+    template <typename Visit>
+    static void walk(const Walk<bool>& flags, const size_t* whole, const Visit& visit) {
+        for (size_t i = 0; i < whole[0]; ++i)
+            for (size_t j = 0; j < whole[1]; ++j)
+                for (size_t k = 0; k < whole[2]; ++k) {
+                    const bool* flag = flags.data + flags.offset(i, j, k);
+                    for (size_t l = 0; l < whole[3]; ++l, flag += flags.stride[3]) visit(*flag);
+                }
+    }
+
+    static void add_part(std::vector<double>& numbers, const Values& given, const Walk<bool>& flags,
+                         const size_t* whole) {
+        const Walk<double> values(given, whole, kMaxDimensions);
+        for (size_t i = 0; i < whole[0]; ++i)
+            for (size_t j = 0; j < whole[1]; ++j)
+                for (size_t k = 0; k < whole[2]; ++k) {
+                    const bool* flag = flags.data + flags.offset(i, j, k);
+                    const double* value = values.data + values.offset(i, j, k);
+                    for (size_t l = 0; l < whole[3]; ++l, flag += flags.stride[3], value += values.stride[3])
+                        if (*flag) numbers.push_back(*value);
+                }
+    }
+
+    std::vector<std::vector<double>> values_;
 };
 
 // The range of exponents of every row or column.
@@ -142,21 +204,45 @@ public:
     explicit Ranges(size_t count) : low_(count), high_(count) {}
 
     void clear() {
-        std::fill(low_.begin(), low_.end(), INT64_MAX);
-        std::fill(high_.begin(), high_.end(), INT64_MIN);
+        std::fill(low_.begin(), low_.end(), INT32_MAX);
+        std::fill(high_.begin(), high_.end(), INT32_MIN);
     }
-    void add(size_t at, int64_t exponent) {
+    void add(size_t at, int32_t exponent) {
         low_[at] = std::min(low_[at], exponent);
         high_[at] = std::max(high_[at], exponent);
     }
     // Half way between the largest and the smallest, rounded down; 0 for an empty one.
-    void write_opposite_middles(std::vector<int64_t>& out) const {
+    void write_opposite_middles(std::vector<int32_t>& out) const {
         for (size_t at = 0; at < out.size(); ++at) out[at] = high_[at] >= low_[at] ? -((high_[at] + low_[at]) >> 1) : 0;
     }
 
 private:
-    std::vector<int64_t> low_, high_;
+    std::vector<int32_t> low_, high_;
 };
+
+// As `std::frexp` gives it, read from the bits of normal numbers.
+int32_t exponent_of(double value) {
+    const auto bits = static_cast<int32_t>((std::bit_cast<uint64_t>(value) >> 52) & 0x7FF);
+    if (bits != 0 && bits != 0x7FF) return bits - 1022;
+    int found = 0;
+    std::frexp(value, &found);
+    return found;
+}
+
+// Entries times the scales of their rows and columns, in place.
+void scale_entries(Array<const int32_t> start, Array<const int32_t> index, Array<const double> row_scale,
+                   Array<const double> column_scale, Array<double> value) {
+    const size_t num_rows = row_scale.size();
+    if (start.size() != num_rows + 1 || index.size() != value.size() ||
+        static_cast<size_t>(start.data()[num_rows]) != index.size())
+        throw nb::value_error("scale_entries: a start for each row, a value for each entry");
+    for (size_t row = 0; row < num_rows; ++row)
+        for (auto at = static_cast<size_t>(start.data()[row]); at < static_cast<size_t>(start.data()[row + 1]); ++at) {
+            const auto column = static_cast<size_t>(index.data()[at]);
+            if (column >= column_scale.size()) throw nb::index_error("scale_entries: there is no such column");
+            value.data()[at] = value.data()[at] * row_scale.data()[row] * column_scale.data()[column];
+        }
+}
 
 // Scales of rows and columns that bring entries near one, in turns. Exponents alone, so that nothing is rounded.
 void power_of_two_scales(Array<const int32_t> start, Array<const int32_t> index, Array<const double> value, int rounds,
@@ -168,11 +254,9 @@ void power_of_two_scales(Array<const int32_t> start, Array<const int32_t> index,
     for (size_t at = 0; at < index.size(); ++at)
         if (index.data()[at] < 0 || static_cast<size_t>(index.data()[at]) >= num_columns)
             throw nb::index_error("power_of_two_scales: there is no such column");
-    std::vector<int64_t> exponent(value.size()), row(num_rows, 0), column(num_columns, 0);
+    std::vector<int32_t> exponent(value.size()), row(num_rows, 0), column(num_columns, 0);
     for (size_t at = 0; at < value.size(); ++at) {
-        int found = 0;
-        std::frexp(value.data()[at], &found);
-        exponent[at] = found;
+        exponent[at] = exponent_of(value.data()[at]);
     }
     Ranges of_rows(num_rows), of_columns(num_columns);
     const auto each_entry = [&](const auto& visit) {
@@ -182,10 +266,10 @@ void power_of_two_scales(Array<const int32_t> start, Array<const int32_t> index,
     };
     for (int round = 0; round < rounds; ++round) {
         of_rows.clear();
-        each_entry([&](size_t r, size_t c, int64_t own) { of_rows.add(r, own + column[c]); });
+        each_entry([&](size_t r, size_t c, int32_t own) { of_rows.add(r, own + column[c]); });
         of_rows.write_opposite_middles(row);
         of_columns.clear();
-        each_entry([&](size_t r, size_t c, int64_t own) { of_columns.add(c, own + row[r]); });
+        each_entry([&](size_t r, size_t c, int32_t own) { of_columns.add(c, own + row[r]); });
         of_columns.write_opposite_middles(column);
     }
     for (size_t r = 0; r < num_rows; ++r) row_scale.data()[r] = std::ldexp(1.0, static_cast<int>(row[r]));
@@ -201,6 +285,13 @@ void bind_assembly(nb::module_& module) {
         .def("assemble", &EntryList::assemble, "num_columns"_a, "start"_a.noconvert(), "index"_a.noconvert(),
              "value"_a.noconvert())
         .def("__len__", &EntryList::size);
+    nb::class_<BoundList>(module, "BoundList")
+        .def(nb::init<>())
+        .def("add", &BoundList::add, "present"_a.noconvert(), "parts"_a, "index"_a.noconvert())
+        .def("copy", &BoundList::copy, "part"_a, "out"_a.noconvert())
+        .def("__len__", &BoundList::size);
+    module.def("scale_entries", &scale_entries, "start"_a.noconvert(), "index"_a.noconvert(),
+               "row_scale"_a.noconvert(), "column_scale"_a.noconvert(), "value"_a.noconvert());
     module.def("power_of_two_scales", &power_of_two_scales, "start"_a.noconvert(), "index"_a.noconvert(),
                "value"_a.noconvert(), "rounds"_a, "row_scale"_a.noconvert(), "column_scale"_a.noconvert());
 }

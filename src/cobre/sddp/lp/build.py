@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from cobre._native import scale_entries
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.records import dataclass
 from cobre.sddp.lp.columns import Columns, add_columns
@@ -37,9 +38,10 @@ def build_stage_lp(plan: StagePlan) -> StageLp:
     power = add_power_rows(lp, plan, columns)
     deliveries = add_commitment_rows(lp, plan, columns)
     slacks = add_generic_rows(lp, plan, columns)
-    cost = lp.columns()[2].copy()
+    lower, upper, cost = lp.columns()
+    program = _scaled(lp, (lower, upper, cost), plan, columns, power)
     cost[int(columns.future_cost)] = 0.0
-    return StageLp(plan, _scaled(lp, plan, columns, power), columns, water, power, cost, slacks, deliveries)
+    return StageLp(plan, program, columns, water, power, cost, slacks, deliveries)
 
 
 def with_arrays_of(before: StageLp, stage: StageLp) -> StageLp:
@@ -67,8 +69,11 @@ def _common(old: Any, own: Any) -> Any:
     return old if type(own) is tuple and old == own else own
 
 
-def _scaled(lp: LpBuilder, plan: StagePlan, columns: Columns, power: PowerRows) -> StageProgram:
-    lower, upper, cost = lp.columns()
+def _scaled(
+    lp: LpBuilder, bounds: tuple[Floats, Floats, Floats], plan: StagePlan, columns: Columns, power: PowerRows
+) -> StageProgram:
+    """Scale the LP by powers of two; `bounds`: lower and upper bounds and costs of all columns."""
+    lower, upper, cost = bounds
     row_lower, row_upper = lp.rows()
     start, index, value = lp.matrix()
     row_scale, column_scale = power_of_two_scales(start, index, value, lp.num_columns)
@@ -80,7 +85,7 @@ def _scaled(lp: LpBuilder, plan: StagePlan, columns: Columns, power: PowerRows) 
     # Generation of a source is limited by its availability; the column `available` is fixed to it.
     source_column, source_index, available = _source_columns(plan, np.stack([columns.source, columns.available]))
     is_generation = np.arange(len(source_column)) < np.count_nonzero(columns.source != ABSENT)
-    entry_rows = np.repeat(np.arange(lp.num_rows), np.diff(start))
+    scale_entries(start, index, row_scale, column_scale, value)
     return StageProgram(
         cost=cost * column_scale / plan.options.cost_scale,
         column_lower=lower / column_scale,
@@ -89,7 +94,7 @@ def _scaled(lp: LpBuilder, plan: StagePlan, columns: Columns, power: PowerRows) 
         row_upper=row_upper * row_scale,
         row_start=start,
         column_index=index,
-        value=value * row_scale[entry_rows] * column_scale[index],
+        value=value,
         column_scale=column_scale,
         row_scale=row_scale,
         future_cost=future_cost,

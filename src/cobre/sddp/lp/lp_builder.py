@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike
 
 from cobre import _native
-from cobre._native import EntryList
+from cobre._native import BoundList, EntryList
 from cobre.core.arrays import Flags, Floats, Indices, Ints
 from cobre.core.stage_data import StateLayout, StateSlot
 from cobre.records import dataclass
@@ -21,14 +20,22 @@ class LpBuilder:
     """Collects columns, rows, entries and the ways in which inputs move right-hand sides, all in plain units."""
 
     def __init__(self) -> None:
-        self.num_columns = 0
-        self.num_rows = 0
         self.column_names: list[str] = []
         self.row_names: list[str] = []
-        self._columns: list[tuple[Floats, Floats, Floats]] = []
-        self._rows: list[tuple[Floats, Floats]] = []
+        self._columns = BoundList()
+        self._rows = BoundList()
         self._entries = EntryList()
         self._inputs = EntryList()
+
+    @property
+    def num_columns(self) -> int:
+        """How many columns there are so far."""
+        return len(self._columns)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are so far."""
+        return len(self._rows)
 
     def add_columns(
         self,
@@ -39,44 +46,28 @@ class LpBuilder:
         cost: ArrayLike,
         exists: ArrayLike = True,
     ) -> Indices:
-        """Columns for the elements that exist; the others get the index ABSENT and their entries are dropped."""
-        present = _spread(exists, tuple(shape), bool)
+        """Add columns for the elements that exist; the others get the index ABSENT and their entries are dropped."""
+        present = _spread(exists, tuple(shape))
         return self.add_labelled_columns(_labels(name, present), present, lower, upper, cost)
 
     def add_labelled_columns(
         self, labels: Sequence[str], present: Flags, lower: ArrayLike, upper: ArrayLike, cost: ArrayLike
     ) -> Indices:
-        """As `add_columns`, for columns with names of their own: one for each that is present."""
-        count = len(labels)
-        index = np.full(present.shape, ABSENT, np.int64)
-        if count == 0:
-            return index
-        index[present] = np.arange(self.num_columns, self.num_columns + count)
-        lows, highs, costs = _pick(present, count, lower, upper, cost)
-        self._columns.append((lows, highs, costs))
+        """Add columns as `add_columns` does, with names of their own: one for each that is present."""
         self.column_names += labels
-        self.num_columns += count
-        return index
+        return _add(self._columns, present, lower, upper, cost)
 
     def add_rows(
         self, name: str, shape: Sequence[int], lower: ArrayLike, upper: ArrayLike, exists: ArrayLike = True
     ) -> Indices:
-        """Add rows where `exists`; returns row indices of the given shape, ABSENT where there is none."""
-        present = _spread(exists, tuple(shape), bool)
+        """Add rows where `exists`; return row indices of the given shape, ABSENT where there is none."""
+        present = _spread(exists, tuple(shape))
         return self.add_labelled_rows(_labels(name, present), present, lower, upper)
 
     def add_labelled_rows(self, labels: Sequence[str], present: Flags, lower: ArrayLike, upper: ArrayLike) -> Indices:
-        """As `add_rows`, for rows with names of their own: one for each that is present."""
-        count = len(labels)
-        index = np.full(present.shape, ABSENT, np.int64)
-        if count == 0:
-            return index
-        index[present] = np.arange(self.num_rows, self.num_rows + count)
-        lows, highs = _pick(present, count, lower, upper)
-        self._rows.append((lows, highs))
+        """Add rows as `add_rows` does, with names of their own: one for each that is present."""
         self.row_names += labels
-        self.num_rows += count
-        return index
+        return _add(self._rows, present, lower, upper)
 
     def add_entries(self, rows: ArrayLike, columns: ArrayLike, values: ArrayLike) -> None:
         """Coefficients; arrays are broadcast against one another, and zeros and what is ABSENT left out."""
@@ -87,14 +78,12 @@ class LpBuilder:
         self._inputs.add(np.asarray(rows, np.int64), np.asarray(inputs, np.int64), np.asarray(values, np.float64))
 
     def columns(self) -> tuple[Floats, Floats, Floats]:
-        """Lower bounds, upper bounds and costs."""
-        lower, upper, cost = (np.concatenate(part) for part in zip(*self._columns, strict=True))
-        return lower, upper, cost
+        """Return lower bounds, upper bounds and costs."""
+        return _part(self._columns, 0), _part(self._columns, 1), _part(self._columns, 2)
 
     def rows(self) -> tuple[Floats, Floats]:
-        """Lower and upper bounds of all rows."""
-        lower, upper = (np.concatenate(part) for part in zip(*self._rows, strict=True))
-        return lower, upper
+        """Return lower and upper bounds of all rows."""
+        return _part(self._rows, 0), _part(self._rows, 1)
 
     def matrix(self) -> tuple[Ints, Ints, Floats]:
         """Row starts, column indices and values; entries of one row and column are added in order."""
@@ -106,23 +95,25 @@ class LpBuilder:
         return np.repeat(np.arange(self.num_rows, dtype=np.int32), np.diff(start)), index, value
 
 
-def _pick(present: Flags, count: int, *parts: ArrayLike) -> tuple[Floats, ...]:
-    return tuple(_picked(part, present, count) for part in parts)
+def _add(bounds: BoundList, present: Flags, *parts: ArrayLike) -> Indices:
+    """Add the numbers of those that are present, and return their positions; ABSENT for the others."""
+    index = np.empty(present.shape, np.int64)
+    bounds.add(present, [np.asarray(part, np.float64) for part in parts], index)
+    return index
 
 
-def _picked(part: ArrayLike, present: Flags, count: int) -> Floats:
-    whole: Floats = np.asarray(part, np.float64)
-    if whole.ndim == 0 and present.ndim:
-        return np.full(count, whole)
-    return (whole if whole.shape == present.shape else _spread(whole, present.shape, np.float64))[present]
+def _part(bounds: BoundList, part: int) -> Floats:
+    numbers = np.empty(len(bounds))
+    bounds.copy(part, numbers)
+    return numbers
 
 
-def _spread(part: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+def _spread(flags: ArrayLike, shape: tuple[int, ...]) -> Flags:
     """Broadcast by assignment: for blocks of a plant, a tenth of the time of `numpy.broadcast_to`."""
-    if isinstance(part, np.ndarray) and part.shape == shape and part.dtype == dtype:
-        return part
-    whole = np.empty(shape, dtype)
-    whole[...] = part
+    if isinstance(flags, np.ndarray) and flags.shape == shape and flags.dtype == bool:
+        return flags
+    whole = np.empty(shape, bool)
+    whole[...] = flags
     return whole
 
 
