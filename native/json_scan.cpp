@@ -13,9 +13,9 @@ using namespace nb::literals;
 namespace cobre {
 namespace {
 
-constexpr size_t kMaxLevels = 64;        // Python refuses documents at 100
-constexpr size_t kMaxWholeDigits = 9;    // ids of ten digits may exceed 32 bits
-constexpr size_t kManyKeys = 12;         // from here on sorting is faster than comparing all pairs
+constexpr size_t kMaxLevels = 64;      // Python refuses documents at 100
+constexpr size_t kMaxWholeDigits = 9;  // ids of ten digits may exceed 32 bits
+constexpr size_t kManyKeys = 12;       // from here on sorting is faster than comparing all pairs
 constexpr std::string_view kDate = "_date";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -58,11 +58,8 @@ private:
                 levels_.pop_back();
                 expects_key_ = false;
                 return true;
-            case ',':
-                expects_key_ = !levels_.empty() && levels_.back().is_object;
-                return true;
-            default:
-                return true;
+            case ',': expects_key_ = !levels_.empty() && levels_.back().is_object; return true;
+            default: return true;
         }
     }
 
@@ -93,7 +90,9 @@ private:
     // Whether a colon and a date such as "2024-01-31" come next.
     bool has_date_next() const {
         const char* next = at_;
-        const auto skip_blanks = [&] { while (next < end_ && is_blank(*next)) ++next; };
+        const auto skip_blanks = [&] {
+            while (next < end_ && is_blank(*next)) ++next;
+        };
         skip_blanks();
         if (next == end_ || *next++ != ':') return false;
         skip_blanks();
@@ -149,8 +148,7 @@ private:
 }  // namespace
 
 void bind_json_scan(nb::module_& module) {
-    module.def(
-        "is_ordinary_json", [](std::string_view text) { return Scan(text).is_ordinary(); }, "text"_a);
+    module.def("is_ordinary_json", [](std::string_view text) { return Scan(text).is_ordinary(); }, "text"_a);
 }
 
 }  // namespace cobre

@@ -27,10 +27,11 @@ constexpr size_t kMaxDimensions = 4;
 constexpr int64_t kAbsent = -1;
 
 // Sorts entries by their rows or columns, those with the same one in their given order.
-void sort_by(int32_t Entry::*key, size_t num_keys, std::vector<Entry>& entries, std::vector<Entry>& sorted) {
+void sort_by(int32_t Entry::* key, size_t num_keys, std::vector<Entry>& entries, std::vector<Entry>& sorted) {
     std::vector<uint32_t> next(num_keys + 1, 0);
     for (const Entry& entry : entries) {
-        if (static_cast<size_t>(entry.*key) >= num_keys) throw nb::index_error("assemble: there is no such row or column");
+        if (static_cast<size_t>(entry.*key) >= num_keys)
+            throw nb::index_error("assemble: there is no such row or column");
         ++next[static_cast<size_t>(entry.*key) + 1];
     }
     for (size_t k = 0; k < num_keys; ++k) next[k + 1] += next[k];
@@ -158,7 +159,8 @@ public:
         const Walk<bool> is_there(present, whole, kMaxDimensions);
         int64_t* number = index.data();
         size_t count = before;
-        walk(is_there, whole, [&](bool is_present) { *number++ = is_present ? static_cast<int64_t>(count++) : kAbsent; });
+        walk(is_there, whole,
+             [&](bool is_present) { *number++ = is_present ? static_cast<int64_t>(count++) : kAbsent; });
         values_.resize(std::max(values_.size(), parts.size()));
         for (size_t part = 0; part < parts.size(); ++part) add_part(values_[part], parts[part], is_there, whole);
         return count - before;
@@ -167,7 +169,8 @@ public:
     size_t size() const { return values_.empty() ? 0 : values_[0].size(); }
 
     void copy(size_t part, Array<double> out) const {
-        if (part >= values_.size() || out.size() != size()) throw nb::value_error("copy: room for all numbers of a part");
+        if (part >= values_.size() || out.size() != size())
+            throw nb::value_error("copy: room for all numbers of a part");
         std::copy(values_[part].begin(), values_[part].end(), out.data());
     }
 
@@ -290,8 +293,8 @@ void bind_assembly(nb::module_& module) {
         .def("add", &BoundList::add, "present"_a.noconvert(), "parts"_a, "index"_a.noconvert())
         .def("copy", &BoundList::copy, "part"_a, "out"_a.noconvert())
         .def("__len__", &BoundList::size);
-    module.def("scale_entries", &scale_entries, "start"_a.noconvert(), "index"_a.noconvert(),
-               "row_scale"_a.noconvert(), "column_scale"_a.noconvert(), "value"_a.noconvert());
+    module.def("scale_entries", &scale_entries, "start"_a.noconvert(), "index"_a.noconvert(), "row_scale"_a.noconvert(),
+               "column_scale"_a.noconvert(), "value"_a.noconvert());
     module.def("power_of_two_scales", &power_of_two_scales, "start"_a.noconvert(), "index"_a.noconvert(),
                "value"_a.noconvert(), "rounds"_a, "row_scale"_a.noconvert(), "column_scale"_a.noconvert());
 }

@@ -364,8 +364,14 @@ struct Partners {
     Numbers shared, sum_own, sum_other, mean_own, mean_other, product, square_own, square_other;
 
     explicit Partners(size_t count)
-        : shared(count), sum_own(count), sum_other(count), mean_own(count), mean_other(count), product(count),
-          square_own(count), square_other(count) {}
+        : shared(count),
+          sum_own(count),
+          sum_other(count),
+          mean_own(count),
+          mean_other(count),
+          product(count),
+          square_own(count),
+          square_other(count) {}
 
     void clear() {
         for (Numbers* part : {&shared, &sum_own, &sum_other, &product, &square_own, &square_other})
