@@ -83,7 +83,9 @@ def _make_init(cls: type) -> Callable[..., None]:
     if not is_frozen:
         renamed = {f"field_{number}": item.name for number, item in enumerate(items)}
         code = code.replace(co_names=tuple(renamed.get(name, name) for name in code.co_names))
-    scope = {f"make_{number}": item.default_factory for number, item in enumerate(items)} | {"UNSET": _UNSET}
+    scope: dict[str, Any] = {f"make_{number}": item.default_factory for number, item in enumerate(items)} | {
+        "UNSET": _UNSET
+    }
     if is_frozen:
         scope |= {f"set_{number}": _setter(cls, item.name) for number, item in enumerate(items)}
     defaults = tuple(_default(item) for item in positional if _has_default(item))
