@@ -114,10 +114,8 @@ def _init_code(positional: int, made_here: tuple[bool, ...], is_frozen: bool, is
         lines.append(f" set_{number}(self, {value})" if is_frozen else f" self.field_{number} = {value}")
     if is_checked:
         lines.append(" self.__post_init__()")
-    scope: dict[str, Any] = {}
-    exec("\n".join(lines), scope)  # noqa: S102  (text made of numbers alone)
-    code: CodeType = scope["__init__"].__code__
-    return code
+    module = compile("\n".join(lines), "<record>", "exec")  # never executed: only its function is taken
+    return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
 
 
 def _setter(cls: type, name: str) -> Callable[[object, Any], None]:
