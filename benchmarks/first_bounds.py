@@ -26,15 +26,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cobre._native import average_cuts
 from cobre.core.arrays import Floats
 from cobre.io.case import load_case
 from cobre.io.policies.cobre_python_policy import IDENTIFIER, FlatTable, read_cobre_python_policy
 from cobre.policy.object import state_names
-from cobre.sddp.cuts.pool import CutSet, average_cuts
+from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.problem.boundary import BoundaryCuts
 from cobre.sddp.problem.problem import PreparedStudy, realise
 from cobre.sddp.stage_solve import sampled
-from cobre.solver.batches import Bases, Batch, Chains, CutRows, Outputs, Realisations
+from cobre.solver.batches import Batch, Chains, CutRows, Outputs, Realisations, no_bases
 from cobre.solver.simplex import SimplexSolver
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
@@ -275,7 +276,7 @@ class Checker:
         inflow = self._peer.states[stage][iteration - 1][first : first + program.num_hydros]
         lags = program.lags_of(self._entering(iteration, stage))
         memory = np.einsum("lh,lh->h", program.autoregression, lags)
-        return replace(drawn, inflow_m3s=np.ascontiguousarray((inflow - memory)[None]))
+        return Realisations(np.ascontiguousarray((inflow - memory)[None]), drawn.load_mw, drawn.availability)
 
     def _rows(self, stage: int, iterations: int) -> CutRows:
         return BoundaryCuts(self._peer.cuts(stage, iterations), ()).rows()
@@ -299,10 +300,10 @@ class Checker:
     ) -> Batch:
         """One state with every realisation, from a cold start."""
         count = len(noise.inflow_m3s)
-        bases = Bases.none(self._problem.stages[stage].program)
+        bases = no_bases(self._problem.stages[stage].program)
         cold, both = np.full(1, -1, np.int32), np.array([0, count], np.int32)
-        chains = Chains(state[None].copy(), both, np.arange(count, dtype=np.int32), bases, cold)
-        return (solver or self._solver).solve(stage, rows, chains, noise, outputs or Outputs())
+        chains = Chains(state[None].copy(), both, noise, np.arange(count, dtype=np.int32), bases, cold)
+        return (solver or self._solver).solve(stage, rows, chains, outputs or Outputs())
 
 
 def differences_of_openings(study: PreparedStudy, peer: PeerRun) -> tuple[float, float]:

@@ -18,6 +18,7 @@ constexpr Int kOptimal = 7;
 constexpr Int kInfeasible = 8;
 constexpr Int kUnbounded = 10;
 constexpr Int kUnproved = 100;        // ours: infeasible or unbounded for HiGHS, without a ray that holds
+constexpr Int kRejected = 101;        // ours: HiGHS does not take the LP
 constexpr Int kSimplexInterrupt = 1;  // types of callbacks
 constexpr Int kIpmInterrupt = 2;
 

@@ -66,71 +66,27 @@ BoundStage::BoundStage(nb::dict given) : parts(std::move(given)) {
     model.finish();
 }
 
-CutView read_cuts(Int dimension, const nb::list& chunks, Int cuts, const nb::object& rows, nb::handle selected) {
-    const size_t height = chunk_height(dimension, rows);
+CutView read_cuts(Int dimension, const CutRows& cuts) {
+    const size_t height = chunk_height(dimension, cuts.rows);
     std::vector<CutChunk> views;
     size_t capacity = 0;
-    for (const nb::handle chunk : chunks) {
+    for (const nb::handle chunk : cuts.chunks) {
         const Array<double> array(chunk, "chunks");
         require(array.height() >= height && array.width() % kCutsPerBlock == 0,
                 "chunks: too few rows, or not a multiple of CUTS_PER_BLOCK columns");
         views.push_back({array.data(), static_cast<Int>(array.width())});
         capacity += array.width();
     }
-    const Array<uint8_t> flags(selected, "selected");
-    require(static_cast<size_t>(cuts) <= capacity && flags.size() >= static_cast<size_t>(cuts),
-            "selected, chunks: fewer entries than cuts");
-    return {std::move(views), cuts, rows.is_none() ? nullptr : Array<Int>(rows, "rows").data(), flags.data()};
+    const Array<uint8_t> flags(cuts.active, "active");
+    require(static_cast<size_t>(cuts.count) <= capacity && flags.size() >= static_cast<size_t>(cuts.count),
+            "active, chunks: fewer entries than cuts");
+    return {std::move(views), cuts.count, cuts.rows.is_none() ? nullptr : Array<Int>(cuts.rows, "rows").data(),
+            flags.data()};
 }
 
-void read_chains(ChainBatch& batch, const StageModel& stage, const Array<double>& states, Int chains_per_point,
-                 const Array<Int>& start, const Array<Int>& realisation_index, size_t bases) {
-    require(chains_per_point > 0 && start.size() > 0 && bases == start.size() - 1 &&
-                states.size() * static_cast<size_t>(chains_per_point) == bases * static_cast<size_t>(stage.dimension()),
-            "states, chains and starting bases differ in number");
-    batch.chains = static_cast<Int>(start.size()) - 1;
-    batch.chains_per_point = chains_per_point;
-    batch.states = states.data();
-    batch.chain_start = start.data();
-    require(start.data()[0] == 0 && static_cast<size_t>(start.data()[batch.chains]) == realisation_index.size(),
-            "chain_start: expected to end at the length of realisation_index");
-    for (Int chain = 0; chain < batch.chains; ++chain)
-        require(start.data()[chain] <= start.data()[chain + 1], "chain_start descends");
-}
+namespace {
 
-void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<Int>& realisation_index,
-                       nb::handle inflow, nb::handle load, nb::handle availability) {
-    const Array<double> inflows(inflow, "inflow"), loads(load, "load"), available(availability, "availability");
-    batch.inflow = inflows.data();
-    batch.load = loads.data();
-    batch.availability = available.data();
-    batch.buses = static_cast<Int>(loads.width());
-    batch.sources = static_cast<Int>(available.width());
-    require(inflows.size() == inflows.height() * static_cast<size_t>(stage.num_hydros),
-            "inflow: expected one column a hydro");
-    require(loads.height() == inflows.height() && available.height() == inflows.height(),
-            "inflow, load and availability differ in number of realisations");
-    const auto realisations = static_cast<Int>(inflows.height());
-    for (const Int index : realisation_index.span())
-        require(0 <= index && index < realisations, "realisation_index: no such realisation");
-    batch.realisation_index = realisation_index.data();
-}
-
-void read_bases(ChainBatch& batch, const StageModel& stage, nb::handle status, nb::handle cuts,
-                std::span<const Int> index) {
-    const Array<int8_t> statuses(status, "basis_status");
-    const Array<Int> active_cuts(cuts, "basis_cuts");
-    const auto bases = static_cast<Int>(statuses.height());
-    require(statuses.size() == statuses.height() * static_cast<size_t>(stage.columns + stage.rows) &&
-                active_cuts.size() == statuses.height() * static_cast<size_t>(stage.num_decided + 1),
-            "basis_status, basis_cuts: not the size of this stage's bases");
-    for (const Int basis : index) require(basis < bases, "basis_index: no such basis");
-    batch.basis_status = statuses.data();
-    batch.basis_cuts = active_cuts.data();
-    batch.basis_index = index.data();
-}
-
-void read_result_index(ChainBatch& batch, const nb::object& result_index, size_t solves) {
+void read_result_index(ChainBatch& batch, nb::handle result_index, size_t solves) {
     if (result_index.is_none()) return;
     const Array<Int> array(result_index, "result_index");
     require(array.size() == solves, "result_index: expected one for each solve");
@@ -139,47 +95,100 @@ void read_result_index(ChainBatch& batch, const nb::object& result_index, size_t
     batch.result_index = array.data();
 }
 
-WorkCounter* read_counter(const nb::object& counter) {
-    if (counter.is_none()) return nullptr;
+}  // namespace
+
+ChainBatch read_chains(const StageModel& stage, const Chains& chains) {
+    const Array<double> states(chains.states, "states");
+    const Array<Int> start(chains.start, "start"), realisation_index(chains.realisation_index, "realisation_index"),
+        basis_index(chains.basis_index, "basis_index");
+    const size_t count = basis_index.size();
+    require(chains.chains_per_point > 0 && start.size() == count + 1 &&
+                states.size() * static_cast<size_t>(chains.chains_per_point) ==
+                    count * static_cast<size_t>(stage.dimension()),
+            "states, chains and starting bases differ in number");
+    require(start.data()[0] == 0 && static_cast<size_t>(start.data()[count]) == realisation_index.size(),
+            "start: expected to end at the length of realisation_index");
+    for (size_t chain = 0; chain < count; ++chain)
+        require(start.data()[chain] <= start.data()[chain + 1], "start: expected ascending numbers");
+    ChainBatch batch;
+    batch.chains = static_cast<Int>(count);
+    batch.chains_per_point = chains.chains_per_point;
+    batch.states = states.data();
+    batch.chain_start = start.data();
+    read_realisations(batch, stage, record_of<Realisations>(chains.realisations, "realisations"), realisation_index);
+    read_bases(batch, stage, record_of<Bases>(chains.bases, "bases"), basis_index.span());
+    read_result_index(batch, chains.result_index, realisation_index.size());
+    return batch;
+}
+
+void read_realisations(ChainBatch& batch, const StageModel& stage, const Realisations& realisations,
+                       const Array<Int>& index) {
+    const Array<double> inflows(realisations.inflow_m3s, "inflow_m3s"), loads(realisations.load_mw, "load_mw"),
+        available(realisations.availability, "availability");
+    batch.inflow = inflows.data();
+    batch.load = loads.data();
+    batch.availability = available.data();
+    batch.buses = static_cast<Int>(loads.width());
+    batch.sources = static_cast<Int>(available.width());
+    require(inflows.size() == inflows.height() * static_cast<size_t>(stage.num_hydros),
+            "inflow_m3s: expected one column for each hydro");
+    require(loads.height() == inflows.height() && available.height() == inflows.height(),
+            "inflow_m3s, load_mw and availability differ in number of realisations");
+    const auto count = static_cast<Int>(inflows.height());
+    for (const Int row : index.span()) require(0 <= row && row < count, "realisation_index: no such realisation");
+    batch.realisation_index = index.data();
+}
+
+void read_bases(ChainBatch& batch, const StageModel& stage, const Bases& bases, std::span<const Int> index) {
+    const Array<int8_t> statuses(bases.status, "basis_status");
+    const Array<Int> active_cuts(bases.cuts, "basis_cuts");
+    const auto count = static_cast<Int>(statuses.height());
+    require(statuses.size() == statuses.height() * static_cast<size_t>(stage.columns + stage.rows) &&
+                active_cuts.size() == statuses.height() * static_cast<size_t>(stage.num_decided + 1),
+            "basis_status, basis_cuts: not the size of this stage's bases");
+    for (const Int basis : index) require(basis < count, "basis_index: no such basis");
+    batch.basis_status = statuses.data();
+    batch.basis_cuts = active_cuts.data();
+    batch.basis_index = index.data();
+}
+
+WorkCounter* read_counter(nb::handle counter) {
     const Array<int64_t> array(counter, "counter", true);
     require(array.size() == 1, "counter: expected one number");
     return reinterpret_cast<WorkCounter*>(array.data());
 }
 
-std::unique_ptr<CutTarget> read_cut_target(const nb::object& given, const nb::object& finished, const StageModel& stage,
-                                           const ChainBatch& batch, const Results& results) {
-    if (given.is_none()) return nullptr;
-    const auto parts = nb::cast<nb::tuple>(given);
-    require(parts.size() == 4, "new_cuts: expected four parts");
-    const Array<double> weights(parts[0], "spectral_weights");
-    const nb::object rows = nb::borrow(parts[3]);
+std::unique_ptr<CutTarget> read_cut_target(const Outputs& outputs, const StageModel& stage, const ChainBatch& batch,
+                                           const Results& results) {
+    if (outputs.cuts.is_none()) return nullptr;
+    const NewCuts& given = record_of<NewCuts>(outputs.cuts, "cuts");
+    const Array<double> weights(given.spectral_weights, "spectral_weights");
     const auto dimension = static_cast<size_t>(stage.dimension());
     const auto solves = static_cast<size_t>(batch.chain_start[batch.chains]);
     require(weights.size() > 0 && solves % weights.size() == 0, "spectral_weights: expected one for each opening");
     const size_t points = solves / weights.size();
     require(points * static_cast<size_t>(batch.chains_per_point) == static_cast<size_t>(batch.chains),
             "spectral_weights: expected one for each opening");
-    require(solves == 0 || (results.objective && (results.gradient || dimension == 0)),
-            "new_cuts: there is no cut without gradients");
+    require(solves == 0 || (results.objective && (results.gradient || dimension == 0)), "cuts: they need gradients");
     std::vector<CutTarget::Chunk> chunks;
     size_t capacity = 0;
-    const size_t height = chunk_height(stage.dimension(), rows);
-    for (const nb::handle part : nb::cast<nb::list>(parts[1])) {
+    const size_t height = chunk_height(stage.dimension(), given.rows);
+    for (const nb::handle part : given.chunks) {
         const Array<double> chunk(part, "chunks", true);
         require(chunk.height() >= height, "chunks: too few rows");
         chunks.push_back({chunk.data(), chunk.width()});
         capacity += chunk.width();
     }
-    const auto first_slot = nb::cast<size_t>(parts[2]);
-    require(first_slot + points <= capacity, "chunks: too small for these cuts");
-    const std::span<const Int> row_of = rows.is_none() ? std::span<const Int>() : Array<Int>(rows, "rows").span();
+    require(given.first_slot + points <= capacity, "chunks: too small for these cuts");
+    const std::span<const Int> row_of =
+        given.rows.is_none() ? std::span<const Int>() : Array<Int>(given.rows, "rows").span();
     WorkCounter* shared = nullptr;
-    if (!finished.is_none()) {
-        const Array<int64_t> counters(finished, "finished", true);
+    if (!outputs.shared.is_none()) {
+        const Array<int64_t> counters(record_of<SharedBatch>(outputs.shared, "shared").finished, "finished", true);
         require(counters.size() >= points, "finished: expected a counter for each trial point");
         shared = reinterpret_cast<WorkCounter*>(counters.data());
     }
-    return std::make_unique<CutTarget>(weights.span(), points, shared, std::move(chunks), first_slot, row_of,
+    return std::make_unique<CutTarget>(weights.span(), points, shared, std::move(chunks), given.first_slot, row_of,
                                        dimension);
 }
 

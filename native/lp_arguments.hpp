@@ -10,6 +10,7 @@
 #include "lp_arrays.hpp"
 #include "lp_cut_target.hpp"
 #include "lp_cuts.hpp"
+#include "lp_records.hpp"
 #include "lp_solver.hpp"
 #include "lp_stage.hpp"
 #include "thread_pool.hpp"
@@ -24,26 +25,24 @@ struct BoundStage {
     nanobind::dict parts;  // keeps the arrays alive: `model` has spans into them
 };
 
-// The cuts of a stage. rows: by component of the state, its row in the chunks; None: all components have one, in order.
-CutView read_cuts(Int dimension, const nanobind::list& chunks, Int cuts, const nanobind::object& rows,
-                  nanobind::handle selected);
+// The cuts of a stage, or any cuts on states of this dimension.
+CutView read_cuts(Int dimension, const CutRows& cuts);
 
-void read_chains(ChainBatch& batch, const StageModel& stage, const Array<double>& states, Int chains_per_point,
-                 const Array<Int>& start, const Array<Int>& realisation_index, size_t bases);
-void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<Int>& realisation_index,
-                       nanobind::handle inflow, nanobind::handle load, nanobind::handle availability);
+// Chains of a stage. Every index is checked against the tables that it points into.
+ChainBatch read_chains(const StageModel& stage, const Chains& chains);
+
+void read_realisations(ChainBatch& batch, const StageModel& stage, const Realisations& realisations,
+                       const Array<Int>& index);
 // index: by chain, the basis it starts from; empty when the caller sets it.
-void read_bases(ChainBatch& batch, const StageModel& stage, nanobind::handle status, nanobind::handle cuts,
-                std::span<const Int> index);
-void read_result_index(ChainBatch& batch, const nanobind::object& result_index, size_t solves);
+void read_bases(ChainBatch& batch, const StageModel& stage, const Bases& bases, std::span<const Int> index);
 
-// The counter in shared memory from which several processes take their chains; null for None: this process solves all.
-WorkCounter* read_counter(const nanobind::object& counter);
+// The counter in shared memory from which several processes take their chains.
+WorkCounter* read_counter(nanobind::handle counter);
 
-// (spectral_weights, chunks, first_slot, rows): where the cuts of a batch go; null for None. The batch has the same
-// number of chains for each trial point, and its results are ordered by trial point, then by opening. finished:
-// counters of the chains of each trial point in memory that several processes share; None: this process solves all.
-std::unique_ptr<CutTarget> read_cut_target(const nanobind::object& given, const nanobind::object& finished,
-                                           const StageModel& stage, const ChainBatch& batch, const Results& results);
+// Where the cuts of a batch go; null where none are wanted. The batch has the same number of chains for each trial
+// point, and its results are ordered by trial point, then by opening. finished: counters of the chains of each trial
+// point in memory that several processes share; None: this process solves all.
+std::unique_ptr<CutTarget> read_cut_target(const Outputs& outputs, const StageModel& stage, const ChainBatch& batch,
+                                           const Results& results);
 
 }  // namespace cobre::lp

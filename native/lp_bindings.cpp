@@ -3,8 +3,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <deque>
 #include <stdexcept>
+#include <unordered_map>
+#include <utility>
 
 #include "lp_arguments.hpp"
 #include "lp_engine.hpp"
@@ -26,37 +29,51 @@ StopSignal::Ask ask_python(const nb::object& ask) {
 
 namespace {
 
-ChainResults solve_chains(Engine& engine, const BoundStage& bound, const nb::list& chunks, Int cuts,
-                          const nb::object& rows, nb::handle selected, nb::handle states, Int chains_per_point,
-                          nb::handle chain_start, nb::handle realisation_index, const nb::object& result_index,
-                          nb::handle inflow, nb::handle load, nb::handle availability, nb::handle basis_status,
-                          nb::handle basis_cuts, nb::handle basis_index, bool wants_basis, bool wants_solution,
-                          bool wants_gradient, const nb::object& counter, const nb::object& tables,
-                          const nb::object& new_cuts, const nb::object& finished, const nb::object& ask) {
-    const StageModel& stage = bound.model;
-    const CutView view = read_cuts(stage.dimension(), chunks, cuts, rows, selected);
-    const Array<Int> realisations(realisation_index, "realisation_index"), bases(basis_index, "basis_index");
-    const size_t solves = realisations.size();
-    ChainBatch batch;
-    read_chains(batch, stage, Array<double>(states, "states"), chains_per_point, Array<Int>(chain_start, "chain_start"),
-                realisations, bases.size());
-    read_realisations(batch, stage, realisations, inflow, load, availability);
-    read_bases(batch, stage, basis_status, basis_cuts, bases.span());
-    read_result_index(batch, result_index, solves);
-    ChainResults results;
-    WorkCounter* const shared_counter = read_counter(counter);
-    const Outputs outputs{wants_basis, wants_solution, wants_gradient};
-    const auto chains = static_cast<size_t>(batch.chains);
-    const Results to = shared_counter ? results.use_shared(stage, nb::cast<nb::tuple>(tables), chains, solves)
-                                      : results.allocate(stage, chains, solves, outputs);
-    const auto target = read_cut_target(new_cuts, finished, stage, batch, to);
-    {
-        const nb::gil_scoped_release release;
-        results.counts = engine.solve_chains(stage, view, batch, to, ask_python(ask), shared_counter, target.get());
+// An engine and the stages that were loaded into it, by number.
+struct BoundEngine {
+    Engine engine;
+    std::unordered_map<Int, BoundStage> stages;
+
+    const StageModel& stage(Int number) const {
+        const auto found = stages.find(number);
+        require(found != stages.end(), "stage: none was loaded under this number");
+        return found->second.model;
     }
-    results.has_stray_coefficients = target && target->has_stray_coefficients();
-    return results;
-}
+
+    void load(Int number, nb::dict parts) {
+        BoundStage stage(std::move(parts));
+        stage.model.number = number;
+        stages.insert_or_assign(number, std::move(stage));
+    }
+
+    ChainResults solve(Int number, const CutRows& cuts, const Chains& chains, const Outputs& outputs,
+                       const nb::object& ask) {
+        const StageModel& model = stage(number);
+        const CutView view = read_cuts(model.dimension(), cuts);
+        const ChainBatch batch = read_chains(model, chains);
+        const auto solves = static_cast<size_t>(batch.chain_start[batch.chains]);
+        ChainResults results;
+        WorkCounter* counter = nullptr;
+        Results to;
+        if (outputs.shared.is_none()) {
+            to = results.allocate(model, static_cast<size_t>(batch.chains), solves, outputs);
+        } else {
+            const auto& shared = record_of<SharedBatch>(outputs.shared, "shared");
+            counter = read_counter(shared.counter);
+            to = results.use(model, solves, shared);
+        }
+        const auto target = read_cut_target(outputs, model, batch, to);
+        {
+            const nb::gil_scoped_release release;
+            results.counts = engine.solve_chains(model, view, batch, to, ask_python(ask), counter, target.get());
+        }
+        results.has_stray_coefficients = target && target->has_stray_coefficients();
+        return results;
+    }
+
+    PathResults solve_paths(const nb::list& steps, nb::handle states, const PathOutputs& outputs,
+                            const nb::object& ask);
+};
 
 // Path p is a chain with the one item p. It starts from basis 0 where the stage has one.
 struct PathIndices {
@@ -67,59 +84,82 @@ struct PathIndices {
     }
 };
 
-// (stage, chunks, cuts, rows, selected, realisation_index, inflow, load, availability, basis_status, basis_cuts,
-// carries_basis)
-PathStage read_path_stage(const nb::tuple& given, std::deque<CutView>& views, const PathIndices& paths) {
-    PathStage stage;
-    stage.model = &nb::cast<const BoundStage&>(given[0]).model;
-    stage.cuts = &views.emplace_back(read_cuts(stage.model->dimension(), nb::cast<nb::list>(given[1]),
-                                               nb::cast<Int>(given[2]), nb::borrow(given[3]), given[4]));
-    const Array<Int> realisation_index(given[5], "realisation_index");
+PathStage read_step(const StageModel& model, const Step& step, const CutView& cuts, const PathIndices& paths) {
+    PathStage stage{&model, &cuts, {}, {}, step.carries_basis};
+    const Array<Int> realisation_index(step.realisation_index, "realisation_index");
     require(realisation_index.size() + 1 == paths.chain_start.size(), "realisation_index: expected one for each path");
     stage.batch.chains = static_cast<Int>(realisation_index.size());
     stage.batch.chain_start = paths.chain_start.data();
-    read_realisations(stage.batch, *stage.model, realisation_index, given[6], given[7], given[8]);
-    read_bases(stage.batch, *stage.model, given[9], given[10], {});
-    const bool has_basis = Array<int8_t>(given[9], "basis_status").height() > 0;
+    read_realisations(stage.batch, model, record_of<Realisations>(step.realisations, "realisations"),
+                      realisation_index);
+    const auto& bases = record_of<Bases>(step.bases, "bases");
+    read_bases(stage.batch, model, bases, {});
+    const bool has_basis = Array<int8_t>(bases.status, "basis_status").height() > 0;
     stage.batch.basis_index = (has_basis ? paths.first_basis : paths.no_basis).data();
-    stage.carries_basis = nb::cast<bool>(given[11]);
     return stage;
 }
 
-PathResults solve_paths(Engine& engine, const nb::list& given, nb::handle first_states, const nb::object& counter,
-                        const nb::object& tables, const nb::object& ask) {
-    const Array<double> first(first_states, "first_states");
+PathResults BoundEngine::solve_paths(const nb::list& steps, nb::handle states, const PathOutputs& outputs,
+                                     const nb::object& ask) {
+    const Array<double> first(states, "states");
     const PathIndices paths(first.height());
     std::deque<CutView> views;  // stages point into it: a deque moves nothing when it grows
     std::vector<PathStage> stages;
-    for (const nb::handle tuple : given) {
+    for (const nb::handle given : steps) {
+        const auto& step = record_of<Step>(given, "steps");
+        const StageModel& model = stage(step.stage);
         const StageModel* const before = stages.empty() ? nullptr : stages.back().model;
-        stages.push_back(read_path_stage(nb::cast<nb::tuple>(tuple), views, paths));
-        const StageModel& model = *stages.back().model;
         require(static_cast<size_t>(model.dimension()) == first.width(),
-                "first_states: not the dimension of the state of every stage");
-        require(!stages.back().carries_basis || (before && before->has_shape_of(model)),
+                "states: not the dimension of the state of every stage");
+        require(!step.carries_basis || (before && before->has_shape_of(model)),
                 "carries_basis: the stage before has another shape, or there is none");
+        views.push_back(read_cuts(model.dimension(), record_of<CutRows>(step.cuts, "cuts")));
+        stages.push_back(read_step(model, step, views.back(), paths));
     }
-    WorkCounter* const shared_counter = read_counter(counter);
     PathResults results;
-    if (shared_counter) results.use_shared(nb::cast<nb::tuple>(tables));
-    else results.allocate(stages, static_cast<Py_ssize_t>(first.height()), static_cast<Py_ssize_t>(first.width()));
-    double* const states = results.point(stages, first.height(), first.width());
+    WorkCounter* counter = nullptr;
+    if (outputs.shared.is_none()) {
+        results.allocate(stages, first.height(), first.width(), outputs);
+    } else {
+        const auto& shared = record_of<SharedPaths>(outputs.shared, "shared");
+        counter = read_counter(shared.counter);
+        results.use(shared);
+    }
+    results.point(stages, first.height());
+    const PathStates to{first.data(), results.table(results.states, "states", stages.size() * first.size()),
+                        results.table(results.leaving, "leaving", first.size())};
     {
         const nb::gil_scoped_release release;
-        results.counts = engine.solve_paths(stages, first.data(), states, ask_python(ask), shared_counter);
+        results.counts = engine.solve_paths(stages, to, ask_python(ask), counter);
     }
     return results;
 }
 
 PyObject* lp_failure = nullptr;
 
+template <typename T>
+nb::object to_array(const std::vector<T>& numbers) {
+    T* data;
+    nb::object array = make_array(data, {static_cast<Py_ssize_t>(numbers.size())});
+    std::copy(numbers.begin(), numbers.end(), data);
+    return array;
+}
+
 void translate(const std::exception_ptr& thrown, void*) {
     try {
         std::rethrow_exception(thrown);
     } catch (const LpFailure& failure) {
-        PyErr_SetObject(lp_failure, nb::make_tuple(failure.chain, failure.item, failure.status, failure.what()).ptr());
+        nb::object error = nb::borrow(lp_failure)(failure.what());
+        error.attr("stage") = failure.stage;
+        error.attr("chain") = failure.chain;
+        error.attr("item") = failure.item;
+        error.attr("status") = failure.status;
+        error.attr("realisation") = failure.realisation;
+        error.attr("solved_before") = failure.solved_before;
+        error.attr("state") = to_array(failure.state);
+        error.attr("basis_status") = failure.basis_status.empty() ? nb::none() : to_array(failure.basis_status);
+        error.attr("basis_cuts") = to_array(failure.basis_cuts);
+        PyErr_SetObject(lp_failure, error.ptr());
     }
 }
 
@@ -152,8 +192,12 @@ void bind_results(nb::module_& module) {
     paths.def_ro("states", &PathResults::states)
         .def_ro("objective", &PathResults::objective)
         .def_ro("future_cost", &PathResults::future_cost)
+        .def_ro("leaving", &PathResults::leaving)
         .def_ro("basis_status", &PathResults::basis_status)
-        .def_ro("basis_cuts", &PathResults::basis_cuts);
+        .def_ro("basis_cuts", &PathResults::basis_cuts)
+        .def_ro("inflow", &PathResults::inflow)
+        .def_ro("primal", &PathResults::primal)
+        .def_ro("dual", &PathResults::dual);
     bind_counts(paths);
 }
 
@@ -210,50 +254,68 @@ void bind_factorisation(nb::module_& module) {
         .def_prop_ro("nucleus", [](const BoundFactorisation& bound) { return bound.factorisation.nucleus(); });
 }
 
+void bind_settings(nb::module_& module) {
+    const Settings defaults;
+    module.attr("MAX_DENSE_ROWS") = kMaxDenseRows;
+    nb::class_<Settings>(module, "SimplexOptions")
+        .def(
+            "__init__",
+            [](Settings* self, double highs_feasibility, double violation, Int max_added, Int attempts,
+               Int max_dense_rows) {
+                new (self) Settings;
+                self->tolerances.highs_feasibility = highs_feasibility;
+                self->tolerances.violation = violation;
+                self->max_added_per_round = max_added;
+                self->retry_attempts = attempts;
+                self->max_dense_rows = max_dense_rows;
+            },
+            nb::kw_only(), "highs_feasibility_tolerance"_a = defaults.tolerances.highs_feasibility,
+            "violation_tolerance"_a = defaults.tolerances.violation,
+            "max_added_per_round"_a = defaults.max_added_per_round, "retry_attempts"_a = defaults.retry_attempts,
+            "max_dense_rows"_a = defaults.max_dense_rows)
+        .def_prop_ro("highs_feasibility_tolerance", [](const Settings& s) { return s.tolerances.highs_feasibility; })
+        .def_prop_ro("violation_tolerance", [](const Settings& s) { return s.tolerances.violation; })
+        .def_ro("max_added_per_round", &Settings::max_added_per_round)
+        .def_ro("retry_attempts", &Settings::retry_attempts)
+        .def_ro("max_dense_rows", &Settings::max_dense_rows);
+}
+
 }  // namespace
 
 void bind_engine(nb::module_& module) {
+    bind_settings(module);
+    bind_records(module);
     lp_failure = PyErr_NewException("cobre._native.LpFailure", PyExc_Exception, nullptr);
     module.attr("LpFailure") = nb::borrow(lp_failure);
     nb::register_exception_translator(translate, nullptr);
-    nb::class_<BoundStage>(module, "LpStage").def(nb::init<nb::dict>(), "parts"_a);
     bind_results(module);
     bind_factorisation(module);
     // The number of the next unit of work; for units that are solved by a call each.
     module.def(
         "take_unit",
         [](const nb::object& counter) {
-            WorkCounter* const shared = read_counter(counter);
-            require(shared != nullptr, "counter: expected one number");
-            return shared->fetch_add(1, std::memory_order_relaxed);  // relaxed: it hands out numbers, nothing else
+            // relaxed: it hands out numbers, nothing else
+            return read_counter(counter)->fetch_add(1, std::memory_order_relaxed);
         },
-        "counter"_a.none());
+        "counter"_a);
 
-    nb::class_<Engine>(module, "LpEngine")
+    nb::class_<BoundEngine>(module, "LpEngine")
         .def(
             "__init__",
-            [](Engine* self, const std::string& library, Int threads, Int cores, double highs_feasibility,
-               double violation, Int max_added, Int attempts, Int max_dense_rows) {
-                Settings settings;
-                settings.tolerances.highs_feasibility = highs_feasibility;
-                settings.tolerances.violation = violation;
-                settings.max_added_per_round = max_added;
-                settings.max_dense_rows = max_dense_rows;
-                settings.retry_attempts = attempts;
-                new (self) Engine(library, threads, cores, settings);
+            [](BoundEngine* self, const std::string& library, Int threads, Int cores, const Settings& settings) {
+                new (self) BoundEngine{Engine(library, threads, cores, settings), {}};
             },
-            "library"_a, "threads"_a, "cores"_a, "highs_feasibility_tolerance"_a, "violation_tolerance"_a,
-            "max_added_per_round"_a, "retry_attempts"_a, "max_dense_rows"_a)
-        .def("solve_chains", &solve_chains, "stage"_a, "chunks"_a, "cuts"_a, "rows"_a.none(), "selected"_a, "states"_a,
-             "chains_per_point"_a, "chain_start"_a, "realisation_index"_a, "result_index"_a.none(), "inflow"_a,
-             "load"_a, "availability"_a, "basis_status"_a, "basis_cuts"_a, "basis_index"_a, "wants_basis"_a,
-             "wants_solution"_a, "wants_gradient"_a, "counter"_a.none(), "tables"_a.none(), "new_cuts"_a.none(),
-             "finished"_a.none(), "ask"_a.none() = nb::none())
-        .def("solve_paths", &solve_paths, "stages"_a, "first_states"_a, "counter"_a.none(), "tables"_a.none(),
-             "ask"_a.none() = nb::none())
-        .def("save_failed", &Engine::save_failed, "path"_a, "columns"_a, "rows"_a)
-        .def_prop_ro("solves_done", &Engine::solves_done)
-        .def_prop_ro("version", [](const Engine& engine) { return std::string(engine.version()); });
+            "library"_a, "threads"_a, "cores"_a, "settings"_a)
+        .def("load", &BoundEngine::load, "stage"_a, "parts"_a)
+        .def("solve", &BoundEngine::solve, "stage"_a, "cuts"_a, "chains"_a, "out"_a, "ask"_a.none() = nb::none())
+        .def("solve_paths", &BoundEngine::solve_paths, "steps"_a, "states"_a, "out"_a, "ask"_a.none() = nb::none())
+        .def(
+            "save_failed",
+            [](BoundEngine& bound, const std::string& path, const std::vector<std::string>& columns,
+               const std::vector<std::string>& rows) { bound.engine.save_failed(path, columns, rows); },
+            "path"_a, "columns"_a, "rows"_a)
+        .def_prop_ro("solves_done", [](const BoundEngine& bound) { return bound.engine.solves_done(); })
+        .def_prop_ro("version", [](const BoundEngine& bound) { return std::string(bound.engine.version()); });
 }
 
 }  // namespace cobre::lp

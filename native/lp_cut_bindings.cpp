@@ -17,22 +17,22 @@ namespace {
 
 // Values of cuts at states (rows), added component by component. Cuts of blocks without a selected one are not
 // evaluated: they give their intercepts.
-nb::object cut_values(const nb::list& chunks, Int cuts, const nb::object& rows, nb::handle selected,
-                      nb::handle states) {
+nb::object cut_values(const CutRows& cuts, nb::handle states) {
     const Array<double> points(states, "states");
-    const CutView view = read_cuts(static_cast<Int>(points.width()), chunks, cuts, rows, selected);
+    const CutView view = read_cuts(static_cast<Int>(points.width()), cuts);
+    const auto count = static_cast<size_t>(cuts.count);
     double* values;
     const nb::object table =
-        make_array(values, {static_cast<Py_ssize_t>(points.height()), static_cast<Py_ssize_t>(cuts)});
+        make_array(values, {static_cast<Py_ssize_t>(points.height()), static_cast<Py_ssize_t>(count)});
     const nb::object nobody = nb::none();
     StopSignal stop;  // thousands of cuts at thousands of states take seconds
     stop.begin(ask_python(nobody));
     const nb::gil_scoped_release release;
     for (size_t point = 0; point < points.height(); ++point) {
         if (stop.ask_when_due()) stop.rethrow();
-        view.intercepts(values + point * static_cast<size_t>(cuts));
+        view.intercepts(values + point * count);
         view.add_products(0, static_cast<Int>(points.width()), points.data() + point * points.width(),
-                          values + point * static_cast<size_t>(cuts));
+                          values + point * count);
     }
     return table;
 }
@@ -124,7 +124,7 @@ void store_cuts(nb::handle table, const nb::list& chunks, size_t slot) {
 void bind_cuts(nb::module_& module) {
     module.attr("CUTS_PER_BLOCK") = kCutsPerBlock;
     module.def("average_cuts", &averages, "costs"_a, "weights"_a, "gradients"_a, "states"_a);
-    module.def("cut_values", &cut_values, "chunks"_a, "cuts"_a, "rows"_a.none(), "selected"_a, "states"_a);
+    module.def("cut_values", &cut_values, "cuts"_a, "states"_a);
     module.def("opening_chains", &chains_of_openings, "order"_a, "sampled"_a);
     module.def("opening_distances", &distances_of_openings, "openings"_a, "others"_a);
     module.def("opening_blocks", &blocks_of_openings, "distances"_a, "sampled"_a, "limits"_a);

@@ -1,6 +1,7 @@
 #include "lp_engine.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace cobre::lp {
@@ -60,35 +61,67 @@ SolveCounts Engine::solve_chains(const StageModel& stage, const CutView& cuts, c
         Solver& solver = *solvers_[thread];
         if (!is_loaded[thread]) solver.load(stage, cuts);
         is_loaded[thread] = 1;
-        solver.solve_chain(chain, batch, results);
+        solve_chain(solver, stage, chain, batch, results);
         solves_done_.fetch_add(batch.chain_start[chain + 1] - batch.chain_start[chain], std::memory_order_relaxed);
         if (new_cuts) new_cuts->finish_chain(chain, batch, results);
     };
     return run(longest_first(batch), task, ask, shared_counter);
 }
 
-SolveCounts Engine::solve_paths(const std::vector<PathStage>& stages, const double* first, double* states,
-                                const StopSignal::Ask& ask, WorkCounter* shared_counter) {
+SolveCounts Engine::solve_paths(std::vector<PathStage>& stages, const PathStates& states, const StopSignal::Ask& ask,
+                                WorkCounter* shared_counter) {
     if (stages.empty()) return {};
     const auto dimension = static_cast<size_t>(stages[0].model->dimension());
     const auto paths = static_cast<size_t>(stages[0].batch.chains);
+    std::vector<double> own(states.entering ? 0 : stages.size() * paths * dimension);
+    double* const entering = states.entering ? states.entering : own.data();
+    for (size_t at = 0; at < stages.size(); ++at) stages[at].batch.states = entering + at * paths * dimension;
     std::vector<Int> order(paths);
     std::iota(order.begin(), order.end(), 0);
     const auto task = [&](size_t thread, Int path) {
         Solver& solver = *solvers_[thread];
-        const auto state_of = [&](size_t at) { return states + (at * paths + static_cast<size_t>(path)) * dimension; };
-        std::copy_n(first + static_cast<size_t>(path) * dimension, dimension, state_of(0));
+        const size_t offset = static_cast<size_t>(path) * dimension;
+        const auto state_of = [&](size_t at) { return entering + at * paths * dimension + offset; };
+        std::copy_n(states.first + offset, dimension, state_of(0));
         for (size_t at = 0; at < stages.size(); ++at) {
             const PathStage& stage = stages[at];
             solver.load(*stage.model, *stage.cuts);
-            solver.solve_chain(
-                path, stage.carries_basis ? warm_started(stage.batch, stages[at - 1].results, order) : stage.batch,
-                stage.results);
+            solve_chain(solver, *stage.model, path,
+                        stage.carries_basis ? warm_started(stage.batch, stages[at - 1].results, order) : stage.batch,
+                        stage.results);
             solves_done_.fetch_add(1, std::memory_order_relaxed);
-            if (at + 1 < stages.size()) solver.outgoing_state(state_of(at), state_of(at + 1));
+            double* const next = at + 1 < stages.size() ? state_of(at + 1)
+                                 : states.leaving       ? states.leaving + offset
+                                                        : nullptr;
+            if (next) solver.outgoing_state(state_of(at), next);
         }
     };
     return run(order, task, ask, shared_counter);
+}
+
+// A failure tells everything that went into its LP.
+void Engine::solve_chain(Solver& solver, const StageModel& stage, Int chain, const ChainBatch& batch,
+                         const Results& results) {
+    try {
+        solver.solve_chain(chain, batch, results);
+    } catch (LpFailure& failure) {
+        const auto dimension = static_cast<size_t>(stage.dimension());
+        const double* const state = batch.states + static_cast<size_t>(chain / batch.chains_per_point) * dimension;
+        failure.stage = stage.number;
+        failure.realisation = batch.realisation_index[failure.item];
+        failure.solved_before = failure.item - batch.chain_start[chain];
+        failure.state.assign(state, state + dimension);
+        if (const Int basis = batch.basis_index[chain]; basis >= 0) {
+            const auto width = static_cast<size_t>(stage.columns + stage.rows),
+                       cuts = static_cast<size_t>(stage.num_decided + 1);
+            const int8_t* const status = batch.basis_status + static_cast<size_t>(basis) * width;
+            const Int* const active = batch.basis_cuts + static_cast<size_t>(basis) * cuts;
+            failure.basis_status.assign(status, status + width);
+            std::copy_if(active, active + cuts, std::back_inserter(failure.basis_cuts),
+                         [](Int cut) { return cut >= 0; });
+        }
+        throw;
+    }
 }
 
 void Engine::save_failed(const std::string& path, const std::vector<std::string>& columns,

@@ -21,6 +21,13 @@ struct PathStage {
     bool carries_basis = false;  // whether a path starts from its basis of the stage before
 };
 
+// The states of paths, path by path; memory belongs to the caller.
+struct PathStates {
+    const double* first;  // paths x dimension: at the start of the first stage
+    double* entering;     // stages x paths x dimension, filled; null: not wanted
+    double* leaving;      // paths x dimension, at the end of the last stage, filled; null: not wanted
+};
+
 class Engine {
 public:
     // cores: that this process may use; with fewer cores than threads, idle threads sleep at once.
@@ -32,11 +39,10 @@ public:
     SolveCounts solve_chains(const StageModel& stage, const CutView& cuts, const ChainBatch& batch,
                              const Results& results, const StopSignal::Ask& ask, WorkCounter* shared_counter = nullptr,
                              CutTarget* new_cuts = nullptr);
-    // Take every path through all stages, or those paths that this process takes from a shared counter.
-    // first: paths x dimension. states: stages x paths x dimension, the incoming states, filled here. Throws the
+    // Take every path through all stages, or those paths that this process takes from a shared counter. Throws the
     // LpFailure of the first path that failed.
-    SolveCounts solve_paths(const std::vector<PathStage>& stages, const double* first, double* states,
-                            const StopSignal::Ask& ask, WorkCounter* shared_counter = nullptr);
+    SolveCounts solve_paths(std::vector<PathStage>& stages, const PathStates& states, const StopSignal::Ask& ask,
+                            WorkCounter* shared_counter = nullptr);
     // Write the LP that the last call failed on.
     void save_failed(const std::string& path, const std::vector<std::string>& columns,
                      const std::vector<std::string>& rows);
@@ -46,6 +52,8 @@ public:
     int64_t solves_done() const { return solves_done_.load(std::memory_order_relaxed); }
 
 private:
+    void solve_chain(Solver& solver, const StageModel& stage, Int chain, const ChainBatch& batch,
+                     const Results& results);
     SolveCounts run(const std::vector<Int>& order, const ThreadPool::Task& task, const StopSignal::Ask& ask,
                     WorkCounter* shared_counter);
 

@@ -1,12 +1,14 @@
 #include "lp_results.hpp"
 
+#include <string>
+
 #include "lp_arrays.hpp"
 
 namespace nb = nanobind;
 
 namespace cobre::lp {
 
-Results ChainResults::allocate(const StageModel& stage, size_t chains, size_t solves, Outputs outputs) {
+Results ChainResults::allocate(const StageModel& stage, size_t chains, size_t solves, const Outputs& outputs) {
     Results to;
     const auto n = static_cast<Py_ssize_t>(solves), bases = static_cast<Py_ssize_t>(outputs.basis ? chains : 0);
     const Py_ssize_t solved = outputs.solution ? n : 0;
@@ -25,76 +27,104 @@ Results ChainResults::allocate(const StageModel& stage, size_t chains, size_t so
     return to;
 }
 
-Results ChainResults::use_shared(const StageModel& stage, const nb::tuple& tables, size_t chains, size_t solves) {
-    require(tables.size() == 9, "tables: expected one for each kind of result");
+Results ChainResults::use(const StageModel& stage, size_t solves, const SharedBatch& shared) {
     Results to;
-    size_t at = 0;
     // A table that is not wanted is None, or has no rows.
-    const auto use = [&]<typename Value>(Value*& target, nb::object& kept, size_t rows, Int width) {
-        kept = nb::borrow(tables[at++]);
-        if (kept.is_none()) return;
-        const Array<Value> table(kept, "tables", true);
-        require(table.size() == 0 || table.size() == rows * static_cast<size_t>(width),
-                "tables: not the size of the results");
+    const auto take = [solves](double*& target, const nb::object& given, const char* name, Int width) {
+        if (given.is_none()) return given;
+        const Array<double> table(given, name, true);
+        require(table.size() == 0 || table.size() == solves * static_cast<size_t>(width),
+                (std::string(name) + ": not the size of the results").c_str());
         if (table.size()) target = table.data();
+        return given;
     };
-    use(to.objective, objective, solves, 1);
-    use(to.gradient, gradient, solves, stage.dimension());
-    use(to.future_cost, future_cost, solves, 1);
-    use(to.decided, decided, solves, stage.num_decided);
-    use(to.inflow, inflow, solves, stage.num_hydros);
-    use(to.primal, primal, solves, stage.columns);
-    use(to.dual, dual, solves, stage.rows);
-    use(to.basis_status, basis_status, chains, stage.columns + stage.rows);
-    use(to.basis_cuts, basis_cuts, chains, stage.num_decided + 1);
-    require(to.objective || solves == 0, "tables: not the size of the results");
-    require(!to.basis_status == !to.basis_cuts, "tables: half of a basis");
+    objective = take(to.objective, shared.objective, "objective", 1);
+    gradient = take(to.gradient, shared.gradient, "gradient", stage.dimension());
+    require(to.objective || solves == 0, "objective: not the size of the results");
+    future_cost = decided = inflow = primal = dual = basis_status = basis_cuts = nb::none();
     return to;
 }
 
-void PathResults::allocate(const std::vector<PathStage>& stages, Py_ssize_t paths, Py_ssize_t dimension) {
-    const auto count = static_cast<Py_ssize_t>(stages.size());
+void PathResults::allocate(const std::vector<PathStage>& stages, size_t paths, size_t dimension,
+                           const PathOutputs& outputs) {
+    const auto count = static_cast<Py_ssize_t>(stages.size()), rows = static_cast<Py_ssize_t>(paths),
+               width = static_cast<Py_ssize_t>(dimension);
     double* numbers;
     Int* cuts;
     int8_t* status;
-    states = make_array(numbers, {count, paths, dimension});
-    objective = make_array(numbers, {count, paths});
-    future_cost = make_array(numbers, {count, paths});
+    states = make_array(numbers, {count, rows, width});
+    objective = make_array(numbers, {count, rows});
+    future_cost = make_array(numbers, {count, rows});
+    leaving = make_array(numbers, {rows, width});
     for (const PathStage& stage : stages) {
-        basis_status.append(make_array(status, {paths, stage.model->columns + stage.model->rows}));
-        basis_cuts.append(make_array(cuts, {paths, stage.model->num_decided + 1}));
+        const StageModel& model = *stage.model;
+        if (outputs.basis) {
+            basis_status.append(make_array(status, {rows, model.columns + model.rows}));
+            basis_cuts.append(make_array(cuts, {rows, model.num_decided + 1}));
+        }
+        if (!outputs.solution) continue;
+        inflow.append(make_array(numbers, {rows, model.num_hydros}));
+        primal.append(make_array(numbers, {rows, model.columns}));
+        dual.append(make_array(numbers, {rows, model.rows}));
     }
 }
 
-void PathResults::use_shared(const nb::tuple& tables) {
-    states = nb::borrow(tables[0]);
-    objective = nb::borrow(tables[1]);
-    future_cost = nb::borrow(tables[2]);
-    basis_status = nb::cast<nb::list>(tables[3]);
-    basis_cuts = nb::cast<nb::list>(tables[4]);
+void PathResults::use(const SharedPaths& shared) {
+    states = shared.states;
+    objective = shared.objective;
+    future_cost = shared.future_cost;
+    leaving = shared.leaving;
+    basis_status = shared.basis_status;
+    basis_cuts = shared.basis_cuts;
+    inflow = shared.inflow;
+    primal = shared.primal;
+    dual = shared.dual;
 }
 
-double* PathResults::point(std::vector<PathStage>& stages, size_t paths, size_t dimension) const {
-    const Array<double> state(states, "states", true), cost(objective, "objective", true);
-    const Array<double> future(future_cost, "future_cost", true);
+namespace {
+
+// The numbers of one array, which must be of this size; null for None.
+template <typename T>
+T* numbers_of(nb::handle array, const char* name, size_t size) {
+    if (array.is_none()) return nullptr;
+    const Array<T> found(array, name, true);
+    require(found.size() == size, (std::string(name) + ": not the size of the results").c_str());
+    return found.data();
+}
+
+// The same of a stage's entry in a list; null for an empty list.
+template <typename T>
+T* numbers_of(const nb::list& by_stage, size_t stage, const char* name, size_t size) {
+    return by_stage.size() ? numbers_of<T>(by_stage[stage], name, size) : nullptr;
+}
+
+}  // namespace
+
+double* PathResults::table(const nb::object& array, const char* name, size_t size) {
+    return numbers_of<double>(array, name, size);
+}
+
+void PathResults::point(std::vector<PathStage>& stages, size_t paths) const {
     const size_t count = stages.size();
-    require(state.size() == count * paths * dimension && cost.size() == count * paths && future.size() == cost.size() &&
-                basis_status.size() == count && basis_cuts.size() == count,
-            "tables: not the size of the results");
+    double* const costs = numbers_of<double>(objective, "objective", count * paths);
+    double* const future = numbers_of<double>(future_cost, "future_cost", count * paths);
+    for (const nb::list* list : {&basis_status, &basis_cuts, &inflow, &primal, &dual})
+        require(list->size() == 0 || list->size() == count, "path tables: expected one for each step, or none");
+    require(basis_status.size() == basis_cuts.size(), "basis_status, basis_cuts: half of a basis");
     for (size_t at = 0; at < count; ++at) {
-        PathStage& stage = stages[at];
-        const Array<int8_t> status(basis_status[at], "basis_status", true);
-        const Array<Int> cuts(basis_cuts[at], "basis_cuts", true);
-        require(status.size() == paths * static_cast<size_t>(stage.model->columns + stage.model->rows) &&
-                    cuts.size() == paths * static_cast<size_t>(stage.model->num_decided + 1),
-                "tables: not the size of the bases");
-        stage.batch.states = state.data() + at * paths * dimension;
-        stage.results.objective = cost.data() + at * paths;
-        stage.results.future_cost = future.data() + at * paths;
-        stage.results.basis_status = status.data();
-        stage.results.basis_cuts = cuts.data();
+        const StageModel& model = *stages[at].model;
+        const auto size = [paths](Int width) { return paths * static_cast<size_t>(width); };
+        Results& to = stages[at].results;
+        to.objective = costs + at * paths;
+        to.future_cost = future + at * paths;
+        to.basis_status = numbers_of<int8_t>(basis_status, at, "basis_status", size(model.columns + model.rows));
+        to.basis_cuts = numbers_of<Int>(basis_cuts, at, "basis_cuts", size(model.num_decided + 1));
+        to.inflow = numbers_of<double>(inflow, at, "inflow", size(model.num_hydros));
+        to.primal = numbers_of<double>(primal, at, "primal", size(model.columns));
+        to.dual = numbers_of<double>(dual, at, "dual", size(model.rows));
+        require(!stages[at].carries_basis || (at > 0 && stages[at - 1].results.basis_status),
+                "carries_basis: the bases of the step before are not kept");
     }
-    return state.data();
 }
 
 }  // namespace cobre::lp

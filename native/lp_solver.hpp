@@ -20,7 +20,7 @@
 namespace cobre::lp {
 
 struct Tolerances {
-    double highs_feasibility = 1e-7;    // primal and dual, of HiGHS
+    double highs_feasibility = 1e-9;    // primal and dual, of HiGHS
     double simplex_feasibility = 1e-9;  // primal, of our own simplex, relative to the bound
     double violation = 1e-9;            // of a cut, relative to the cost-to-go
     double dual_sign = 1e-7;            // how large a dual with the wrong sign may be
@@ -30,13 +30,16 @@ struct Tolerances {
     double ray = 1e-9;                  // of a ray that proves an LP infeasible or unbounded, relative to its terms
 };
 
-// `SimplexOptions` in Python has the defaults of what the caller gives: tolerances.highs_feasibility and
-// tolerances.violation, and everything below them. The other tolerances are always those above.
+// Up to so many rows a dense inverse is quicker than a sparse factorisation.
+constexpr Int kMaxDenseRows = 100;
+
+// `SimplexOptions` in Python: a caller may set tolerances.highs_feasibility, tolerances.violation and everything below.
+// The other tolerances are always those above.
 struct Settings {
     Tolerances tolerances;
-    Int max_added_per_round = 0;  // cuts that join the LP of HiGHS at once
-    Int retry_attempts = 0;
-    Int max_dense_rows = 0;  // stages with more rows get a sparse factorisation instead of a dense inverse
+    Int max_added_per_round = 8;         // cuts that join the LP of HiGHS at once
+    Int retry_attempts = 5;              // settings that HiGHS is tried with before a solve fails
+    Int max_dense_rows = kMaxDenseRows;  // stages with more rows get a sparse factorisation instead of a dense inverse
 };
 
 // Chains of realisations to solve: chain c is solved for realisation_index[chain_start[c]] up to, and not including,
@@ -79,12 +82,23 @@ struct SolveCounts : SimplexCounts {
     void add(const SolveCounts& other);
 };
 
-// No setting of HiGHS led to an optimum.
+// No setting of HiGHS led to an optimum, or it rejected the LP. `Engine` adds what the LP was made from.
 class LpFailure : public std::runtime_error {
 public:
     LpFailure(Int chain, Int item, Int status, const std::string& text)
         : std::runtime_error(text), chain(chain), item(item), status(status) {}
     Int chain, item, status;
+    Int stage = -1;         // number under which it was loaded
+    Int realisation = -1;   // row of the realisations
+    Int solved_before = 0;  // earlier solves of the chain
+    std::vector<double> state;
+    std::vector<int8_t> basis_status;  // of the start of the chain; empty: a cold start
+    std::vector<Int> basis_cuts;       // active ones of that basis
+};
+
+// HiGHS rejected a call: as a rule numbers that it does not take.
+class LibraryError : public std::runtime_error {
+    using std::runtime_error::runtime_error;
 };
 
 class Solver {

@@ -29,7 +29,7 @@ void append_cut(const StageModel& stage, const CutView& cuts, Int cut, std::vect
 }  // namespace
 
 void Solver::check(Int status, const char* what) const {
-    if (status == kStatusError) throw std::runtime_error(std::string("HiGHS failed to ") + what);
+    if (status == kStatusError) throw LibraryError(std::string("HiGHS failed to ") + what);
 }
 
 void Solver::set_defaults() {
@@ -287,7 +287,7 @@ bool Solver::has_farkas_proof() {
 }
 
 // Cuts that are violated join the LP and stay: at most as many rounds as there are cuts.
-void Solver::solve_by_highs(Int chain, Int item) {
+void Solver::solve_by_highs(Int chain, Int item) try {
     ++counts.library_solves;
     pass_lp_to_highs(1.0);
     for (std::vector<Int> found;;) {
@@ -304,6 +304,8 @@ void Solver::solve_by_highs(Int chain, Int item) {
         add_cuts(found);
     }
     start_from_highs_basis();
+} catch (const LibraryError& error) {
+    throw LpFailure(chain, item, kRejected, error.what());
 }
 
 // Our own simplex goes on from HiGHS's basis. False when it is singular to our accuracy.

@@ -4,6 +4,10 @@ from typing import Any, NoReturn, overload
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Indices = NDArray[np.int64]
+
 class CallGuard:
     def __init__(self, rank: int, size: int, reduce_op: type) -> None: ...
     def begin(self, operation: int, nbytes: int, label: str, /) -> bool: ...
@@ -212,22 +216,352 @@ def fold(inputs: list[NDArray[Any]], out: NDArray[Any], op: int) -> None: ...
 
 CUTS_PER_BLOCK: int
 
-def average_cuts(costs: Any, weights: Any, gradients: Any, states: Any) -> NDArray[Any]: ...
-def cut_values(chunks: list[Any], cuts: int, rows: Any, selected: Any, states: Any) -> Any: ...
-def opening_chains(
-    order: Any, sampled: Any
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...
-def opening_distances(openings: Any, others: Any) -> NDArray[np.float64]: ...
-def opening_blocks(distances: Any, sampled: int, limits: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...
-def write_cuts(table: Any, chunks: list[Any], slot: int) -> None: ...
+def average_cuts(costs: Floats, weights: Floats, gradients: Floats, states: Floats) -> Floats:
+    """Return one cut for each trial point: its intercept, then its coefficients.
 
-class LpFailure(Exception): ...
+    costs, weights: points x openings. gradients: (points x openings) x dimension. states: points x dimension.
+    """
 
-class LpStage:
-    def __init__(self, parts: dict[str, object]) -> None: ...
+def cut_values(cuts: CutRows, states: Floats) -> Floats:
+    """Return values of cuts (columns) at states (rows), added component by component, in order.
 
-class LpChainResults: ...
-class LpPathResults: ...
+    Cuts of blocks without an active one are not evaluated: they give their intercepts.
+    """
+
+def opening_chains(order: Ints, sampled: Ints) -> tuple[Ints, Ints, Ints, Ints]: ...
+def opening_distances(openings: Floats, others: Floats) -> Floats: ...
+def opening_blocks(distances: Floats, sampled: int, limits: Ints) -> tuple[Ints, Ints]: ...
+def write_cuts(table: Floats, chunks: list[Floats], slot: int) -> None: ...
+def take_unit(counter: Indices) -> int: ...
+
+class Realisations:
+    """What may happen in a stage: rows are realisations."""
+
+    def __init__(self, inflow_m3s: Floats, load_mw: Floats, availability: Floats) -> None: ...
+    @property
+    def inflow_m3s(self) -> Floats:
+        """Inflows, x hydros, without the part that follows from the lags."""
+    @property
+    def load_mw(self) -> Floats:
+        """Loads, x buses."""
+    @property
+    def availability(self) -> Floats:
+        """Availabilities, x sources, 0 to 1."""
+    def take(self, rows: Ints | Indices) -> Realisations:
+        """Return some of them, one for each entry of `rows`."""
+    __match_args__: tuple[str, ...]
+
+class Bases:
+    """Starting bases of simplex: status of columns and rows, and the cuts that are active."""
+
+    def __init__(self, status: NDArray[np.int8], cuts: Ints) -> None: ...
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """Bases x (columns + rows)."""
+    @property
+    def cuts(self) -> Ints:
+        """Bases x (states + 1), filled up with -1."""
+
+class CutRows:
+    """The cuts of a stage: where they are stored, and which are active."""
+
+    def __init__(
+        self, chunks: list[Floats], count: int, active: NDArray[np.uint8], rows: Ints | None = None
+    ) -> None: ...
+    @property
+    def chunks(self) -> list[Floats]:
+        """Each rows x cuts, a multiple of `CUTS_PER_BLOCK` of them: intercepts, then components."""
+    @property
+    def count(self) -> int:
+        """Number of cuts."""
+    @property
+    def active(self) -> NDArray[np.uint8]:
+        """By cut: whether cut selection keeps it."""
+    @property
+    def rows(self) -> Ints | None:
+        """By component: its row, -1 where no cut depends on it; None: 1 + component."""
+    __match_args__: tuple[str, ...]
+
+class Chains:
+    """Trial points and what to solve them for; chain c is solved for realisation_index[start[c] : start[c + 1]]."""
+
+    def __init__(
+        self,
+        states: Floats,
+        start: Ints,
+        realisations: Realisations,
+        realisation_index: Ints,
+        bases: Bases,
+        basis_index: Ints,
+        result_index: Ints | None = None,
+        chains_per_point: int = 1,
+    ) -> None: ...
+    @staticmethod
+    def single(states: Floats, realisations: Realisations, realisation_index: Ints, bases: Bases) -> Chains:
+        """Solve every state for one realisation; all start from the first of the bases, or cold without any."""
+    @property
+    def states(self) -> Floats:
+        """Trial points x dimension."""
+    @property
+    def start(self) -> Ints:
+        """Of each chain, and the end of the last."""
+    @property
+    def realisations(self) -> Realisations:
+        """What `realisation_index` points into."""
+    @property
+    def realisation_index(self) -> Ints:
+        """By solve: the row of its realisation."""
+    @property
+    def bases(self) -> Bases:
+        """What `basis_index` points into."""
+    @property
+    def basis_index(self) -> Ints:
+        """By chain: the basis of its first solve; -1: a cold start."""
+    @property
+    def result_index(self) -> Ints | None:
+        """By solve: the row of its results; None: in the order of the chains."""
+    @property
+    def chains_per_point(self) -> int:
+        """Number of consecutive chains that have the same state."""
+
+class NewCuts:
+    """Where the cuts of a backward pass go: one for each trial point, made by whoever solves the last chain of it.
+
+    Every trial point has the same number of consecutive chains, and all openings of the stage among them.
+    """
+
+    def __init__(self, spectral_weights: Floats, chunks: list[Floats], first_slot: int, rows: Ints | None) -> None: ...
+    @property
+    def spectral_weights(self) -> Floats:
+        """By descending cost of the openings."""
+    @property
+    def chunks(self) -> list[Floats]:
+        """As in `CutRows`, of the stage that gets the cuts."""
+    @property
+    def first_slot(self) -> int:
+        """Slot of the first trial point's cut."""
+    @property
+    def rows(self) -> Ints | None:
+        """As in `CutRows`."""
+
+class SharedBatch:
+    """Tables in memory that several ranks see, and the number of chains that any of them has taken.
+
+    The ranks solve the same chains together: each takes the next one from the counter until none is left. A call
+    returns when this rank finds none; others may still be solving theirs, so tables are read after a fence.
+    """
+
+    def __init__(
+        self, counter: Indices, objective: Floats, gradient: Floats | None = None, finished: Indices | None = None
+    ) -> None: ...
+    @property
+    def counter(self) -> Indices:
+        """One number, 0 before the first chain."""
+    @property
+    def objective(self) -> Floats:
+        """By solve."""
+    @property
+    def gradient(self) -> Floats | None:
+        """Solves x dimension; None or empty: not wanted."""
+    @property
+    def finished(self) -> Indices | None:
+        """Where cuts are made, by trial point: chains that are solved, 0 at first."""
+
+class Outputs:
+    """Results of chains beyond objectives. With `shared`, its tables say what is wanted."""
+
+    def __init__(
+        self,
+        *,
+        basis: bool = False,
+        solution: bool = False,
+        gradient: bool = False,
+        cuts: NewCuts | None = None,
+        shared: SharedBatch | None = None,
+    ) -> None: ...
+    @property
+    def basis(self) -> bool:
+        """Optimal basis of the first solve of each chain."""
+    @property
+    def solution(self) -> bool:
+        """Primal and dual values."""
+    @property
+    def gradient(self) -> bool:
+        """Slopes of the cost in the entering state."""
+    @property
+    def cuts(self) -> NewCuts | None:
+        """Cuts that the solver makes from the gradients; only for a solver that `makes_cuts`."""
+    @property
+    def shared(self) -> SharedBatch | None:
+        """Tables of the team; None: new ones, and this process solves everything."""
+
+class Step:
+    """One stage of a forward pass: path p is solved for row realisation_index[p] of `realisations`."""
+
+    def __init__(
+        self,
+        stage: int,
+        cuts: CutRows,
+        realisations: Realisations,
+        realisation_index: Ints,
+        bases: Bases,
+        carries_basis: bool = False,
+    ) -> None: ...
+    @property
+    def stage(self) -> int:
+        """Number of the program."""
+    @property
+    def cuts(self) -> CutRows:
+        """The cuts of the stage."""
+    @property
+    def realisations(self) -> Realisations:
+        """What `realisation_index` points into."""
+    @property
+    def realisation_index(self) -> Ints:
+        """By path: the row of its realisation."""
+    @property
+    def bases(self) -> Bases:
+        """One basis that all paths start from, or none: a cold start."""
+    @property
+    def carries_basis(self) -> bool:
+        """Each path starts from its own optimal basis of the step before, which is kept, instead of from `bases`.
+
+        Both stages must have the same shape, and cuts keep their numbers.
+        """
+
+class SharedPaths:
+    """As `SharedBatch`, for paths through some stages: their counter, and the tables of the results.
+
+    What is None, or an empty list, is not wanted. Shapes are those of `LpPathResults`.
+    """
+
+    def __init__(
+        self,
+        *,
+        counter: Indices,
+        objective: Floats,
+        future_cost: Floats,
+        states: Floats | None = None,
+        leaving: Floats | None = None,
+        basis_status: list[NDArray[np.int8]] = ...,
+        basis_cuts: list[Ints] = ...,
+        inflow: list[Floats] = ...,
+        primal: list[Floats] = ...,
+        dual: list[Floats] = ...,
+    ) -> None: ...
+    @property
+    def counter(self) -> Indices: ...
+    @property
+    def objective(self) -> Floats: ...
+    @property
+    def future_cost(self) -> Floats: ...
+    @property
+    def states(self) -> Floats | None: ...
+    @property
+    def leaving(self) -> Floats | None: ...
+    @property
+    def basis_status(self) -> list[NDArray[np.int8]]: ...
+    @property
+    def basis_cuts(self) -> list[Ints]: ...
+    @property
+    def inflow(self) -> list[Floats]: ...
+    @property
+    def primal(self) -> list[Floats]: ...
+    @property
+    def dual(self) -> list[Floats]: ...
+
+class PathOutputs:
+    """Results of paths beyond costs and states. With `shared`, its tables say what is wanted."""
+
+    def __init__(self, *, basis: bool = False, solution: bool = False, shared: SharedPaths | None = None) -> None: ...
+    @property
+    def basis(self) -> bool:
+        """Optimal bases, by step and path."""
+    @property
+    def solution(self) -> bool:
+        """Realised inflows, primal and dual values, by step and path."""
+    @property
+    def shared(self) -> SharedPaths | None:
+        """Tables of the team; None: new ones, and this process solves everything."""
+
+class LpFailure(Exception):
+    """An LP that no setting of HiGHS solved, with everything that went into it: as `FailedInputs` of the contract."""
+
+    stage: int
+    chain: int
+    item: int
+    status: int
+    realisation: int
+    solved_before: int
+    state: Floats
+    basis_status: NDArray[np.int8] | None
+    basis_cuts: Ints
+
+class LpCounts:
+    """What a call did, summed over its solves and threads: as `Work` of the contract."""
+
+    @property
+    def solves(self) -> int: ...
+    @property
+    def pivots(self) -> int: ...
+    @property
+    def library_solves(self) -> int: ...
+    @property
+    def retries(self) -> int: ...
+    @property
+    def refactorisations(self) -> int: ...
+    @property
+    def active_rows(self) -> int: ...
+    @property
+    def nucleus(self) -> int: ...
+    @property
+    def solve_seconds(self) -> float: ...
+
+class LpChainResults(LpCounts):
+    """Results by solve: as `Batch` of the contract."""
+
+    @property
+    def objective(self) -> Floats: ...
+    @property
+    def future_cost(self) -> Floats: ...
+    @property
+    def gradient(self) -> Floats: ...
+    @property
+    def decided(self) -> Floats: ...
+    @property
+    def inflow(self) -> Floats: ...
+    @property
+    def primal(self) -> Floats: ...
+    @property
+    def dual(self) -> Floats: ...
+    @property
+    def basis_status(self) -> NDArray[np.int8]: ...
+    @property
+    def basis_cuts(self) -> Ints: ...
+    @property
+    def has_stray_coefficients(self) -> bool: ...
+
+class LpPathResults(LpCounts):
+    """Results by step and path: as `PathBatch` of the contract."""
+
+    @property
+    def states(self) -> Floats: ...
+    @property
+    def objective(self) -> Floats: ...
+    @property
+    def future_cost(self) -> Floats: ...
+    @property
+    def leaving(self) -> Floats: ...
+    @property
+    def basis_status(self) -> list[NDArray[np.int8]]: ...
+    @property
+    def basis_cuts(self) -> list[Ints]: ...
+    @property
+    def inflow(self) -> list[Floats]: ...
+    @property
+    def primal(self) -> list[Floats]: ...
+    @property
+    def dual(self) -> list[Floats]: ...
 
 class LpFactorisation:
     def factorise(
@@ -240,54 +574,51 @@ class LpFactorisation:
     @property
     def nucleus(self) -> int: ...
 
-def take_unit(counter: Any) -> int: ...
+MAX_DENSE_ROWS: int
 
-class LpEngine:
+class SimplexOptions:
+    """Settings of the solver. Tolerances apply to scaled LPs."""
+
     def __init__(
         self,
-        library: str,
-        threads: int,
-        cores: int,
-        highs_feasibility_tolerance: float,
-        violation_tolerance: float,
-        max_added_per_round: int,
-        retry_attempts: int,
-        max_dense_rows: int,
+        *,
+        highs_feasibility_tolerance: float = ...,
+        violation_tolerance: float = ...,
+        max_added_per_round: int = ...,
+        retry_attempts: int = ...,
+        max_dense_rows: int = ...,
     ) -> None: ...
-    def solve_chains(
+    @property
+    def highs_feasibility_tolerance(self) -> float:
+        """Primal and dual, of the solves that HiGHS does; those of our own simplex are constants of native code."""
+    @property
+    def violation_tolerance(self) -> float:
+        """Of a cut, relative to the cost-to-go."""
+    @property
+    def max_added_per_round(self) -> int:
+        """Violated cuts that enter an LP of HiGHS at once."""
+    @property
+    def retry_attempts(self) -> int:
+        """Settings that HiGHS is tried with before a solve fails."""
+    @property
+    def max_dense_rows(self) -> int:
+        """Stages with more rows are solved with a sparse factorisation of the basis, others with a dense inverse."""
+
+class LpEngine:
+    """Threads that solve the LPs of stages, which are loaded under numbers."""
+
+    def __init__(self, library: str, threads: int, cores: int, settings: SimplexOptions) -> None: ...
+    def load(self, stage: int, parts: dict[str, object]) -> None: ...
+    def solve(
         self,
-        stage: LpStage,
-        chunks: list[Any],
-        cuts: int,
-        rows: Any,
-        selected: Any,
-        states: Any,
-        chains_per_point: int,
-        chain_start: Any,
-        realisation_index: Any,
-        result_index: Any,
-        inflow: Any,
-        load: Any,
-        availability: Any,
-        basis_status: Any,
-        basis_cuts: Any,
-        basis_index: Any,
-        wants_basis: bool,
-        wants_solution: bool,
-        wants_gradient: bool,
-        counter: Any,
-        tables: tuple[Any, ...] | None,
-        new_cuts: tuple[Any, ...] | None,
-        finished: Any,
+        stage: int,
+        cuts: CutRows,
+        chains: Chains,
+        out: Outputs,
         ask: Callable[[], object] | None = None,
     ) -> LpChainResults: ...
     def solve_paths(
-        self,
-        stages: list[Any],
-        first_states: Any,
-        counter: Any,
-        tables: tuple[Any, ...] | None,
-        ask: Callable[[], object] | None = None,
+        self, steps: list[Step], states: Floats, out: PathOutputs, ask: Callable[[], object] | None = None
     ) -> LpPathResults: ...
     def save_failed(self, path: str, columns: list[str], rows: list[str]) -> None: ...
     @property

@@ -14,9 +14,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "solver"))
 
 from random_programs import Shape, random_program, right_sides, whole_lp
-from small_programs import all_chains, cut_rows, no_bases, random_cuts
+from small_programs import all_chains, cut_rows, random_cuts
 
-from cobre.solver.batches import Outputs, Realisations
+from cobre.solver.batches import Outputs, Realisations, no_bases
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 OPENINGS = 6
@@ -53,8 +53,8 @@ def check(seed: int) -> int:
     for max_dense_rows in (0, 1000):
         solver = SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows))
         solver.load(0, program)
-        chains = all_chains(states, items, no_bases(program), none)
-        batch = solver.solve(0, cut_rows(*cuts), chains, Realisations(right, noise, noise), Outputs(gradient=True))
+        chains = all_chains(states, Realisations(right, noise, noise), items, no_bases(program), none)
+        batch = solver.solve(0, cut_rows(*cuts), chains, Outputs(gradient=True))
         error = np.abs(batch.objective - expected) / (1.0 + np.abs(expected))
         if not error.max() <= TOLERANCE:
             raise AssertionError(f"seed {seed}, {shape}, dense up to {max_dense_rows} rows: {error.max():.3g} apart")

@@ -94,7 +94,7 @@ def cases(folder: Path, seed: int) -> Iterator[tuple[str, float, list[Call]]]:
 def check(call: Call, tally: Tally, spread: float, seed: int, every: int) -> None:
     """Solve all items of one call."""
     program = call.program if spread == 0.0 else rescaled(call.program, spread, seed)
-    other = Call(program, call.cuts, call.chains, call.realisations)
+    other = Call(program, call.cuts, call.chains)
     items = np.arange(len(call.chains.realisation_index), dtype=np.int32)
     where = f"seed {seed}, spread {spread}, {len(program.row_lower)} rows"
     solved = solve_each(other, items, MAX_DENSE_ROWS)

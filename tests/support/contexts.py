@@ -7,7 +7,7 @@ from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.loop import iterate
 from cobre.sddp.training.team import Team
-from cobre.solver.batches import Bases
+from cobre.solver.batches import no_bases
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 
@@ -26,7 +26,7 @@ def context_of(folder, overrides=None, comm=None, threads=1, keeps_states=False)
         pool=CutPool(comm, problem.num_stages, problem.dimension),
         split=split,
         team=Team.of(comm, comm, problem, split),
-        bases=[Bases.none(stage.program) for stage in problem.stages],
+        bases=[no_bases(stage.program) for stage in problem.stages],
         keeps_states=keeps_states,
     )
 

@@ -17,9 +17,7 @@ from cobre.solver.batches import (
     LpSolver,
     Outputs,
     PathBatch,
-    Realisations,
-    SharedBatch,
-    SharedPathBatch,
+    PathOutputs,
     SolveFailedError,
     Step,
 )
@@ -42,7 +40,6 @@ class Call:
     program: StageProgram
     cuts: CutRows
     chains: Chains
-    realisations: Realisations
 
     def single(self, item: int) -> Chains:
         """One solve alone, from the basis that its chain starts from."""
@@ -51,6 +48,7 @@ class Call:
         return Chains(
             self.chains.states[point : point + 1],
             np.array([0, 1], np.int32),
+            self.chains.realisations,
             self.chains.realisation_index[item : item + 1],
             self.chains.bases,
             self.chains.basis_index[chain : chain + 1],
@@ -70,21 +68,13 @@ class RecordingSolver(LpSolver):
         self.programs[stage] = program
         self.inner.load(stage, program)
 
-    def solve(
-        self,
-        stage: int,
-        cuts: CutRows,
-        chains: Chains,
-        realisations: Realisations,
-        outputs: Outputs,
-        shared: SharedBatch | None = None,
-    ) -> Batch:
-        kept = replace(cuts, chunks=[chunk.copy() for chunk in cuts.chunks], active=cuts.active.copy())
-        self.calls.append(Call(self.programs[stage], kept, chains, realisations))
-        return self.inner.solve(stage, cuts, chains, realisations, outputs, shared)
+    def solve(self, stage: int, cuts: CutRows, chains: Chains, out: Outputs) -> Batch:
+        kept = CutRows([chunk.copy() for chunk in cuts.chunks], cuts.count, cuts.active.copy(), cuts.rows)
+        self.calls.append(Call(self.programs[stage], kept, chains))
+        return self.inner.solve(stage, cuts, chains, out)
 
-    def solve_paths(self, steps: Sequence[Step], states: Floats, shared: SharedPathBatch | None = None) -> PathBatch:
-        return self.inner.solve_paths(steps, states, shared)
+    def solve_paths(self, steps: Sequence[Step], states: Floats, out: PathOutputs) -> PathBatch:
+        return self.inner.solve_paths(steps, states, out)
 
     def save_failed(self, stage: int, path: Path) -> None:
         self.inner.save_failed(stage, path)
@@ -152,7 +142,7 @@ def solve_each(call: Call, items: Ints, max_dense_rows: int) -> list[Solved]:
     found = []
     for item in items.tolist():
         try:
-            batch = solver.solve(0, call.cuts, call.single(item), call.realisations, Outputs(gradient=True))
+            batch = solver.solve(0, call.cuts, call.single(item), Outputs(gradient=True))
         except SolveFailedError as error:
             found.append(Solved(float("nan"), 0, True, str(error)))
             continue
@@ -172,7 +162,7 @@ def reference_costs(call: Call, items: Ints) -> Iterator[float]:
     for item in items.tolist():
         state = call.single(item).states[0]
         row = int(call.chains.realisation_index[item])
-        noise = call.realisations.take(np.array([row]))
+        noise = call.chains.realisations.take(np.array([row]))
         inflow = program.realised_inflow(state, noise.inflow_m3s[0])
         moved = np.concatenate([state[:n], inflow, state[n + program.num_lags * program.num_hydros :]])
         right = np.zeros(len(program.row_lower))

@@ -22,9 +22,8 @@ from cobre.solver.batches import (
     LpSolver,
     Outputs,
     PathBatch,
+    PathOutputs,
     Realisations,
-    SharedBatch,
-    SharedPathBatch,
     Step,
 )
 from cobre.solver.program import StageProgram
@@ -208,16 +207,8 @@ class HighspySolver(LpSolver):
     def load(self, stage: int, program: StageProgram) -> None:
         self._stages[stage] = StageModel(program)
 
-    def solve(
-        self,
-        stage: int,
-        cuts: CutRows,
-        chains: Chains,
-        realisations: Realisations,
-        outputs: Outputs,
-        shared: SharedBatch | None = None,
-    ) -> Batch:
-        assert shared is None, "this solver works alone"
+    def solve(self, stage: int, cuts: CutRows, chains: Chains, out: Outputs) -> Batch:
+        assert out.shared is None, "this solver works alone"
         model = self._stages[stage]
         model.add_new_cuts(cuts)
         answers = Answers.empty(model.program, len(chains.start) - 1, len(chains.realisation_index))
@@ -225,19 +216,18 @@ class HighspySolver(LpSolver):
             state = chains.states[chain // chains.chains_per_point]
             for item in range(int(chains.start[chain]), int(chains.start[chain + 1])):
                 row = item if chains.result_index is None else int(chains.result_index[item])
-                self._solve_one(model, state, int(chains.realisation_index[item]), row, realisations, outputs, answers)
+                self._solve_one(
+                    model, state, int(chains.realisation_index[item]), row, chains.realisations, out, answers
+                )
         return cast("Batch", answers)
 
-    def solve_paths(self, steps: Sequence[Step], states: Floats, shared: SharedPathBatch | None = None) -> PathBatch:
-        assert shared is None, "this solver works alone"
+    def solve_paths(self, steps: Sequence[Step], states: Floats, out: PathOutputs) -> PathBatch:
+        assert out.shared is None, "this solver works alone"
         shape = len(steps), len(states)
         paths = Paths(np.zeros((*shape, states.shape[1])), np.zeros(shape), np.zeros(shape))
-        index = np.full(len(states), -1, np.int32)
         for number, step in enumerate(steps):
-            chains = Chains(
-                states, np.arange(len(states) + 1, dtype=np.int32), step.realisation_index, step.bases, index
-            )
-            batch = self.solve(step.stage, step.cuts, chains, step.realisations, Outputs())
+            chains = Chains.single(states, step.realisations, step.realisation_index, step.bases)
+            batch = self.solve(step.stage, step.cuts, chains, Outputs())
             paths.states[number], paths.objective[number] = states, batch.objective
             paths.future_cost[number] = batch.future_cost
             paths.add(batch)

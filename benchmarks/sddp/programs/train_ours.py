@@ -29,9 +29,7 @@ from cobre.solver.batches import (
     LpSolver,
     Outputs,
     PathBatch,
-    Realisations,
-    SharedBatch,
-    SharedPathBatch,
+    PathOutputs,
     Step,
 )
 from cobre.solver.program import StageProgram
@@ -57,23 +55,15 @@ class TimedSolver(LpSolver):
     def load(self, stage: int, program: StageProgram) -> None:
         self.inner.load(stage, program)
 
-    def solve(
-        self,
-        stage: int,
-        cuts: CutRows,
-        chains: Chains,
-        realisations: Realisations,
-        outputs: Outputs,
-        shared: SharedBatch | None = None,
-    ) -> Batch:
+    def solve(self, stage: int, cuts: CutRows, chains: Chains, out: Outputs) -> Batch:
         begin = time.perf_counter()
-        batch = self.inner.solve(stage, cuts, chains, realisations, outputs, shared)
+        batch = self.inner.solve(stage, cuts, chains, out)
         self.call_s += time.perf_counter() - begin
         return batch
 
-    def solve_paths(self, steps: Sequence[Step], states: Floats, shared: SharedPathBatch | None = None) -> PathBatch:
+    def solve_paths(self, steps: Sequence[Step], states: Floats, out: PathOutputs) -> PathBatch:
         begin = time.perf_counter()
-        solved = self.inner.solve_paths(steps, states, shared)
+        solved = self.inner.solve_paths(steps, states, out)
         self.call_s += time.perf_counter() - begin
         return solved
 

@@ -1,25 +1,44 @@
-"""One call of the solver at a stage under a policy: with the policy's cuts, and an explanation where an LP fails."""
+"""Solves under a policy: chains of one stage, and paths through the stages. A failed LP is named, explained and saved.
+
+Forward passes, evaluations during training and simulations all take the same way through the stages, `solve_paths`. The
+forward pass takes all stages in one call; simulations take one at a time, because they read the solution of a stage
+before the next one replaces it. Both have the same bits.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool
-from cobre.sddp.lp.failure import FailedSolve
+from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem.problem import Problem, realise
-from cobre.solver.batches import Batch, Chains, LpSolver, Outputs, Realisations, SharedBatch, SolveFailedError
+from cobre.solver.batches import (
+    Batch,
+    Chains,
+    FailedInputs,
+    LpSolver,
+    Outputs,
+    PathBatch,
+    PathOutputs,
+    Realisations,
+    SharedPaths,
+    SolveFailedError,
+    Step,
+)
+from cobre.solver.program import StageProgram
 
-# From the number of the chain that failed: where that is in words, and the name of the files that are left.
-NameFailure = Callable[[int], tuple[str, str]]
+# From the LP that failed: where that is in words, and the name of the files that are saved.
+NameFailure = Callable[[FailedInputs], tuple[str, str]]
 
 
 class SolvedPolicy(Protocol):
-    """Who solves stages: training, or a simulation."""
+    """Anything that solves stage LPs under a policy: training, or a simulation."""
 
     @property
     def problem(self) -> Problem:
@@ -35,64 +54,84 @@ class SolvedPolicy(Protocol):
 
     @property
     def failure_folder(self) -> Path | None:
-        """Where an LP goes that cannot be solved; None: nowhere."""
+        """Where an LP is saved that cannot be solved; None: nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageSolve:
-    """What is solved at a stage, and what is wanted of it.
+    """Chains of a stage, and the results that are wanted.
 
     all_cuts: with inactive cuts as well. pool_number: whose cuts, where a stage has several nodes; None: the stage's.
-    shared: together with the team.
     """
 
     stage: int
     chains: Chains
-    noise: Realisations
-    outputs: Outputs
+    out: Outputs
     all_cuts: bool = False
     pool_number: int | None = None
-    shared: SharedBatch | None = None
 
 
 def solve_stage(policy: SolvedPolicy, work: StageSolve, name_failure: NameFailure) -> Batch:
-    """Solve chains of a stage; raises `StageFailedError`, and leaves the LP for a closer look, where one fails."""
+    """Solve chains of a stage; where an LP fails, raise `StageFailedError` and save the LP."""
     rows = policy.pool.rows(work.stage if work.pool_number is None else work.pool_number, all_cuts=work.all_cuts)
     try:
-        return policy.solver.solve(work.stage, rows, work.chains, work.noise, work.outputs, work.shared)
+        return policy.solver.solve(work.stage, rows, work.chains, work.out)
     except SolveFailedError as error:
-        where, name = name_failure(error.chain)
-        failed = FailedSolve.of(policy.problem.stages[work.stage], where, error, work.chains, work.noise)
-        folder = policy.failure_folder
-        raise failed.as_error(policy.problem.names, policy.solver, work.stage, folder, name) from error
+        raise _explain(policy, error, work.chains.realisations, name_failure) from error
 
 
-# The one way through the stages: scenarios side by side, each entering a stage in the state in which it left the
-# last.
-#
-# Simulations, evaluations during training and the search for a failed solve go this way. The forward pass proper is a
-# single call of the solver (`LpSolver.solve_paths`), which gives the same bits and does not return to Python in
-# between.
+def solve_paths(
+    policy: SolvedPolicy, steps: Sequence[Step], states: Floats, out: PathOutputs, name_failure: NameFailure
+) -> PathBatch:
+    """Take paths (rows of `states`) through stages; where an LP fails, raise `StageFailedError` and save the LP."""
+    try:
+        return policy.solver.solve_paths(steps, states, out)
+    except SolveFailedError as error:
+        [failed] = [step for step in steps if step.stage == error.inputs.stage]
+        raise _explain(policy, error, failed.realisations, name_failure) from error
 
 
-# By stage: the realisations that scenarios are drawn from, and for each scenario the index of the one that it got.
-StageNoise = Callable[[int], tuple[Realisations, Ints]]
+def _explain(
+    policy: SolvedPolicy, error: SolveFailedError, noise: Realisations, name_failure: NameFailure
+) -> StageFailedError:
+    where, file_name = name_failure(error.inputs)
+    failed = FailedSolve.of(policy.problem.stages[error.inputs.stage], where, error, noise)
+    folder = policy.failure_folder
+    return failed.as_error(policy.problem.names, policy.solver, error.inputs.stage, folder, file_name)
 
 
-class StageBatch(Protocol):
-    """The results of a batch that every simulation of stages reads."""
+@dataclass(slots=True)
+class StageBatch:
+    """Scenarios after one stage; costs are scaled. The solution (inflow, primal, dual) is empty where not wanted."""
 
     objective: Floats
     future_cost: Floats
-    decided: Floats
-    inflow: Floats
+    leaving: Floats  # scenarios x dimension, at the end of the stage
+    inflow: Floats  # scenarios x hydros, realised
+    primal: Floats  # scenarios x columns, scaled
+    dual: Floats  # scenarios x rows, scaled
 
+    @classmethod
+    def of(cls, tables: PathBatch | SharedPaths) -> "StageBatch":
+        """Read paths through a single stage."""
+        solution = [part[0] if len(part) else np.zeros((0, 0)) for part in (tables.inflow, tables.primal, tables.dual)]
+        leaving = np.zeros((0, 0)) if tables.leaving is None else tables.leaving
+        return cls(tables.objective[0], tables.future_cost[0], leaving, *solution)
 
-AnyBatch = TypeVar("AnyBatch", bound=StageBatch)
+    @classmethod
+    def new(cls, program: StageProgram, count: int) -> "StageBatch":
+        """Return zeros for `count` scenarios of a stage, to `put` results into."""
+        widths = (program.dimension, program.num_hydros, len(program.cost), len(program.row_lower))
+        return cls(np.zeros(count), np.zeros(count), *(np.zeros((count, width)) for width in widths))
+
+    def put(self, rows: Indices, batch: "StageBatch") -> None:
+        """Copy the results of some scenarios into their rows."""
+        for field in fields(self):
+            getattr(self, field.name)[rows] = getattr(batch, field.name)
 
 
 @dataclass(frozen=True, slots=True)
-class StageResult(Generic[AnyBatch]):
+class StageResult:
     """One stage of a simulation: entering states and results of all scenarios.
 
     Scenario s has row realisation_index[s] of `realisations`.
@@ -102,7 +141,7 @@ class StageResult(Generic[AnyBatch]):
     states: Floats  # scenarios x dimension, entering
     realisations: Realisations
     realisation_index: Ints
-    batch: AnyBatch
+    batch: StageBatch
 
     @property
     def scenario_realisations(self) -> Realisations:
@@ -110,25 +149,30 @@ class StageResult(Generic[AnyBatch]):
         return self.realisations.take(self.realisation_index)
 
 
-def simulate_stages(
-    problem: Problem, scenarios: int, noise: StageNoise, solve: Callable[[int, Floats, Realisations, Ints], AnyBatch]
-) -> Iterator[StageResult[AnyBatch]]:
-    """From the first stage to the last. `solve` gets the stage, entering states, realisations and indices of these.
+# By stage: the realisations that scenarios are drawn from, and for each scenario the index of the one that it got.
+StageNoise = Callable[[int], tuple[Realisations, Ints]]
 
-    Nothing of a stage is kept here: what is wanted of a result must be taken before the next one.
+
+def simulate_stages(
+    problem: Problem, scenarios: int, noise: StageNoise, solve: Callable[[int, Floats, Realisations, Ints], StageBatch]
+) -> Iterator[StageResult]:
+    """Simulate scenarios stage by stage: each enters a stage in the state in which it left the last.
+
+    `solve` gets the stage, entering states, realisations and indices of these. Results may be in shared tables: read
+    them before the next stage.
     """
     states = np.tile(problem.initial_state, (scenarios, 1))
-    for stage, lp in enumerate(problem.stages):
+    for stage in range(problem.num_stages):
         realisations, realisation_index = noise(stage)
         batch = solve(stage, states, realisations, realisation_index)
         yield StageResult(stage, states, realisations, realisation_index, batch)
-        states = lp.program.next_states(states, batch.decided, batch.inflow)
+        states = batch.leaving.copy()  # a team reuses the table while a slow member still reads the next stage
 
 
 def sampled(
     problem: Problem, sampler: Sampler, iteration: int, scenarios: Sequence[int] | Indices, stage: int
 ) -> tuple[Realisations, Ints]:
-    """What a sampler draws for some scenarios at a stage. In-sample scenarios share those of the openings."""
+    """Draw the noise of some scenarios at a stage. In-sample scenarios share the realisations of the openings."""
     if sampler.is_in_sample:
         openings = sampler.opening_indices(iteration, scenarios, stage)
         return problem.openings[stage].realisations, openings.astype(np.int32)
@@ -137,9 +181,9 @@ def sampled(
 
 
 def discounted_costs(problem: Problem, objective: Floats, future_cost: Floats) -> Floats:
-    """By scenario, in $ of the first stage's money: stages added in order. Tables: stages x scenarios, scaled costs.
+    """Return the cost of each scenario in $ of the first stage's money. Tables: stages x scenarios, scaled costs.
 
-    What lies beyond the last stage is nothing, or priced by another study: it belongs to the cost.
+    Stages are added in order. The terminal cost, which a boundary policy may give, is included.
     """
     weights = problem.discount_to_first_stage
     future = np.array([problem.future_weight(stage) for stage in range(problem.num_stages)])

@@ -1,4 +1,4 @@
-"""What one call of the solver gets and gives: many right-hand sides for one stage.
+"""The contract of an LP solver: many right-hand sides for one stage, or paths through several stages, in one call.
 
 A *chain* is a trial point with the realisations that it is solved for, one after the other. A chain's results are a
 pure function of the stage's program, the cuts, its own state, its realisations and its starting basis; they do not
@@ -15,133 +15,51 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.core.arrays import Floats, Indices, Ints
+from cobre._native import (
+    Bases,
+    Chains,
+    CutRows,
+    NewCuts,
+    Outputs,
+    PathOutputs,
+    Realisations,
+    SharedBatch,
+    SharedPaths,
+    Step,
+)
+from cobre.core.arrays import Floats, Ints
 from cobre.errors import CobreError
 from cobre.records import dataclass
 from cobre.solver.program import StageProgram
 
-
-@dataclass(frozen=True, slots=True)
-class Realisations:
-    """What may happen in a stage: rows are realisations."""
-
-    inflow_m3s: Floats  # x hydros, without the part that follows from the lags
-    load_mw: Floats  # x buses
-    availability: Floats  # x sources, 0 to 1
-
-    def take(self, rows: Ints | Indices) -> "Realisations":
-        """Some of them, one for each entry of `rows`."""
-        return Realisations(self.inflow_m3s[rows], self.load_mw[rows], self.availability[rows])
-
-
-@dataclass(frozen=True, slots=True)
-class Bases:
-    """Starting points for simplex: status of columns and rows, and the cuts that are at their bound."""
-
-    status: NDArray[np.int8]  # bases x (columns + rows)
-    cuts: Ints  # bases x (states + 1), filled up with -1
-
-    @classmethod
-    def none(cls, program: StageProgram) -> "Bases":
-        """An empty table: every chain starts from nothing."""
-        width = len(program.cost) + len(program.row_lower)
-        return cls(np.zeros((0, width), np.int8), np.zeros((0, program.num_decided + 1), np.int32))
+# Native code reads these records field by field; `_native.pyi` describes every field.
+__all__ = [
+    "Bases",
+    "Batch",
+    "Chains",
+    "CutRows",
+    "FailedInputs",
+    "LpSolver",
+    "NewCuts",
+    "Outputs",
+    "PathBatch",
+    "PathOutputs",
+    "Realisations",
+    "SharedBatch",
+    "SharedPaths",
+    "SolveFailedError",
+    "SolveStatistics",
+    "Step",
+    "Work",
+    "no_bases",
+    "numbers_of",
+]
 
 
-@dataclass(frozen=True, slots=True)
-class CutRows:
-    """The cuts of a stage: where they lie, and which are active."""
-
-    chunks: list[Floats]  # each rows x cuts, a multiple of CUTS_PER_BLOCK of them: intercepts, then components
-    count: int
-    active: NDArray[np.uint8]
-    rows: Ints | None = None  # by component: its row, -1 where no cut depends on it; None: 1 + component
-
-
-@dataclass(frozen=True, slots=True)
-class Chains:
-    """Trial points and what to solve them for; chain s is solved for realisation_index[start[s] : start[s + 1]]."""
-
-    states: Floats  # trial points x dimension
-    start: Ints  # chains + 1
-    realisation_index: Ints  # by solve: the row of its realisation
-    bases: Bases
-    basis_index: Ints  # by chain; -1: start from nothing
-    result_index: Ints | None = None  # by solve: the row of its results; None: in the order of the chains
-    chains_per_point: int = 1  # consecutive chains that have the same state
-
-    @classmethod
-    def single(cls, states: Floats, realisation_index: Ints, bases: Bases) -> "Chains":
-        """Every trial point with one realisation; all start from the first of the bases, or from nothing."""
-        index = np.full(len(states), 0 if len(bases.status) else -1, np.int32)
-        return cls(states, np.arange(len(states) + 1, dtype=np.int32), realisation_index, bases, index)
-
-
-@dataclass(frozen=True, slots=True)
-class NewCuts:
-    """Where the cuts of a backward pass go: one for each trial point, made by whoever solves the last chain of it.
-
-    Every trial point has the same number of consecutive chains, and all openings of the stage among them.
-    """
-
-    spectral_weights: Floats  # by descending cost of the openings
-    chunks: list[Floats]  # as in `CutRows`, of the stage that gets the cuts
-    first_slot: int
-    rows: Ints | None
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """All of it, in the order in which the solver takes it."""
-        return self.spectral_weights, self.chunks, self.first_slot, self.rows
-
-
-@dataclass(frozen=True, slots=True)
-class Outputs:
-    """Results beyond objectives that a caller wants. cuts: only from a solver that `makes_cuts`, with gradients."""
-
-    basis: bool = False
-    solution: bool = False
-    gradient: bool = False
-    cuts: NewCuts | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SharedBatch:
-    """Tables in memory that several ranks see, and the number of chains that any of them has taken.
-
-    The ranks solve the same chains together: each takes the next one from the counter until none is left. A call
-    returns when this rank finds none; others may still be at theirs, so tables are read after a fence.
-    """
-
-    counter: Indices  # one number, 0 before the first chain
-    objective: Floats  # solves
-    gradient: Floats | None = None  # solves x dimension; None, here and below: nobody asks for it
-    future_cost: Floats | None = None  # solves
-    decided: Floats | None = None  # solves x states
-    inflow: Floats | None = None  # solves x hydros
-    primal: Floats | None = None  # solves x columns
-    dual: Floats | None = None  # solves x rows
-    basis_status: NDArray[np.int8] | None = None  # chains x (columns + rows)
-    basis_cuts: Ints | None = None  # chains x (states + 1)
-    finished: Indices | None = None  # where cuts are made, by trial point: chains that are solved, 0 at first
-
-    @property
-    def tables(self) -> tuple[NDArray[Any] | None, ...]:
-        """All of them, in the order in which the solver takes them."""
-        costs = (self.objective, self.gradient, self.future_cost, self.decided, self.inflow)
-        return (*costs, self.primal, self.dual, self.basis_status, self.basis_cuts)
-
-
-@dataclass(frozen=True, slots=True)
-class SharedPathBatch:
-    """As `SharedBatch`, for paths through some stages: their counter, and the tables of a `PathBatch`."""
-
-    counter: Indices
-    states: Floats
-    objective: Floats
-    future_cost: Floats
-    basis_status: list[NDArray[np.int8]]
-    basis_cuts: list[Ints]
+def no_bases(program: StageProgram) -> Bases:
+    """Return an empty table of bases: every chain of the stage starts cold."""
+    width = len(program.cost) + len(program.row_lower)
+    return Bases(np.zeros((0, width), np.int8), np.zeros((0, program.num_decided + 1), np.int32))
 
 
 class Work(Protocol):
@@ -176,41 +94,51 @@ class Batch(Work, Protocol):
     has_stray_coefficients: bool  # whether a cut that was made depends on a component that is not stored
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One stage of a forward pass: path p is solved for row realisation_index[p] of `realisations`.
-
-    bases: one basis that all paths start from, or none (a cold start). carries_basis: each path starts from its own
-    optimal basis of the step before instead; both stages must have the same shape, and cuts keep their numbers.
-    """
-
-    stage: int
-    cuts: CutRows
-    realisations: Realisations
-    realisation_index: Ints
-    bases: Bases
-    carries_basis: bool = False
-
-
 class PathBatch(Work, Protocol):
-    """Paths through some stages, stage by stage (first axis) and path by path."""
+    """Paths through some stages, stage by stage (first axis, or a list) and path by path.
+
+    Bases and solutions are there where they were asked for. With shared tables, what is None there is None here.
+    """
 
     states: Floats  # stages x paths x dimension, entering
     future_cost: Floats
+    leaving: Floats  # paths x dimension, at the end of the last stage
     basis_status: Sequence[NDArray[np.int8]]  # by stage: paths x (columns + rows)
     basis_cuts: Sequence[Ints]
+    inflow: Sequence[Floats]  # by stage: paths x hydros, realised
+    primal: Sequence[Floats]  # by stage: paths x columns, scaled
+    dual: Sequence[Floats]  # by stage: paths x rows, scaled
+
+
+@dataclass(frozen=True, slots=True)
+class FailedInputs:
+    """Everything that went into an LP that could not be solved.
+
+    stage: number of the program. chain: number of the chain, or of the path. realisation: row of the realisations.
+    basis_status, basis_cuts: where the chain started, with the cuts that were active there; None and empty for a cold
+    start. solved_before: earlier solves of the chain.
+    """
+
+    stage: int
+    chain: int
+    item: int
+    realisation: int
+    state: Floats
+    basis_status: NDArray[np.int8] | None
+    basis_cuts: Ints
+    solved_before: int
 
 
 class SolveFailedError(CobreError):
     """No setting of the solver led to an optimum.
 
-    chain, item: where. status: `infeasible`, `unbounded` or what the solver said.
+    inputs: of the LP that failed. status: `infeasible`, `unbounded` or what the solver said.
     """
 
-    def __init__(self, chain: int, item: int, status: str) -> None:
-        super().__init__(f"the LP of chain {chain}, item {item} could not be solved: {status}")
-        self.chain = chain
-        self.item = item
+    def __init__(self, inputs: FailedInputs, status: str) -> None:
+        where = f"stage {inputs.stage}, chain {inputs.chain}, item {inputs.item}"
+        super().__init__(f"the LP of {where} could not be solved: {status}")
+        self.inputs = inputs
         self.status = status
 
 
@@ -231,32 +159,24 @@ class LpSolver(ABC):
         """Take over a stage's program under a number."""
 
     @abstractmethod
-    def solve(
-        self,
-        stage: int,
-        cuts: CutRows,
-        chains: Chains,
-        realisations: Realisations,
-        outputs: Outputs,
-        shared: SharedBatch | None = None,
-    ) -> Batch:
+    def solve(self, stage: int, cuts: CutRows, chains: Chains, out: Outputs) -> Batch:
         """Solve all chains of a stage; raises `SolveFailedError` for the first chain that cannot be solved.
 
-        shared: together with other ranks, which ask for the same chains. The batch then has the tables that are shared,
+        With `out.shared`, ranks that ask for the same chains solve them together: the batch then has the shared tables,
         and counts what this rank solved.
         """
 
     @abstractmethod
-    def solve_paths(self, steps: Sequence[Step], states: Floats, shared: SharedPathBatch | None = None) -> PathBatch:
+    def solve_paths(self, steps: Sequence[Step], states: Floats, out: PathOutputs) -> PathBatch:
         """Take every path (rows of `states`) through all steps; the same bits as solving them one after the other.
 
-        shared: together with other ranks, which ask for the same paths. Raises `SolveFailedError` when some path
-        cannot go on; which one, and where, is for `solve` to tell.
+        With `out.shared`, ranks that ask for the same paths solve them together. Raises `SolveFailedError` for the
+        first path that cannot go on.
         """
 
     @abstractmethod
     def save_failed(self, stage: int, path: Path) -> None:
-        """Write the LP that the last `solve` failed on, with names."""
+        """Write the LP that the last call failed on, with the names of that stage."""
 
     @property
     def solves_done(self) -> int:

@@ -15,12 +15,13 @@ from dataclasses import field, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre import _native
 from cobre.core.arrays import Floats, Ints
 from cobre.core.config import CAME_LATER
 from cobre.records import dataclass
 
-# Of a stage for which a dense inverse is quicker than a sparse factorisation; the one place where the number is said.
-MAX_DENSE_ROWS = 100
+# Of a stage for which a dense inverse is quicker than a sparse factorisation.
+MAX_DENSE_ROWS = _native.MAX_DENSE_ROWS
 
 PYTHON_ONLY = ("column_scale", "row_scale", "names", "corrections")
 
@@ -149,7 +150,7 @@ class StageProgram:
         return following.reshape(len(lags), -1)
 
     def parts(self) -> Mapping[str, object]:
-        """The program as keyword arguments of the native `LpStage`."""
+        """Return the program as the parts, by name, that `LpEngine.load` takes."""
         kept = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in PYTHON_ONLY}
         scale = np.ascontiguousarray(self.column_scale[self.state_column])
         sizes = {"num_decided": self.num_decided, "num_hydros": self.num_hydros, "num_lags": self.num_lags}
@@ -169,6 +170,8 @@ class StageProgram:
 
 OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
 
+
+REJECTED = 101  # HiGHS does not take the LP
 
 STATUS_WORDS = {
     7: f"{OPTIMAL}, but not solved accurately enough for cuts",

@@ -74,7 +74,7 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
     from cobre.comm.backends.local import LocalCommunicator
     from cobre.policy.store import fill_pool
     from cobre.sddp.problem.boundary import BoundaryCutPool
-    from cobre.solver.batches import Bases, Chains, Outputs
+    from cobre.solver.batches import Chains, Outputs, no_bases
     from cobre.study.preparation.prepare import prepare
     from cobre.study.preparation.study_solver import make_solver
 
@@ -88,10 +88,10 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
             state, costs = problem.initial_state[None], []
             for stage, opening in enumerate(path):
                 program = problem.stages[stage].program
-                items, start = np.array([opening], np.int32), np.array([0, 1], np.int32)
-                chains = Chains(state, start, items, Bases.none(program), np.full(1, -1, np.int32))
+                noise = problem.openings[stage].realisations
+                chains = Chains.single(state, noise, np.array([opening], np.int32), no_bases(program))
                 rows = pool.rows(stage, all_cuts=True)
-                batch = solver.solve(stage, rows, chains, problem.openings[stage].realisations, Outputs())
+                batch = solver.solve(stage, rows, chains, Outputs())
                 future = 0.0 if stage == stages - 1 else problem.discounts[stage] * batch.future_cost[0]
                 costs.append((batch.objective[0] - future) * problem.cost_scale)
                 state = program.next_states(state, batch.decided, batch.inflow)

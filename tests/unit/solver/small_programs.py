@@ -98,11 +98,6 @@ def no_cuts(dimension: int) -> CutRows:
     return cut_rows(np.zeros(0), np.zeros((0, dimension)))
 
 
-def no_bases(stage: StageProgram) -> Bases:
-    """Cold starts."""
-    return Bases.none(stage)
-
-
 def reference_cost(
     state: np.ndarray,
     inflow: np.ndarray,
@@ -132,7 +127,9 @@ def reference_cost(
     return float(model.getObjectiveValue())
 
 
-def all_chains(states: np.ndarray, order: np.ndarray, bases: Bases, basis_index: np.ndarray) -> Chains:
+def all_chains(
+    states: np.ndarray, noise: Realisations, order: np.ndarray, bases: Bases, basis_index: np.ndarray
+) -> Chains:
     """Every trial point with all realisations, in the order given."""
     start = (len(order) * np.arange(len(states) + 1)).astype(np.int32)
-    return Chains(states, start, np.tile(order, len(states)).astype(np.int32), bases, basis_index)
+    return Chains(states, start, noise, np.tile(order, len(states)).astype(np.int32), bases, basis_index)

@@ -8,7 +8,6 @@ import pytest
 from small_programs import (
     all_chains,
     cut_rows,
-    no_bases,
     no_cuts,
     program,
     random_cuts,
@@ -17,14 +16,15 @@ from small_programs import (
     reference_cost,
 )
 
-from cobre.solver.batches import Bases, Chains, CutRows, Outputs, Realisations, SolveFailedError
+from cobre.solver.batches import Bases, Chains, CutRows, Outputs, Realisations, SolveFailedError, no_bases
 from cobre.solver.simplex import SimplexSolver
 
 CUTS = 300  # more than one chunk
 
 
-def all_openings(states: np.ndarray, count: int, bases: Bases, index: int = -1) -> Chains:
-    return all_chains(states, np.arange(count, dtype=np.int32), bases, np.full(len(states), index, np.int32))
+def all_openings(states: np.ndarray, noise: Realisations, bases: Bases, index: int = -1) -> Chains:
+    order = np.arange(len(noise.load_mw), dtype=np.int32)
+    return all_chains(states, noise, order, bases, np.full(len(states), index, np.int32))
 
 
 def solve(
@@ -33,8 +33,8 @@ def solve(
     stage = program(order)
     solver = SimplexSolver(threads)
     solver.load(0, stage)
-    chains = all_openings(states, len(noise.inflow_m3s), no_bases(stage))
-    return solver.solve(0, cuts, chains, noise, outputs or Outputs(gradient=True, solution=True, basis=True))
+    chains = all_openings(states, noise, no_bases(stage))
+    return solver.solve(0, cuts, chains, outputs or Outputs(gradient=True, solution=True, basis=True))
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
@@ -93,11 +93,11 @@ def test_a_solver_does_not_remember() -> None:
     solver.load(0, stage)
     solver.load(1, program(0))
     cuts = cut_rows(*random_cuts(CUTS, 4))
-    chains = all_openings(random_states(6, 1), 5, no_bases(stage))
-    first = bits(solver.solve(0, cuts, chains, noise, Outputs(gradient=True, solution=True, basis=True)))
-    solver.solve(1, no_cuts(2), all_openings(random_states(5), 5, no_bases(program(0))), noise, Outputs())
-    solver.solve(0, no_cuts(4), chains, noise, Outputs())
-    assert bits(solver.solve(0, cuts, chains, noise, Outputs(gradient=True, solution=True, basis=True))) == first
+    chains = all_openings(random_states(6, 1), noise, no_bases(stage))
+    first = bits(solver.solve(0, cuts, chains, Outputs(gradient=True, solution=True, basis=True)))
+    solver.solve(1, no_cuts(2), all_openings(random_states(5), noise, no_bases(program(0))), Outputs())
+    solver.solve(0, no_cuts(4), chains, Outputs())
+    assert bits(solver.solve(0, cuts, chains, Outputs(gradient=True, solution=True, basis=True))) == first
 
 
 def test_a_basis_saves_iterations_and_keeps_the_optimum() -> None:
@@ -106,10 +106,10 @@ def test_a_basis_saves_iterations_and_keeps_the_optimum() -> None:
     solver.load(0, stage)
     cuts = cut_rows(*random_cuts(CUTS, 4))
     states = random_states(5, 1)
-    cold = solver.solve(0, cuts, all_openings(states, 1, no_bases(stage)), noise, Outputs(basis=True))
+    cold = solver.solve(0, cuts, all_openings(states, noise, no_bases(stage)), Outputs(basis=True))
     bases = Bases(cold.basis_status.copy(), cold.basis_cuts.copy())
     index = np.arange(5, dtype=np.int32)
-    warm = solver.solve(0, cuts, all_chains(states, np.zeros(1, np.int32), bases, index), noise, Outputs())
+    warm = solver.solve(0, cuts, all_chains(states, noise, np.zeros(1, np.int32), bases, index), Outputs())
     np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-12)
     assert warm.pivots == 0
     assert cold.pivots > 0
@@ -123,7 +123,7 @@ def test_scaling_by_powers_of_two_keeps_the_optimum() -> None:
     stage = program(0, scale)
     solver = SimplexSolver(1)
     solver.load(0, stage)
-    scaled = solver.solve(0, cuts, all_openings(states, 4, no_bases(stage)), noise, Outputs(gradient=True))
+    scaled = solver.solve(0, cuts, all_openings(states, noise, no_bases(stage)), Outputs(gradient=True))
     np.testing.assert_allclose(scaled.objective, plain.objective, rtol=1e-12)
     np.testing.assert_allclose(scaled.decided, plain.decided, atol=1e-6)
 
@@ -149,15 +149,19 @@ def test_the_highest_cut_is_the_cost_to_go() -> None:
 def test_an_infeasible_lp_says_where_and_is_saved(tmp_path: object) -> None:
     stage = program()
     solver = SimplexSolver(2)
-    solver.load(0, stage)
+    solver.load(7, stage)
     noise = realisations(3)
     noise.inflow_m3s[1] = -1000.0  # no volume can become negative
-    chains = all_openings(random_states(2), 3, no_bases(stage))
+    states = random_states(2)
+    chains = all_openings(states, noise, no_bases(stage))
     with pytest.raises(SolveFailedError, match="infeasible") as caught:
-        solver.solve(0, no_cuts(2), chains, noise, Outputs())
-    assert (caught.value.chain, caught.value.item) == (0, 1)
+        solver.solve(7, no_cuts(2), chains, Outputs())
+    inputs = caught.value.inputs
+    assert (inputs.stage, inputs.chain, inputs.item, inputs.realisation, inputs.solved_before) == (7, 0, 1, 1, 1)
+    assert inputs.state.tobytes() == states[0].tobytes()
+    assert inputs.basis_status is None
     path = tmp_path / "failed.mps"
-    solver.save_failed(0, path)
+    solver.save_failed(7, path)
     text = path.read_text()
     assert "upper_water" in text
     model = highspy.Highs()
@@ -171,21 +175,21 @@ def test_after_a_failure_the_solver_still_works() -> None:
     stage, noise = program(), realisations(3)
     solver = SimplexSolver(1)
     solver.load(0, stage)
-    chains = all_openings(random_states(2), 3, no_bases(stage))
-    good = solver.solve(0, no_cuts(2), chains, noise, Outputs()).objective.copy()
+    chains = all_openings(random_states(2), noise, no_bases(stage))
+    good = solver.solve(0, no_cuts(2), chains, Outputs()).objective.copy()
     bad = realisations(3)
     bad.inflow_m3s[:] = -1000.0
     with pytest.raises(SolveFailedError):
-        solver.solve(0, no_cuts(2), chains, bad, Outputs())
-    assert solver.solve(0, no_cuts(2), chains, noise, Outputs()).objective.tobytes() == good.tobytes()
+        solver.solve(0, no_cuts(2), all_openings(random_states(2), bad, no_bases(stage)), Outputs())
+    assert solver.solve(0, no_cuts(2), chains, Outputs()).objective.tobytes() == good.tobytes()
 
 
 def test_no_chains_are_legal() -> None:
     stage = program()
     solver = SimplexSolver(2)
     solver.load(0, stage)
-    chains = all_openings(np.zeros((0, 2)), 3, no_bases(stage))
-    batch = solver.solve(0, no_cuts(2), chains, realisations(3), Outputs(gradient=True))
+    chains = all_openings(np.zeros((0, 2)), realisations(3), no_bases(stage))
+    batch = solver.solve(0, no_cuts(2), chains, Outputs(gradient=True))
     assert len(batch.objective) == 0
 
 
@@ -194,15 +198,16 @@ def test_torn_work_is_refused(damage: str) -> None:
     stage = program()
     solver = SimplexSolver(1)
     solver.load(0, stage)
-    chains = all_openings(random_states(2), 3, no_bases(stage))
+    noise, states, bases = realisations(3), random_states(2), no_bases(stage)
+    start, order, cold = (
+        np.array([0, 3, 6], np.int32),
+        np.tile(np.arange(3, dtype=np.int32), 2),
+        np.full(2, -1, np.int32),
+    )
     broken = {
-        "states": Chains(
-            chains.states[:1].copy(), chains.start, chains.realisation_index, chains.bases, chains.basis_index
-        ),
-        "realisation_index": Chains(
-            chains.states, chains.start, chains.realisation_index + 1, chains.bases, chains.basis_index
-        ),
-        "basis": Chains(chains.states, chains.start, chains.realisation_index, chains.bases, chains.basis_index + 1),
+        "states": Chains(states[:1].copy(), start, noise, order, bases, cold),
+        "realisation_index": Chains(states, start, noise, order + 1, bases, cold),
+        "basis": Chains(states, start, noise, order, bases, cold + 1),
     }[damage]
     named = {
         "states": "states",
@@ -210,7 +215,7 @@ def test_torn_work_is_refused(damage: str) -> None:
         "basis": "basis_index: no such basis",
     }[damage]
     with pytest.raises(ValueError, match=named):
-        solver.solve(0, no_cuts(2), broken, realisations(3), Outputs())
+        solver.solve(0, no_cuts(2), broken, Outputs())
 
 
 @pytest.mark.parametrize("truncates", [False, True])
@@ -220,8 +225,8 @@ def test_realised_inflow_has_the_bits_of_the_solver(truncates: bool) -> None:
     noise.inflow_m3s[::2] = -30.0  # as a rule below what the lags add
     solver.load(0, stage)
     states[:, :2] = 60.0  # enough water for inflows below 0
-    chains = Chains.single(states, np.arange(20, dtype=np.int32), no_bases(stage))
-    found = solver.solve(0, no_cuts(6), chains, noise, Outputs()).inflow
+    chains = Chains.single(states, noise, np.arange(20, dtype=np.int32), no_bases(stage))
+    found = solver.solve(0, no_cuts(6), chains, Outputs()).inflow
     expected = [stage.realised_inflow(state, row) for state, row in zip(states, noise.inflow_m3s, strict=True)]
     assert found.tobytes() == np.array(expected).tobytes()
     assert (found < 0.0).any() == (not truncates)

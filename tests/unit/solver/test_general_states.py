@@ -13,14 +13,13 @@ from small_programs import (
     UPPER,
     all_chains,
     cut_rows,
-    no_bases,
     program,
     random_cuts,
     random_states,
     realisations,
 )
 
-from cobre.solver.batches import Chains, Outputs, Step
+from cobre.solver.batches import Chains, Outputs, PathOutputs, Step, no_bases
 from cobre.solver.program import Names, StageProgram
 from cobre.solver.simplex import SimplexSolver
 
@@ -92,8 +91,8 @@ def test_costs_and_slopes_of_general_states(order: int) -> None:
     assert stage.dimension == states.shape[1]
     cuts = random_cuts(300, stage.dimension)
     realisation_index = np.arange(4, dtype=np.int32)
-    chains = all_chains(states, realisation_index, no_bases(stage), np.full(6, -1, np.int32))
-    batch = solver.solve(0, cut_rows(*cuts), chains, noise, Outputs(gradient=True))
+    chains = all_chains(states, noise, realisation_index, no_bases(stage), np.full(6, -1, np.int32))
+    batch = solver.solve(0, cut_rows(*cuts), chains, Outputs(gradient=True))
     for point, state in enumerate(states):
         for item in range(4):
             inflow, load = noise.inflow_m3s[item], float(noise.load_mw[item, 0])
@@ -117,15 +116,14 @@ def test_a_walk_passes_states_on(order: int) -> None:
         solver.load(number, stage)
     realisation_index = np.arange(5, dtype=np.int32)
     steps = [Step(number, cuts, realisations(5, number), realisation_index, no_bases(stage)) for number in range(3)]
-    solved = solver.solve_paths(steps, state)
+    solved = solver.solve_paths(steps, state, PathOutputs())
     for number, step in enumerate(steps):
         assert solved.states[number].tobytes() == state.tobytes()
-        chains = Chains(
-            state, np.arange(6, dtype=np.int32), realisation_index, no_bases(stage), np.full(5, -1, np.int32)
-        )
-        batch = solver.solve(number, cuts, chains, step.realisations, Outputs())
+        chains = Chains.single(state, step.realisations, realisation_index, no_bases(stage))
+        batch = solver.solve(number, cuts, chains, Outputs())
         after = stage.next_states(state, batch.decided, batch.inflow)
         assert after[:, -1].tolist() == state[:, -2].tolist()
         assert after[:, -2].tolist() == state[:, HYDROS].tolist()
         assert after[:, HYDROS].tolist() == batch.decided[:, HYDROS].tolist()
         state = after
+    assert solved.leaving.tobytes() == state.tobytes()

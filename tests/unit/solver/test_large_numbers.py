@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from random_programs import EMPTY
-from small_programs import all_chains, cut_rows, no_bases
+from small_programs import cut_rows
 
-from cobre.solver.batches import Batch, Outputs, Realisations
+from cobre.solver.batches import Batch, Chains, Outputs, Realisations, no_bases
 from cobre.solver.program import Names, StageProgram
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
@@ -53,10 +53,11 @@ def solved(program: StageProgram, need: float, max_dense_rows: int) -> Batch:
     solver = SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows))
     solver.load(0, program)
     states = program.num_decided
-    chains = all_chains(np.zeros((1, states)), np.zeros(1, np.int32), no_bases(program), np.full(1, -1, np.int32))
     nothing = np.zeros((1, 0))
+    noise = Realisations(np.full((1, 1), need), nothing, nothing)
+    chains = Chains.single(np.zeros((1, states)), noise, np.zeros(1, np.int32), no_bases(program))
     cuts = cut_rows(np.zeros(1), np.zeros((1, states)))
-    return solver.solve(0, cuts, chains, Realisations(np.full((1, 1), need), nothing, nothing), Outputs(gradient=True))
+    return solver.solve(0, cuts, chains, Outputs(gradient=True))
 
 
 def hidden_cost(coefficient: float) -> float:

@@ -15,7 +15,6 @@ from small_programs import (
     HYDROS,
     all_chains,
     cut_rows,
-    no_bases,
     program,
     random_cuts,
     random_states,
@@ -23,7 +22,7 @@ from small_programs import (
     reference_cost,
 )
 
-from cobre.solver.batches import Batch, Outputs, Realisations, SolveFailedError
+from cobre.solver.batches import Batch, Chains, Outputs, Realisations, SolveFailedError, no_bases
 from cobre.solver.program import StageProgram
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
@@ -41,7 +40,7 @@ def selling(order: int) -> StageProgram:
 
 def small_loads() -> Realisations:
     noise = realisations(OPENINGS)
-    return replace(noise, load_mw=noise.load_mw / 8.0)
+    return Realisations(noise.inflow_m3s, noise.load_mw / 8.0, noise.availability)
 
 
 def solved(stage: StageProgram, states: np.ndarray, max_dense_rows: int, threads: int = 1) -> tuple[Batch, tuple]:
@@ -49,9 +48,9 @@ def solved(stage: StageProgram, states: np.ndarray, max_dense_rows: int, threads
     solver = SimplexSolver(threads, SimplexOptions(max_dense_rows=max_dense_rows, max_added_per_round=3))
     solver.load(0, stage)
     starts = np.full(len(states), -1, np.int32)
-    chains = all_chains(states, np.arange(OPENINGS, dtype=np.int32), no_bases(stage), starts)
+    chains = all_chains(states, small_loads(), np.arange(OPENINGS, dtype=np.int32), no_bases(stage), starts)
     wanted = Outputs(gradient=True, solution=True, basis=True)
-    return solver.solve(0, cut_rows(*cuts), chains, small_loads(), wanted), cuts
+    return solver.solve(0, cut_rows(*cuts), chains, wanted), cuts
 
 
 @BOTH_METHODS
@@ -104,9 +103,9 @@ def test_a_saved_lp_names_the_cuts_that_made_it_infeasible(max_dense_rows: int, 
     solver = SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows, max_added_per_round=3))
     solver.load(0, replace(stage, column_upper=upper))
     intercepts, slopes = random_cuts(CUTS, HYDROS)
-    chains = all_chains(random_states(1), np.zeros(1, np.int32), no_bases(stage), np.full(1, -1, np.int32))
+    chains = Chains.single(random_states(1), small_loads(), np.zeros(1, np.int32), no_bases(stage))
     with pytest.raises(SolveFailedError, match="infeasible"):
-        solver.solve(0, cut_rows(intercepts, slopes), chains, small_loads(), Outputs())
+        solver.solve(0, cut_rows(intercepts, slopes), chains, Outputs())
     solver.save_failed(0, tmp_path / "failed.mps")
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from small_programs import cut_rows, no_bases, no_cuts, program, random_cuts, random_states, realisations
+from small_programs import cut_rows, no_cuts, program, random_cuts, random_states, realisations
 
-from cobre.sddp.cuts.pool import average_cuts
+from cobre._native import average_cuts
 from cobre.sddp.plugins.risk import CvarMix, Expectation
 from cobre.sddp.problem.problem import StageOpenings
-from cobre.solver.batches import NewCuts, Outputs, SharedBatch
+from cobre.solver.batches import Chains, NewCuts, Outputs, SharedBatch, no_bases
 from cobre.solver.simplex import SimplexSolver
 
 POINTS, OPENINGS, DIMENSION = 5, 6, 4
@@ -28,13 +28,13 @@ def work():
     bases = no_bases(program(1))
     chains = opening.chains(random_states(POINTS, 1), bases, positions)
     chains.basis_index[:] = -1
-    return solver, chains, opening.realisations
+    return solver, chains
 
 
 def solve(target: NewCuts | None, shared: SharedBatch | None = None):
-    solver, chains, noise = work()
+    solver, chains = work()
     cuts = cut_rows(*random_cuts(40, DIMENSION))
-    return solver.solve(0, cuts, chains, noise, Outputs(gradient=True, cuts=target), shared)
+    return solver.solve(0, cuts, chains, Outputs(gradient=True, cuts=target, shared=shared))
 
 
 def placed(parts: list[np.ndarray]) -> np.ndarray:
@@ -59,10 +59,20 @@ def test_cuts_have_the_bits_of_averages(name: str) -> None:
 def test_equal_costs_rank_in_the_order_of_openings() -> None:
     """One opening, six times: the weights of the tail go to the first ones."""
     measure, parts = CvarMix(0.5, 1.0), chunks()
-    solver, chains, noise = work()
-    same = noise.take(np.zeros(OPENINGS, np.int32))
+    solver, chains = work()
+    same = chains.realisations.take(np.zeros(OPENINGS, np.int32))
+    chains = Chains(
+        chains.states,
+        chains.start,
+        same,
+        chains.realisation_index,
+        chains.bases,
+        chains.basis_index,
+        chains.result_index,
+        chains.chains_per_point,
+    )
     target = NewCuts(measure.spectral_weights(OPENINGS), parts, FIRST_SLOT, None)
-    batch = solver.solve(0, no_cuts(DIMENSION), chains, same, Outputs(gradient=True, cuts=target))
+    batch = solver.solve(0, no_cuts(DIMENSION), chains, Outputs(gradient=True, cuts=target))
     assert len(set(batch.objective[:OPENINGS].tolist())) == 1
     assert placed(parts).tobytes() == averaged(measure, batch, chains.states).tobytes()
 
@@ -131,7 +141,7 @@ def test_wrong_sizes_are_refused(weights: int, height: int, slot: int, finished:
 
 
 def test_cuts_need_gradients() -> None:
-    solver, chains, noise = work()
+    solver, chains = work()
     target = NewCuts(Expectation().spectral_weights(OPENINGS), chunks(), FIRST_SLOT, None)
     with pytest.raises(ValueError, match="gradients"):
-        solver.solve(0, no_cuts(DIMENSION), chains, noise, Outputs(cuts=target))
+        solver.solve(0, no_cuts(DIMENSION), chains, Outputs(cuts=target))

@@ -1,15 +1,24 @@
 """Paths through several stages in one call: the same bits as stage after stage, whatever the threads."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from small_programs import cut_rows, no_bases, no_cuts, program, random_cuts, random_states, realisations
+from small_programs import cut_rows, no_cuts, program, random_cuts, random_states, realisations
 
-from cobre.solver.batches import Bases, Chains, CutRows, Outputs, PathBatch, SolveFailedError, Step
+from cobre.solver.batches import (
+    Bases,
+    Chains,
+    CutRows,
+    Outputs,
+    PathBatch,
+    PathOutputs,
+    SolveFailedError,
+    Step,
+    no_bases,
+)
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 STAGES, PATHS, CUTS = 4, 7, 300
+ALL = PathOutputs(basis=True, solution=True)
 
 
 def steps(order: int, bases: Bases, count: int = PATHS) -> list[Step]:
@@ -17,6 +26,11 @@ def steps(order: int, bases: Bases, count: int = PATHS) -> list[Step]:
     chosen = np.random.default_rng(5).integers(0, 6, (STAGES, count)).astype(np.int32)
     cuts = [cut_rows(*random_cuts(CUTS - stage, 2 * (1 + order), seed=stage)) for stage in range(STAGES)]
     return [Step(t, cuts[t], realisations(6, seed=t), chosen[t], bases) for t in range(STAGES)]
+
+
+def carrying(step: Step) -> Step:
+    """The same step from the basis of the step before."""
+    return Step(step.stage, step.cuts, step.realisations, step.realisation_index, step.bases, carries_basis=True)
 
 
 def loaded(threads: int, order: int, max_dense_rows: int = 100) -> SimplexSolver:
@@ -29,8 +43,8 @@ def loaded(threads: int, order: int, max_dense_rows: int = 100) -> SimplexSolver
 def some_basis(order: int) -> Bases:
     """Of the first path's first stage."""
     stage, solver = program(order), loaded(1, order)
-    chains = Chains.single(random_states(1, order), np.zeros(1, np.int32), no_bases(stage))
-    batch = solver.solve(0, cut_rows(*random_cuts(20, 2 * (1 + order))), chains, realisations(1), Outputs(basis=True))
+    chains = Chains.single(random_states(1, order), realisations(1), np.zeros(1, np.int32), no_bases(stage))
+    batch = solver.solve(0, cut_rows(*random_cuts(20, 2 * (1 + order))), chains, Outputs(basis=True))
     return Bases(batch.basis_status, batch.basis_cuts)
 
 
@@ -44,51 +58,72 @@ def bits(solved: PathBatch) -> tuple[bytes, ...]:
 def test_paths_are_their_stages_one_after_the_other(order: int, starts_from_basis: bool) -> None:
     bases = some_basis(order) if starts_from_basis else no_bases(program(order))
     solver, state = loaded(1, order), random_states(PATHS, order)
-    solved = solver.solve_paths(steps(order, bases), state)
+    solved = solver.solve_paths(steps(order, bases), state, ALL)
     index = np.full(PATHS, 0 if starts_from_basis else -1, np.int32)
     pivots = 0
     for number, step in enumerate(steps(order, bases)):
-        chains = Chains(state, np.arange(PATHS + 1, dtype=np.int32), step.realisation_index, bases, index)
-        batch = solver.solve(number, step.cuts, chains, step.realisations, Outputs(basis=True))
+        chains = Chains(
+            state, np.arange(PATHS + 1, dtype=np.int32), step.realisations, step.realisation_index, bases, index
+        )
+        batch = solver.solve(number, step.cuts, chains, Outputs(basis=True, solution=True))
         assert solved.states[number].tobytes() == state.tobytes()
         assert solved.objective[number].tobytes() == batch.objective.tobytes()
         assert solved.future_cost[number].tobytes() == batch.future_cost.tobytes()
         assert solved.basis_status[number].tobytes() == batch.basis_status.tobytes()
         assert solved.basis_cuts[number].tobytes() == batch.basis_cuts.tobytes()
+        assert solved.inflow[number].tobytes() == batch.inflow.tobytes()
+        assert solved.primal[number].tobytes() == batch.primal.tobytes()
+        assert solved.dual[number].tobytes() == batch.dual.tobytes()
         state = program(order).next_states(state, batch.decided, batch.inflow)
         pivots += batch.pivots
+    assert solved.leaving.tobytes() == state.tobytes()
     assert solved.pivots == pivots
+
+
+def test_only_what_is_asked_for_is_kept() -> None:
+    order = 1
+    everything = loaded(1, order).solve_paths(steps(order, no_bases(program(order))), random_states(PATHS, order), ALL)
+    plain = loaded(1, order).solve_paths(
+        steps(order, no_bases(program(order))), random_states(PATHS, order), PathOutputs()
+    )
+    assert plain.objective.tobytes() == everything.objective.tobytes()
+    assert plain.leaving.tobytes() == everything.leaving.tobytes()
+    assert [len(part) for part in (plain.basis_status, plain.basis_cuts, plain.inflow, plain.primal, plain.dual)] == [
+        0
+    ] * 5
 
 
 def test_threads_do_not_change_a_bit() -> None:
     bases, state = no_bases(program(2)), random_states(PATHS, 2)
-    assert len({bits(loaded(threads, 2).solve_paths(steps(2, bases), state)) for threads in (1, 2, 4)}) == 1
+    assert len({bits(loaded(threads, 2).solve_paths(steps(2, bases), state, ALL)) for threads in (1, 2, 4)}) == 1
 
 
 @pytest.mark.parametrize("max_dense_rows", [0, 100])
 def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(max_dense_rows: int) -> None:
-    given = [replace(step, carries_basis=number > 0) for number, step in enumerate(steps(2, no_bases(program(2))))]
+    given = [carrying(step) if number else step for number, step in enumerate(steps(2, no_bases(program(2))))]
     solver, state = loaded(1, 2, max_dense_rows), random_states(PATHS, 2)
-    solved = solver.solve_paths(given, state)
+    solved = solver.solve_paths(given, state, ALL)
     bases, index = given[0].bases, np.full(PATHS, -1, np.int32)
     for number, step in enumerate(given):
-        chains = Chains(state, np.arange(PATHS + 1, dtype=np.int32), step.realisation_index, bases, index)
-        batch = solver.solve(number, step.cuts, chains, step.realisations, Outputs(basis=True))
+        chains = Chains(
+            state, np.arange(PATHS + 1, dtype=np.int32), step.realisations, step.realisation_index, bases, index
+        )
+        batch = solver.solve(number, step.cuts, chains, Outputs(basis=True))
         assert solved.objective[number].tobytes() == batch.objective.tobytes()
         assert solved.basis_status[number].tobytes() == batch.basis_status.tobytes()
         state = program(2).next_states(state, batch.decided, batch.inflow)
         bases, index = Bases(batch.basis_status, batch.basis_cuts), np.arange(PATHS, dtype=np.int32)
-    assert bits(loaded(4, 2, max_dense_rows).solve_paths(given, random_states(PATHS, 2))) == bits(solved)
+    assert bits(loaded(4, 2, max_dense_rows).solve_paths(given, random_states(PATHS, 2), ALL)) == bits(solved)
 
 
 def test_the_first_step_carries_no_basis() -> None:
-    first = replace(steps(0, no_bases(program()))[0], carries_basis=True)
+    first = carrying(steps(0, no_bases(program()))[0])
     with pytest.raises(ValueError, match="carries_basis: the stage before"):
-        loaded(1, 0).solve_paths([first], random_states(PATHS))
+        loaded(1, 0).solve_paths([first], random_states(PATHS), ALL)
 
 
 def test_no_paths_are_legal() -> None:
-    solved = loaded(2, 0).solve_paths(steps(0, no_bases(program()), count=0), np.zeros((0, 2)))
+    solved = loaded(2, 0).solve_paths(steps(0, no_bases(program()), count=0), np.zeros((0, 2)), ALL)
     assert solved.states.shape == (STAGES, 0, 2)
     assert solved.objective.shape == (STAGES, 0)
     assert [status.shape for status in solved.basis_status] == [(0, 12)] * STAGES
@@ -97,8 +132,27 @@ def test_no_paths_are_legal() -> None:
 def test_infeasible_stage_of_a_path_raises() -> None:
     bad = steps(0, no_bases(program()))
     bad[2].realisations.inflow_m3s[:] = -1000.0
-    with pytest.raises(SolveFailedError, match="infeasible"):
-        loaded(2, 0).solve_paths(bad, random_states(PATHS))
+    with pytest.raises(SolveFailedError, match="infeasible") as caught:
+        loaded(2, 0).solve_paths(bad, random_states(PATHS), ALL)
+    inputs = caught.value.inputs
+    assert inputs.stage == 2
+    assert inputs.realisation == bad[2].realisation_index[inputs.chain]
+    walked = loaded(1, 0).solve_paths(steps(0, no_bases(program()))[:2], random_states(PATHS), PathOutputs())
+    assert inputs.state.tobytes() == walked.leaving[inputs.chain].tobytes()
+
+
+def test_a_failure_tells_the_basis_that_a_path_brought_along() -> None:
+    good = steps(0, no_bases(program()))
+    bad = [good[0], carrying(good[1])]
+    bad[1].realisations.inflow_m3s[:] = -1000.0
+    with pytest.raises(SolveFailedError, match="infeasible") as caught:
+        loaded(1, 0).solve_paths(bad, random_states(PATHS), PathOutputs(basis=True))
+    before = loaded(1, 0).solve_paths(good[:1], random_states(PATHS), PathOutputs(basis=True))
+    inputs = caught.value.inputs
+    assert inputs.chain == 0
+    assert inputs.basis_status is not None
+    assert inputs.basis_status.tobytes() == before.basis_status[0][0].tobytes()
+    assert inputs.basis_cuts.tolist() == [cut for cut in before.basis_cuts[0][0].tolist() if cut >= 0]
 
 
 @pytest.mark.parametrize("damage", ["realisation_index", "paths", "dimension", "bases"])
@@ -112,7 +166,7 @@ def test_torn_steps_are_refused(damage: str) -> None:
     given = {"realisation_index": [item], "paths": [fewer], "dimension": good, "bases": [torn]}[damage]
     states = random_states(PATHS, 1 if damage == "dimension" else 0)
     with pytest.raises(ValueError, match=r"realisation|states|bases"):
-        loaded(1, 0).solve_paths(given, states)
+        loaded(1, 0).solve_paths(given, states, ALL)
 
 
 def test_results_lie_in_their_places() -> None:
@@ -121,12 +175,13 @@ def test_results_lie_in_their_places() -> None:
     solver.load(0, stage)
     states, start, none = random_states(2), np.array([0, 5, 10], np.int32), np.full(2, -1, np.int32)
     cuts: CutRows = no_cuts(2)
-    plain = solver.solve(0, cuts, Chains(states, start, np.tile(order, 2), no_bases(stage), none), noise, Outputs())
+    tiled = np.tile(order, 2)
+    plain = solver.solve(0, cuts, Chains(states, start, noise, tiled, no_bases(stage), none), Outputs())
     places = np.concatenate([order, 5 + order]).astype(np.int32)
-    chains = Chains(states, start, np.tile(order, 2), no_bases(stage), none, places)
-    placed = solver.solve(0, cuts, chains, noise, Outputs(gradient=True))
+    chains = Chains(states, start, noise, tiled, no_bases(stage), none, places)
+    placed = solver.solve(0, cuts, chains, Outputs(gradient=True))
     assert placed.objective[places].tobytes() == plain.objective.tobytes()
     assert placed.decided[places].tobytes() == plain.decided.tobytes()
-    outside = Chains(states, start, np.tile(order, 2), no_bases(stage), none, places + 1)
+    outside = Chains(states, start, noise, tiled, no_bases(stage), none, places + 1)
     with pytest.raises(ValueError, match="result_index"):
-        solver.solve(0, cuts, outside, noise, Outputs())
+        solver.solve(0, cuts, outside, Outputs())

@@ -4,9 +4,9 @@ import threading
 
 import numpy as np
 import pytest
-from small_programs import all_chains, cut_rows, no_bases, program, random_cuts, random_states, realisations
+from small_programs import all_chains, cut_rows, program, random_cuts, random_states, realisations
 
-from cobre.solver.batches import Outputs, SharedBatch, SharedPathBatch, Step
+from cobre.solver.batches import Outputs, PathOutputs, SharedBatch, SharedPaths, Step, no_bases
 from cobre.solver.simplex import SimplexSolver
 
 POINTS, OPENINGS, ORDER = 13, 5, 1
@@ -22,7 +22,7 @@ def cuts():
 def chains():
     index = np.full(POINTS, -1, np.int32)
     openings = np.arange(OPENINGS, dtype=np.int32)
-    return all_chains(random_states(POINTS, ORDER), openings, no_bases(program(ORDER)), index)
+    return all_chains(random_states(POINTS, ORDER), realisations(OPENINGS), openings, no_bases(program(ORDER)), index)
 
 
 def new_solver(threads=1):
@@ -37,13 +37,18 @@ def shared_batch(solves=POINTS * OPENINGS, dimension=DIMENSION):
 
 def shared_paths(stages):
     width = len(program(ORDER).cost) + len(program(ORDER).row_lower)
-    return SharedPathBatch(
-        np.zeros(1, np.int64),
-        np.full((stages, POINTS, DIMENSION), np.nan),
-        np.full((stages, POINTS), np.nan),
-        np.full((stages, POINTS), np.nan),
-        [np.zeros((POINTS, width), np.int8) for _ in range(stages)],
-        [np.zeros((POINTS, 3), np.int32) for _ in range(stages)],
+    columns, rows = len(program(ORDER).cost), len(program(ORDER).row_lower)
+    return SharedPaths(
+        counter=np.zeros(1, np.int64),
+        states=np.full((stages, POINTS, DIMENSION), np.nan),
+        objective=np.full((stages, POINTS), np.nan),
+        future_cost=np.full((stages, POINTS), np.nan),
+        leaving=np.full((POINTS, DIMENSION), np.nan),
+        basis_status=[np.zeros((POINTS, width), np.int8) for _ in range(stages)],
+        basis_cuts=[np.zeros((POINTS, 3), np.int32) for _ in range(stages)],
+        inflow=[np.full((POINTS, 2), np.nan) for _ in range(stages)],
+        primal=[np.full((POINTS, columns), np.nan) for _ in range(stages)],
+        dual=[np.full((POINTS, rows), np.nan) for _ in range(stages)],
     )
 
 
@@ -65,74 +70,61 @@ def side_by_side(calls):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_two_solvers_together_give_the_bits_of_one(cuts, chains, threads):
-    noise, outputs = realisations(OPENINGS), Outputs(gradient=True)
-    alone = new_solver().solve(0, cuts, chains, noise, outputs)
+    alone = new_solver().solve(0, cuts, chains, Outputs(gradient=True))
     shared, solvers = shared_batch(), [new_solver(threads) for _ in range(2)]
-    batches = side_by_side(
-        [lambda solver=solver: solver.solve(0, cuts, chains, noise, outputs, shared) for solver in solvers]
-    )
+    out = Outputs(gradient=True, shared=shared)
+    batches = side_by_side([lambda solver=solver: solver.solve(0, cuts, chains, out) for solver in solvers])
     assert shared.objective.tobytes() == alone.objective.tobytes()
     assert shared.gradient.tobytes() == alone.gradient.tobytes()
     assert sum(batch.solves for batch in batches) == alone.solves == POINTS * OPENINGS
     assert sum(batch.pivots for batch in batches) == alone.pivots
 
 
-def test_whole_solutions_and_bases_are_shared(cuts, chains):
-    noise, outputs, stage = realisations(OPENINGS), Outputs(basis=True, solution=True, gradient=True), program(ORDER)
-    alone = new_solver().solve(0, cuts, chains, noise, outputs)
-    names = (
-        "objective",
-        "gradient",
-        "future_cost",
-        "decided",
-        "inflow",
-        "primal",
-        "dual",
-        "basis_status",
-        "basis_cuts",
-    )
-    shared = SharedBatch(np.zeros(1, np.int64), *(np.zeros_like(getattr(alone, name)) for name in names))
-    side_by_side([lambda: new_solver().solve(0, cuts, chains, noise, outputs, shared) for _ in range(2)])
-    assert shared.primal.shape[1] == len(stage.cost)
-    for name in names:
-        assert getattr(shared, name).tobytes() == getattr(alone, name).tobytes()
-
-
-def test_half_a_basis_is_refused(cuts, chains):
-    alone = new_solver().solve(0, cuts, chains, realisations(OPENINGS), Outputs(basis=True))
-    shared = SharedBatch(np.zeros(1, np.int64), alone.objective.copy(), basis_status=alone.basis_status.copy())
+def test_half_a_basis_is_refused(cuts):
+    counter, costs = np.zeros(1, np.int64), np.zeros((1, POINTS))
+    step = Step(0, cuts, realisations(POINTS), np.arange(POINTS, dtype=np.int32), no_bases(program(ORDER)))
+    bases = shared_paths(1).basis_status
+    shared = SharedPaths(counter=counter, objective=costs, future_cost=costs.copy(), basis_status=bases)
     with pytest.raises(ValueError, match="half of a basis"):
-        new_solver().solve(0, cuts, chains, realisations(OPENINGS), Outputs(basis=True), shared)
+        new_solver().solve_paths([step], random_states(POINTS, ORDER), PathOutputs(shared=shared))
+
+
+def test_a_basis_that_is_not_kept_cannot_be_carried(cuts):
+    step = Step(0, cuts, realisations(POINTS), np.arange(POINTS, dtype=np.int32), no_bases(program(ORDER)))
+    carrying = Step(0, step.cuts, step.realisations, step.realisation_index, step.bases, carries_basis=True)
+    with pytest.raises(ValueError, match="not kept"):
+        new_solver().solve_paths([step, carrying], random_states(POINTS, ORDER), PathOutputs())
 
 
 def test_paths_are_walked_together(cuts):
     first, noise = random_states(POINTS, ORDER), realisations(POINTS)
     bases = no_bases(program(ORDER))
     steps = [Step(0, cuts, noise, np.arange(POINTS, dtype=np.int32), bases) for _ in range(3)]
-    alone = new_solver().solve_paths(steps, first)
+    alone = new_solver().solve_paths(steps, first, PathOutputs(basis=True, solution=True))
     shared, solvers = shared_paths(3), [new_solver() for _ in range(2)]
-    batches = side_by_side([lambda solver=solver: solver.solve_paths(steps, first, shared) for solver in solvers])
+    out = PathOutputs(shared=shared)
+    batches = side_by_side([lambda solver=solver: solver.solve_paths(steps, first, out) for solver in solvers])
     assert sum(batch.solves for batch in batches) == alone.solves == 3 * POINTS
-    for name in ("states", "objective", "future_cost"):
+    for name in ("states", "objective", "future_cost", "leaving"):
         assert getattr(shared, name).tobytes() == getattr(alone, name).tobytes()
     for stage in range(3):
-        assert shared.basis_status[stage].tobytes() == alone.basis_status[stage].tobytes()
-        assert shared.basis_cuts[stage].tobytes() == alone.basis_cuts[stage].tobytes()
+        for name in ("basis_status", "basis_cuts", "inflow", "primal", "dual"):
+            assert getattr(shared, name)[stage].tobytes() == getattr(alone, name)[stage].tobytes()
 
 
 def test_units_taken_by_other_ranks_are_not_solved_again(cuts, chains):
     """The counter stands at the last chain: this solver does that one, whoever has the others."""
-    noise, shared = realisations(OPENINGS), shared_batch()
+    shared = shared_batch()
     shared.counter[0] = POINTS - 1
-    batch = new_solver().solve(0, cuts, chains, noise, Outputs(gradient=True), shared)
+    batch = new_solver().solve(0, cuts, chains, Outputs(gradient=True, shared=shared))
     assert batch.solves == OPENINGS
     assert np.isfinite(shared.objective).sum() == OPENINGS
-    assert new_solver().solve(0, cuts, chains, noise, Outputs(gradient=True), shared).solves == 0
+    assert new_solver().solve(0, cuts, chains, Outputs(gradient=True, shared=shared)).solves == 0
 
 
 def test_slopes_are_kept_where_there_is_room_for_them(cuts, chains):
     shared = SharedBatch(np.zeros(1, np.int64), np.zeros(POINTS * OPENINGS), np.zeros((0, 0)))
-    batch = new_solver().solve(0, cuts, chains, realisations(OPENINGS), Outputs(), shared)
+    batch = new_solver().solve(0, cuts, chains, Outputs(shared=shared))
     assert batch.solves == POINTS * OPENINGS
     assert np.isfinite(shared.objective).all()
 
@@ -148,10 +140,10 @@ def test_slopes_are_kept_where_there_is_room_for_them(cuts, chains):
 )
 def test_tables_that_do_not_fit_are_refused(cuts, chains, shared):
     with pytest.raises(ValueError, match=r"not the size|one number"):
-        new_solver().solve(0, cuts, chains, realisations(OPENINGS), Outputs(gradient=True), shared)
+        new_solver().solve(0, cuts, chains, Outputs(gradient=True, shared=shared))
 
 
 def test_a_counter_of_another_type_is_refused(cuts, chains):
     shared = SharedBatch(np.zeros(1, np.int32), shared_batch().objective, shared_batch().gradient)
     with pytest.raises(TypeError, match="counter"):
-        new_solver().solve(0, cuts, chains, realisations(OPENINGS), Outputs(gradient=True), shared)
+        new_solver().solve(0, cuts, chains, Outputs(gradient=True, shared=shared))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from random_programs import Shape, random_program, right_sides, whole_lp
-from small_programs import all_chains, cut_rows, no_bases, random_cuts
+from small_programs import all_chains, cut_rows, random_cuts
 
-from cobre.solver.batches import Bases, Batch, Chains, Outputs, Realisations, SolveFailedError
+from cobre.solver.batches import Bases, Batch, Chains, Outputs, Realisations, SolveFailedError, no_bases
 from cobre.solver.program import MAX_DENSE_ROWS, StageProgram
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
@@ -37,11 +37,11 @@ def noise_of(right: np.ndarray) -> Realisations:
     return Realisations(right, np.zeros((len(right), 0)), np.zeros((len(right), 0)))
 
 
-def chains_of(program: StageProgram, units: int, bases: Bases | None = None) -> Chains:
+def chains_of(program: StageProgram, right: np.ndarray, units: int = 1, bases: Bases | None = None) -> Chains:
     states = np.zeros((units, len(program.state_column)))
     realisation_index = np.arange(OPENINGS, dtype=np.int32)
     index = np.full(units, -1 if bases is None else 0, np.int32)
-    return all_chains(states, realisation_index, bases or no_bases(program), index)
+    return all_chains(states, noise_of(right), realisation_index, bases or no_bases(program), index)
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -50,7 +50,7 @@ def test_optimum_is_that_of_the_whole_lp(name: str, seed: int) -> None:
     shape = SHAPES[name]
     program, right = random_program(shape, seed), right_sides(shape, OPENINGS, seed)
     cuts = random_cuts(CUTS, shape.states, seed)
-    batch = solver_of(program).solve(0, cut_rows(*cuts), chains_of(program, 1), noise_of(right), Outputs(gradient=True))
+    batch = solver_of(program).solve(0, cut_rows(*cuts), chains_of(program, right), Outputs(gradient=True))
     expected = [whole_lp(program, side, cuts) for side in right]
     np.testing.assert_allclose(batch.objective, expected, rtol=1e-7, atol=1e-7)
 
@@ -61,7 +61,7 @@ def test_hardly_any_solve_needs_the_library(name: str) -> None:
     for seed in range(20):
         program, right = random_program(shape, seed), right_sides(shape, OPENINGS, seed)
         cuts = cut_rows(*random_cuts(CUTS, shape.states, seed))
-        batch = solver_of(program).solve(0, cuts, chains_of(program, 1), noise_of(right), Outputs(gradient=True))
+        batch = solver_of(program).solve(0, cuts, chains_of(program, right), Outputs(gradient=True))
         library += batch.library_solves
     assert library <= 1
 
@@ -73,7 +73,7 @@ def test_gradients_are_slopes_of_the_cost(seed: int) -> None:
     program, right = random_program(shape, seed), right_sides(shape, OPENINGS, seed)
     cuts = random_cuts(CUTS, shape.states, seed)
     outputs = Outputs(gradient=True, solution=True)
-    batch = solver_of(program).solve(0, cut_rows(*cuts), chains_of(program, 1), noise_of(right), outputs)
+    batch = solver_of(program).solve(0, cut_rows(*cuts), chains_of(program, right), outputs)
     for here in range(OPENINGS):
         for there in range(OPENINGS):
             bound = batch.objective[here] + batch.dual[here] @ (right[there] - right[here])
@@ -94,7 +94,7 @@ def test_threads_and_earlier_work_do_not_change_a_bit(name: str) -> None:
     for threads in (1, 2, 4):
         solver = solver_of(program, threads=threads)
         for _ in range(2):
-            outcomes.add(bits(solver.solve(0, cuts, chains_of(program, 7), noise_of(right), outputs)))
+            outcomes.add(bits(solver.solve(0, cuts, chains_of(program, right, 7), outputs)))
     assert len(outcomes) == 1
 
 
@@ -104,9 +104,9 @@ def test_chain_starts_from_a_stored_basis() -> None:
     cuts = random_cuts(CUTS, shape.states, 3)
     outputs = Outputs(gradient=True, solution=True, basis=True)
     solver = solver_of(program)
-    cold = solver.solve(0, cut_rows(*cuts), chains_of(program, 1), noise_of(right), outputs)
+    cold = solver.solve(0, cut_rows(*cuts), chains_of(program, right), outputs)
     warm = solver.solve(
-        0, cut_rows(*cuts), chains_of(program, 1, Bases(cold.basis_status, cold.basis_cuts)), noise_of(right), outputs
+        0, cut_rows(*cuts), chains_of(program, right, 1, Bases(cold.basis_status, cold.basis_cuts)), outputs
     )
     np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-9)
     assert warm.pivots < cold.pivots
@@ -121,9 +121,7 @@ def test_a_basis_that_is_singular_costs_time_and_no_more() -> None:
     status[0, columns - rows - 1 : columns - 1] = 1  # slack columns of the rows, which are basic as well
     status[0, columns:] = 1
     bases = Bases(status, np.full((1, shape.states + 1), -1, np.int32))
-    batch = solver_of(program).solve(
-        0, cut_rows(*cuts), chains_of(program, 1, bases), noise_of(right), Outputs(gradient=True)
-    )
+    batch = solver_of(program).solve(0, cut_rows(*cuts), chains_of(program, right, 1, bases), Outputs(gradient=True))
     np.testing.assert_allclose(batch.objective, [whole_lp(program, side, cuts) for side in right], rtol=1e-7)
 
 
@@ -137,8 +135,7 @@ def test_infeasible_lp_is_reported() -> None:
         solver_of(program).solve(
             0,
             cut_rows(*random_cuts(CUTS, shape.states)),
-            chains_of(program, 1),
-            noise_of(right_sides(shape, OPENINGS, 5) + 1000.0),
+            chains_of(program, right_sides(shape, OPENINGS, 5) + 1000.0),
             Outputs(gradient=True),
         )
 
@@ -150,8 +147,8 @@ def test_a_basis_that_small_pivots_made_singular_is_avoided_without_the_library(
     program, right = random_program(shape, seed), right_sides(shape, 1, seed)
     cuts = random_cuts(20, shape.states, seed)
     states, none = np.zeros((1, shape.states)), np.full(1, -1, np.int32)
-    chains = all_chains(states, np.zeros(1, np.int32), no_bases(program), none)
-    batch = solver_of(program).solve(0, cut_rows(*cuts), chains, noise_of(right), Outputs(gradient=True))
+    chains = all_chains(states, noise_of(right), np.zeros(1, np.int32), no_bases(program), none)
+    batch = solver_of(program).solve(0, cut_rows(*cuts), chains, Outputs(gradient=True))
     assert (batch.retries, batch.library_solves) == (2, 0)
     np.testing.assert_allclose(batch.objective[0], whole_lp(program, right[0], cuts), rtol=1e-7)
 
@@ -187,9 +184,9 @@ def one_solve(
     program: StageProgram, right: np.ndarray, cuts: tuple[np.ndarray, np.ndarray], max_dense_rows: int
 ) -> Batch:
     states, none = np.zeros((1, program.num_decided)), np.full(1, -1, np.int32)
-    chains = all_chains(states, np.zeros(1, np.int32), no_bases(program), none)
+    chains = all_chains(states, noise_of(right), np.zeros(1, np.int32), no_bases(program), none)
     solver = solver_of(program, max_dense_rows)
-    return solver.solve(0, cut_rows(*cuts), chains, noise_of(right), Outputs(gradient=True, solution=True))
+    return solver.solve(0, cut_rows(*cuts), chains, Outputs(gradient=True, solution=True))
 
 
 def test_unbounded_lp_is_reported_with_its_proof() -> None:

@@ -26,7 +26,7 @@ def test_every_solve_is_right_and_short(calls: list[Call], decades: float, max_d
     for number, call in enumerate(calls):
         items = np.arange(0, len(call.chains.realisation_index), 7, dtype=np.int32)
         program = rescaled(call.program, decades, number)
-        solved = solve_each(Call(program, call.cuts, call.chains, call.realisations), items, max_dense_rows)
+        solved = solve_each(Call(program, call.cuts, call.chains), items, max_dense_rows)
         expected = list(reference_costs(call, items))
         np.testing.assert_allclose([one.objective for one in solved], expected, rtol=1e-7, atol=1e-7)
         assert not any(one.is_by_library for one in solved)

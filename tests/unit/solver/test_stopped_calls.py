@@ -3,14 +3,12 @@
 import os
 import signal
 import threading
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from small_programs import (
     all_chains,
     cut_rows,
-    no_bases,
     no_cuts,
     program,
     random_cuts,
@@ -19,7 +17,7 @@ from small_programs import (
 )
 from test_library_fallback import selling, small_loads
 
-from cobre.solver.batches import Outputs
+from cobre.solver.batches import Chains, Outputs, no_bases
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 METHODS = pytest.mark.parametrize("max_dense_rows", [100, 0], ids=["dense", "sparse"])
@@ -49,8 +47,8 @@ def long_call(solver, points=20_000, stage=None, noise=None):
     states = np.repeat(random_states(10), points // 10, axis=0)
     noise = noise or realisations(50)
     openings = np.arange(len(noise.load_mw), dtype=np.int32)
-    chains = all_chains(states, openings, no_bases(stage), np.full(len(states), -1, np.int32))
-    return solver.solve(0, cut_rows(*random_cuts(300, 2)), chains, noise, Outputs(gradient=True))
+    chains = all_chains(states, noise, openings, no_bases(stage), np.full(len(states), -1, np.int32))
+    return solver.solve(0, cut_rows(*random_cuts(300, 2)), chains, Outputs(gradient=True))
 
 
 def short_call(solver):
@@ -126,11 +124,8 @@ def test_a_thread_that_waits_for_the_others_asks_as_well():
     solver.load(0, stage)
     lengths = np.array([2_000_000, 1], np.int32)
     order = np.zeros(lengths.sum(), np.int32)
-    chains = replace(
-        all_chains(random_states(2), np.zeros(1, np.int32), no_bases(stage), np.full(2, -1, np.int32)),
-        start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
-        realisation_index=order,
-    )
+    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    chains = Chains(random_states(2), start, noise, order, no_bases(stage), np.full(2, -1, np.int32))
     solver.ask = Patience(3)
     with pytest.raises(Enough):
-        solver.solve(0, no_cuts(2), chains, noise, Outputs())
+        solver.solve(0, no_cuts(2), chains, Outputs())

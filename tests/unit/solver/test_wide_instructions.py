@@ -8,9 +8,9 @@ from pathlib import Path
 PROGRAM = """
 import hashlib
 import numpy as np
-from small_programs import all_chains, cut_rows, no_bases, program, random_cuts, random_states, realisations
+from small_programs import all_chains, cut_rows, program, random_cuts, random_states, realisations
 from cobre._native import fold
-from cobre.solver.batches import Chains, Outputs
+from cobre.solver.batches import Chains, Outputs, no_bases
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 digest = hashlib.sha256()
@@ -19,9 +19,9 @@ for max_dense_rows in (100, 0):
     solver = SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows))
     solver.load(0, stage)
     starts = np.full(len(states), -1, np.int32)
-    chains = all_chains(states, np.arange(8, dtype=np.int32), no_bases(stage), starts)
+    chains = all_chains(states, noise, np.arange(8, dtype=np.int32), no_bases(stage), starts)
     wanted = Outputs(gradient=True, solution=True, basis=True)
-    batch = solver.solve(0, cut_rows(*random_cuts(300, 6)), chains, noise, wanted)
+    batch = solver.solve(0, cut_rows(*random_cuts(300, 6)), chains, wanted)
     for name in ("objective", "gradient", "primal", "dual"):
         digest.update(np.ascontiguousarray(getattr(batch, name)).tobytes())
 random = np.random.default_rng(5)

@@ -31,6 +31,7 @@ from cobre.io.storage.atomic import replacing_file
 
 MAGIC = b"COBREREC"
 PACKAGE = "cobre"
+NATIVE = "cobre._native"
 _START = len(MAGIC) + hashlib.sha256().digest_size
 _ALIGNMENT = 64
 _ATOM, _ARRAY, _OBJECT = range(3)
@@ -177,6 +178,11 @@ def _parts_of(value: object) -> tuple[tuple[str, ...], Sequence[object]]:
         raise RecordFileError(f"a {kind.__module__}.{kind.__qualname__} cannot be stored")
     if isinstance(value, Enum):
         return ("enum", kind.__module__, kind.__qualname__), [value.name]
+    if kind.__module__ == NATIVE:
+        native_names: tuple[str, ...] = vars(kind).get("__match_args__", ())
+        if not native_names:
+            raise RecordFileError(f"a {kind.__module__}.{kind.__qualname__} cannot be stored")
+        return ("native", NATIVE, kind.__qualname__, *native_names), [getattr(value, name) for name in native_names]
     if not is_dataclass(kind) and _slots(kind):
         raise RecordFileError(f"a {kind.__module__}.{kind.__qualname__} with slots cannot be stored")
     names = [item.name for item in fields(kind)] if is_dataclass(kind) else sorted(value.__dict__)
@@ -215,7 +221,7 @@ _MAKERS: dict[str, Callable[[list[Any]], Any]] = {
 
 def _maker(kind: str, module: str = "", name: str = "", *names: str) -> Callable[[list[Any]], Any]:
     """How an object of a kind is made of its parts."""
-    if kind not in ("enum", "record"):
+    if kind not in ("enum", "record", "native"):
         return _MAKERS[kind]
     if not module.startswith(f"{PACKAGE}."):
         raise ValueError(f"{module} is not a module of this package")
@@ -226,9 +232,18 @@ def _maker(kind: str, module: str = "", name: str = "", *names: str) -> Callable
         raise ValueError(f"{module}.{name} is not a class of that module")
     if kind == "enum":
         return lambda parts: _members(found)[parts[0]]
+    if kind == "native" or module == NATIVE:
+        return _native_maker(found, names)
     if is_dataclass(found) and [item.name for item in fields(found)] != [*names]:
         raise ValueError(f"{module}.{name} has other fields now")
     return _record_maker(found, names)
+
+
+def _native_maker(found: type, names: Sequence[str]) -> Callable[[list[Any]], Any]:
+    """Return the constructor of a native record. Other native classes, which do more than hold values, are refused."""
+    if found.__module__ != NATIVE or not names or vars(found).get("__match_args__") != tuple(names):
+        raise ValueError(f"{found.__module__}.{found.__qualname__} is not a record with these fields")
+    return lambda parts: found(*parts)
 
 
 def _members(found: Any) -> Any:

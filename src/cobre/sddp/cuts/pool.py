@@ -7,14 +7,12 @@ once there are many cuts; nothing is ever copied. Components that no cut of a st
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre._native import CUTS_PER_BLOCK, cut_values, write_cuts
-from cobre._native import average_cuts as _average_cuts
 from cobre.comm import SharedMemoryProvider, SharedRegion
 from cobre.core.arrays import Flags, Floats, Indices, Ints
 from cobre.errors import InternalError
@@ -69,7 +67,7 @@ class WrittenCuts:
     def values_at(self, states: Floats) -> Floats:
         """States x cuts; added component by component, in order."""
         rows, points = self.rows, np.ascontiguousarray(states)
-        values: Floats = cut_values(rows.chunks, rows.count, None, rows.active, points)
+        values = cut_values(CutRows(rows.chunks, rows.count, rows.active), points)
         return values if len(self.slots) == rows.count else values[:, self.slots]
 
     def __len__(self) -> int:
@@ -80,12 +78,7 @@ class WrittenCuts:
         starts = np.concatenate([[0], np.cumsum([chunk.shape[1] for chunk in self.rows.chunks])])
         first_chunk = int(np.searchsorted(starts, self.slots[first], side="right")) - 1
         start = int(starts[first_chunk])
-        rows = replace(
-            self.rows,
-            chunks=self.rows.chunks[first_chunk:],
-            count=self.rows.count - start,
-            active=self.rows.active[start:],
-        )
+        rows = CutRows(self.rows.chunks[first_chunk:], self.rows.count - start, self.rows.active[start:])
         return WrittenCuts(rows, self.slots[first:] - start).values_at(states)
 
 
@@ -359,14 +352,6 @@ class _GrowingTable(Generic[Number]):
 
 
 # Cuts out of the solves of a backward pass. The sums are native, in an order that never changes.
-
-
-def average_cuts(costs: Floats, weights: Floats, gradients: Floats, states: Floats) -> Floats:
-    """One cut for each trial point: its intercept, then its coefficients.
-
-    costs, weights: points x openings. gradients: (points x openings) x dimension. states: points x dimension.
-    """
-    return cast("Floats", _average_cuts(costs, weights, gradients, states))
 
 
 # Which entries of the state the cuts of a stage can depend on; the others are zero in every cut and are not stored.

@@ -15,7 +15,7 @@ from cobre.io.storage.stored_json import write_json
 from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.lp.plan import StagePlan
-from cobre.solver.batches import Chains, LpSolver, Realisations, SolveFailedError
+from cobre.solver.batches import FailedInputs, LpSolver, Realisations, SolveFailedError
 from cobre.solver.program import INFEASIBLE, UNBOUNDED, Names
 
 BASIS_STATUS = ("at lower", "basic", "at upper", "at zero")
@@ -56,14 +56,10 @@ class StartingBasis:
     solved_before: int
 
     @classmethod
-    def of(cls, error: SolveFailedError, chains: Chains) -> "StartingBasis":
-        """The starting basis of the chain that failed."""
-        number = int(chains.basis_index[error.chain])
-        solved = error.item - int(chains.start[error.chain])
-        if number < 0:
-            return cls(None, (), solved)
-        slots = (slot for slot in chains.bases.cuts[number].tolist() if slot >= 0)
-        return cls(tuple(chains.bases.status[number].tolist()), tuple(slots), solved)
+    def of(cls, inputs: FailedInputs) -> "StartingBasis":
+        """Return the starting basis of the chain that failed."""
+        status = None if inputs.basis_status is None else tuple(inputs.basis_status.tolist())
+        return cls(status, tuple(inputs.basis_cuts.tolist()), inputs.solved_before)
 
     def described(self, names: Names) -> dict[str, object]:
         """For a file: a word for each column and row, by name."""
@@ -90,12 +86,11 @@ class FailedSolve:
     basis: StartingBasis
 
     @classmethod
-    def of(cls, lp: StageLp, where: str, error: SolveFailedError, chains: Chains, noise: Realisations) -> "FailedSolve":
-        """Pick the failed item out of a batch."""
-        state = chains.states[error.chain // chains.chains_per_point]
-        row = int(chains.realisation_index[error.item])
+    def of(cls, lp: StageLp, where: str, error: SolveFailedError, noise: Realisations) -> "FailedSolve":
+        """Complete the inputs of a failed LP by the realisation that it was solved for."""
+        state, row = error.inputs.state, error.inputs.realisation
         inflow = lp.program.realised_inflow(state, noise.inflow_m3s[row])
-        basis = StartingBasis.of(error, chains)
+        basis = StartingBasis.of(error.inputs)
         return cls(lp, where, error.status, state, inflow, noise.load_mw[row], noise.availability[row], basis)
 
     def as_error(

@@ -71,8 +71,8 @@ class StageOpenings:
         A trial point's basis is optimal for the realisation that its path drew, at `positions[p]` of the order. From
         there one chain goes to the wettest opening and another one to the driest.
         """
-        start, realisation_index, basis_index, result_index = opening_chains(self.order, positions)
-        return Chains(states, start, realisation_index, bases, basis_index, result_index, 2)
+        start, index, basis_index, result_index = opening_chains(self.order, positions)
+        return Chains(states, start, self.realisations, index, bases, basis_index, result_index, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +347,8 @@ def feed(digest: Any, value: object) -> None:
         digest.update(f"{value.dtype.str}{value.shape}".encode())
         whole = np.ascontiguousarray(value)
         digest.update(whole if whole.dtype.kind in "biuf" else whole.tobytes())
+    elif isinstance(value, (CutRows, Realisations)):
+        _feed_fields(digest, {name: getattr(value, name) for name in value.__match_args__})
     elif is_dataclass(value) and not isinstance(value, type):
         _feed_fields(digest, {item.name: getattr(value, item.name) for item in fields(value) if _counts(item, value)})
     elif isinstance(value, Mapping):

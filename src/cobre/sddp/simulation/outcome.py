@@ -1,7 +1,6 @@
 """What the LPs of one stage decided in some scenarios, in plain units and $."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 import numpy as np
 
@@ -9,9 +8,9 @@ from cobre.core.arrays import Floats, Indices, Ints
 from cobre.core.confidence import half_width_95, mean_and_std
 from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp
+from cobre.sddp.stage_solve import StageBatch
 from cobre.sddp.tree.scenario_tree import ScenarioTree
-from cobre.solver.batches import Batch, Realisations, SharedBatch, SolveStatistics
-from cobre.solver.program import StageProgram
+from cobre.solver.batches import Realisations, SolveStatistics
 
 # Scenarios that are paths of a tree.
 
@@ -21,35 +20,6 @@ def chosen_paths(tree: ScenarioTree, paths: Ints | None, scenarios: Sequence[int
     numbers = np.array(scenarios, np.int64)
     found: Ints = tree.paths()[numbers if paths is None else paths[numbers]]
     return found
-
-
-@dataclass(slots=True)
-class JoinedBatch:
-    """The parts of a batch that simulations read, put together from several batches."""
-
-    objective: Floats
-    future_cost: Floats
-    decided: Floats
-    inflow: Floats
-    primal: Floats
-    dual: Floats
-
-    @classmethod
-    def new(cls, program: StageProgram, count: int) -> "JoinedBatch":
-        """Room for `count` solves of a stage."""
-        widths = (program.num_decided, program.num_hydros, len(program.cost), len(program.row_lower))
-        return cls(np.zeros(count), np.zeros(count), *(np.zeros((count, width)) for width in widths))
-
-    @classmethod
-    def of(cls, shared: SharedBatch) -> "JoinedBatch":
-        """Room that a team shares."""
-        tables = [getattr(shared, field.name) for field in fields(cls)]
-        return cls(*tables)
-
-    def put(self, at: Indices, batch: Batch) -> None:
-        """Take over some solves."""
-        for field in fields(self):
-            getattr(self, field.name)[at] = getattr(batch, field.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +40,7 @@ class StageOutcome:
     def of(
         cls,
         lp: StageLp,
-        batch: Batch | JoinedBatch,
+        batch: StageBatch,
         state: Floats,
         noise: Realisations,
         cost_scale: float,

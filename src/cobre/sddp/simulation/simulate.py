@@ -16,7 +16,7 @@ from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION, Sampler
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase
-from cobre.sddp.simulation.outcome import JoinedBatch, SimulationOutcome, StageOutcome, chosen_paths
+from cobre.sddp.simulation.outcome import SimulationOutcome, StageOutcome, chosen_paths
 from cobre.sddp.simulation.spool import (
     JoinedNumbers,
     ScenarioColumns,
@@ -30,11 +30,21 @@ from cobre.sddp.simulation.spool import (
 )
 from cobre.sddp.simulation.tables import EntityIds
 from cobre.sddp.simulation.wave import Wave, Waves
-from cobre.sddp.stage_solve import StageResult, StageSolve, sampled, simulate_stages, solve_stage
+from cobre.sddp.stage_solve import StageBatch, StageResult, sampled, simulate_stages, solve_paths
 from cobre.sddp.training.context import SolveCounter
 from cobre.sddp.training.team import Team, gather_rows, taken_from
 from cobre.sddp.tree.scenario_tree import ScenarioTree
-from cobre.solver.batches import Bases, Batch, Chains, LpSolver, Outputs, Realisations
+from cobre.solver.batches import (
+    Bases,
+    CutRows,
+    FailedInputs,
+    LpSolver,
+    PathBatch,
+    PathOutputs,
+    Realisations,
+    Step,
+    no_bases,
+)
 
 # Scenarios through the stages under a fixed policy.
 
@@ -53,30 +63,25 @@ class PolicySimulator:
     uses_all_cuts: bool = True
 
     def simulate(
-        self, scenarios: Sequence[int] | Indices, starts: list[Bases], outputs: Outputs, team: Team
-    ) -> Iterator[StageResult[Batch]] | Iterator[StageResult[JoinedBatch]]:
-        """Stage after stage, all scenarios side by side; together with the members of a team, which ask for the same.
+        self, scenarios: Sequence[int] | Indices, starts: list[Bases], out: PathOutputs, team: Team
+    ) -> Iterator[StageResult]:
+        """Simulate scenarios stage by stage, together with the members of a team, which ask for the same.
 
         What a result of a team holds is there until the next result.
         """
-        tree = self.problem.tree
-        if tree is not None:
-            return self._simulate_tree(tree, scenarios, starts, outputs, team)
-        return self._simulate_stages(scenarios, starts, outputs, team)
+        if (tree := self.problem.tree) is not None:
+            return self._simulate_tree(tree, scenarios, starts, out, team)
 
-    def _simulate_stages(
-        self, scenarios: Sequence[int] | Indices, starts: list[Bases], outputs: Outputs, team: Team
-    ) -> Iterator[StageResult[Batch]]:
         def noise(stage: int) -> tuple[Realisations, Ints]:
             return sampled(self.problem, self.sampler, SIMULATION_ITERATION, scenarios, stage)
 
-        def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> Batch:
-            chains = Chains.single(states, realisation_index, starts[stage])
-            shared = team.solutions(self.problem.stages[stage].program, len(states))
-            work = StageSolve(stage, chains, realisations, outputs, all_cuts=self.uses_all_cuts, shared=shared)
-            batch = self._solve(scenarios, work)
+        def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> StageBatch:
+            shared = team.scenarios(self.problem.stages[stage].program, len(states))
+            wanted = PathOutputs(basis=out.basis, solution=out.solution, shared=shared)
+            step = Step(stage, self._cuts(stage), realisations, realisation_index, starts[stage])
+            batch = self._solve(scenarios, [step], states, wanted)
             team.wait("simulated scenarios")
-            return batch
+            return StageBatch.of(batch)
 
         return simulate_stages(self.problem, len(scenarios), noise, solve)
 
@@ -85,28 +90,25 @@ class PolicySimulator:
         tree: ScenarioTree,
         scenarios: Sequence[int] | Indices,
         starts: list[Bases],
-        outputs: Outputs,
+        out: PathOutputs,
         team: Team,
-    ) -> Iterator[StageResult[JoinedBatch]]:
+    ) -> Iterator[StageResult]:
         """Solve the scenarios of a node together, each from the same basis: independent of the other scenarios."""
         nodes = chosen_paths(tree, self.paths, scenarios)
 
         def noise(stage: int) -> tuple[Realisations, Ints]:
             return tree.realisations[stage], nodes[:, stage] - tree.first[stage]
 
-        def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> JoinedBatch:
+        def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> StageBatch:
             program = self.problem.stages[stage].program
             met = np.unique(nodes[:, stage]).tolist()
-            shared = team.solutions(program, len(states))
-            joined = JoinedBatch.new(program, len(states)) if shared is None else JoinedBatch.of(shared)
+            shared = team.scenarios(program, len(states))
+            joined = StageBatch.new(program, len(states)) if shared is None else StageBatch.of(shared)
             for number in range(len(met)) if shared is None else taken_from(shared.counter, len(met)):
                 at = np.flatnonzero(nodes[:, stage] == met[number])
-                chains = Chains.single(states[at], realisation_index[at], starts[stage])
+                step = Step(stage, self._cuts(met[number]), realisations, realisation_index[at], starts[stage])
                 names = [int(scenarios[int(row)]) for row in at]
-                work = StageSolve(
-                    stage, chains, realisations, outputs, all_cuts=self.uses_all_cuts, pool_number=met[number]
-                )
-                joined.put(at, self._solve(names, work))
+                joined.put(at, StageBatch.of(self._solve(names, [step], states[at], out)))
             team.wait("simulated scenarios")
             return joined
 
@@ -119,40 +121,36 @@ class PolicySimulator:
         left behind is not used: a policy from a file must give the same results as one from memory. Small LPs of a
         tree start cold.
         """
-        nothing = [Bases.none(stage.program) for stage in self.problem.stages]
-        if self.problem.tree is not None:
-            return self._find_tree_starts(self.problem.tree, nothing)
-        return [
-            Bases(result.batch.basis_status, result.batch.basis_cuts)
-            for result in self._simulate_stages(range(1), nothing, Outputs(basis=True), Team.alone(0))
-        ]
+        problem, stages = self.problem, range(self.problem.num_stages)
+        cold = [no_bases(stage.program) for stage in problem.stages]
+        if (tree := problem.tree) is None:
+            noise = [sampled(problem, self.sampler, SIMULATION_ITERATION, range(1), stage) for stage in stages]
+            pools, is_kept = list(stages), [True] * len(stages)
+        else:
+            is_kept = [problem.is_large(stage) for stage in stages]
+            if not any(is_kept):
+                return cold
+            pools = chosen_paths(tree, self.paths, range(1))[0].tolist()
+            noise = [
+                (tree.realisations[stage], np.array([node - tree.first[stage]], np.int32))
+                for stage, node in enumerate(pools)
+            ]
+        steps = [Step(stage, self._cuts(pools[stage]), *noise[stage], cold[stage]) for stage in stages]
+        found = self._solve(range(1), steps, problem.initial_state[None], PathOutputs(basis=True))
+        bases = map(Bases, found.basis_status, found.basis_cuts)
+        return [new if kept else none for new, none, kept in zip(bases, cold, is_kept, strict=True)]
 
-    def _find_tree_starts(self, tree: ScenarioTree, nothing: list[Bases]) -> list[Bases]:
-        is_large = [self.problem.is_large(stage) for stage in range(self.problem.num_stages)]
-        if not any(is_large):
-            return nothing
-        [path] = chosen_paths(tree, self.paths, range(1))
+    def _cuts(self, pool_number: int) -> CutRows:
+        return self.pool.rows(pool_number, all_cuts=self.uses_all_cuts)
 
-        def noise(stage: int) -> tuple[Realisations, Ints]:
-            return tree.realisations[stage], np.array([path[stage] - tree.first[stage]], np.int32)
+    def _solve(
+        self, scenarios: Sequence[int] | Indices, steps: Sequence[Step], states: Floats, out: PathOutputs
+    ) -> PathBatch:
+        def name_failure(inputs: FailedInputs) -> tuple[str, str]:
+            scenario = scenarios[inputs.chain]
+            return f"simulated scenario {scenario}", f"scenario{scenario}-stage{inputs.stage}"
 
-        def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> Batch:
-            chains, wanted = Chains.single(states, realisation_index, nothing[stage]), Outputs(basis=True)
-            node, all_cuts = int(path[stage]), self.uses_all_cuts
-            return self._solve(
-                range(1), StageSolve(stage, chains, realisations, wanted, all_cuts=all_cuts, pool_number=node)
-            )
-
-        return [
-            Bases(result.batch.basis_status, result.batch.basis_cuts) if is_large[result.stage] else none
-            for none, result in zip(nothing, simulate_stages(self.problem, 1, noise, solve), strict=True)
-        ]
-
-    def _solve(self, scenarios: Sequence[int] | Indices, work: StageSolve) -> Batch:
-        def name_failure(chain: int) -> tuple[str, str]:
-            return f"simulated scenario {scenarios[chain]}", f"scenario{scenarios[chain]}-stage{work.stage}"
-
-        batch = solve_stage(self, work, name_failure)
+        batch = solve_paths(self, steps, states, out, name_failure)
         self.counter.add(Phase.SIMULATION, batch)
         return batch
 
@@ -200,7 +198,7 @@ def simulate(
     costs, split = np.zeros(0) if output.done is None else output.done, WorkSplit(max_scenarios, comm.size)
     with (
         closing(Waves(comm, memory, output.spool_folder, extractors, max_scenarios)) as waves,
-        closing(Team.for_solutions(comm, memory, problem, split, Outputs(solution=True))) as team,
+        closing(Team.for_scenarios(comm, memory, problem, split, has_solution=True)) as team,
     ):
         while len(costs) < num_scenarios:
             scenarios = range(len(costs), min(len(costs) + some, num_scenarios))
@@ -268,7 +266,7 @@ def _results(
     if not len(numbers):
         yield from _nothing(team, extractors)
         return
-    for result in simulator.simulate(numbers, starts, Outputs(solution=True), team):
+    for result in simulator.simulate(numbers, starts, PathOutputs(solution=True), team):
         if not len(costs):
             yield np.zeros((0, extractors[result.stage].width))
             continue

@@ -1,7 +1,7 @@
 """What a training run carries from step to step; everything in it is the same on all ranks unless it says `own`."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from operator import add
 from pathlib import Path
@@ -19,12 +19,25 @@ from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase, TrialPoints
-from cobre.sddp.stage_solve import StageSolve, sampled, solve_stage
+from cobre.sddp.stage_solve import NameFailure, StageSolve, sampled, solve_paths, solve_stage
 from cobre.sddp.training.opening_blocks import BackwardChains
 from cobre.sddp.training.risk_draws import RiskDraws
 from cobre.sddp.training.selection import SelectionStates, VisitedStates
 from cobre.sddp.training.team import Team, gather_rows
-from cobre.solver.batches import Bases, Batch, Chains, LpSolver, SolveStatistics, Step, Work, numbers_of
+from cobre.solver.batches import (
+    Bases,
+    Batch,
+    Chains,
+    FailedInputs,
+    LpSolver,
+    PathBatch,
+    PathOutputs,
+    Realisations,
+    SolveStatistics,
+    Step,
+    Work,
+    numbers_of,
+)
 
 # How many bytes ranks exchange in an iteration, by purpose.
 
@@ -89,6 +102,7 @@ class LowerBoundPlan:
     mask: Flags
     states: Floats
     start: Ints
+    realisations: Realisations
     realisation_index: Ints
 
     @classmethod
@@ -107,13 +121,14 @@ class LowerBoundPlan:
             mask=positions >= 0,
             states=np.tile(problem.initial_state, (len(positions), 1)),
             start=np.concatenate([[0], np.add.accumulate(lengths)]).astype(np.int32),
+            realisations=opening.realisations,
             realisation_index=opening.order[positions[positions >= 0]],
         )
 
     def chains(self, bases: Bases) -> Chains:
         """All of them start from the first of the bases, or from nothing."""
         index = np.full(len(self.states), 0 if len(bases.status) else -1, np.int32)
-        return Chains(self.states, self.start, self.realisation_index, bases, index)
+        return Chains(self.states, self.start, self.realisations, self.realisation_index, bases, index)
 
 
 def _positions(numbers: Indices, openings: int) -> Indices:
@@ -245,14 +260,24 @@ class TrainingContext:
 
     def solve(self, phase: Phase, iteration: int, work: StageSolve) -> Batch:
         """Solve chains of a stage under the present policy, counted in a phase."""
-
-        def name_failure(chain: int) -> tuple[str, str]:
-            where = f"iteration {iteration}, {self._trial_point(phase, chain // work.chains.chains_per_point)}"
-            return where, f"iteration{iteration}-stage{work.stage}-rank{self.comm.rank}"
-
-        batch = solve_stage(self, work, name_failure)
+        batch = solve_stage(self, work, self._failure_namer(phase, iteration, work.chains.chains_per_point))
         self.counter.add(phase, batch)
         return batch
+
+    def solve_paths(
+        self, phase: Phase, iteration: int, steps: Sequence[Step], states: Floats, out: PathOutputs
+    ) -> PathBatch:
+        """Take paths (rows of `states`) through some stages under the present policy, counted in a phase."""
+        batch = solve_paths(self, steps, states, out, self._failure_namer(phase, iteration))
+        self.counter.add(phase, batch)
+        return batch
+
+    def _failure_namer(self, phase: Phase, iteration: int, chains_per_point: int = 1) -> NameFailure:
+        def name_failure(inputs: FailedInputs) -> tuple[str, str]:
+            where = f"iteration {iteration}, {self._trial_point(phase, inputs.chain // chains_per_point)}"
+            return where, f"iteration{iteration}-stage{inputs.stage}-rank{self.comm.rank}"
+
+        return name_failure
 
     def _trial_point(self, phase: Phase, number: int) -> str:
         """The name of a trial point in messages; a forward pass has the same number on any rank."""

@@ -9,8 +9,6 @@ from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Outputs
 
-NOTHING_ELSE = Outputs()
-
 
 def lower_bound(context: TrainingContext, iteration: int) -> float:
     """The lower bound in $, with all cuts that were ever made, also those that selection made inactive."""
@@ -29,7 +27,7 @@ def first_stage_costs(context: TrainingContext, iteration: int) -> Floats:
     plan = context.lower_bound_plan
     shared = plan.team.solves(len(plan.realisation_index), 0)
     chains = plan.chains(context.bases[0])
-    work = StageSolve(0, chains, opening.realisations, NOTHING_ELSE, all_cuts=True, shared=shared)
+    work = StageSolve(0, chains, Outputs(shared=shared), all_cuts=True)
     batch = context.solve(Phase.LOWER_BOUND, iteration, work)
     plan.team.wait("lower bound")
     found = np.full(plan.mask.shape, np.nan)

@@ -77,7 +77,8 @@ class StageBlocks:
         start = np.concatenate([np.zeros(1, np.int32), np.add.accumulate(sizes, dtype=np.int32)])
         basis_index = np.repeat(np.arange(points, dtype=np.int32), blocks)
         result_index = (np.arange(points, dtype=np.int32)[:, None] * np.int32(openings) + order).reshape(-1)
-        return Chains(states, start, order.reshape(-1), bases, basis_index, result_index, blocks)
+        noise = self.openings.realisations
+        return Chains(states, start, noise, order.reshape(-1), bases, basis_index, result_index, blocks)
 
     def _blocks_from(self, opening: int) -> tuple[Ints, Ints]:
         found = self.blocks.get(opening)

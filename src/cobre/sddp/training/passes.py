@@ -2,25 +2,25 @@
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 
 import numpy as np
 
+from cobre._native import average_cuts
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.core.bounds import UpperBound
 from cobre.core.confidence import mean_and_std
 from cobre.core.policy_cost import CostSample
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import CutPool, average_cuts, stray_coefficients
+from cobre.sddp.cuts.pool import CutPool, stray_coefficients
 from cobre.sddp.plugins.interfaces import EVALUATION_BIT, Sampler, StoppingRule
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import IterationRecord, Phase, TrialPoints
-from cobre.sddp.stage_solve import StageSolve, discounted_costs, sampled, simulate_stages
+from cobre.sddp.stage_solve import StageBatch, StageSolve, discounted_costs, sampled, simulate_stages
 from cobre.sddp.training.context import Clock, TrainingContext
 from cobre.sddp.training.team import Team, exchange_cuts
 from cobre.sddp.upper_bounds.find import find_upper_bound
-from cobre.solver.batches import Bases, Batch, Chains, Outputs, Realisations, SolveFailedError, Step
+from cobre.solver.batches import Bases, Batch, Chains, NewCuts, Outputs, PathOutputs, Realisations, Step
 
 # The forward pass: every path through the stages under the present policy, all paths of a team side by side.
 
@@ -42,12 +42,8 @@ def run_forward(context: TrainingContext, iteration: int) -> Paths:
     problem = context.problem
     steps = [context.step(iteration, stage) for stage in range(problem.num_stages)]
     first = np.tile(problem.initial_state, (len(context.team_paths), 1))
-    try:
-        solved = context.solver.solve_paths(steps, first, context.team.paths())
-    except SolveFailedError:
-        _find_failure(context, iteration, steps)
-        raise
-    context.counter.add(Phase.FORWARD, solved)
+    out = PathOutputs(basis=True, shared=context.team.paths())
+    solved = context.solve_paths(Phase.FORWARD, iteration, steps, first, out)
     bases = [Bases(status, cuts) for status, cuts in zip(solved.basis_status, solved.basis_cuts, strict=True)]
     planned = context.backward_chains
     positions = [planned.positions(step.stage, step.realisations, step.realisation_index) for step in steps]
@@ -60,39 +56,20 @@ def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:
     return discounted_costs(problem, paths.objective[:, own], paths.future_cost[:, own])
 
 
-def _find_failure(context: TrainingContext, iteration: int, steps: Sequence[Step]) -> None:
-    """Solve the same paths stage by stage: the failure occurs again, where stage, state and noise are known."""
-    previous = Bases.none(context.problem.stages[0].program)
-
-    def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> Batch:
-        chains = Chains.single(
-            states, realisation_index, previous if steps[stage].carries_basis else steps[stage].bases
-        )
-        if steps[stage].carries_basis:
-            chains = replace(chains, basis_index=np.arange(len(states), dtype=np.int32))
-        return context.solve(Phase.FORWARD, iteration, StageSolve(stage, chains, realisations, Outputs(basis=True)))
-
-    def noise(stage: int) -> tuple[Realisations, Ints]:
-        return steps[stage].realisations, steps[stage].realisation_index
-
-    for result in simulate_stages(context.problem, len(context.team_paths), noise, solve):
-        previous = Bases(result.batch.basis_status, result.batch.basis_cuts)
-
-
 # The backward pass at one stage: every trial point with every opening, and the cuts that follow.
-
-
-GRADIENTS = Outputs(gradient=True)
 
 
 @dataclass(frozen=True, slots=True)
 class BackwardStage:
-    """What is solved at a stage, and what becomes of it. slots: of the stage before, for the cuts."""
+    """What is solved at a stage, and where its cuts go.
+
+    slots: of the stage before. cuts: where the solver puts them; None: it gives gradients, and ranks make the cuts.
+    """
 
     stage: int
     chains: Chains
-    outputs: Outputs
     slots: range
+    cuts: NewCuts | None
 
 
 def plan_backward(context: TrainingContext, paths: Paths, slots: range, stages: Sequence[int]) -> list[BackwardStage]:
@@ -105,8 +82,8 @@ def plan_backward(context: TrainingContext, paths: Paths, slots: range, stages: 
         BackwardStage(
             stage,
             planned.chains(stage, paths.states[stage], paths.bases[stage], paths.positions[stage]),
-            _outputs(context, stage, slots),
             slots,
+            _cut_target(context, stage, slots),
         )
         for stage in stages
     ]
@@ -127,7 +104,7 @@ def add_cuts(
     context.team.wait("openings")
     clock.lap("exchange")
     stage, slots, pool = plan.stage - 1, plan.slots, context.pool
-    if plan.outputs.cuts is not None:
+    if plan.cuts is not None:
         pool.activate(stage, slots)
     else:
         cuts = make_cuts(context, plan.stage, paths, solved)
@@ -153,9 +130,9 @@ def solve_openings(context: TrainingContext, iteration: int, plan: BackwardStage
     """The team's trial points with all openings of a stage; complete when the team has waited."""
     stage, chains = plan.stage, plan.chains
     shared = context.team.solves(len(chains.realisation_index), context.problem.dimension)
-    noise = context.problem.openings[stage].realisations
-    batch = context.solve(Phase.BACKWARD, iteration, StageSolve(stage, chains, noise, plan.outputs, shared=shared))
-    if plan.outputs.cuts is not None and batch.has_stray_coefficients:
+    out = Outputs(gradient=True, cuts=plan.cuts, shared=shared)
+    batch = context.solve(Phase.BACKWARD, iteration, StageSolve(stage, chains, out))
+    if plan.cuts is not None and batch.has_stray_coefficients:
         raise stray_coefficients(stage - 1)
     return batch
 
@@ -172,13 +149,13 @@ def make_cuts(context: TrainingContext, stage: int, paths: Paths, solved: Batch)
     return average_cuts(costs, weights, solved.gradient[own.start * count : own.stop * count], states)
 
 
-def _outputs(context: TrainingContext, stage: int, slots: range) -> Outputs:
-    """Gradients, and cuts where the solver can make them itself."""
+def _cut_target(context: TrainingContext, stage: int, slots: range) -> NewCuts | None:
+    """Return where the solver puts the cuts, where it can make them itself."""
     problem, pool = context.problem, context.pool
     if not (context.solver.makes_cuts and pool.is_shared_by_all_ranks):
-        return GRADIENTS
+        return None
     weights = problem.risk[stage - 1].spectral_weights(problem.openings[stage].count)
-    return GRADIENTS if weights is None else Outputs(gradient=True, cuts=pool.target(stage - 1, slots.start, weights))
+    return None if weights is None else pool.target(stage - 1, slots.start, weights)
 
 
 # What the present policy costs in fresh scenarios, for stopping rules that want to know.
@@ -211,24 +188,24 @@ def evaluate_policy(context: TrainingContext, iteration: int, replications: int)
     """
     split = WorkSplit(replications, context.comm.size)
     sampler = context.sampler.for_scenarios(replications)
-    with closing(Team.for_solutions(context.comm, context.pool.memory, context.problem, split, Outputs())) as team:
+    with closing(Team.for_scenarios(context.comm, context.pool.memory, context.problem, split)) as team:
         costs = _path_costs(context, sampler, iteration, team.indices(split), team)[team.own(split)]
     return context.gather(split, costs.reshape(-1, 1), "costs of simulated paths")[:, 0]
 
 
 def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, paths: Indices, team: Team) -> Floats:
-    problem, outputs = context.problem, Outputs()
+    problem = context.problem
 
     def noise(stage: int) -> tuple[Realisations, Ints]:
         return sampled(problem, sampler, iteration | EVALUATION_BIT, paths, stage)
 
-    def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> Batch:
-        chains = Chains.single(states, realisation_index, context.bases[stage])
-        shared = team.solutions(problem.stages[stage].program, len(states))
-        work = StageSolve(stage, chains, realisations, outputs, all_cuts=True, shared=shared)
-        batch = context.solve(Phase.SIMULATION, iteration, work)
+    def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> StageBatch:
+        rows = context.pool.rows(stage, all_cuts=True)
+        step = Step(stage, rows, realisations, realisation_index, context.bases[stage])
+        out = PathOutputs(shared=team.scenarios(problem.stages[stage].program, len(states)))
+        batch = context.solve_paths(Phase.SIMULATION, iteration, [step], states, out)
         team.wait("simulated paths")
-        return batch
+        return StageBatch.of(batch)
 
     results = simulate_stages(problem, len(paths), noise, solve)
     table = np.array([(result.batch.objective.copy(), result.batch.future_cost.copy()) for result in results])

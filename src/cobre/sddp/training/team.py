@@ -19,7 +19,7 @@ from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import ALIGNMENT, WorkSplit, aligned, ranks_sharing_memory
 from cobre.sddp.tree.scenario_tree import ScenarioTree
-from cobre.solver.batches import Bases, Outputs, SharedBatch, SharedPathBatch
+from cobre.solver.batches import Bases, SharedBatch, SharedPaths
 from cobre.solver.program import StageProgram
 
 # The memory in which the ranks of a team leave their results: counters, paths, and the solves of one stage.
@@ -134,18 +134,22 @@ class TeamTables:
         self._finished = layout.finished.view(memory)
         self._is_leader = is_leader
         self._batches: dict[tuple[int, int, int], SharedBatch] = {}  # by parity, solves and dimension; few differ
-        self._paths = (
-            layout.states.view(memory),
-            layout.objective.view(memory),
-            layout.future_cost.view(memory),
-            [table.view(memory) for table in layout.status],
-            [table.view(memory) for table in layout.cuts],
-        )
+        self._states = layout.states.view(memory)
+        self._objective, self._future_cost = layout.objective.view(memory), layout.future_cost.view(memory)
+        self._status = [table.view(memory) for table in layout.status]
+        self._cuts = [table.view(memory) for table in layout.cuts]
         self._costs, self._gradients = layout.costs.view(memory), layout.gradients.view(memory)
 
-    def paths(self) -> SharedPathBatch:
+    def paths(self) -> SharedPaths:
         """A job: the paths of a forward pass."""
-        return SharedPathBatch(self._begin_job(), *self._paths)
+        return SharedPaths(
+            counter=self._begin_job(),
+            states=self._states,
+            objective=self._objective,
+            future_cost=self._future_cost,
+            basis_status=self._status,
+            basis_cuts=self._cuts,
+        )
 
     def batch(self, count: int, dimension: int) -> SharedBatch:
         """A job: some solves of one stage, with gradients unless `dimension` is 0."""
@@ -167,21 +171,21 @@ class TeamTables:
 
 @dataclass(frozen=True, slots=True)
 class SolutionLayout:
-    """Counters, then room for what the solves of one stage decide, twice, for alternate jobs.
+    """Counters, then room for the scenarios of one stage, twice, for alternate jobs.
 
-    While some members still read the results of one stage, others write those of the next. outputs: what is wanted
-    beyond costs, decided states and inflows.
+    While some members still read the results of one stage, others write those of the next. has_solution: with inflows,
+    primal and dual values beside costs and leaving states.
     """
 
     rooms: tuple[ArrayLayout, ...]
-    outputs: Outputs
+    has_solution: bool
 
     @classmethod
-    def of(cls, problem: Problem, solves: int, outputs: Outputs) -> "SolutionLayout":
-        """The layout for a job of `solves` solves, of whichever stage."""
-        width = max(sum(_solution_widths(stage.program, outputs)) for stage in problem.stages)
-        first = ArrayLayout(COUNTERS * ALIGNMENT, np.float64, (solves * width,))
-        return cls((first, ArrayLayout(first.end, np.float64, first.shape)), outputs)
+    def of(cls, problem: Problem, scenarios: int, *, has_solution: bool) -> "SolutionLayout":
+        """Return the layout for a job of this many scenarios at any stage."""
+        width = max(sum(_solution_widths(stage.program, has_solution=has_solution)) for stage in problem.stages)
+        first = ArrayLayout(COUNTERS * ALIGNMENT, np.float64, (scenarios * width,))
+        return cls((first, ArrayLayout(first.end, np.float64, first.shape)), has_solution)
 
     @property
     def nbytes(self) -> int:
@@ -194,27 +198,34 @@ class SolutionTables:
 
     def __init__(self, region: SharedRegion, layout: SolutionLayout, *, is_leader: bool) -> None:
         memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
-        self._outputs = layout.outputs
+        self._has_solution = layout.has_solution
         self._counters = Counters(memory, is_leader=is_leader)
         self._rooms = [room.view(memory) for room in layout.rooms]
 
-    def batch(self, program: StageProgram, solves: int) -> SharedBatch:
-        """A job: some solves of one stage; its tables are there until the job after the next begins."""
+    def paths(self, program: StageProgram, scenarios: int) -> SharedPaths:
+        """Begin a job: scenarios at one stage; its tables are there until the job after the next begins."""
         counter = self._counters.begin_job()
         room, tables, at = self._rooms[self._counters.parity], [], 0
-        for width in _solution_widths(program, self._outputs):
-            tables.append(room[at : at + solves * width].reshape(solves, width))
-            at += solves * width
-        objective, future_cost, decided, inflow, *solution = tables
-        primal, dual = solution or (None, None)
-        costs = objective[:, 0], None, future_cost[:, 0]
-        return SharedBatch(counter, *costs, decided, inflow, primal, dual)
+        for width in _solution_widths(program, has_solution=self._has_solution):
+            tables.append(room[at : at + scenarios * width].reshape(scenarios, width))
+            at += scenarios * width
+        objective, future_cost, leaving, *solution = tables
+        inflow, primal, dual = ([table] for table in solution) if solution else ([], [], [])
+        return SharedPaths(
+            counter=counter,
+            objective=objective.T,
+            future_cost=future_cost.T,
+            leaving=leaving,
+            inflow=inflow,
+            primal=primal,
+            dual=dual,
+        )
 
 
-def _solution_widths(program: StageProgram, outputs: Outputs) -> list[int]:
-    """Numbers of one solve: objective, future cost, decided states, inflows, and the solution where it is kept."""
-    solution = [len(program.cost), len(program.row_lower)] if outputs.solution else []
-    return [1, 1, program.num_decided, program.num_hydros, *solution]
+def _solution_widths(program: StageProgram, *, has_solution: bool) -> list[int]:
+    """Return how many numbers one scenario has in each table: objective, future cost, leaving state, solution."""
+    solution = [program.num_hydros, len(program.cost), len(program.row_lower)] if has_solution else []
+    return [1, 1, program.dimension, *solution]
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,23 +350,23 @@ class Team:
         return cls(members, comm.rank, region=region, nodes=TreeNodeTables(region, layout, is_leader=memory.is_leader))
 
     @classmethod
-    def for_solutions(
+    def for_scenarios(
         cls,
         comm: Communicator,
         memory: SharedMemoryProvider | None,
         problem: Problem,
         split: WorkSplit,
-        outputs: Outputs,
-        solves_per_item: int = 1,
+        *,
+        has_solution: bool = False,
     ) -> "Team":
-        """A team for solves of one stage after the other, with their solutions; `split`: the largest that it works on.
+        """Make a team that simulates scenarios stage by stage; `split`: the largest set that it works on.
 
-        A team of one where no memory is given.
+        A team of one where no memory is given. Collective: call on every rank.
         """
         if comm.size == 1 or memory is None:
             return cls.alone(comm.rank)
         members = ranks_sharing_memory(memory)
-        layout = SolutionLayout.of(problem, solves_per_item * _share(split, members), outputs)
+        layout = SolutionLayout.of(problem, _share(split, members), has_solution=has_solution)
         region = _region(comm, memory, members, layout.nbytes)
         if region is None or len(members) == 1:
             return cls(members, comm.rank, region=region)
@@ -371,7 +382,7 @@ class Team:
         before = sum(len(split.block(rank)) for rank in self.members if rank < self.rank)
         return slice(before, before + len(split.block(self.rank)))
 
-    def paths(self) -> SharedPathBatch | None:
+    def paths(self) -> SharedPaths | None:
         """Shared tables for the forward pass; None for a team of one."""
         return self._tables.paths() if self._tables else None
 
@@ -379,9 +390,9 @@ class Team:
         """Shared tables for costs and, unless `dimension` is 0, gradients of some solves; None for a team of one."""
         return self._tables.batch(count, dimension) if self._tables else None
 
-    def solutions(self, program: StageProgram, count: int) -> SharedBatch | None:
-        """Where costs, states and, where it is kept, the solution of some solves of a stage go."""
-        return self._solutions.batch(program, count) if self._solutions else None
+    def scenarios(self, program: StageProgram, count: int) -> SharedPaths | None:
+        """Return shared tables for some scenarios at a stage; None for a team of one."""
+        return self._solutions.paths(program, count) if self._solutions else None
 
     def wait(self, label: str) -> None:
         """Wait until all members have finished their units; every job that is begun together ends with it."""

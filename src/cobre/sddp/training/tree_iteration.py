@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cobre._native import average_cuts
 from cobre.core.arrays import Floats, Indices
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import average_cuts
 from cobre.sddp.plugins.interfaces import CutSelection
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase
@@ -20,7 +20,7 @@ from cobre.sddp.training.context import Clock, IterationResult, TrainingContext
 from cobre.sddp.training.lower_bound import lower_bound
 from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.tree.scenario_tree import ScenarioTree
-from cobre.solver.batches import Bases, Batch, Chains, Outputs
+from cobre.solver.batches import Bases, Batch, Chains, Outputs, no_bases
 
 # The nodes of one stage of the scenario tree, as a team shares them out.
 
@@ -53,7 +53,7 @@ class TeamTreeNodes:
         """A table for one basis of each of the team's nodes, to be filled."""
         if (nodes := self.context.team.nodes) is not None:
             return nodes.bases(self.stage)
-        none, count = Bases.none(self.context.problem.stages[self.stage].program), len(self.numbers)
+        none, count = no_bases(self.context.problem.stages[self.stage].program), len(self.numbers)
         return Bases(np.zeros((count, none.status.shape[1]), np.int8), np.zeros((count, none.cuts.shape[1]), np.int32))
 
     def taken(self) -> Iterator[slice]:
@@ -153,7 +153,7 @@ def _solve_forward(
     rows, bases = nodes.new_rows(), nodes.new_bases()
     start = _starting_basis(context, tree, iteration, stage, entering)
     for group in nodes.taken():
-        chains = _chains(entering, nodes.numbers[group], start)
+        chains = _chains(tree, stage, entering, nodes.numbers[group], start)
         batch = _solve(context, Phase.FORWARD, tree, iteration, stage, chains, Outputs(basis=True))
         rows[group, :-1] = program.next_states(chains.states, batch.decided, batch.inflow)
         rows[group, -1] = batch.objective - future * batch.future_cost
@@ -172,8 +172,8 @@ def _starting_basis(
     """
     program = context.problem.stages[stage].program
     if len(entering) == 1 or not context.problem.is_large(stage):
-        return Bases.none(program)
-    chains = _chains(entering, np.zeros(1, np.int64), Bases.none(program))
+        return no_bases(program)
+    chains = _chains(tree, stage, entering, np.zeros(1, np.int64), no_bases(program))
     batch = _solve(context, Phase.FORWARD, tree, iteration, stage, chains, Outputs(basis=True))
     return Bases(batch.basis_status, batch.basis_cuts)
 
@@ -184,7 +184,7 @@ def _cuts(context: TrainingContext, tree: ScenarioTree, iteration: int, stage: i
     rows, bases = nodes.new_rows(), visited.bases
     for group in nodes.taken():
         start = Bases(bases.status[group], bases.cuts[group])
-        chains = _chains(visited.entering, nodes.numbers[group], start)
+        chains = _chains(tree, stage, visited.entering, nodes.numbers[group], start)
         batch = _solve(context, Phase.BACKWARD, tree, iteration, stage, chains, Outputs(gradient=True))
         rows[group, 0], rows[group, 1:] = batch.objective, batch.gradient
     table = nodes.gathered(rows, "values of nodes")
@@ -202,13 +202,14 @@ def _cut(
     return average_cuts(costs[None], np.ascontiguousarray(weights[None]), np.ascontiguousarray(found[:, 1:]), state)
 
 
-def _chains(entering: Floats, numbers: Indices, bases: Bases) -> Chains:
-    """One for each node, by its number in the stage. bases: one for each of them, one for all, or none."""
+def _chains(tree: ScenarioTree, stage: int, entering: Floats, numbers: Indices, bases: Bases) -> Chains:
+    """Return a chain for each node, by its number in the stage. bases: one for each of them, one for all, or none."""
     count = np.arange(len(numbers) + 1, dtype=np.int32)
     index = count[:-1]
     if len(bases.status) < len(numbers):  # one for all, or none
         index = np.full(len(numbers), len(bases.status) - 1, np.int32)
-    return Chains(np.ascontiguousarray(entering[numbers]), count, numbers.astype(np.int32), bases, index)
+    states, noise = np.ascontiguousarray(entering[numbers]), tree.realisations[stage]
+    return Chains(states, count, noise, numbers.astype(np.int32), bases, index)
 
 
 def _solve(
@@ -221,7 +222,7 @@ def _solve(
     outputs: Outputs,
 ) -> Batch:
     node = tree.first[stage] + int(chains.realisation_index[0])
-    work = StageSolve(stage, chains, tree.realisations[stage], outputs, pool_number=node)
+    work = StageSolve(stage, chains, outputs, pool_number=node)
     return context.solve(phase, iteration, work)
 
 

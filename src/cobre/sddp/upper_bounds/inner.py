@@ -22,7 +22,7 @@ from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase
 from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import TrainingContext
-from cobre.solver.batches import Bases, Batch, Chains, CutRows, LpSolver, Outputs, Realisations, SolveFailedError
+from cobre.solver.batches import Batch, Chains, CutRows, LpSolver, Outputs, Realisations, SolveFailedError, no_bases
 from cobre.solver.program import Corrections, Names, StageProgram
 
 # A stage's LP with an inner approximation of the cost-to-go in place of cuts.
@@ -355,9 +355,9 @@ def _least_cost(
 
     Inf where nothing can absorb it for certain.
     """
-    chains = Chains.single(change, np.zeros(1, np.int32), Bases.none(program))
+    chains = Chains.single(change, zero_noise, np.zeros(1, np.int32), no_bases(program))
     try:
-        batch = solver.solve(number, NO_CUTS, chains, zero_noise, Outputs())
+        batch = solver.solve(number, NO_CUTS, chains, Outputs())
     except SolveFailedError:
         return np.inf
     return max(0.0, float(batch.objective[0]))
@@ -386,7 +386,7 @@ def solve_all_openings(context: TrainingContext, stage: int, states: Floats) -> 
     problem = context.problem
     opening, program = problem.openings[stage], problem.stages[stage].program
     chains = chains_over_openings(opening, states, program)
-    work = StageSolve(stage, chains, opening.realisations, Outputs(), all_cuts=True)
+    work = StageSolve(stage, chains, Outputs(), all_cuts=True)
     batch = context.solve(Phase.SIMULATION, 0, work)
     leaving = program.next_states(np.repeat(states, opening.count, axis=0), batch.decided, batch.inflow)
     return _results(problem, stage, batch, leaving, (len(states), opening.count))
@@ -406,7 +406,8 @@ def chains_over_openings(opening: StageOpenings, states: Floats, program: StageP
     result_index: Ints = (start[:-1, None] + opening.order).reshape(-1).astype(np.int32)
     realisation_index = np.tile(opening.order, len(states)).astype(np.int32)
     index = np.full(len(states), -1, np.int32)
-    return Chains(np.ascontiguousarray(states), start, realisation_index, Bases.none(program), index, result_index)
+    noise, bases = opening.realisations, no_bases(program)
+    return Chains(np.ascontiguousarray(states), start, noise, realisation_index, bases, index, result_index)
 
 
 def inner_bound(context: TrainingContext, visited: Floats) -> tuple[float, int]:
@@ -481,7 +482,7 @@ class _Sweep:
         else:
             cuts, number = NO_CUTS, self.number
             chains = chains_over_openings(opening, with_lags(program, states), program)
-        batch = context.solver.solve(number, cuts, chains, opening.realisations, Outputs())
+        batch = context.solver.solve(number, cuts, chains, Outputs())
         context.counter.add(Phase.SIMULATION, batch)
         return batch.objective.reshape(len(states), opening.count)
 

@@ -19,13 +19,12 @@ from cobre.records import dataclass
 from cobre.sddp.cuts.pool import slots_in_memory
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.records import Phase
-from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import OPENINGS_PER_CHAIN, Clock, SolveCounter, TrainingContext
 from cobre.sddp.training.lower_bound import lower_bound
 from cobre.sddp.training.opening_blocks import BackwardChains
 from cobre.sddp.training.passes import Paths, add_cuts, plan_backward
 from cobre.sddp.training.selection import iterations_in_memory
-from cobre.solver.batches import Bases, Chains, Outputs, SolveStatistics
+from cobre.solver.batches import Bases, PathOutputs, SolveStatistics, Step
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.training.train_study import training_context
@@ -226,13 +225,12 @@ class _Round:
         if not self.states:
             self.states.append(np.tile(problem.initial_state, (context.split.total, 1)))
         state, step = self.states[-1], context.step(self.number, stage)
-        chains = Chains.single(state, step.realisation_index, step.bases)
-        work = StageSolve(stage, chains, step.realisations, Outputs(basis=True))
-        batch = context.solve(Phase.FORWARD, self.number, work)
-        self.bases.append(Bases(batch.basis_status, batch.basis_cuts))
+        step = Step(stage, step.cuts, step.realisations, step.realisation_index, step.bases)  # never carries a basis
+        batch = context.solve_paths(Phase.FORWARD, self.number, [step], state, PathOutputs(basis=True))
+        self.bases.append(Bases(batch.basis_status[0], batch.basis_cuts[0]))
         planned = context.backward_chains
         self.positions.append(planned.positions(stage, step.realisations, step.realisation_index))
-        self.states.append(problem.stages[stage].program.next_states(state, batch.decided, batch.inflow))
+        self.states.append(batch.leaving)
         return (time.process_time() - began) / len(state)
 
     def _backward(self, stage: int, slots: range, paths: Paths) -> tuple[float, SolveStatistics]:

@@ -53,7 +53,7 @@ from cobre.sddp.training.loop import (
 from cobre.sddp.training.risk_draws import RiskDraws
 from cobre.sddp.training.team import Team
 from cobre.sddp.upper_bounds.sampled import MIN_FINAL_PATHS, Draw, final_paths, sample_paths
-from cobre.solver.batches import Bases, LpSolver
+from cobre.solver.batches import LpSolver, no_bases
 from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.requests import DEFAULT_TRAINING, TrainingRequest
 from cobre.study.resume.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, restore, with_policy_costs
@@ -94,7 +94,7 @@ def training_context(
         pool=BoundaryCutPool(comm, problem, study.boundary),
         split=split,
         team=Team.of(comm, comm, problem, split),
-        bases=[Bases.none(stage.program) for stage in problem.stages],
+        bases=[no_bases(stage.program) for stage in problem.stages],
         state_window=config.training.cut_selection.window,
         risk_draws=_risk_draws(problem, config.training),
         keeps_states=config.exports.states,

@@ -8,6 +8,7 @@ from datetime import date
 import numpy as np
 import pytest
 
+from cobre._native import CUTS_PER_BLOCK, CutRows, LpFactorisation, Realisations
 from cobre.core.entities import LineCapacity
 from cobre.core.stopping import StopKind
 from cobre.io.storage.record_file import MAGIC, RecordFileError, read_records, write_records
@@ -61,6 +62,17 @@ def test_arrays_come_back_and_cannot_be_written(tmp_path, array):
     assert not found.flags.writeable
 
 
+def test_native_records_come_back(tmp_path):
+    noise = Realisations(np.arange(6.0).reshape(2, 3), np.ones((2, 1)), np.zeros((2, 0)))
+    cuts = CutRows([np.zeros((4, CUTS_PER_BLOCK))], 3, np.ones(3, np.uint8))
+    found, rows = stored(tmp_path, (noise, cuts))
+    assert isinstance(found, Realisations) and isinstance(rows, CutRows)
+    for name in ("inflow_m3s", "load_mw", "availability"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(noise, name))
+    assert (rows.count, rows.rows, len(rows.chunks)) == (3, None, 1)
+    assert rows.active.tolist() == [1, 1, 1]
+
+
 def test_shared_parts_stay_shared_and_equal_arrays_lie_in_one_place(tmp_path):
     part = LineCapacity(1.0, 2.0)
     first, second, left, right = stored(tmp_path, [part, part, np.ones(100), np.ones(100)])
@@ -73,7 +85,7 @@ def test_shared_parts_stay_shared_and_equal_arrays_lie_in_one_place(tmp_path):
 def test_what_cannot_be_stored_is_refused(tmp_path):
     itself = []
     itself.append(itself)
-    for value in (Stranger(1), itself, np.array([None]), print, object()):
+    for value in (Stranger(1), itself, np.array([None]), print, object(), LpFactorisation()):
         with pytest.raises(RecordFileError):
             write_records(tmp_path / "file", value)
     assert list(tmp_path.iterdir()) == []
@@ -90,7 +102,16 @@ def forged(path, **changes):
     path.write_bytes(MAGIC + hashlib.sha256(body).digest() + body)
 
 
-@pytest.mark.parametrize("kind", [["record", "os", "path"], ["record", "cobre.io", "x"], ["range"], ["unknown"]])
+REFUSED_KINDS = [
+    ["record", "os", "path"],
+    ["record", "cobre.io", "x"],
+    ["native", "cobre._native", "LpEngine"],
+    ["range"],
+    ["unknown"],
+]
+
+
+@pytest.mark.parametrize("kind", REFUSED_KINDS)
 def test_files_that_name_other_things_are_refused(tmp_path, kind):
     path = tmp_path / "file"
     write_records(path, LineCapacity(1.0, 2.0))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cobre._native import write_cuts
-from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, average_cuts
+from cobre._native import average_cuts, write_cuts
+from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS
 
 
 @pytest.mark.parametrize("dimension", [0, 1, 5])

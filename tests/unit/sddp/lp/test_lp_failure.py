@@ -9,9 +9,10 @@ from small_cases import SmallCase, hydro, thermal
 
 from cobre.sddp.lp.failure import EntityNames, FailedSolve, StageFailedError, StartingBasis
 from cobre.sddp.records import Phase
+from cobre.sddp.simulation.simulate import PolicySimulator
 from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.loop import iterate
-from cobre.solver.batches import Bases, Chains, Outputs, Realisations
+from cobre.solver.batches import Chains, Outputs, Realisations, no_bases
 
 
 def context_with(tmp_path, method):
@@ -42,10 +43,10 @@ def fail(context, basis_index):
     """The second trial point is empty: no way to get to 50 hm3."""
     states = np.array([[60.0], [0.0]])
     items = np.array([0, 1, 0, 1], np.int32)
-    chains = Chains(states, np.array([0, 2, 4], np.int32), items, context.bases[1], np.array(basis_index, np.int32))
+    noise, index = context.problem.openings[1].realisations, np.array(basis_index, np.int32)
+    chains = Chains(states, np.array([0, 2, 4], np.int32), noise, items, context.bases[1], index)
     with pytest.raises(StageFailedError, match="Too little water: H0") as raised:
-        noise = context.problem.openings[1].realisations
-        context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, noise, Outputs()))
+        context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, Outputs()))
     saved = raised.value.saved
     return json.loads(saved.with_suffix(".json").read_text()), saved
 
@@ -77,12 +78,10 @@ def test_cuts_at_their_bound_are_named_by_slot(context):
     for iteration in (2, 3):
         iterate(context, iteration, None)
     states = np.array([[-5.0]])
-    chains = Chains(
-        states, np.array([0, 1], np.int32), np.array([0], np.int32), context.bases[0], np.array([0], np.int32)
-    )
+    noise = context.problem.openings[0].realisations
+    chains = Chains.single(states, noise, np.array([0], np.int32), context.bases[0])
     with pytest.raises(StageFailedError) as raised:
-        noise = context.problem.openings[0].realisations
-        context.solve(Phase.FORWARD, 1, StageSolve(0, chains, noise, Outputs()))
+        context.solve(Phase.FORWARD, 1, StageSolve(0, chains, Outputs()))
     content = json.loads(raised.value.saved.with_suffix(".json").read_text())
     expected = [slot for slot in context.bases[0].cuts[0].tolist() if slot >= 0]
     assert content["basis"]["tight_cuts"] == expected != []
@@ -92,9 +91,9 @@ def test_saved_inflow_is_the_truncated_one_of_the_lp(tmp_path):
     context = context_with(tmp_path, "truncation")
     noise = context.problem.openings[1].realisations.take(np.zeros(1, np.int32))
     negative = Realisations(np.full_like(noise.inflow_m3s, -7.0), noise.load_mw, noise.availability)
-    chains = Chains.single(np.zeros((1, context.problem.dimension)), np.zeros(1, np.int32), context.bases[1])
+    chains = Chains.single(np.zeros((1, context.problem.dimension)), negative, np.zeros(1, np.int32), context.bases[1])
     with pytest.raises(StageFailedError, match=r"receives 0 hm3 .*inflow 0 m3/s") as raised:
-        context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, negative, Outputs()))
+        context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, Outputs()))
     assert json.loads(raised.value.saved.with_suffix(".json").read_text())["inflow_m3s"] == [0.0]
 
 
@@ -111,10 +110,10 @@ def test_plant_below_another_is_not_blamed_for_too_little_water(tmp_path):
         method="none",
     )
     context = context_of(case.write(tmp_path))
-    chains = Chains.single(np.zeros((1, 2)), np.zeros(1, np.int32), Bases.none(context.problem.stages[1].program))
+    noise, cold = context.problem.openings[1].realisations, no_bases(context.problem.stages[1].program)
+    chains = Chains.single(np.zeros((1, 2)), noise, np.zeros(1, np.int32), cold)
     with pytest.raises(StageFailedError, match=r"infeasible.*Check the limits"):
-        noise = context.problem.openings[1].realisations
-        context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, noise, Outputs()))
+        context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, Outputs()))
 
 
 @pytest.mark.parametrize(
@@ -126,3 +125,26 @@ def test_advice_follows_what_is_certain(context, status, words):
     basis = StartingBasis(None, (), 0)
     failed = FailedSolve(stage, "here", status, np.array([60.0]), zeros, zeros, zeros, basis)
     assert words in failed.explain(EntityNames(("H0",)))
+
+
+def test_forward_pass_names_and_saves_its_failed_lp_without_solving_again(context):
+    context.problem.openings[1].realisations.inflow_m3s[:] = -1000.0
+    done = context.solver.solves_done
+    with pytest.raises(StageFailedError, match=r"^stage 1 .* iteration 2, trial point 0: .*Too little water") as raised:
+        iterate(context, 2, None)
+    assert context.solver.solves_done == done + 1  # the first stage of the first path
+    assert raised.value.stage_id == 1
+    content = json.loads(raised.value.saved.with_suffix(".json").read_text())
+    assert content["inflow_m3s"] == [-1000.0]
+    assert content["basis"]["columns"] is not None
+    assert "ROWS" in raised.value.saved.read_text()
+
+
+def test_simulation_names_the_scenario_of_its_failed_lp(context):
+    context.problem.openings[1].realisations.inflow_m3s[:] = -1000.0
+    simulator = PolicySimulator(
+        context.problem, context.solver, context.pool, context.sampler, failure_folder=context.failure_folder
+    )
+    with pytest.raises(StageFailedError, match=r"^stage 1 .* simulated scenario 0: ") as raised:
+        simulator.find_starts()
+    assert raised.value.saved.name == "scenario0-stage1.mps"

@@ -29,6 +29,7 @@ from cobre.sddp.problem.boundary import (
 )
 from cobre.sddp.problem.problem import build_problem
 from cobre.sddp.resolved.resolve import resolve
+from cobre.solver.batches import no_bases
 from cobre.study.preparation.prepare import prepare
 
 SEASONS = {
@@ -152,7 +153,7 @@ def priced_context(folder, overrides):
     )
     for number, stage in enumerate(problem.stages):
         context.solver.load(number, stage.program)
-    context.bases = [type(basis).none(stage.program) for basis, stage in zip(plain.bases, problem.stages, strict=True)]
+    context.bases = [no_bases(stage.program) for stage in problem.stages]
     return context, notes
 
 

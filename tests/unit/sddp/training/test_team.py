@@ -9,6 +9,7 @@ from small_cases import SmallCase, hydro, thermal
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.sddp.ranks import ALIGNMENT, WorkSplit
+from cobre.sddp.stage_solve import StageBatch
 from cobre.sddp.training.team import (
     ArrayLayout,
     SolutionLayout,
@@ -17,7 +18,6 @@ from cobre.sddp.training.team import (
     TeamLayout,
     TeamTables,
 )
-from cobre.solver.batches import Outputs
 
 PATHS = 5
 
@@ -121,19 +121,20 @@ def test_only_the_leader_sets_counters_back(problem):
     assert first[0] == 9
 
 
-@pytest.mark.parametrize("outputs", [Outputs(), Outputs(solution=True)])
-def test_solutions_of_one_stage_stay_while_those_of_the_next_are_written(problem, outputs):
-    layout = SolutionLayout.of(problem, PATHS, outputs)
+@pytest.mark.parametrize("has_solution", [False, True])
+def test_scenarios_of_one_stage_stay_while_those_of_the_next_are_written(problem, has_solution):
+    layout = SolutionLayout.of(problem, PATHS, has_solution=has_solution)
     region = LocalCommunicator().create_shared_region(layout.nbytes, np.uint8)
     tables = SolutionTables(region, layout, is_leader=True)
     program = problem.stages[1].program
-    first, second, third = (tables.batch(program, PATHS) for _ in range(3))
-    for name in ("objective", "future_cost", "decided", "inflow", *(("primal", "dual") if outputs.solution else ())):
+    first, second, third = (StageBatch.of(tables.paths(program, PATHS)) for _ in range(3))
+    solution = ("inflow", "primal", "dual")
+    for name in ("objective", "future_cost", "leaving", *(solution if has_solution else ())):
         assert len(getattr(first, name)) == PATHS
         assert not np.shares_memory(getattr(first, name), getattr(second, name))
         assert np.shares_memory(getattr(first, name), getattr(third, name))
-    assert (first.primal is None, first.dual is None) == (not outputs.solution, not outputs.solution)
-    assert not any(np.shares_memory(first.objective, table) for table in first.tables[1:] if table is not None)
+        assert name == "objective" or not np.shares_memory(first.objective, getattr(first, name))
+    assert all(len(getattr(first, name)) == (PATHS if has_solution else 0) for name in solution)
     region.close()
 
 
