@@ -12,7 +12,7 @@ import numpy as np
 from stage_lp import UNIT, StageLp, read, total
 
 import cobre
-from cobre.solver.batches import Bases, Chains, CutRows, Outputs, Realisations
+from cobre.solver.batches import Bases, Chains, CutRows, Outputs, Realisations, no_bases
 from cobre.solver.simplex import SimplexSolver
 from cobre.stochastic.model import build_noise_model
 
@@ -39,7 +39,7 @@ class Sddp:
         self.order = [np.argsort(total(one.inflow_m3s.T), kind="stable") for one in self.openings]  # driest first
         self.risk = [stage.get("risk_measure", "expectation") for stage in stages]
         self.cuts = [np.zeros((0, 3)) for _ in stages]  # rows: intercept, and a slope for each reservoir
-        self.bases = [Bases.none(program) for program in self.programs]
+        self.bases = [no_bases(program) for program in self.programs]
 
     def solve(self, stage, state, openings, bases):
         """Solve a stage for a chain of openings: the first from the basis given, each other from its predecessor's."""
@@ -48,8 +48,8 @@ class Sddp:
         table[:, :count] = self.cuts[stage].T
         cuts = CutRows([table] if count else [], count, np.ones(count, np.uint8))
         ends, first = np.array([0, len(openings)], np.int32), np.array([0 if len(bases.status) else -1], np.int32)
-        chain = Chains(state[None, :], ends, np.array(openings, np.int32), bases, first)
-        return self.solver.solve(stage, cuts, chain, self.openings[stage], Outputs(basis=True, solution=True))
+        chain = Chains(state[None, :], ends, self.openings[stage], np.array(openings, np.int32), bases, first)
+        return self.solver.solve(stage, cuts, chain, Outputs(basis=True, solution=True))
 
     def forward(self, iteration, number):
         """Follow one path; return the state before each stage, the openings drawn, the optimal bases and the cost."""
