@@ -69,7 +69,19 @@ RiskMeasure = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:
-    """A stage as stages.json declares it."""
+    """A stage as stages.json declares it.
+
+    start_date, end_date: the first day of the stage, and the first day after it.
+    blocks: groups of hours in each of which power balances.
+    num_openings: outcomes that training considers, equally likely. Required, without a default, except in a tree of
+    nodes under enumerated selection, whose nodes have one outcome each.
+    season_id: the season whose statistics inflows follow.
+    block_mode: parallel blocks share one volume of each reservoir, chronological ones follow one another.
+    annual_discount_rate_override: instead of the rate of the policy graph.
+    risk_measure: weighs the openings of the next stage.
+    sampling_method: how openings are drawn.
+    state_variables: null: storages alone.
+    """
 
     id: int
     start_date: date
