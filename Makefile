@@ -69,12 +69,13 @@ conformance: $(READY)  ## the whole conformance kit on local, shm (both ways to 
 	$(BIN)/python -m cobre.comm.testing --backend local --ranks 1
 	$(BIN)/python -m cobre.comm.testing --backend shm --ranks $(RANKS)
 	$(BIN)/python -m cobre.comm.testing --backend tcp --ranks $(RANKS)
-	$(BIN)/python -m cobre.comm.testing --backend shm --variant futex --ranks 4 --quick --mutants
+	$(BIN)/python -m cobre.comm.testing --backend shm --variant futex --ranks 4 --quick
+	$(BIN)/python tests/conformance/mutation.py --backend shm --variant futex
 
 faults: $(READY)  ## the whole fault table on shm and tcp, there too on one host, hosts of two ranks and of one, in a star and in a ring
-	$(BIN)/python -m cobre.comm.testing --backend shm --variant futex --faults
-	$(BIN)/python -m cobre.comm.testing --backend shm --variant condvar --faults
-	$(BIN)/python -m cobre.comm.testing --backend tcp --faults
+	$(BIN)/python tests/faults/fault_table.py --backend shm --variant futex
+	$(BIN)/python tests/faults/fault_table.py --backend shm --variant condvar
+	$(BIN)/python tests/faults/fault_table.py --backend tcp
 
 torture: $(READY)  ## hundreds of kills, strangers, disagreements and resumed studies; a table, and no leak, hang or wrong bit (20 min)
 	$(BIN)/python tests/torture/torture.py

@@ -5,13 +5,13 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+from fault_plans import plan, table
+from fault_plans.plan import NotPermittedError, PlanError, PlanProcess, fault
 
 from cobre.comm.testing.case import Depth, all_cases, case, find_case
-from cobre.comm.testing.faults import checks, plan, table
-from cobre.comm.testing.faults.plan import NotPermittedError, fault
-from cobre.comm.testing.faults.ranks import PlanError, PlanProcess
 from cobre.comm.testing.harness import Setting
 from cobre.comm.testing.profiles import profile
 from cobre.comm.testing.report import Outcome
@@ -19,6 +19,8 @@ from cobre.comm.testing.report import Outcome
 SHM = profile("shm")
 FUTEX = Setting(SHM, SHM.variants[0], 2)
 BROKEN = {"state": "broken", "later": ["CommunicatorBrokenError"]}
+TESTS = Path(__file__).resolve().parents[1]
+FAULT_TABLE, MUTATION = str(TESTS / "faults" / "fault_table.py"), str(TESTS / "conformance" / "mutation.py")
 MISMATCH = "rank 0: barrier, rank 1: allreduce"
 
 
@@ -100,12 +102,12 @@ def test_reports_of_survivors_are_judged(speaking):
         (saw(state="open"), "after the failure the communicator is open"),
         (saw(), "the message does not say 'rank 0'"),
     ]:
-        assert words in "\n".join(checks.check_failure(speaking(event), "PeerLostError", failed, ("barrier",)))
-    assert "expected AbortedError, got" in checks.check_message(speaking(saw()), "AbortedError", ())[0]
+        assert words in "\n".join(plan.check_failure(speaking(event), "PeerLostError", failed, ("barrier",)))
+    assert "expected AbortedError, got" in plan.check_message(speaking(saw()), "AbortedError", ())[0]
     refused = {"event": "refused", "error": "InvalidBackendError", "message": ""}
     assert (
         "expected MissingConfigurationError"
-        in checks.check_refused(speaking(refused), "MissingConfigurationError", ())[0]
+        in plan.check_refused(speaking(refused), "MissingConfigurationError", ())[0]
     )
 
 
@@ -129,7 +131,7 @@ def own_plans(monkeypatch):
 
     @fault("never", (5,))
     def never(ranks, params):
-        """Refuse to describe a rank that is started alone."""
+        """Fail to start a rank."""
         raise PlanError("rank 0 is missing")
 
     @fault("forbidden", (5,))
@@ -153,26 +155,35 @@ def test_plans_fail_are_skipped_or_find_something(own_plans):
     assert [result.cell.case for result in table.run_plans(FUTEX, Depth.QUICK, "found")] == ["faults/found"]
 
 
-def kit(*arguments):
-    command = [sys.executable, "-m", "cobre.comm.testing", *arguments]
+def run_program(*words):
+    command = [sys.executable, *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
 
 
-def test_the_command_lists_cases_and_plans_with_their_clauses():
-    done = kit("--list")
+@pytest.mark.parametrize(
+    ("program", "least", "entry"),
+    [
+        (("-m", "cobre.comm.testing"), 40, ["callers/second_thread", "6"]),
+        ((FAULT_TABLE,), 20, ["faults/kill", "4,5"]),
+    ],
+)
+def test_the_programs_list_cases_and_plans_with_their_clauses(program, least, entry):
+    done = run_program(*program, "--list")
     lines = done.stdout.splitlines()
-    assert done.returncode == 0 and len(lines) > 50
-    assert any(line.split()[:2] == ["faults/kill", "4,5"] for line in lines)
-    assert any(line.split()[:2] == ["callers/second_thread", "6"] for line in lines)
+    assert done.returncode == 0 and len(lines) > least
+    assert any(line.split()[:2] == entry for line in lines)
 
 
 @pytest.mark.parametrize(
-    "arguments,cells",
+    "words",
     [
-        (("--faults", "--ranks", "1", "--case", "shm_variables"), "1 cells"),
-        (("--mutants", "--ranks", "2", "--case", "WrongRank"), "1 cells"),
+        ("-m", "cobre.comm.testing", "--ranks", "2", "--case", "lifecycle/identity"),
+        (FAULT_TABLE, "--ranks", "1", "--case", "shm_variables"),
+        (MUTATION, "--ranks", "4", "--case", "WrongRank"),
     ],
 )
-def test_the_command_runs_faults_and_mutants(arguments, cells):
-    done = kit("--quick", "--backend", "shm", "--variant", "futex", *arguments)
-    assert done.returncode == 0 and cells in done.stdout and ", 0 failed" in done.stdout, done.stdout + done.stderr
+def test_the_programs_run_what_the_options_select(words):
+    done = run_program(*words, "--quick", "--backend", "shm", "--variant", "futex")
+    assert done.returncode == 0 and " cells in " in done.stdout and ", 0 failed" in done.stdout, (
+        done.stdout + done.stderr
+    )

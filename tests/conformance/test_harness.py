@@ -204,7 +204,7 @@ def test_no_leaks_raises():
 def test_cells_say_how_to_run_them_again():
     cell = Cell("shm", "condvar", 4, "gather/layouts", {"dtype": "int8", "elements": 3})
     assert cell.name == "gather/layouts:dtype=int8,elements=3"
-    assert cell.command.endswith(
+    assert cell.command().endswith(
         "--backend shm --variant condvar --ranks 4 --case 'gather/layouts:dtype=int8,elements=3'"
     )
     assert cell.matches("gather/*")

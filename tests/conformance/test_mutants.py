@@ -1,11 +1,11 @@
 """The kit rejects every wrong communicator, and accepts one that only passes calls on."""
 
 import pytest
+from mutant_trials import SIZE, run_control, run_trials
+from mutants import MUTANTS
 
 from cobre.comm.testing import report
 from cobre.comm.testing.harness import Setting
-from cobre.comm.testing.mutants import MUTANTS
-from cobre.comm.testing.mutants.trial import SIZE, run_control, run_trials
 from cobre.comm.testing.profiles import profile
 from cobre.comm.testing.report import bad
 

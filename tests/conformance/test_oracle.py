@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cobre.comm import validation
 from cobre.comm.testing import inputs, oracle
 from cobre.comm.testing.case import Depth, all_cases
-from cobre.comm.testing.programs import expected_digest, program
+from cobre.comm.testing.steps import expected_digest, program
 from cobre.comm.types import ReduceOp
 
 

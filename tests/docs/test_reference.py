@@ -9,12 +9,12 @@ from case_page import case_page
 from command_page import command_page
 from config_page import config_page
 from environment_page import CONFIGS, environment_page, variables_of
+from fault_plans.table import all_plans
 from snippets import DOCS, ROOT
 
 from cobre.cli.main import main
 from cobre.comm.detection import LAUNCHERS
 from cobre.comm.testing.case import all_cases
-from cobre.comm.testing.faults.table import all_plans
 from cobre.io.case_folder.case_files import known_files
 from cobre.io.config.file import ConfigFile
 from cobre.io.decoding.format_version import INTEGRATED_COLUMN, MARKS

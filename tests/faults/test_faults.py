@@ -1,9 +1,10 @@
 """The short form of `make faults`: the quick fault table, one test per plan."""
 
 import pytest
+from fault_plans.table import all_plans, plan_grid, run_plan
+from fault_table import PROGRAM
 
 from cobre.comm.testing.case import Depth
-from cobre.comm.testing.faults.table import all_plans, plan_grid, run_plan
 from cobre.comm.testing.harness import Setting
 from cobre.comm.testing.profiles import profile
 from cobre.comm.testing.report import Outcome
@@ -39,7 +40,7 @@ def test_plan(setting, cell):
     result = run_plan(setting, cell)
     if result.outcome is Outcome.SKIPPED:
         pytest.skip(result.message)
-    assert result.outcome is Outcome.PASS, f"{result.message}\nreproduce: {cell.command}"
+    assert result.outcome is Outcome.PASS, f"{result.message}\nreproduce: {cell.command(PROGRAM)}"
 
 
 def test_every_plan_is_in_the_short_table():

@@ -101,7 +101,7 @@ def test_ranks_in_programs_of_every_kind(mpich, way, words):
 
 JOB = """
 import sys
-from cobre.comm.testing.mpi import run_job
+from cobre.comm.testing.profiles import run_job
 try:
     run_job([sys.executable, "-c", "import time; time.sleep(600)"], 2, {}, 1.0)
 except TimeoutError as error:

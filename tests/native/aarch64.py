@@ -13,7 +13,7 @@ from pathlib import Path
 
 import nanobind
 import numpy as np
-from instrumented import BUILD, ROOT
+from instrumented import BUILD, PROGRAMS, ROOT
 
 HERE = Path(__file__).resolve().parent
 NATIVE = ROOT / "native"
@@ -39,7 +39,6 @@ ARITHMETIC = (
 )
 ARITHMETIC += ("lp_sparse_update", "lp_sparse_values", "lp_factorisation_lu", "lp_factorisation_solve", "lp_nucleus")
 ARITHMETIC += ("lp_cuts", "lp_stage", "reduce")
-THREADS = ("shm_barrier", "shm_failure", "shm_collectives", "operation", "reduce", "copy", "process", "thread_pool")
 
 
 def main() -> int:
@@ -57,7 +56,7 @@ def main() -> int:
     there = subprocess.check_output([QEMU, program(CROSS, "bits", ARITHMETIC, "aarch64")], text=True)
     print(there, end="")
     print("the same bits as on this machine" if here == there else f"this machine gives other bits:\n{here}")
-    threads = subprocess.run([QEMU, program(CROSS, "threads", THREADS, "aarch64")], check=False).returncode
+    threads = subprocess.run([QEMU, program(CROSS, "threads", PROGRAMS["threads"], "aarch64")], check=False).returncode
     return int(here != there or threads != 0)
 
 

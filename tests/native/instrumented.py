@@ -8,6 +8,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "instrumented"
+_COLLECTIVES = ("shm_barrier", "shm_failure", "shm_collectives", "operation", "reduce", "copy", "process")
+_JOINING = ("shm_liveness", "shm_rendezvous", "shm_rendezvous_socket", "shm_segment")
+PROGRAMS = {
+    "threads": (*_COLLECTIVES, "thread_pool"),
+    "transport": (*_COLLECTIVES, *_JOINING, "shm_transport", "shm_transport_calls", "shm_transport_regions"),
+}
+"""The programs of this folder that need no interpreter, and the native files of each."""
 
 
 def environment(name: str, define: str) -> str:
@@ -29,8 +36,16 @@ def environment(name: str, define: str) -> str:
     return str(python)
 
 
+def build_program(name: str, output: Path, *flags: str) -> None:
+    """Compile one of PROGRAMS with these flags."""
+    sources = [ROOT / "tests" / "native" / f"{name}.cpp", *(ROOT / "native" / f"{part}.cpp" for part in PROGRAMS[name])]
+    usual = ["-std=c++20", "-O1", "-g", "-pthread", f"-I{ROOT / 'native'}"]
+    output.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([compiler(), *usual, *flags, *map(str, sources), "-o", str(output)], check=True)
+
+
 def build_folder(name: str) -> Path:
-    """Where the object files of an environment's module lie."""
+    """Return the folder of the object files of an environment's module."""
     return BUILD / f"build-{name}"
 
 

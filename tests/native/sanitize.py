@@ -1,29 +1,18 @@
 """Run native code under the address, undefined-behaviour and thread sanitizers of gcc.
 
-Three builds beside the usual one: ranks as threads over one mapping (`threads.cpp`), and the extension module in an
-environment of its own for `address,undefined` and for `thread`, through the LP tests and the conformance kit. Prints a
-line for each, and what a sanitizer found; exits with 1 when one found anything.
+For `address,undefined` and for `thread`: programs without an interpreter (`threads.cpp`, ranks as threads over one
+mapping, and `transport.cpp`, the whole shared-memory transport), then the extension module in an environment of its
+own, through the LP tests and the conformance kit. Prints a line for each, and what a sanitizer found; exits with 1 when
+one found anything.
 """
 
 import argparse
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-from instrumented import BUILD, ROOT, compiler, environment
+from instrumented import BUILD, PROGRAMS, ROOT, build_program, compiler, environment
 
-HERE = Path(__file__).resolve().parent
-THREADS_SOURCES = (
-    "shm_barrier",
-    "shm_failure",
-    "shm_collectives",
-    "operation",
-    "reduce",
-    "copy",
-    "process",
-    "thread_pool",
-)
 # Those that load no Arrow, whose thread pools are not built with the sanitizer.
 LP_TESTS = ("solver", "sddp/problem/test_openings.py", "sddp/cuts/test_averages.py", "comm/test_fold.py")
 KIT = ("--backend", "shm", "--ranks", "1,3", "--quick")
@@ -46,13 +35,15 @@ def main() -> int:
     """Run what is asked for; without arguments everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=sorted(OPTIONS), action="append")
-    parser.add_argument("--threads-only", action="store_true", help="only ranks as threads, which takes a minute")
+    parser.add_argument(
+        "--threads-only", action="store_true", help="only programs without an interpreter, which takes a minute"
+    )
     arguments = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
     findings = []
     lp_tests = [f"tests/unit/{name}" for name in LP_TESTS]
     for sanitizer in arguments.only or OPTIONS:
-        findings += run_threads(sanitizer)
+        findings += run_programs(sanitizer)
         if not arguments.threads_only:
             python = environment(sanitizer.replace(",", "-"), f"COBRE_SANITIZE={sanitizer}")
             findings += run(sanitizer, "LP tests", [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *lp_tests])
@@ -62,13 +53,14 @@ def main() -> int:
     return 1 if findings else 0
 
 
-def run_threads(sanitizer: str) -> list[str]:
-    """Ranks as threads, in a program without an interpreter."""
-    program = BUILD / f"threads-{sanitizer.replace(',', '-')}"
-    sources = [HERE / "threads.cpp", *(ROOT / "native" / f"{name}.cpp" for name in THREADS_SOURCES)]
-    flags = ["-std=c++20", "-O1", "-g", "-fno-omit-frame-pointer", "-pthread", f"-I{ROOT / 'native'}"]
-    subprocess.run([compiler(), *flags, f"-fsanitize={sanitizer}", *map(str, sources), "-o", str(program)], check=True)
-    return run(sanitizer, "ranks as threads", [str(program)], preload=False)
+def run_programs(sanitizer: str) -> list[str]:
+    """Build the programs without an interpreter with a sanitizer, and run them."""
+    findings = []
+    for name in PROGRAMS:
+        program = BUILD / f"{name}-{sanitizer.replace(',', '-')}"
+        build_program(name, program, "-fno-omit-frame-pointer", f"-fsanitize={sanitizer}")
+        findings += run(sanitizer, f"{name}.cpp", [str(program)], preload=False)
+    return findings
 
 
 def run(sanitizer: str, what: str, command: list[str], *, preload: bool = True) -> list[str]:

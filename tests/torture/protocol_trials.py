@@ -13,8 +13,8 @@ from forked_worlds import SHM, fork_world, shm_environment, tcp_environment
 from tally import Tally
 
 from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError
-from cobre.comm.testing.cases.mismatch import DISAGREEMENTS
-from cobre.comm.testing.programs import expected_digest, run_program
+from cobre.comm.testing.cases.failures import DISAGREEMENTS
+from cobre.comm.testing.steps import expected_digest, run_program
 
 PROGRAM_LENGTH = 30
 NOBODY = 65534

@@ -91,7 +91,7 @@ ADVICE = "docker run --shm-size=512m, in Kubernetes an emptyDir with medium: Mem
 
 
 def free_shm_bytes() -> int | None:
-    """Bytes that can still be allocated in `/dev/shm`; None if it does not exist."""
+    """Return the bytes that can still be allocated in `/dev/shm`; None if it does not exist."""
     try:
         status = os.statvfs(SHM_FOLDER)
     except OSError:

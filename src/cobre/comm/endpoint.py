@@ -263,7 +263,7 @@ def _describe_exception(error: BaseException) -> str:
 # has announced the end of this process to the other ranks, or has aborted the job, before this runs.
 @atexit.register
 def _abort_busy_endpoints() -> None:
-    """At exit, wake daemon threads that wait in a collective: they must not run while the interpreter is torn down."""
+    """Wake daemon threads that wait in a collective at exit: they must not run while the interpreter is torn down."""
     busy = [one for one in live_reporters() if isinstance(one, Endpoint) and one.state == "busy"]
     for endpoint in busy:
         endpoint.abort("the process exits")

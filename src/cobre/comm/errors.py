@@ -77,7 +77,7 @@ class CollectiveFailedError(CommError):
         return tuple(peer.rank for peer in self.peers)
 
     def details(self) -> dict[str, Any]:
-        """Also `operation`, `sequence`, `mpi_error_code`, and the `ranks` that caused the failure."""
+        """Add `operation`, `sequence`, `mpi_error_code`, and the `ranks` that caused the failure."""
         facts = {"operation": self.operation, "sequence": self.sequence, "mpi_error_code": self.mpi_error_code}
         return super().details() | facts | {"ranks": list(self.ranks)}
 
@@ -177,7 +177,7 @@ class AllocationFailedError(CommError):
         self.message = message
 
     def details(self) -> dict[str, Any]:
-        """Also `requested_bytes`."""
+        """Add `requested_bytes`."""
         return super().details() | {"requested_bytes": self.requested_bytes}
 
     def __str__(self) -> str:
@@ -194,7 +194,7 @@ class BackendError(CobreError):
     variable: str = ""
 
     def details(self) -> dict[str, Any]:
-        """Also `backend` and `variable`; None for what the error is not about."""
+        """Add `backend` and `variable`; None for what the error is not about."""
         return super().details() | {"backend": self.backend or None, "variable": self.variable or None}
 
 
@@ -212,7 +212,7 @@ class BackendNotAvailableError(BackendError):
         self.library = library
 
     def details(self) -> dict[str, Any]:
-        """Also `library`, if one is not installed."""
+        """Add `library`, if one is not installed."""
         return super().details() | ({"library": self.library} if self.library else {})
 
     def __str__(self) -> str:
@@ -233,7 +233,7 @@ class InvalidBackendError(BackendError):
         self.remedy = f"choose one of {', '.join(self.available)}"
 
     def details(self) -> dict[str, Any]:
-        """Also `available`."""
+        """Add `available`."""
         return super().details() | {"available": list(self.available)}
 
     def __str__(self) -> str:
@@ -267,7 +267,7 @@ class InitializationFailedError(BackendError):
         return cls(backend, message, variable=variable, remedy=f"set {variable} to {requirement}")
 
     def details(self) -> dict[str, Any]:
-        """Also `missing`, if ranks did not come."""
+        """Add `missing`, the ranks that did not join, if any."""
         return super().details() | ({"missing": list(self.missing)} if self.missing else {})
 
     def __str__(self) -> str:

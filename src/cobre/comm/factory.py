@@ -69,7 +69,7 @@ class RegisteredConfig(ABC):
 
     @classmethod
     def is_rank(cls, environ: Mapping[str, str]) -> bool:
-        """Whether the variables make this process a rank; by default, whether `from_env` finds what it needs."""
+        """Return whether the variables make this process a rank; by default, whether `from_env` finds what it needs."""
         try:
             cls.from_env(environ)
         except MissingConfigurationError:
@@ -229,7 +229,7 @@ def select_backend(
 
 
 def _parse(name: str) -> BackendKind | None:
-    """One of our own backends, or auto; None for another name."""
+    """Return one of our own backends, or auto; None for another name."""
     try:
         return BackendKind(name.strip().lower())
     except ValueError:

@@ -193,7 +193,7 @@ class Reporter(Protocol):
         """One of open, busy, broken, closed, forked; closed ones do not report."""
 
     def report(self) -> str:
-        """Its state and last calls, as lines of text."""
+        """Return its state and last calls, as lines of text."""
 
 
 _live: weakref.WeakValueDictionary[int, Reporter] = weakref.WeakValueDictionary()
@@ -211,7 +211,7 @@ def report_on_signal(reporter: Reporter) -> None:
 
 
 def live_reporters() -> list[Reporter]:
-    """All reporters that have not been garbage-collected."""
+    """Return all reporters that have not been garbage-collected."""
     # valuerefs() copies in one step: another thread may create a communicator meanwhile.
     return [reporter for reference in _live.valuerefs() if (reporter := reference()) is not None]
 
@@ -225,7 +225,7 @@ def show_reports() -> None:
 
 
 def show_reports_unless_handled(grace_s: float) -> None:
-    """For another thread, after SIGUSR1: show the reports unless the main thread's handler does so within `grace_s`.
+    """Show the reports after SIGUSR1 unless the main thread's handler does so within `grace_s`; for another thread.
 
     The main thread may be stuck in a call, and then its handler does not run.
     """

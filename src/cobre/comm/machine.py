@@ -132,7 +132,7 @@ def _shared_memory(folder: Path) -> Finding:
 
 
 def _pidfd() -> Finding:
-    """Whether ranks can detect the death of another one at once."""
+    """Report whether ranks can detect the death of another one at once."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (OSError, AttributeError) as error:
@@ -205,7 +205,10 @@ def describe(library: MpiLibrary, environ: Mapping[str, str] = os.environ) -> li
 
 
 def run_limited(command: Sequence[str], limit_s: float, **variables: str) -> tuple[int, str]:
-    """Exit code and output of a command outside of any MPI job; after `limit_s` it is killed with its children."""
+    """Run a command outside of any MPI job.
+
+    Return its exit code and output. Killed with its children after `limit_s`.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHER_PREFIXES)}
     process = subprocess.Popen(
         command,
@@ -264,7 +267,7 @@ def _loopback() -> Finding:
 
 
 def loopback_problem(address: str) -> str:
-    """Why processes cannot connect to each other at this address; empty if they can."""
+    """Return why processes cannot connect to each other at this address; empty if they can."""
     try:
         with (
             socket.create_server((address, 0), family=LOOPBACKS[address]) as listener,

@@ -128,7 +128,7 @@ class SharedRegion(ABC):
 
     @abstractmethod
     def _view(self, *, writable: bool) -> Array:
-        """All elements as a one-dimensional array, which must keep the memory alive."""
+        """Return all elements as a one-dimensional array, which must keep the memory alive."""
 
     @abstractmethod
     def _fence(self) -> None:
@@ -149,7 +149,10 @@ class SharedMemoryProvider(Endpoint):
     @property
     @abstractmethod
     def is_leader(self) -> bool:
-        """Whether this rank is the leader of its node, which fills shared regions: the same one for the whole run."""
+        """Return whether this rank is the leader of its node, which fills shared regions.
+
+        The same one for the whole run.
+        """
 
     def create_shared_region(self, count: int, dtype: DTypeLike, *, label: str = "") -> SharedRegion:
         """Create a region of `count` elements on every node, initially zero. A collective of all ranks.

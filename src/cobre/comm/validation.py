@@ -25,7 +25,7 @@ REDUCIBLE_KINDS = "iufc"
 
 
 def packed_displacements(counts: Sequence[int]) -> tuple[int, ...]:
-    """Displacements without gaps: rank r's data follows that of rank r - 1."""
+    """Return displacements without gaps: rank r's data follows that of rank r - 1."""
     return (0, *accumulate(map(int, counts[:-1])))
 
 

@@ -172,7 +172,7 @@ class EnvironmentReader:
         return self.integer(variable, meaning) if self._environ.get(variable) else None
 
     def switch(self, variable: str) -> bool:
-        """Whether the variable is on: 1, true, yes; off: 0, false, no, empty or not set."""
+        """Return whether the variable is on: 1, true, yes; off: 0, false, no, empty or not set."""
         value = self._environ.get(variable, "").strip().lower()
         if value not in SWITCHES:
             raise MissingConfigurationError(self._backend, variable, f"must be 1 or 0, got {value!r}")

@@ -47,7 +47,9 @@ class RunMonitor:
             future.add_done_callback(lambda _: events.put(None))
 
     def result(self, emit: EventListener) -> TrainingResult:
-        """Rank 0's, when all ranks have ended well; raises WorkerError for the rank that was the cause otherwise.
+        """Return rank 0's result when all ranks have succeeded.
+
+        Otherwise raise WorkerError for the rank that was the cause.
 
         The first Ctrl-C ends the run after the iteration; the second one leaves the ranks to that and returns.
         """

@@ -55,7 +55,7 @@ class RankAssignment:
 def assign_ranks(
     client: "Client", num_workers: int | None, threads: int | None, port: int | None, connect_timeout_s: float
 ) -> list[RankAssignment]:
-    """One for each rank, in rank order; raises PlacementError before anything is started."""
+    """Return a worker for each rank, in rank order; raise PlacementError before anything is started."""
     check_client(client)
     threads_of: Mapping[str, int] = client.nthreads()
     addresses = choose_workers(sorted(threads_of), num_workers)
@@ -96,7 +96,10 @@ def check_client(client: object) -> None:
 
 
 def choose_workers(addresses: Sequence[str], num_workers: int | None) -> list[str]:
-    """All workers, or the first `num_workers`; TypeError or ValueError for a number that is none."""
+    """Return all workers, or the first `num_workers`.
+
+    Raise TypeError or ValueError if that is not a positive integer.
+    """
     number = checked_count("num_workers", num_workers)
     if not addresses:
         raise PlacementError("the cluster has no workers yet: client.wait_for_workers(n) waits for them")
@@ -115,7 +118,7 @@ def choose_workers(addresses: Sequence[str], num_workers: int | None) -> list[st
 
 
 def check_processes(processes: Mapping[str, WorkerProcess]) -> None:
-    """Every worker a process of its own, with the version that is here."""
+    """Check that every worker is a process of its own, with the version that is installed here."""
     counts = Counter((process.host, process.pid) for process in processes.values())
     (host, pid), most = counts.most_common(1)[0]
     if most > 1:

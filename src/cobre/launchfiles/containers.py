@@ -50,7 +50,7 @@ def _service(rank: int) -> str:
 
 
 def _bytes(quantity: str) -> str:
-    """Compose writes 2g where Kubernetes writes 2Gi; both mean powers of 1024."""
+    """Return the size as compose writes it: 2g where Kubernetes writes 2Gi; both mean powers of 1024."""
     return quantity.removesuffix("i").lower()
 
 
@@ -61,7 +61,7 @@ UNUSABLE_SECRET = "replace me"  # noqa: S105 - too short to be accepted: nobody 
 
 
 def job_manifest(settings: ContainerSettings, secret: str = UNUSABLE_SECRET) -> str:
-    """Secret, headless Service, NetworkPolicy and Indexed Job. The index of a pod is its rank."""
+    """Return Secret, headless Service, NetworkPolicy and Indexed Job. The index of a pod is its rank."""
     coordinator = f"{settings.name}-0.{settings.name}"
     pod = _pod(settings, coordinator, "metadata.labels['batch.kubernetes.io/controller-uid']")
     values = {"prerequisites": _prerequisites(settings, secret), "pod": _indented(pod, 6), "port": settings.port}
@@ -69,7 +69,7 @@ def job_manifest(settings: ContainerSettings, secret: str = UNUSABLE_SECRET) -> 
 
 
 def jobset_manifest(settings: ContainerSettings, secret: str = UNUSABLE_SECRET) -> str:
-    """Secret, NetworkPolicy and a JobSet, which creates the Service itself and restarts all ranks after a failure."""
+    """Return Secret, NetworkPolicy and a JobSet, which creates the Service and restarts all ranks after a failure."""
     coordinator = f"{settings.name}-ranks-0-0.{settings.name}"
     pod = _pod(settings, coordinator, "metadata.labels['jobset.sigs.k8s.io/restart-attempt']")
     values = {"prerequisites": _prerequisites(settings, secret), "pod": _indented(pod, 14)}

@@ -68,7 +68,10 @@ def check_resolvable(node: str) -> None:
 
 
 def _resolution_error(node: str, deadline: float) -> socket.gaierror | None:
-    """Why a name cannot be resolved; None if it can. A server that does not reply is asked again until the deadline."""
+    """Return why a name cannot be resolved; None if it can.
+
+    A server that does not reply is asked again until the deadline.
+    """
     while True:
         try:
             socket.getaddrinfo(node, None)

@@ -7,6 +7,8 @@ import sys
 import threading
 
 import pytest
+from fault_plans.plan import NotPermittedError
+from fault_plans.shm_plans import small_shm
 from processes import printed, run_python
 
 from cobre.comm import machine
@@ -24,8 +26,6 @@ from cobre.comm.machine import (
     resolve,
     run_limited,
 )
-from cobre.comm.testing.faults.plan import NotPermittedError
-from cobre.comm.testing.faults.shm_memory import small_shm
 
 
 @pytest.fixture(scope="module")

@@ -50,6 +50,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fault_plans.table import all_plans
 from processes import finish, start_python
 from tcp_worlds import DEADLINE_S, results, tcp_world
 
@@ -57,7 +58,6 @@ from cobre.comm import BackendError, MismatchedCallError, PeerLostError, ShmConf
 from cobre.comm.backends.tcp.transport import streams
 from cobre.comm.launch import WorkerError
 from cobre.comm.testing.case import all_cases
-from cobre.comm.testing.faults.table import all_plans
 
 TESTS = Path(__file__).resolve().parents[2]
 WHO = rf"\(host {re.escape(socket.gethostname())}, pid \d+\)"

@@ -29,10 +29,10 @@ class LocalCommunicator(Backend):
         fold([send.reshape(-1)], recv.reshape(-1), op)
 
     def _broadcast(self, buffer: Array, root: int) -> None:
-        """Nothing to do: the only rank is the root."""
+        """Do nothing: the only rank is the root."""
 
     def _barrier(self) -> None:
-        """Nothing to wait for: there is no other rank."""
+        """Do nothing: there is no other rank to wait for."""
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> HeapRegion:
         return HeapRegion(self, count, dtype)
@@ -41,7 +41,7 @@ class LocalCommunicator(Backend):
         return LocalCommunicator()
 
     def _close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
     def _abort(self, reason: str) -> None:
-        """Nobody to tell: there is no other rank."""
+        """Do nothing: there is no other rank to tell."""

@@ -52,7 +52,10 @@ class ForkServerGoneError(Exception):
 
 
 def can_fork() -> bool:
-    """Whether ranks can be forked here. They are not children of this process, which needs pidfds to see them exit."""
+    """Return whether ranks can be forked here.
+
+    They are not children of this process, which needs pidfds to see them exit.
+    """
     if not sys.platform.startswith("linux") or not hasattr(os, "pidfd_open"):
         return False
     try:
@@ -157,7 +160,7 @@ class ForkServer:
         return dict(reply)
 
     def exit_reason(self) -> str:
-        """How the fork server ended, for error messages; called if it does not reply. One that still runs is killed."""
+        """Return how the fork server ended, for error messages, if it does not reply; kill it if it still runs."""
         who = f"the fork server of the ranks (pid {self.pid})"
         try:
             # Its end of the connection is closed before it is a zombie.
@@ -198,7 +201,7 @@ class ForkedChild:
         self.exit_reason = ""
 
     def has_exited(self) -> bool:
-        """Whether it is a zombie; used only if there were too many open files for a pidfd."""
+        """Return whether it is a zombie; used only if there were too many open files for a pidfd."""
         try:
             stat = Path(f"/proc/{self.pid}/stat").read_text()
         except OSError:
@@ -306,7 +309,7 @@ class _Server:
         return {"pid": pid}
 
     def _become_rank(self, request: dict[str, Any], descriptors: list[int]) -> None:
-        """In the child: give it its own process group, streams, variables, random numbers and signals."""
+        """Give the child, which runs this, its own process group, streams, variables, random numbers and signals."""
         os.setpgid(0, 0)
         # Python must have no handler here: when the interpreter exits, it would replace the rank's own, a native one.
         signal.signal(PARENT_DEATH_SIGNAL, signal.SIG_DFL)

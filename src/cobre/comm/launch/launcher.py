@@ -136,7 +136,10 @@ def run_script(
 
 
 def _script_path(program: str, is_module: bool) -> list[str]:
-    """`sys.path` as the interpreter itself sets it: the script's directory first, or the current one for a module."""
+    """Return `sys.path` as the interpreter itself sets it.
+
+    The script's directory first, or for a module the current one.
+    """
     if sys.flags.safe_path:
         return list(sys.path)
     folder = Path.cwd() if is_module else Path(program).resolve().parent
@@ -144,12 +147,12 @@ def _script_path(program: str, is_module: bool) -> list[str]:
 
 
 def has_crashed(process: RankProcess) -> bool:
-    """Whether the rank of a script has failed: its exit code is not 0."""
+    """Return whether the rank of a script has failed: its exit code is not 0."""
     return process.exit_code != 0
 
 
 def has_no_value(process: RankProcess) -> bool:
-    """Whether the rank of a function has failed: its exit code is not 0, or the function has not returned."""
+    """Return whether the rank of a function has failed: its exit code is not 0, or the function has not returned."""
     return process.exit_code != 0 or process.result.kind() != VALUE
 
 
@@ -297,7 +300,7 @@ def _finish(request: _LaunchRequest, supervisor: Supervisor) -> None:
 
 
 def values(ended: Sequence[RankProcess]) -> list[Any]:
-    """Every rank's return value, in rank order."""
+    """Return every rank's return value, in rank order."""
     return [_value(process) for process in sorted(ended, key=lambda process: process.rank)]
 
 
@@ -332,7 +335,7 @@ def first_failure_error(failed: Sequence[RankProcess], size: int) -> WorkerError
 
 
 def _absent_ranks(failed: Sequence[RankProcess], failures: Mapping[int, RankFailure | None]) -> list[RankProcess]:
-    """Ranks that hung before they joined the others, which gave up waiting for them: these are not to blame.
+    """Return the ranks that hung before they joined the others, which gave up waiting and are not to blame.
 
     Empty if some rank failed in another way: that may be why another one did not come.
     """
@@ -395,7 +398,7 @@ def _stderr_tail(process: RankProcess) -> str:
 
 
 def _hides_a_cause(cause: RankProcess, failure: RankFailure | None, others: Sequence[RankProcess]) -> bool:
-    """Whether all errors are consequences, and some rank had to be stopped without one: that rank hung."""
+    """Return whether all errors are consequences, and some rank had to be stopped without one: that rank hung."""
     return _is_secondary(cause, failure) and any(other.was_stopped for other in others)
 
 
@@ -414,7 +417,7 @@ def _rest(count: int, *, all_healthy: bool) -> str:
 
 @contextmanager
 def standard_descriptors_taken() -> Iterator[None]:
-    """While the block runs no file that is opened gets the number of a standard stream.
+    """Keep files that are opened in the block from getting the number of a standard stream.
 
     Files keep their numbers when ranks inherit them, and a rank's own streams have these numbers: a task file that got
     the number of a closed stdin would be lost to it. Costs one descriptor for each closed stream.

@@ -93,7 +93,7 @@ class Stream:
         os.set_blocking(descriptor, False)
 
     def has_ended(self) -> bool:
-        """Whether it has reached end of file, or has been finished."""
+        """Return whether it has reached end of file, or has been finished."""
         return self._has_ended
 
     def read(self, output: Output) -> bool:

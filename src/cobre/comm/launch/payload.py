@@ -87,7 +87,7 @@ def failure_from_exception(error: BaseException, pickled: bytes | None) -> RankF
 
 
 def ending_of(exit_code: int) -> str:
-    """How a process ended that wrote no exception, and what may be the reason; to follow its name."""
+    """Return how a process ended that wrote no exception, and what may be the reason; to follow its name."""
     if exit_code >= 0:
         return f"exited with code {exit_code} before it finished"
     try:
@@ -99,7 +99,7 @@ def ending_of(exit_code: int) -> str:
 
 
 def _hint_for_kill() -> str:
-    """Advice for SIGKILL: the kernel kills for want of memory and, at the hard limit, for CPU time.
+    """Return advice for SIGKILL: the kernel kills for want of memory and, at the hard limit, for CPU time.
 
     Ranks have the limits of this process.
     """
@@ -178,7 +178,7 @@ class Startup:
 
 
 def _unsaved_sources() -> dict[str, list[str]]:
-    """Code that exists only in a notebook or a shell, so that a rank's traceback can quote it."""
+    """Return code that exists only in a notebook or a shell, so that a rank's traceback can quote it."""
     sources = {}
     for name, entry in linecache.cache.items():
         if len(entry) == 4 and not Path(name).exists():
@@ -386,7 +386,7 @@ class WorkerError(CobreError):
         self.message = message
 
     def details(self) -> dict[str, Any]:
-        """Also `rank`, `worker_exit_code`, and the details of the rank's own error as `inner` (None: unknown)."""
+        """Add `rank`, `worker_exit_code`, and the details of the rank's own error as `inner` (None: unknown)."""
         inner = None if self.inner is None else error_details(self.inner)
         return super().details() | {"rank": self.rank, "worker_exit_code": self.exit_code, "inner": inner}
 

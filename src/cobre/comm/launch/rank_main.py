@@ -62,7 +62,7 @@ def run_as_rank(inherited: RankDescriptors) -> NoReturn:
 
 
 def end_silently_on_interrupt() -> None:
-    """Until its task begins, let Ctrl-C end a rank without output: Python would print a traceback of its imports."""
+    """Let Ctrl-C end a rank without output until its task begins: Python would print a traceback of its imports."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else SIGINT is ignored, and stays so
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -89,7 +89,7 @@ def _run_task(reader: TaskReader, result: ResultWriter) -> int:
 
 
 def _raise_on_interrupt() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt, which is sent to the parent like any other exception."""
+    """Let Ctrl-C raise KeyboardInterrupt from now on, which is sent to the parent like any other exception."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -154,7 +154,7 @@ _opened_before_fork: list[WritableFile] = []
 
 
 def remember_open_files() -> None:
-    """To be called by the fork server before it freezes its objects: the collector does not list them any more.
+    """Remember the files that are open before the fork server freezes its objects: the collector lists them no more.
 
     A module that all ranks import may have opened a file that a rank then writes to, such as a log.
     """

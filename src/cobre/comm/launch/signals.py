@@ -25,7 +25,7 @@ class SignalRepeatFilter:
         self._first: tuple[int, float] | None = None
 
     def is_repetition(self, number: int) -> bool:
-        """Whether this signal repeats the first one: a SIGTERM within SAME_REQUEST_S of a SIGTERM."""
+        """Return whether this signal repeats the first one: a SIGTERM within SAME_REQUEST_S of a SIGTERM."""
         now = time.monotonic()
         if self._first is None:
             self._first = (number, now)
@@ -49,7 +49,7 @@ class SignalCounter:
             count_signal(number)
 
     def arrivals(self, number: int) -> int:
-        """How often the signal has arrived since the last call; to be called by its handler."""
+        """Return how often the signal has arrived since the last call; to be called by its handler."""
         count = take_signal_count(number)
         if count == 0 and not self._had_several:
             return 1  # from Python itself (`_thread.interrupt_main`): no signal of the kernel's
@@ -60,7 +60,7 @@ class SignalCounter:
 
 @contextmanager
 def forwarding_signals(signals: Sequence[signal.Signals], forward: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """While the block runs, the first two of these signals call `forward`; the third one raises in the block.
+    """Call `forward` for the first two of these signals that arrive in the block; the third one raises in it.
 
     Repetitions of the first one (see `SignalRepeatFilter`) are ignored.
     """

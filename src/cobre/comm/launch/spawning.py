@@ -91,7 +91,7 @@ def segment_name(environment: Mapping[str, str]) -> str | None:
 
 
 def _parse(backend: str) -> BackendKind | None:
-    """One of our own backends, or auto; None for another name, which may be registered."""
+    """Return one of our own backends, or auto; None for another name, which may be registered."""
     try:
         return BackendKind(str(backend).strip().lower())
     except ValueError:
@@ -318,7 +318,7 @@ class SpawnedChild:
         return self._process.pid
 
     def has_exited(self) -> bool:
-        """Whether the process has ended, without reaping it if the platform allows that."""
+        """Return whether the process has ended, without reaping it if the platform allows that."""
         if not hasattr(os, "waitid"):
             return self._process.poll() is not None
         try:

@@ -34,7 +34,7 @@ class Child(Protocol):
         """Why it ended, for error messages, if its exit code does not say; else empty."""
 
     def has_exited(self) -> bool:
-        """Whether the process has ended, without reaping it if the platform allows that."""
+        """Return whether the process has ended, without reaping it if the platform allows that."""
 
     def wait(self) -> int:
         """Reap the process; its exit code, negative for a signal."""
@@ -69,7 +69,7 @@ class RankProcess:
         return self._pipes.streams
 
     def has_exited(self) -> bool:
-        """Whether the process has ended, without reaping it if the platform allows that."""
+        """Return whether the process has ended, without reaping it if the platform allows that."""
         return self._child.has_exited()
 
     def stop(self, signum: signal.Signals) -> None:

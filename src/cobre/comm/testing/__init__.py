@@ -2,11 +2,9 @@
 
     python -m cobre.comm.testing --backend shm --ranks 1,2,4
 
-- `cases`: what every rank does, one function per case; `oracle` and `steps` compute the expected results.
+- `cases`: what every rank does, one function per case; `oracle` and `steps` compute the expected results, also of
+  seeded random programs that must give the same bits on every backend.
 - `harness`: starts worlds as users do, runs the cases in them, and compares.
-- `programs`: seeded random programs that must give the same bits on every backend.
-- `faults`: dead, stopped, missing and misbehaving ranks, each with a deadline and a check for leaks.
-- `mutants`: wrong communicators that the cases must reject, as a test of the kit itself (mutation testing).
 - `FaultyCommunicator`: a communicator that fails at a chosen call, for tests of programs that use one.
 
 Nothing here needs pytest. To check a backend of your own, write a `Profile` for it (see `profiles`).

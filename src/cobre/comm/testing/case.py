@@ -92,7 +92,7 @@ def find_case(identifier: str) -> Case:
 
 
 def all_cases() -> Mapping[str, Case]:
-    """Every case by its id, in a stable order."""
+    """Return every case by its id, in a stable order."""
     from cobre.comm.testing import cases  # noqa: F401, PLC0415 - importing them registers them
 
     return _registry

@@ -1,10 +1,83 @@
-"""A communicator that fails at a chosen call, for tests of programs that use one."""
+"""Communicators that delegate to another one: the base of mutants, and of the test double in `faulty`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from cobre.comm.backends.base import Backend
-from cobre.comm.testing.delegate import DelegatingCommunicator
+from cobre.comm.shared_memory import SharedRegion
+from cobre.comm.types import Array, Dtype, ReduceOp
+
+
+class DelegatingRegion(SharedRegion):
+    """Delegates everything to another region; its calls are numbered by the delegating communicator."""
+
+    def __init__(self, owner: "DelegatingCommunicator", inner: SharedRegion) -> None:
+        super().__init__(owner, inner.count, inner.dtype, is_leader=owner.is_leader)
+        self._owner = owner
+        self._inner = inner
+
+    def _view(self, *, writable: bool) -> Array:
+        return self._inner._view(writable=writable)
+
+    def _fence(self) -> None:
+        self._owner._before_call()
+        self._inner.fence()
+
+    def _close(self) -> None:
+        self._inner.close()
+
+
+class DelegatingCommunicator(Backend):
+    """Delegates every call; subclasses override what is to be different."""
+
+    region_type: type[DelegatingRegion] = DelegatingRegion
+
+    def __init__(self, inner: Backend) -> None:
+        super().__init__(inner.rank, inner.size)
+        self._inner = inner
+        self.backend = inner.backend
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the inner communicator's rank is the leader."""
+        return self._inner.is_leader
+
+    def _before_call(self) -> None:
+        """Do nothing; called right before every numbered call is passed on, fences of regions included."""
+
+    def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
+        self._before_call()
+        self._inner.allgatherv(send, recv, counts, displs)
+
+    def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
+        self._before_call()
+        self._inner.allreduce(send, recv, op)
+
+    def _broadcast(self, buffer: Array, root: int) -> None:
+        self._before_call()
+        self._inner.broadcast(buffer, root)
+
+    def _barrier(self) -> None:
+        self._before_call()
+        self._inner.barrier()
+
+    def _create_shared_region(self, count: int, dtype: Dtype) -> SharedRegion:
+        self._before_call()
+        return self.region_type(self, self._inner.create_shared_region(count, dtype))
+
+    def _split_local(self) -> Backend:
+        self._before_call()
+        # What our own backends split into can make regions too.
+        return type(self)(cast("Backend", self._inner.split_local()))
+
+    def _close(self) -> None:
+        self._inner.close()
+
+    def _abort(self, reason: str) -> None:
+        self._inner.abort(reason)
+
+
+# A communicator that fails at a chosen call, for tests of programs that use one.
 
 
 class FaultyCommunicator(DelegatingCommunicator):

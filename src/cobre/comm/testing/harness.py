@@ -4,15 +4,19 @@ Many cases share a world, because starting one costs more than most cases. A cas
 cases after it get a new one.
 """
 
+import faulthandler
+import importlib
 import tempfile
+import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cobre.comm.testing.case import Depth, all_cases, find_case
-from cobre.comm.testing.case_runner import run_cases
+from cobre.comm.backends.base import Backend
+from cobre.comm.testing.case import Depth, Params, all_cases, find_case
 from cobre.comm.testing.leaks import LeakCheck
 from cobre.comm.testing.profiles import Profile, Variant
-from cobre.comm.testing.report import Cell, Entry, Outcome, Result, read_journal, read_stack
+from cobre.comm.testing.report import Cell, Entry, JournalWriter, Outcome, Result, read_journal, read_stack
 
 BATCH = 400
 WORLD_LIMIT_S = 240.0
@@ -28,12 +32,12 @@ class Setting:
     size: int
 
     def ends_job(self, cell: Cell) -> bool:
-        """Whether this cell must end the processes of all ranks; such a cell has a world of its own."""
+        """Return whether this cell must end the processes of all ranks; such a cell has a world of its own."""
         return self.size > 1 and any(map(cell.matches, self.variant.ends_job))
 
-    def cell(self, case: str, params: Mapping[str, object] | None = None, mutant: str = "") -> Cell:
+    def cell(self, case: str, params: Mapping[str, object] | None = None, wrapper: str = "") -> Cell:
         """Return a cell of the grid in this setting."""
-        return Cell(self.profile.name, self.variant.name, self.size, case, params or {}, mutant)
+        return Cell(self.profile.name, self.variant.name, self.size, case, params or {}, wrapper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ def run_setting(setting: Setting, depth: Depth, pattern: str = "*") -> Iterator[
 
 
 def grid(setting: Setting, depth: Depth) -> list[Cell]:
-    """All cells of a setting, without those that its variant leaves out."""
+    """Return all cells of a setting, without those that its variant leaves out."""
     cells = [
         setting.cell(case.id, params) for case in all_cases().values() for params in case.grid(setting.size, depth)
     ]
@@ -89,7 +93,7 @@ def run_world(setting: Setting, cells: Sequence[Cell]) -> tuple[list[Result], Se
 def _start_and_read(setting: Setting, cells: Sequence[Cell]) -> WorldRun:
     check = LeakCheck()
     with tempfile.TemporaryDirectory(prefix="cobre-journal-") as folder:
-        problem = _start(setting, [(cell.case, cell.params, cell.mutant) for cell in cells], folder, check.environment)
+        problem = _start(setting, [(cell.case, cell.params, cell.wrapper) for cell in cells], folder, check.environment)
         ranks = range(setting.size)
         journals = [read_journal(folder, rank) for rank in ranks]
         stacks = [read_stack(folder, rank) for rank in ranks]
@@ -115,7 +119,7 @@ def _start(setting: Setting, work: Sequence[object], folder: str, mark: Mapping[
 
 
 def _count_completed(run: WorldRun, cells: int) -> int:
-    """How many cells, from the first one on, every rank has completed without an exception."""
+    """Count the cells, from the first one on, that every rank has completed without an exception."""
     for number in range(cells):
         entries = [journal.get(number) for journal in run.journals]
         if any(entry is None or entry.error for entry in entries):
@@ -142,7 +146,7 @@ def _judge_end(setting: Setting, run: WorldRun, *, all_completed: bool) -> Itera
 
 
 def _judge_end_of_job(setting: Setting, run: WorldRun, cell: Cell) -> list[Result]:
-    """All ranks must have ended in time, with an exit code that is not 0."""
+    """Check that all ranks have ended in time, with an exit code that is not 0."""
     problem = "" if "ended with" in run.problem else f"the job did not end by itself with a failure. {run.problem}"
     ended = Result(cell, Outcome.FAIL if problem else Outcome.PASS, problem)
     return [ended, *_judge_end(setting, run, all_completed=False)]
@@ -165,3 +169,45 @@ def _batches(cells: Sequence[Cell]) -> Iterator[Sequence[Cell]]:
     for start in range(0, len(together), BATCH):
         yield together[start : start + BATCH]
     yield from ([cell] for cell in cells if find_case(cell.case).own_world)
+
+
+# Runs cases on one rank of a test world, one after the other, and writes each result to the journal.
+
+
+CASE_LIMIT_S = 120.0
+
+
+def run_cases(comm: Backend, cases: Sequence[tuple[str, Params, str]], folder: str) -> tuple[int, int]:
+    """Run cases, given by id, parameters and wrapper; stop at the first that raises: the ranks are then out of sync.
+
+    Returns rank and size, to be compared with what was started.
+    """
+    with JournalWriter(folder, comm.rank) as journal:
+        for number, (identifier, params, wrapper) in enumerate(cases):
+            # A rank that hangs writes its stack and exits, which makes the others fail instead of hang.
+            faulthandler.dump_traceback_later(CASE_LIMIT_S, exit=True, file=journal.stacks)
+            entry = _run_case(_wrapped(comm, wrapper), identifier, params)
+            faulthandler.cancel_dump_traceback_later()
+            journal.write(number, entry)
+            if entry.error:
+                comm.abort(f"{identifier} raised")
+                break
+    return comm.rank, comm.size
+
+
+def _run_case(comm: Backend, identifier: str, params: Params) -> Entry:
+    begin = time.perf_counter()
+    try:
+        value = find_case(identifier).run(comm, params)
+    except Exception:  # noqa: BLE001 - whatever it was, it goes into the journal
+        return Entry(error=traceback.format_exc(limit=-6), seconds=time.perf_counter() - begin)
+    return Entry(value=value, seconds=time.perf_counter() - begin)
+
+
+def _wrapped(comm: Backend, wrapper: str) -> Backend:
+    """Apply the class or function that `wrapper` names as "module:name" to the communicator; empty: none."""
+    if not wrapper:
+        return comm
+    module, _, name = wrapper.partition(":")
+    wrapped: Backend = getattr(importlib.import_module(module), name)(comm)
+    return wrapped

@@ -71,7 +71,7 @@ def sentinel(dtype: str, count: int) -> Array:
 
 
 def payload(dtype: str, count: int, *key: object) -> Array:
-    """Arbitrary bit patterns of the dtype: for calls that only move data."""
+    """Return arbitrary bit patterns of the dtype, for calls that only move data."""
     array = np.empty(count, DTYPES[dtype])
     data = raw(array)
     data[:] = generator("payload", dtype, count, *key).integers(0, 256, data.size, dtype=np.uint8)
@@ -81,7 +81,7 @@ def payload(dtype: str, count: int, *key: object) -> Array:
 
 
 def numbers(dtype: str, count: int, *key: object) -> Array:
-    """Numbers whose sum depends on the order and the precision; integers of every size, so that sums wrap."""
+    """Return numbers whose sum depends on the order and the precision; integers of every size, so that sums wrap."""
     kind = DTYPES[dtype].kind
     if kind in "iu":
         return payload(dtype, count, *key)
@@ -91,7 +91,7 @@ def numbers(dtype: str, count: int, *key: object) -> Array:
 
 
 def special_values(dtype: str, rank: int, size: int) -> Array:
-    """NaNs, infinities, signed zeros and extremes: every combination of them over the first three ranks."""
+    """Return NaNs, infinities, signed zeros and extremes: every combination of them over the first three ranks."""
     values = _special_floats(DTYPES[dtype])
     if size <= 3:
         combinations = list(product(range(len(values)), repeat=size))
@@ -222,12 +222,12 @@ FEW = (0, 1, 3, 67)
 
 
 def around(dtype: str, depth: Depth) -> Iterator[int]:
-    """Numbers of elements one below, at and one above each limit."""
+    """Yield numbers of elements one below, at and one above each limit."""
     for limit in LIMITS_BYTES[depth]:
         elements = limit // DTYPES[dtype].itemsize
         yield from (elements - 1, elements, elements + 1)
 
 
 def combinations(**axes: Sequence[Any]) -> list[dict[str, Any]]:
-    """Every combination of the values on the axes."""
+    """Return every combination of the values on the axes."""
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]

@@ -114,7 +114,7 @@ def _marked_processes(mark: str) -> Iterator[str]:
 
 
 def _changed_at(segment: str) -> float:
-    """When it was made or last changed; 0 when it has gone meanwhile."""
+    """Return when it was made or last changed; 0 if it does not exist any more."""
     try:
         return (SHM_FOLDER / segment).stat().st_ctime
     except OSError:

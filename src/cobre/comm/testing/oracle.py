@@ -118,7 +118,7 @@ def _permuted(elements: int, size: int) -> Layout:
 
 
 def _scattered(elements: int, size: int) -> Layout:
-    """Permuted, with gaps, and an empty contribution whose place is outside the buffer."""
+    """Return a permuted layout with gaps, and an empty contribution whose place is outside the buffer."""
     counts = tuple(0 if rank == 1 else count for rank, count in enumerate(_ragged_counts(elements, size)))
     starts = _displacements(counts, list(reversed(range(size))), gap=2)
     room = max(start + count for start, count in zip(starts, counts, strict=True)) + 2

@@ -1,9 +1,11 @@
-"""Formats results as a table."""
+"""Results of cases: what a rank sees and writes down, one result per cell of the grid, and the table of all."""
 
 import fnmatch
 import json
+import sys
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -20,6 +22,9 @@ from cobre.comm.testing.case import Params, Value
 # Results: one per cell of the grid.
 
 
+KIT = "python -m cobre.comm.testing"
+
+
 class Outcome(StrEnum):
     """How a cell ended. ERROR: the case did not complete, so there is no value to compare."""
 
@@ -33,7 +38,8 @@ class Outcome(StrEnum):
 class Cell:
     """One cell of the grid: a case with its parameters, on a backend with a number of ranks.
 
-    variant: of the backend, such as its wait strategy. mutant: the wrong communicator that is used; empty: none.
+    variant: of the backend, such as its wait strategy. wrapper: "module:name" of a class or function that is applied to
+    the communicator first, such as a mutant; empty: none.
     """
 
     backend: str
@@ -41,7 +47,7 @@ class Cell:
     size: int
     case: str
     params: Params
-    mutant: str = ""
+    wrapper: str = ""
 
     @property
     def group(self) -> str:
@@ -54,17 +60,15 @@ class Cell:
         words = ",".join(f"{key}={value}" for key, value in self.params.items())
         return f"{self.case}:{words}" if words else self.case
 
-    @property
-    def command(self) -> str:
-        """The command that runs this cell alone."""
-        kind = {"faults": " --faults", "mutants": " --mutants"}.get(self.group, "")
+    def command(self, program: str = KIT) -> str:
+        """Return the command that runs this cell alone."""
         variant = f" --variant {self.variant}" if self.variant else ""
         where = f"--backend {self.backend}{variant} --ranks {self.size}"
         only = "" if self.group == "world" else f" --case '{self.name}'"  # a world ends badly after any case
-        return f"python -m cobre.comm.testing {where}{kind}{only}"
+        return f"{program} {where}{only}"
 
     def matches(self, pattern: str) -> bool:
-        """Whether a pattern of the command line matches the id of this cell, or its id and parameters."""
+        """Return whether a pattern of the command line matches the id of this cell, or its id and parameters."""
         return fnmatch.fnmatchcase(self.case, pattern) or fnmatch.fnmatchcase(self.name, pattern)
 
 
@@ -105,7 +109,7 @@ MARKS = {Outcome.PASS: "", Outcome.FAIL: "FAILED", Outcome.ERROR: "ERROR", Outco
 
 
 def table(results: Sequence[Result]) -> str:
-    """One line per group of cases, one column per backend, variant and number of ranks."""
+    """Format one line per group of cases, one column per backend, variant and number of ranks."""
     columns = list(dict.fromkeys(_column(result) for result in results))
     groups = list(dict.fromkeys(result.cell.group for result in results))
     rows = [["", *columns]]
@@ -114,11 +118,11 @@ def table(results: Sequence[Result]) -> str:
     return _aligned(rows)
 
 
-def failures(results: Iterable[Result]) -> str:
+def failures(results: Iterable[Result], program: str = KIT) -> str:
     """List the failures, each with the command that reproduces it."""
     return "\n\n".join(
         f"{MARKS[result.outcome]} {result.cell.name} ({_column(result)})\n"
-        f"{_indented(result.message)}\n    reproduce: {result.cell.command}"
+        f"{_indented(result.message)}\n    reproduce: {result.cell.command(program)}"
         for result in bad(results)
     )
 
@@ -130,6 +134,38 @@ def skips(results: Iterable[Result]) -> str:
         for result in results
         if result.outcome is Outcome.SKIPPED
     )
+
+
+def run_and_print(
+    results: Iterable[Result], *, complete: bool, program: str = KIT, json_file: str | None = None
+) -> int:
+    """Run the cells, print progress and the table, and return the exit code.
+
+    complete: a skipped cell is a failure of the run. json_file: where to write all results as well.
+    """
+    begin = time.monotonic()
+    done = list(_shown(results))
+    texts = [f"\n{table(done)}\n" if done else "no case matches", skips(done), failures(done, program)]
+    texts.append(f"{len(done)} cells in {time.monotonic() - begin:.0f} s, {len(bad(done))} failed")
+    sys.stdout.write("".join(f"{text}\n" for text in texts if text))
+    if json_file:
+        Path(json_file).write_text(json.dumps([result.to_json() for result in done], indent=1), encoding="utf-8")
+    skipped = any(result.outcome is Outcome.SKIPPED for result in done)
+    return 0 if done and not bad(done) and not (complete and skipped) else 1
+
+
+def _shown(results: Iterable[Result]) -> Iterator[Result]:
+    """Print progress, and failures as they occur."""
+    heading = ""
+    for result in results:
+        here = f"{result.cell.backend} {result.cell.variant} x{result.cell.size} {result.cell.group}"
+        if here != heading:
+            heading = here
+            sys.stderr.write(f"\n{here} ")
+        sys.stderr.write("." if result.outcome is Outcome.PASS else f"\n{result.outcome.value}: {result.cell.name}\n")
+        sys.stderr.flush()
+        yield result
+    sys.stderr.write("\n")
 
 
 def _column(result: Result) -> str:
@@ -183,7 +219,7 @@ MESSAGES = ("allgatherv", "allreduce", "broadcast", "barrier")
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """Type and text of an error, and the ranks, operation and sequence number that it names."""
+    """Return type and text of an error, and the ranks, operation and sequence number that it names."""
     report: dict[str, Any] = {
         "error": type(error).__name__,
         "message": str(error),

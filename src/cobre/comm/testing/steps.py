@@ -4,6 +4,8 @@
 and random programs consist of steps.
 """
 
+import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -187,7 +189,7 @@ class Barrier:
         return np.empty(0, np.uint8)
 
     def predict(self, _size: int) -> Array:
-        """No data."""
+        """Return no data."""
         return np.empty(0, np.uint8)
 
 
@@ -197,3 +199,62 @@ def place_in(recv: Array, layout: oracle.Layout, rank: int, data: Array) -> Arra
     part = recv[start : start + data.size]
     inputs.raw(part)[:] = inputs.raw(data)
     return part
+
+
+# Random programs: some hundred collectives in a row, whose digest must be the same on every backend.
+
+
+LENGTH = 200
+_KINDS = ("gather", "gather", "reduce", "reduce", "broadcast", "barrier", "fill", "gather_into")
+
+
+def program(seed: int, length: int = LENGTH) -> Iterator[Step]:
+    """Yield the steps of the program of this seed; the same on every rank and for every number of ranks."""
+    rng = inputs.generator("program", seed)
+    for number in range(length):
+        yield _step(rng, f"{seed}.{number}")
+
+
+def run_program(comm: Backend, seed: int, length: int = LENGTH) -> str:
+    """Run a program; the digest of everything that this rank received."""
+    digest = hashlib.sha256()
+    for step in program(seed, length):
+        digest.update(inputs.fingerprint(step.perform(comm)).encode())
+    return digest.hexdigest()
+
+
+def expected_digest(size: int, seed: int, length: int = LENGTH) -> str:
+    """Return the digest that every rank of every backend must get."""
+    digest = hashlib.sha256()
+    for step in program(seed, length):
+        digest.update(inputs.fingerprint(step.predict(size)).encode())
+    return digest.hexdigest()
+
+
+def _step(rng: np.random.Generator, seed: str) -> Step:
+    kind = _pick(rng, _KINDS)
+    elements = _elements(rng)
+    if kind == "gather":
+        in_place = bool(rng.integers(2))
+        return Gather(seed, _pick(rng, inputs.DTYPES), _pick(rng, oracle.PATTERNS), elements, in_place=in_place)
+    if kind == "reduce":
+        op = _pick(rng, ("SUM", "MIN", "MAX"))
+        return Reduce(seed, _pick(rng, inputs.NUMERIC if op == "SUM" else inputs.ORDERED), op, elements)
+    if kind == "broadcast":
+        return Broadcast(seed, _pick(rng, inputs.DTYPES), elements, root=int(rng.integers(64)))
+    if kind == "fill":
+        return FillRegion(seed, _pick(rng, inputs.DTYPES), elements)
+    if kind == "gather_into":
+        heap_ranks = int(rng.integers(3))
+        return GatherIntoRegion(seed, _pick(rng, inputs.DTYPES), _pick(rng, oracle.PATTERNS), elements, heap_ranks)
+    return Barrier()
+
+
+def _elements(rng: np.random.Generator) -> int:
+    """Draw a number of elements, spread evenly over the powers of two: mostly few, sometimes many."""
+    return int(rng.integers(0, 1 << int(rng.integers(1, 17))))
+
+
+def _pick(rng: np.random.Generator, names: Iterable[str]) -> str:
+    choices = list(names)
+    return choices[int(rng.integers(len(choices)))]

@@ -110,7 +110,7 @@ def newest_run(recordings: Sequence[Recording]) -> tuple[list[Recording], list[R
 
 
 def group_worlds(recordings: Sequence[Recording]) -> list[TracedCommunicator]:
-    """One world for each communicator that ranks created together; the largest first."""
+    """Return one world for each communicator that ranks created together; the largest first."""
     groups: dict[tuple[Hashable, ...], list[Recording]] = defaultdict(list)
     twice = _duplicates(recordings)
     for recording in recordings:
@@ -197,7 +197,7 @@ def matched_calls(world: TracedCommunicator) -> Iterator[MatchedCall]:
 
 
 def waiting(matched: MatchedCall, begins_ns: Mapping[int, int]) -> Waiting | None:
-    """For how long each rank waited for the last one; None for calls in which ranks need not wait for each other.
+    """Return how long each rank waited for the last one; None for calls in which ranks need not wait for each other.
 
     begins_ns: when each rank began the call, in common time.
     """
@@ -274,7 +274,7 @@ class _Piece:
     uncertainty_ns: Sequence[float]
 
     def relates(self, clock: int) -> bool:
-        """Whether calls of this piece relate the clock to others."""
+        """Return whether calls of this piece relate the clock to others."""
         return any(clock in anchor.last_begin for anchor in self.anchors)
 
     def sample(self, clock: int) -> OffsetSample:
@@ -284,7 +284,7 @@ class _Piece:
 
 
 def align_clocks(run: Run) -> Alignment:
-    """Offsets for all clocks of the run; the first recording's clock is the common one."""
+    """Return offsets for all clocks of the run; the first recording's clock is the common one."""
     headers = [recording.header for recording in run.recordings]
     clocks = list(dict.fromkeys(header.clock_key for header in headers))
     guesses = {header.clock_key: header.wall_offset_ns - headers[0].wall_offset_ns for header in reversed(headers)}
@@ -316,7 +316,7 @@ def _pieces(anchors: Sequence[_Anchor], guesses_ns: Sequence[int]) -> list[_Piec
 
 
 def solve(guesses_ns: Sequence[int], bounds: Bounds) -> tuple[list[int], list[float], bool]:
-    """Offsets that satisfy the bounds, the uncertainty of each, and whether the bounds can be satisfied at all.
+    """Return offsets that satisfy the bounds, the uncertainty of each, and whether the bounds can be satisfied at all.
 
     The largest and the smallest possible offsets both satisfy all bounds, and so does their mean.
     """
@@ -359,7 +359,7 @@ def _anchor(matched: MatchedCall, clock_of: Sequence[int]) -> _Anchor:
 
 
 def _bounds(anchors: Sequence[_Anchor], clocks: int) -> Bounds:
-    """Bounds on the offsets: in common time, no rank ends a call before all ranks have begun it."""
+    """Return bounds on the offsets: in common time, no rank ends a call before all ranks have begun it."""
     bounds = [[0.0 if i == j else math.inf for j in range(clocks)] for i in range(clocks)]
     for anchor in anchors:
         for (i, end_ns), (j, begin_ns) in product(anchor.first_end.items(), anchor.last_begin.items()):

@@ -46,7 +46,7 @@ def process_ranks(run: Run) -> dict[tuple[str, int], int]:
 
 
 def waits_in(world: TracedCommunicator, alignment: Alignment) -> Iterator[tuple[int, Waiting]]:
-    """For each call in which ranks wait for each other: its number, and how long each rank waited for the last one."""
+    """Yield number and waiting times, by rank, of each call in which ranks wait for the last one."""
     headers = {rank: recording.header for rank, recording in world.members.items()}
     for matched in matched_calls(world):
         begins = {rank: alignment.common_ns(headers[rank], call.begin_ns) for rank, call in matched.calls.items()}
@@ -133,7 +133,7 @@ class RankFigures:
 
 
 def operation_figures(run: Run) -> dict[tuple[str, str], OperationFigures]:
-    """Statistics by operation and label, longest total time first; calls that did not end are left out."""
+    """Return statistics by operation and label, longest total time first; calls that did not end are left out."""
     figures: dict[tuple[str, str], OperationFigures] = defaultdict(OperationFigures)
     for recording in run.recordings:
         for call in recording.calls.values():
@@ -145,7 +145,7 @@ def operation_figures(run: Run) -> dict[tuple[str, str], OperationFigures]:
 
 
 def rank_figures(run: Run, alignment: Alignment) -> dict[int, RankFigures]:
-    """Statistics by rank; calls of a process in its smaller worlds are included."""
+    """Return statistics by rank; calls of a process in its smaller worlds are included."""
     ranks = process_ranks(run)
     figures = {rank: RankFigures() for rank in sorted(ranks.values())}
     _add_calls(run, alignment, figures)

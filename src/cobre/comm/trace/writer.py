@@ -100,7 +100,10 @@ class TraceWriter:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[bool]:
-        """Exclusive access; False if nothing can be written: the file is closed, or belongs to this fork's parent."""
+        """Yield exclusive access.
+
+        False if nothing can be written: the file is closed, or belongs to this fork's parent.
+        """
         if os.getpid() != self._pid:  # a fork: the lock may have been held by a thread that does not exist here
             yield False
             return

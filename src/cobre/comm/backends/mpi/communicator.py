@@ -107,7 +107,7 @@ class OrderedReduction:
             self._reduce_chunk(send[start : start + chunk], recv[start : start + chunk], scratch, op)
 
     def _reduce_chunk(self, send: Array, recv: Array, scratch: Array, op: ReduceOp) -> None:
-        """Every rank folds one slice in rank order; then all ranks gather the slices."""
+        """Fold one slice in rank order on each rank, then gather the slices on all."""
         # Alltoallv, fold, Allgatherv: the work is divided between ranks, yet each element is folded in rank order.
         # One rank that folds everything would take `size` times as long; MPI's own Allreduce has no fixed order.
         unit = self._datatypes[send.itemsize]
@@ -424,7 +424,10 @@ def _checked(mpi: Mpi, comm: object) -> MpiComm:
 
 
 def _release_of(communicator: MpiCommunicator) -> tuple[Callable[[], bool], Callable[[], None]]:
-    """Whether a communicator is no longer used, and how to free what it holds of MPI, without keeping it alive."""
+    """Return a test of whether a communicator is unused, and a function that frees its MPI objects.
+
+    Neither keeps it alive.
+    """
     owner = weakref.ref(communicator)
     comms = {id(comm): comm for comm in (communicator._comm, communicator._node)}.values()
 

@@ -121,7 +121,7 @@ def drain_output(limit_s: float) -> bool:
 
 
 def _unread_bytes(descriptor: int) -> int:
-    """Bytes in the pipe behind this descriptor; the writing end may ask, too."""
+    """Return the number of bytes in the pipe behind this descriptor, which may be its writing end."""
     try:
         if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             return 0

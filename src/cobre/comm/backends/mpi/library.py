@@ -342,7 +342,9 @@ class ErrorExchange:
         self._abandoned: list[object] = []
 
     def exchange(self, own: ExitReport | None, within_s: float | None = None) -> list[ExitReport | None] | None:
-        """Every rank's report, by rank, with None for a rank without an error; None if not all ranks came in time.
+        """Return every rank's report, by rank, with None for a rank without an error.
+
+        None if not all ranks came in time.
 
         within_s: how long to wait for the others, in seconds; None: without limit.
         """
@@ -377,7 +379,7 @@ def agreed_exit(rank: int, reports: Sequence[ExitReport | None]) -> ExitReport |
 
 
 def reasons(reports: Sequence[ExitReport | None]) -> str:
-    """Why ranks gave up: each different message once."""
+    """Return why ranks gave up: each different message once."""
     return "; ".join(dict.fromkeys(report.text for report in reports if report is not None and report.text))
 
 

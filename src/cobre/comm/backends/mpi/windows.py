@@ -102,11 +102,11 @@ class Window:
         return np.asarray(memory)
 
     def is_unused(self) -> bool:
-        """Whether this process has no array over it any more."""
+        """Return whether this process has no array over it any more."""
         return all(memory() is None for memory in self._lent)
 
     def synchronise(self) -> None:
-        """MPI_Win_sync: publishes this rank's writes before a barrier, makes those of others visible after it."""
+        """Publish this rank's writes before a barrier, and see those of others after it (MPI_Win_sync)."""
         self._win.Sync()
 
     def free(self) -> None:
@@ -138,7 +138,7 @@ class Windows:
         return window
 
     def largest_bytes(self) -> int:
-        """Size in bytes of the largest window over which this rank has arrays."""
+        """Return the size in bytes of the largest window over which this rank has arrays."""
         return max((window.nbytes for window in self._alive if not window.is_unused()), default=0)
 
     def locate(self, array: Array) -> tuple[int, int]:
@@ -150,7 +150,7 @@ class Windows:
         return 0, 0
 
     def synchronise(self, number: int) -> None:
-        """`Window.synchronise` of the window of this number."""
+        """Synchronise the window of this number."""
         for window in self._alive:
             if window.number == number:
                 window.synchronise()

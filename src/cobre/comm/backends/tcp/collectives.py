@@ -340,7 +340,7 @@ class HierarchicalCollectives:
             self._shared.broadcast(buffer, 0)
 
     def _bring_to_leader(self, buffer: Array, root: int) -> None:
-        """On the root's node, copy its data to all ranks, the leader among them; on other nodes, a barrier."""
+        """Copy the root's data to all ranks of its node, the leader among them; on other nodes, wait at a barrier."""
         if root in self._node.ranks:
             self._shared.broadcast(buffer, self._node.ranks.index(root))
         else:
@@ -432,7 +432,10 @@ class HierarchicalCollectives:
         self._transport.end(sequence)
 
     def _node_arrived(self) -> None:
-        """All ranks of this node have arrived: from here on they wait for their leader, and it for other nodes."""
+        """Note that all ranks of this node have arrived.
+
+        From now on they wait for their leader, and it for other nodes.
+        """
         # The hard limit is suspended inside the node: only the coordinator sees which node is late, and its record,
         # which names the ranks, must come first.
         self._transport.progress.waits_inside_node = False

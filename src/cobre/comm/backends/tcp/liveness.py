@@ -114,7 +114,7 @@ def error_of(failure: FailureRecord, operation: Operation, sequence: int) -> Col
 
 
 def is_unreachable(error: OSError | None) -> bool:
-    """Whether the network is the problem: nothing came back at all, not even a reset from the peer's host."""
+    """Return whether the network is the problem: nothing came back at all, not even a reset from the peer's host."""
     return error is not None and error.errno in UNREACHABLE
 
 
@@ -220,18 +220,18 @@ class LivenessMonitor(ABC):
         return True
 
     def silent(self, ranks: Collection[int]) -> list[int]:
-        """Those of the ranks from which nothing has arrived for `timeout_s` seconds."""
+        """Return those of the ranks from which nothing has arrived for `timeout_s` seconds."""
         # Measured to the last poll of the links, not to now: this process may itself have been stopped in between, and
         # heartbeats that arrived meanwhile have not been read yet.
         limit = self._last_polled - self.timeout_s
         return [rank for rank in ranks if self._last_heard[rank] < limit]
 
     def is_heard(self, rank: int) -> bool:
-        """Whether the rank sends its heartbeats: one of the last two has arrived."""
+        """Return whether the rank sends its heartbeats: one of the last two has arrived."""
         return self._last_heard[rank] >= self._last_polled - 2 * self.interval_s
 
     def diagnose_disconnect(self, rank: int, cause: OSError | None, sequence: int) -> FailureRecord:
-        """Why the data connection of a rank ended; raises `WorldFailedError` if a failure was recorded first.
+        """Return why the data connection of a rank ended; raise `WorldFailedError` if a failure was recorded first.
 
         Sleeps for up to EXPLANATION_S: a closed socket alone does not tell a crash from an orderly `close`.
         """
@@ -354,7 +354,10 @@ class LivenessMonitor(ABC):
         return min(pause, RECHECK_S) if self.departed and self.failure is None else pause
 
     def _discount_own_delay(self, delay_s: float) -> None:
-        """If this thread itself was held up, silence of the others in the meantime proves nothing."""
+        """Discount the time for which this thread itself was held up.
+
+        Silence of the others meanwhile proves nothing.
+        """
         if delay_s > self.interval_s:
             for rank in self._last_heard:
                 self._last_heard[rank] += delay_s
@@ -429,7 +432,7 @@ class CoordinatorMonitor(LivenessMonitor):
         super().__init__(links, progress, timeout_s)
 
     def read_pending_frames(self, sequence: int) -> None:
-        """For the caller's thread, before it delivers: raise if an abort that has arrived by now affects the call.
+        """Raise if an abort that has arrived by now affects the call; for the caller's thread, before it delivers.
 
         All calls are here, but the monitor's thread may not have run since an abort came in. Delivering first would let
         some ranks complete a call that others raise from.

@@ -235,7 +235,7 @@ def _open_memory(transport: Transport, config: TcpConfig, nodes: Nodes) -> ShmSe
 
 
 def _exchange(transport: Transport, size: int, own: bytes) -> list[bytes]:
-    """Every rank's bytes, by rank; all ranks must send the same number of bytes. A collective."""
+    """Return every rank's bytes, by rank; all ranks must send the same number of bytes. Collective."""
     header = call_header(0, Operation.JOIN, inline_bytes=len(own))
     return [bytes(part) for part in transport.gather(0, header, memoryview(own), (len(own),) * size)]
 
@@ -262,7 +262,7 @@ def _open(offer: bytes) -> tuple[ShmSegment | None, str]:
 
 
 def _identity(config: TcpConfig) -> bytes:
-    """Equal on ranks that may be able to share memory; unique where that is unknown.
+    """Return bytes that are equal on ranks that may be able to share memory, and unique if that is unknown.
 
     Namespaces count: a pid of another pid namespace means nothing here, and the memory is opened through a pid.
     """

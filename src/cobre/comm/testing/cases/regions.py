@@ -8,7 +8,7 @@ from cobre.comm.backends.base import Backend
 from cobre.comm.errors import CommError
 from cobre.comm.testing import inputs, oracle
 from cobre.comm.testing.case import Depth, Params, Value, case, needs_two_ranks
-from cobre.comm.testing.cases.barrier import nobody_left_early, timed_waits
+from cobre.comm.testing.cases.collectives import nobody_left_early, timed_waits
 from cobre.comm.testing.inputs import DTYPES, FEW, KIB, MIB, around, combinations, fingerprint
 from cobre.comm.testing.steps import FillRegion, Gather, GatherIntoRegion
 
@@ -46,7 +46,7 @@ def _gather_grid(_size: int, depth: Depth) -> Sequence[Params]:
 
 @case("regions/gather_into", (7, 8), expect=_expect_gathered, grid=_gather_grid)
 def gather_into(comm: Backend, params: Params) -> Value:
-    """`allgatherv` into a region in every layout, also when some ranks receive elsewhere."""
+    """Gather into a region in every layout, also when some ranks receive elsewhere."""
     return fingerprint(GatherIntoRegion(SEED, **params).perform(comm))
 
 
@@ -77,7 +77,7 @@ def _sliced_gather(params: Params) -> Gather:
 
 
 def _judge_distributed(params: Params, values: Sequence[Value]) -> str:
-    """Every rank must see the slices of all ranks on its node, and zeros elsewhere."""
+    """Check that every rank sees the slices of all ranks on its node, and zeros elsewhere."""
     problems = []
     for rank, value in enumerate(values):
         expected = np.zeros(params["elements"] * len(values), np.int64)
@@ -104,7 +104,7 @@ def _distributed_grid(_size: int, _depth: Depth) -> Sequence[Params]:
 
 @case("regions/distributed", (8,), judge=_judge_distributed, grid=_distributed_grid)
 def distributed(comm: Backend, params: Params) -> Value:
-    """Every rank writes the slice that it names; after a fence all slices of the node are there."""
+    """Write on every rank the slice that it names; after a fence all slices of the node are there."""
     elements = params["elements"]
     with comm.create_shared_region(elements * comm.size, np.int64) as region:
         mine = _slice_of(comm.rank, elements)
@@ -137,7 +137,7 @@ def zero_at_first(comm: Backend, _params: Params) -> Value:
 
 @case("regions/read_only", (8,))
 def read_only(comm: Backend, _params: Params) -> Value:
-    """`as_array` cannot be written, and cannot be made writable."""
+    """Check that `as_array` cannot be written, and cannot be made writable."""
     with comm.create_shared_region(3, np.float64) as region:
         array = region.as_array()
         refused = [_raises(ValueError, array.setflags, write=True), _raises(ValueError, array.__setitem__, 0, 1.0)]
@@ -162,7 +162,7 @@ def _judge_leaders(_params: Params, values: Sequence[Value]) -> str:
 
 @case("regions/leader_only", (3,), judge=_judge_leaders)
 def leader_only(comm: Backend, _params: Params) -> Value:
-    """Only the leader writes everything; a slice must lie inside the region."""
+    """Check that only the leader may write everything, and that a slice must be inside the region."""
     with comm.create_shared_region(4, np.int8) as region:
         wrong = ((-1, 2), (3, 2), (0, 5), ("a", 2), (1.0, 2))
         return {
@@ -182,7 +182,7 @@ def _refusal(function: Callable[..., object], *arguments: object) -> str:
 
 @case("regions/several", (8,))
 def several_alive(comm: Backend, _params: Params) -> Value:
-    """Regions are independent of each other, in whatever order they are closed."""
+    """Use several regions, which are independent of each other, in whatever order they are closed."""
     regions = [comm.create_shared_region(10 * number, np.int32) for number in range(1, 6)]
     regions.pop(2).close()
     regions.append(comm.create_shared_region(7, np.int32))
@@ -198,7 +198,7 @@ def several_alive(comm: Backend, _params: Params) -> Value:
 
 @case("regions/after_close", (3, 4))
 def after_close(comm: Backend, _params: Params) -> Value:
-    """Arrays outlive their region; a closed region raises, can be closed again, and the next call works."""
+    """Close a region: its arrays outlive it, it raises, can be closed again, and the next call works."""
     region = comm.create_shared_region(5, np.int64)
     if comm.is_leader:
         region.as_mut_array()[:] = 42
@@ -214,7 +214,7 @@ def after_close(comm: Backend, _params: Params) -> Value:
 
 @case("regions/fence_waits", (1,), judge=nobody_left_early, grid=needs_two_ranks)
 def fence_waits(comm: Backend, _params: Params) -> Value:
-    """No rank leaves a fence before all ranks of the node have entered it."""
+    """Check that no rank leaves a fence before all ranks of the node have entered it."""
     with comm.create_shared_region(1, np.int8) as region:
         if len(ranks_of_node(comm)) < comm.size:
             return timed_waits(comm, comm.barrier)  # private memory: a fence has nobody to wait for

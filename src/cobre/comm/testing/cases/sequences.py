@@ -1,14 +1,27 @@
-"""Calls one after another: they are numbered, and none leaks into the next (clauses 1 and 8)."""
+"""Many calls and large ones: sequences, random programs, and payloads beyond 32-bit counts (clauses 1, 7 and 8)."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from cobre.comm.backends.base import Backend
 from cobre.comm.testing import inputs
 from cobre.comm.testing.case import Depth, Params, Value, case
-from cobre.comm.testing.inputs import combinations
-from cobre.comm.testing.steps import Barrier, Broadcast, FillRegion, Gather, Reduce, Step
+from cobre.comm.testing.inputs import combinations, fingerprint, payload
+from cobre.comm.testing.oracle import fold
+from cobre.comm.testing.steps import (
+    LENGTH,
+    Barrier,
+    Broadcast,
+    FillRegion,
+    Gather,
+    Reduce,
+    Step,
+    expected_digest,
+    run_program,
+)
+from cobre.comm.types import Array, ReduceOp
 
 
 def _steps(round_number: int, elements: int) -> Sequence[Step]:
@@ -62,7 +75,7 @@ def _expect_numbers(_params: Params, size: int) -> Sequence[Value]:
 
 @case("sequences/numbers", (1, 3), expect=_expect_numbers)
 def numbers(comm: Backend, _params: Params) -> Value:
-    """Every call is numbered once, fences included; a rejected one is not."""
+    """Check that every call is numbered once, fences included, and that a rejected one is not."""
     steps = (*_steps(0, 3), FillRegion("numbers", "int8", 3))
     counted = []
     for step in steps:
@@ -79,3 +92,91 @@ def _count_refused(comm: Backend) -> int:
     except Exception:  # noqa: BLE001 - which error it is, the refusals check
         return comm.sequence - before
     return -1
+
+
+# Random programs: the same bits on every backend (clauses 1 and 8).
+
+
+def _program_grid(_size: int, depth: Depth) -> Sequence[Params]:
+    seeds = (1,) if depth is Depth.QUICK else tuple(range(1, 11))
+    return combinations(seed=seeds, length=(LENGTH,))
+
+
+def _expect_digest(params: Params, size: int) -> Sequence[Value]:
+    return [expected_digest(size, **params)] * size
+
+
+@case("programs/random", (1, 8), expect=_expect_digest, grid=_program_grid)
+def random_program(comm: Backend, params: Params) -> Value:
+    """Run two hundred collectives of all kinds, dtypes, layouts and sizes."""
+    return run_program(comm, **params)
+
+
+# Payloads beyond 32-bit counts (clause 7); only in full runs, only with two ranks.
+
+
+GIB = 1 << 30
+NEEDED_BYTES = 14 * GIB
+COUNTS = (GIB + 5, GIB + 7)
+TOTAL = sum(COUNTS)
+BLOCK = (1 << 20) - 7  # odd, so that a slip by any power of two shows
+
+
+def _huge_grid(size: int, depth: Depth) -> Sequence[Params]:
+    return ({},) if size == 2 and depth is Depth.FULL else ()
+
+
+def _huge_skip_reason() -> str:
+    free = _available_bytes()
+    if free is None or free >= NEEDED_BYTES:
+        return ""
+    return f"needs {NEEDED_BYTES / GIB:.0f} GiB of free memory, there are {free / GIB:.1f}"
+
+
+def _available_bytes() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    fields = dict(line.split(":", 1) for line in lines)
+    return int(fields["MemAvailable"].split()[0]) * 1024
+
+
+def _huge_data(rank: int, count: int) -> Array:
+    return np.resize(payload("int8", BLOCK, "huge", rank), count)
+
+
+def _expect_huge_gather(_params: Params, size: int) -> Sequence[Value]:
+    return [fingerprint(np.concatenate([_huge_data(rank, count) for rank, count in enumerate(COUNTS)]))] * size
+
+
+@case("huge/gather", (7,), expect=_expect_huge_gather, grid=_huge_grid, skip_reason=_huge_skip_reason)
+def huge_gather(comm: Backend, _params: Params) -> Value:
+    """Gather with counts and displacements of more than 2^31 bytes together, into a region."""
+    with comm.create_shared_region(TOTAL, np.int8) as region:
+        comm.allgatherv(_huge_data(comm.rank, COUNTS[comm.rank]), region, COUNTS)
+        return fingerprint(region.as_array())
+
+
+def _expect_huge_sum(_params: Params, size: int) -> Sequence[Value]:
+    return [fingerprint(fold([_huge_data(rank, TOTAL) for rank in range(size)], ReduceOp.SUM))] * size
+
+
+@case("huge/reduce", (7,), expect=_expect_huge_sum, grid=_huge_grid, skip_reason=_huge_skip_reason)
+def huge_reduce(comm: Backend, _params: Params) -> Value:
+    """Reduce more than 2^31 elements, in place."""
+    data = _huge_data(comm.rank, TOTAL)
+    comm.allreduce(data, data)
+    return fingerprint(data)
+
+
+def _expect_huge_broadcast(_params: Params, size: int) -> Sequence[Value]:
+    return [fingerprint(_huge_data(1, TOTAL))] * size
+
+
+@case("huge/broadcast", (7,), expect=_expect_huge_broadcast, grid=_huge_grid, skip_reason=_huge_skip_reason)
+def huge_broadcast(comm: Backend, _params: Params) -> Value:
+    """Broadcast more than 2^31 bytes."""
+    data = _huge_data(1, TOTAL) if comm.rank == 1 else np.zeros(TOTAL, np.int8)
+    comm.broadcast(data, root=1)
+    return fingerprint(data)

@@ -16,7 +16,7 @@ from tcp_worlds import DEADLINE_S, SECRET, new_address, results, tcp_world
 from cobre._native import ShmSegment
 from cobre.comm import TcpConfig
 from cobre.comm.backends.tcp import node_group
-from cobre.comm.testing.programs import expected_digest, run_program
+from cobre.comm.testing.steps import expected_digest, run_program
 
 QUICK_S = 10.0  # generous on a busy machine, and far below the timeouts of these worlds
 PART = 1_000_000  # bytes of each rank

@@ -23,7 +23,7 @@ from cobre.comm.backends.tcp.transport.ring import RingReader, RingWriter
 from cobre.comm.backends.tcp.wire.messages import Link
 from cobre.comm.backends.tcp.wire.protocol import ProtocolError, ring_header
 from cobre.comm.errors import Peer
-from cobre.comm.testing.programs import expected_digest, run_program
+from cobre.comm.testing.steps import expected_digest, run_program
 
 TLS = Path(__file__).resolve().parents[4] / "support" / "tls"
 BYTES_ACKED, BYTES_RECEIVED = struct.Struct("120xQ"), struct.Struct("128xQ")  # of Linux's tcp_info

@@ -115,7 +115,7 @@ class AcceptedWorker:
         return self.links.keys() == {Link.DATA, Link.CONTROL}
 
     def has_hung_up(self) -> bool:
-        """Whether the process at the other end has closed a connection, or has ended."""
+        """Return whether the process at the other end has closed a connection, or has ended."""
         return any(_has_ended(sock) for sock in self.links.values())
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class AcceptedWorker:
 
 
 def _has_ended(sock: socket.socket) -> bool:
-    """Whether the peer has closed; never blocks. Workers send nothing between PROOF and START."""
+    """Return whether the peer has closed; never blocks. Workers send nothing between PROOF and START."""
     try:
         if isinstance(sock, ssl.SSLSocket):
             return not sock.recv(1)  # TLS sockets cannot peek; nothing is lost, because the worker sends nothing
@@ -180,7 +180,7 @@ class Acceptor:
         return len(complete) == self._config.size - 1 and not self._drop_dead_workers()
 
     def _run_once(self) -> None:
-        """One round of the event loop: sleep until a socket is ready or a deadline passes."""
+        """Run one round of the event loop: sleep until a socket is ready or a deadline passes."""
         now = time.monotonic()
         if now >= self._deadline:
             raise self._missing_ranks(now)

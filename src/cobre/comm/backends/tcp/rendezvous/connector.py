@@ -225,7 +225,7 @@ class Connector:
             logger.info("rank %d connecting to %s: %s", self._config.rank, self._address, problem)
 
     def _warn_if_slow(self) -> None:
-        """After WARN_AFTER_S, log each problem once as a warning: the address may be mistyped."""
+        """Log each problem once as a warning after WARN_AFTER_S: the address may be mistyped."""
         waited = time.monotonic() - self._began
         if waited >= WARN_AFTER_S and self._last_problem not in self._warned:
             self._warned.add(self._last_problem)

@@ -257,7 +257,7 @@ MARK = b"cobre tcp first message"
 
 
 def new_nonce() -> bytes:
-    """Fresh random bytes for one handshake."""
+    """Return fresh random bytes for one handshake."""
     return secrets.token_bytes(NONCE_BYTES)
 
 
@@ -284,7 +284,7 @@ def refusal_role(text: str) -> bytes:
 
 
 def is_proven(proof: bytes, secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bool:
-    """Whether the proof is valid; a constant-time comparison."""
+    """Return whether the proof is valid; compares in constant time."""
     return hmac.compare_digest(proof, prove(secret, role, hello, challenge))
 
 

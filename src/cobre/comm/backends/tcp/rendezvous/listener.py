@@ -83,7 +83,7 @@ def unresolved(host: str, error: socket.gaierror) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a numeric address is a loopback address, IPv4-mapped ones included."""
+    """Return whether a numeric address is a loopback address, IPv4-mapped ones included."""
     try:
         number = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

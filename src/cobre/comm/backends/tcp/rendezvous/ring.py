@@ -130,7 +130,7 @@ def _listen(config: TcpConfig, me: Peer, local: Sequence[object]) -> tuple[socke
 
 
 def _certificate_digest(path: str) -> bytes:
-    """SHA-256 of the first certificate in a PEM file, which is the one that TLS presents."""
+    """Return the SHA-256 of the first certificate in a PEM file, which is the one that TLS presents."""
     begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
     try:
         text = Path(path).read_text(encoding="ascii", errors="replace")

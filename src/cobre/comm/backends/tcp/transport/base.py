@@ -79,7 +79,7 @@ class Transport(ABC):
         """Connections to neighbouring hosts, if there is a ring; closed with all others."""
 
     def use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:
-        """From now on only the first rank of each node, its leader, uses its data connection, for all ranks there."""
+        """Use only the data connection of each node's first rank, its leader, from now on."""
         if self.wait_policy.limit_s is not None:
             # The ranks of a node know exactly which of them are late: give them time to say so first.
             self.wait_policy = replace(self.wait_policy, limit_s=self.wait_policy.limit_s + OVERDUE_GRACE_S)
@@ -99,7 +99,7 @@ class Transport(ABC):
         self.progress.completed = sequence
 
     def diagnose_disconnect(self, error: LinkLostError) -> FailureRecord:
-        """Why a data connection ended; the coordinator also declares it to the others."""
+        """Return why a data connection ended; the coordinator also declares it to the others."""
         return self.monitor.diagnose_disconnect(error.peer.rank, error.cause, self.progress.started)
 
     def abort(self, text: str, me: Peer) -> FailureRecord:
@@ -124,32 +124,32 @@ class Transport(ABC):
 
     @abstractmethod
     def gather(self, sequence: int, header: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
-        """Small payloads: every rank's bytes, by rank; the views are valid until the next call.
+        """Gather small payloads: return every rank's bytes, by rank; the views are valid until the next call.
 
         own: the bytes of this node's ranks, concatenated. sizes: number of bytes of every rank, by rank.
         """
 
     @abstractmethod
     def reduce(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Small payloads: the left fold in rank order. send: the operands of this node's ranks, concatenated."""
+        """Fold small payloads from the left in rank order. send: the operands of this node's ranks, concatenated."""
 
     @abstractmethod
     def broadcast(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
-        """Small payloads: copy the root's `buffer` into every rank's."""
+        """Copy a small payload, the root's `buffer`, into every rank's."""
 
     @abstractmethod
     def gather_stream(
         self, sequence: int, header: bytes, own: Sequence[memoryview], targets: Sequence[memoryview], copy: DeferredCopy
     ) -> None:
-        """Large payloads: receive every rank's bytes into their targets. own: the parts of this node's ranks."""
+        """Receive every rank's bytes, a large payload, into their targets. own: the parts of this node's ranks."""
 
     @abstractmethod
     def reduce_stream(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Large payloads: the left fold in rank order, chunk by chunk; only without shared memory."""
+        """Fold large payloads from the left in rank order, chunk by chunk; only without shared memory."""
 
     @abstractmethod
     def broadcast_stream(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
-        """Large payloads: copy the root's `buffer` into every rank's, relayed while it arrives."""
+        """Copy a large payload, the root's `buffer`, into every rank's, relayed while it arrives."""
 
     def _send_message(self, channel: Channel, message: bytes, sequence: int, missing: Collection[int]) -> None:
         """Send a small message; wait for `missing` only if the socket buffer does not take all of it at once."""

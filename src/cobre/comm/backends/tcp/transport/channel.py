@@ -225,7 +225,7 @@ MAX_USER_TIMEOUT_MS = 2**31 - 1
 
 
 def prepare_data(sock: socket.socket, timeout_s: float) -> None:
-    """Options for payloads: no Nagle delay, keepalive.
+    """Set options for payloads: no Nagle delay, keepalive.
 
     Buffer sizes are left alone: setting them would disable the kernel's autotuning. There is no TCP_USER_TIMEOUT: Linux
     also counts the time in which the peer is alive but does not read, and a rank that computes for a long time while a
@@ -235,7 +235,7 @@ def prepare_data(sock: socket.socket, timeout_s: float) -> None:
 
 
 def prepare_ring(sock: socket.socket, timeout_s: float) -> None:
-    """Options for payloads between neighbours.
+    """Set options for payloads between neighbours.
 
     With a limit on unacknowledged bytes, unlike `prepare_data`: data moves only while all hosts are in one call, and no
     heartbeat is sent on this connection. Only the limit shows that neighbours cannot reach each other although the
@@ -245,7 +245,7 @@ def prepare_ring(sock: socket.socket, timeout_s: float) -> None:
 
 
 def prepare_control(sock: socket.socket, timeout_s: float) -> None:
-    """Options for heartbeats: no Nagle delay, keepalive, and a limit on how long bytes may stay unacknowledged."""
+    """Set options for heartbeats: no Nagle delay, keepalive, and a limit on how long bytes may stay unacknowledged."""
     _prepare(sock, timeout_s)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # 1.5 times our own timeout, whose message is better; the kernel's default is about a quarter of an hour.

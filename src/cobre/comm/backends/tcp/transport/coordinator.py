@@ -71,7 +71,7 @@ class Inbox:
         return self.received == self.wanted
 
     def agrees(self, header: bytes) -> bool:
-        """Whether the worker's signature is the same as ours; True as long as it has not arrived completely."""
+        """Return whether the worker's signature is the same as ours; True as long as it has not arrived completely."""
         if self.received < HEADER_BYTES:
             return True
         # The signature before the length: ranks that make different calls usually differ in length too, and the
@@ -89,7 +89,7 @@ class Inbox:
 
 
 def _aligned(payload_bytes: int) -> memoryview:
-    """Memory for a header, and a payload that starts at an aligned address."""
+    """Allocate memory for a header, and a payload that starts at an aligned address."""
     memory = np.zeros(2 * ALIGNMENT + HEADER_BYTES + payload_bytes, np.uint8)
     start = -(memory.ctypes.data + HEADER_BYTES) % ALIGNMENT
     return view_of(memory)[start : start + HEADER_BYTES + payload_bytes]
@@ -201,7 +201,7 @@ class ReductionWindow:
         self._views = {rank: [view_of(slot) for slot in slots] for rank, slots in self._memory.items()}
 
     def has_room(self, rank: int) -> bool:
-        """Whether there is a free slot for more of this rank's operand."""
+        """Return whether there is a free slot for more of this rank's operand."""
         return self._received[rank] // self._chunk_bytes < self._folded + SLOTS
 
     def read(self, rank: int, reader: DataReader) -> int:
@@ -262,7 +262,7 @@ class CoordinatorTransport(Transport):
         self.progress.missing = lambda: tuple(self._missing)
 
     def diagnose_disconnect(self, error: LinkLostError) -> FailureRecord:
-        """Why a data connection ended; also declares it to all workers."""
+        """Return why a data connection ended, and declare it to all workers."""
         return self.monitor.broadcast_failure(super().diagnose_disconnect(error))
 
     def gather(self, sequence: int, header: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
@@ -426,7 +426,7 @@ class CoordinatorTransport(Transport):
         return parts
 
     def _parts_for_node(self, parts: Sequence[memoryview], leader: int) -> list[memoryview | None]:
-        """Every rank's part, by rank; None for ranks of the leader's own node, which has them already."""
+        """Return every rank's part, by rank; None for ranks of the leader's own node, which has them already."""
         ranks = self._ranks_by_leader[leader]
         return [None if rank in ranks else part for rank, part in enumerate(parts)]
 

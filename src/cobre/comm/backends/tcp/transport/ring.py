@@ -215,7 +215,7 @@ class RingWriter:
         return self._sent == self._total
 
     def has_work(self, received: int) -> bool:
-        """Whether there is something to send. received: bytes that have arrived at the reader."""
+        """Return whether there is something to send. received: bytes that have arrived at the reader."""
         return self._sent < min(self._total, self._own_bytes + received)
 
     def flush(self, received: int) -> int:

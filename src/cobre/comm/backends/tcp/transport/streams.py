@@ -89,7 +89,10 @@ class PartWriter:
         return not self._parts and self._writer.is_idle
 
     def has_work(self, available: Sequence[int]) -> bool:
-        """Whether there is something to send now; queues the next pieces. available: bytes arrived so far, by rank."""
+        """Return whether there is something to send now.
+
+        Queues the next pieces. available: bytes arrived so far, by rank.
+        """
         # Only after the last pieces are out: what arrives meanwhile makes the next ones larger.
         if self._writer.is_idle:
             for source in list(self._parts):
@@ -331,7 +334,7 @@ class Waiter(ABC):
         raise WorldFailedError(self._publish(FailureRecord(kind, self._sequence, peers, text)))
 
     def _lost(self, missing: Collection[int]) -> Sequence[int]:
-        """Ranks that have departed without an end of file on a data connection in use."""
+        """Return the ranks that have departed without an end of file on a data connection in use."""
         return ()
 
     def _late(self, missing: Collection[int]) -> Collection[int]:

@@ -83,7 +83,7 @@ class WorkerTransport(Transport):
         self._stream(sequence, header, (buffer,) if is_root else (), targets, DeferredCopy())
 
     def _request(self, sequence: int, header: bytes, payload: memoryview, reply_bytes: int) -> memoryview:
-        """One round trip: send the call with its payload and return the reply, which is valid until the next request.
+        """Send the call with its payload and return the reply, which is valid until the next request.
 
         Raises `ProtocolError` if the coordinator replies to another call.
         """
@@ -141,7 +141,10 @@ class WorkerTransport(Transport):
         copy.finish()
 
     def diagnose_disconnect(self, error: LinkLostError) -> FailureRecord:
-        """Why a connection ended. Of a neighbour the coordinator knows more, and usually says so before we must."""
+        """Return why a connection ended.
+
+        Of a neighbour the coordinator knows more, and usually says so before we must.
+        """
         if error.peer.rank == 0:
             return super().diagnose_disconnect(error)
         sequence, monitor = self.progress.started, self.monitor

@@ -189,7 +189,7 @@ def part_header(source: int, offset: int, nbytes: int) -> bytes:
 
 
 def parse_part_header(header: bytes | bytearray, sizes: Sequence[int]) -> tuple[int, int, int]:
-    """Source, offset and length of a PART, checked against the size of every rank's part."""
+    """Return source, offset and length of a PART, checked against the size of every rank's part."""
     length, tag, source, offset = PART_HEADER.unpack(header)
     nbytes = length - (PART_HEADER.size - PREFIX_BYTES)
     if tag != Tag.PART or nbytes <= 0 or source >= len(sizes) or offset + nbytes > sizes[source]:
@@ -203,7 +203,7 @@ def data_header(nbytes: int) -> bytes:
 
 
 def parse_data_header(header: bytes | bytearray, remaining: int) -> int:
-    """Length of a DATA frame, checked against the bytes that are still missing."""
+    """Return the length of a DATA frame, checked against the bytes that are still missing."""
     length, tag = PREFIX.unpack(header)
     if tag != Tag.DATA or not 0 < length <= remaining:
         raise ProtocolError(

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from mutants import CONTROL, MUTANTS
+
 from cobre.comm.testing.case import Depth, find_case
 from cobre.comm.testing.harness import Setting, grid, run_cells, run_world
-from cobre.comm.testing.mutants.catalogue import CONTROL, MUTANTS
 from cobre.comm.testing.report import Cell, Outcome, Result
 
 SIZE = 4
@@ -30,7 +31,7 @@ def run_control(setting: Setting, pattern: str = "*") -> Iterator[Result]:
     """Run every case with a communicator that only passes calls on; if it fails, the trials prove nothing."""
     if not _matches(_cell_of(setting, (CONTROL.name, "*")), pattern):
         return
-    cells = [replace(cell, mutant=CONTROL.name) for cell in grid(setting, Depth.QUICK) if not _own_world(cell)]
+    cells = [replace(cell, wrapper=CONTROL.wrapper) for cell in grid(setting, Depth.QUICK) if not _own_world(cell)]
     bad = [result for result in run_cells(setting, cells) if result.is_bad]
     message = "\n".join(f"{result.cell.name}: {result.message}" for result in bad)
     yield Result(_cell_of(setting, (CONTROL.name, "all")), Outcome.FAIL if bad else Outcome.PASS, message)
@@ -51,7 +52,8 @@ def _caught(setting: Setting, pairs: Sequence[Pair]) -> set[Pair]:
 
 def _trial(setting: Setting, pair: Pair) -> list[Cell]:
     mutant, case = pair
-    return [setting.cell(case, params, mutant) for params in find_case(case).grid(setting.size, Depth.QUICK)]
+    wrapper = MUTANTS[mutant].wrapper
+    return [setting.cell(case, params, wrapper) for params in find_case(case).grid(setting.size, Depth.QUICK)]
 
 
 def _own_world(cell: Cell) -> bool:
@@ -59,7 +61,7 @@ def _own_world(cell: Cell) -> bool:
 
 
 def _pair_of(cell: Cell) -> Pair:
-    return cell.mutant, cell.case
+    return cell.wrapper.partition(":")[2], cell.case
 
 
 def _cell_of(setting: Setting, pair: Pair) -> Cell:

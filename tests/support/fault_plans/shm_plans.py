@@ -1,22 +1,30 @@
-"""Faults of shared memory itself: stale and live names, no space, wrong variables. Only for shm."""
+"""The plans for shm alone: stale and live names, no space, wrong variables."""
 
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cobre.comm import cores
 from cobre.comm.config import SHM_RENDEZVOUS
 from cobre.comm.testing.case import Depth, Params, needs_two_ranks
-from cobre.comm.testing.faults.checks import check_closed, check_failure, check_in_time, check_refused
-from cobre.comm.testing.faults.joining import PROGRAM, right_bits
-from cobre.comm.testing.faults.plan import NotPermittedError, fault
-from cobre.comm.testing.faults.ranks import PlanError, PlanProcess, Ranks
-from cobre.comm.testing.faults.shm_variables import WRONG_VARIABLES
 from cobre.comm.testing.inputs import MIB, combinations
+from fault_plans.plan import (
+    NotPermittedError,
+    PlanError,
+    PlanProcess,
+    Ranks,
+    check_closed,
+    check_failure,
+    check_in_time,
+    check_refused,
+    fault,
+)
+from fault_plans.plans import PROGRAM, right_bits
 
 SHM_FOLDER = Path(cores.SHM_FOLDER)
 LISTENERS = Path("/proc/net/unix")
@@ -27,7 +35,7 @@ def _rendezvous_grid(size: int, _depth: Depth) -> Sequence[Params]:
 
 
 def _is_joining(ranks: Ranks) -> bool:
-    """Whether rank 0 waits for the others to join under the plan's name, by a socket or a file."""
+    """Return whether rank 0 waits for the others to join under the plan's name, by a socket or a file."""
     return (SHM_FOLDER / ranks.world).exists() or f"/{ranks.world}\n" in LISTENERS.read_text()
 
 
@@ -93,7 +101,7 @@ def live_segment(ranks: Ranks, params: Params) -> Sequence[str]:
 
 @fault("shm_unlinked_early", (4,), grid=_rendezvous_grid, backend="shm")
 def unlinked_early(ranks: Ranks, params: Params) -> Sequence[str]:
-    """Once all ranks have joined there is no name that anything could leave behind."""
+    """Check that no name is left to leave behind once all ranks have joined."""
     ranks.options = {"COBRE_SHM_RENDEZVOUS": params["rendezvous"]}
     task = {"action": "let_wait", "operation": "gather_into_region", "nbytes": 1000, "victim": 0}
     processes = ranks.start_all(task)
@@ -134,7 +142,7 @@ def _not_allocated(process: PlanProcess) -> list[str]:
 
 @fault("shm_no_space_for_world", (4,), grid=lambda _size, _depth: ({"mib": 1},), backend="shm")
 def no_space_for_world(ranks: Ranks, params: Params) -> Sequence[str]:
-    """Not even room for the window: no rank joins, and rank 0 says why."""
+    """Leave no room for the window: no rank joins, and rank 0 says why."""
     with small_shm(params["mib"]) as prefix:
         ranks.prefix = prefix
         processes = ranks.start_all(PROGRAM, connect_timeout_s=2.0)
@@ -168,9 +176,65 @@ def _variable_grid(size: int, depth: Depth) -> Sequence[Params]:
 
 @fault("shm_variables", (3,), grid=_variable_grid, backend="shm")
 def variables(ranks: Ranks, params: Params) -> Sequence[str]:
-    """Errors about missing, malformed and invalid variables name the variable and what is expected."""
+    """Set missing, malformed and invalid variables: errors name the variable and what is expected."""
     rows = WRONG_VARIABLES[1 :: params["every"]] if params["every"] > 1 else WRONG_VARIABLES
     processes = [
         (row, ranks.start_with(number, PROGRAM, row.variables(ranks.world))) for number, row in enumerate(rows)
     ]
     return [line for row, process in processes for line in check_refused(process, row.error, row.words)]
+
+
+# Wrong `COBRE_SHM_*` variables, and what must be said about each.
+
+
+MISSING = "MissingConfigurationError"
+FAILED = "InitializationFailedError"
+
+
+@dataclass(frozen=True, slots=True)
+class WrongVariables:
+    """Changes to a right environment of a world of one; an empty value removes the variable."""
+
+    changes: Mapping[str, str]
+    error: str
+    words: tuple[str, ...] = field(default=())
+
+    def variables(self, world: str) -> dict[str, str]:
+        """Return the environment of a rank with these changes."""
+        right = {
+            "COBRE_COMM_BACKEND": "shm",
+            "COBRE_SHM_NAME": world,
+            "COBRE_SHM_RANK": "0",
+            "COBRE_SHM_SIZE": "1",
+            "COBRE_SHM_CONNECT_TIMEOUT_SECS": "2",
+        }
+        return {name: value for name, value in {**right, **self.changes}.items() if value}
+
+
+def _wrong(variable: str, value: str, error: str, *words: str) -> WrongVariables:
+    return WrongVariables({variable: value}, error, (variable, *words))
+
+
+WRONG_VARIABLES = (
+    _wrong("COBRE_SHM_NAME", "", MISSING, "not set"),
+    _wrong("COBRE_SHM_RANK", "", MISSING, "not set"),
+    _wrong("COBRE_SHM_SIZE", "", MISSING, "not set", "ranks"),
+    _wrong("COBRE_SHM_RANK", "two", MISSING, "integer", "two"),
+    _wrong("COBRE_SHM_SIZE", "64M", MISSING, "integer", "64M"),
+    _wrong("COBRE_SHM_SIZE", "1000000", FAILED, "not bytes", "1000000"),
+    _wrong("COBRE_SHM_SIZE", "0", FAILED, "0"),
+    _wrong("COBRE_SHM_SIZE", "-4", FAILED, "-4"),
+    _wrong("COBRE_SHM_RANK", "1", FAILED, "COBRE_SHM_SIZE"),
+    _wrong("COBRE_SHM_RANK", "-1", FAILED, "-1"),
+    _wrong("COBRE_SHM_NAME", "a/b", FAILED, "a/b"),
+    _wrong("COBRE_SHM_NAME", "x" * 90, FAILED, "64"),
+    _wrong("COBRE_SHM_TIMEOUT_SECS", "soon", MISSING, "soon"),
+    _wrong("COBRE_SHM_TIMEOUT_SECS", "-1", FAILED, "positive"),
+    _wrong("COBRE_SHM_CONNECT_TIMEOUT_SECS", "inf", FAILED, "inf"),
+    _wrong("COBRE_SHM_OPERATION_TIMEOUT_SECS", "nan", FAILED, "nan"),
+    _wrong("COBRE_SHM_WAIT", "spin", FAILED, "futex", "condvar"),
+    _wrong("COBRE_SHM_RENDEZVOUS", "port", FAILED, "socket", "name"),
+    _wrong("COBRE_SHM_WINDOW_BYTES", "lots", MISSING, "lots"),
+    _wrong("COBRE_SHM_WINDOW_BYTES", "-5", FAILED, "-5"),
+    WrongVariables({"COBRE_COMM_BACKEND": "pigeon"}, "InvalidBackendError", ("pigeon", "shm", "local")),
+)

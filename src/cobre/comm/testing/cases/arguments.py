@@ -1,6 +1,6 @@
-"""Calls with a bad argument, and the error that each must raise before a byte leaves (clause 3)."""
+"""Bad arguments: the typed error, nothing sent, and the next collective works (clause 3)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,9 @@ from cobre.comm.errors import (
     UnsupportedBufferError,
     UnsupportedReductionError,
 )
+from cobre.comm.testing.case import Depth, Params, Value, case
+from cobre.comm.testing.inputs import combinations, fingerprint
+from cobre.comm.testing.steps import Gather
 from cobre.comm.types import Array, ReduceOp
 
 ELEMENTS = 4
@@ -184,3 +187,45 @@ BAD_CALLS: Mapping[str, BadCall] = {
     )
     for what, bad in calls.items()
 }
+
+
+# Bad arguments: the typed error, nothing sent, and the next collective works (clause 3).
+
+
+NEXT = Gather("after a refusal", "int32", "ragged", 5)
+
+
+def _grid(size: int, _depth: Depth) -> Sequence[Params]:
+    calls = [name for name, bad in BAD_CALLS.items() if size >= bad.min_size]
+    return combinations(call=calls, who=("all", "one") if size > 1 else ("all",))
+
+
+def _expect(params: Params, size: int) -> Sequence[Value]:
+    error = BAD_CALLS[params["call"]].error.__name__
+    after = fingerprint(NEXT.predict(size))
+    return [
+        {"error": error if _makes_it(params, rank, size) else "", "numbered": 0, "next": after} for rank in range(size)
+    ]
+
+
+def _makes_it(params: Params, rank: int, size: int) -> bool:
+    return params["who"] == "all" or rank == size - 1
+
+
+@case("refusals/arguments", (3,), expect=_expect, grid=_grid)
+def arguments(comm: Backend, params: Params) -> Value:
+    """Make the bad call on all ranks, or on one of them alone, which the others never notice."""
+    before = comm.sequence
+    error = ""
+    if _makes_it(params, comm.rank, comm.size):
+        error = _refused(comm, params["call"])
+    numbered = comm.sequence - before
+    return {"error": error, "numbered": numbered, "next": fingerprint(NEXT.perform(comm))}
+
+
+def _refused(comm: Backend, call: str) -> str:
+    try:
+        BAD_CALLS[call].make(comm)
+    except Exception as error:  # noqa: BLE001 - another error than the contract's is a wrong answer too
+        return type(error).__name__
+    return "accepted"
