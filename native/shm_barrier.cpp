@@ -122,7 +122,7 @@ void Barrier::sleep_on_futex(uint32_t generation) {
 }
 
 // The waker clears `sleeping` and signals at most once, so a rank that died in here is never signalled twice: with
-// glibc's condition variables the second signaller would wait for the dead one for ever.
+// glibc's condition variables the second signaller would wait for the dead one forever.
 void Barrier::sleep_on_condition(uint32_t generation) {
     RankSlot& slot = own();
     timespec deadline;

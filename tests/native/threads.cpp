@@ -211,7 +211,7 @@ void pool_stops(bool caller_works) {
                 return;
             }
             at_work.fetch_add(1);
-            for (;;) point.pass();  // for ever, unless it is told to end
+            for (;;) point.pass();  // forever, unless it is told to end
         },
         nullptr, &stop);
     require(stop.is_set(), "the answer is known to all");

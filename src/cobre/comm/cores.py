@@ -1,4 +1,4 @@
-"""What this process may use of its machine: cores, memory, and the space in /dev/shm."""
+"""Resources that this process may use: cores, memory, and the space in /dev/shm."""
 
 import math
 import os

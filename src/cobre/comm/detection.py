@@ -1,4 +1,4 @@
-"""Detects which backend suits this process from the environment, never by importing.
+"""Detection of the backend that suits this process, from the environment and never by importing.
 
 Importing `mpi4py.MPI` initialises MPI, which can end the process under a launcher of another MPI. So a launcher is
 recognised by its environment variables, and a package by whether it can be found.

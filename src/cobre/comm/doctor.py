@@ -51,7 +51,7 @@ _NO_TRACE = {TRACE_VARIABLE: ""}
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How long it took, in seconds; `problem` is empty if it succeeded."""
+    """Outcome of a trial: its duration in seconds, and the problem, which is empty if it succeeded."""
 
     seconds: float
     problem: str = ""

@@ -42,7 +42,7 @@ EXIT_PAUSE_S = 0.2  # for threads that were woken at exit to leave native code
 
 
 class Endpoint(ABC):
-    """What communicators and region providers have in common: rank, size, state, closing, aborting, guarding calls.
+    """Base of communicators and region providers: rank, size, state, closing, aborting, guarding calls.
 
     It cannot be pickled, nor used in a forked child (clause 6). A backend must define `_close` and `_abort`, and may
     override `_translate`.

@@ -1,4 +1,4 @@
-"""Creates communicators, from a name, a config or the environment; borrows those that a caller hands over."""
+"""The factory of communicators, from a name, a config or the environment; borrows those that a caller hands over."""
 
 import os
 import sys
@@ -36,7 +36,7 @@ GROUP = "cobre.comm.backends"
 
 
 class RegisteredConfig(ABC):
-    """How a rank of a registered backend finds its world; usually a frozen dataclass.
+    """Configuration by which a rank of a registered backend finds its world; usually a frozen dataclass.
 
     kind: the name of the backend, that of its entry point. Raise `InitializationFailedError` for a value that is
     invalid, `MissingConfigurationError` for a variable that is missing or malformed.

@@ -186,7 +186,7 @@ STDERR = 2
 
 
 class Reporter(Protocol):
-    """What reports on SIGUSR1: a communicator."""
+    """A communicator, as the handler of SIGUSR1 sees it."""
 
     @property
     def state(self) -> str:
@@ -239,7 +239,7 @@ def show_reports_unless_handled(grace_s: float) -> None:
 
 
 class _SignalState:
-    """Who has shown the reports, so that a handler that runs long after its signal does not show them again.
+    """Memory of which thread has shown the reports, so that a handler that runs late does not show them again.
 
     by_handler: how often the handler has. handler_is_late: another thread has done so for it, and it has yet to run.
     """

@@ -1,4 +1,4 @@
-"""Inspects what ranks on this machine share: cores, memory, shared memory, limits; and versions."""
+"""Findings about this machine: cores, memory, shared memory, limits, versions, MPI and the network."""
 
 import importlib.metadata
 import os
@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class BackendStatus:
-    """Whether a backend is usable here, why or why not, and what to do about it."""
+    """Status of a backend: whether it is usable here, why or why not, and what to do about it."""
 
     backend: str
     is_usable: bool

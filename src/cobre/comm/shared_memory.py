@@ -140,7 +140,7 @@ class SharedRegion(ABC):
 
 
 class SharedMemoryProvider(Endpoint):
-    """Creates shared regions, and knows which ranks share a node.
+    """Provider of shared regions, which knows the ranks that share a node.
 
     Every communicator that `create_communicator` returns is one. A backend must define `is_leader`,
     `_create_shared_region` and `_split_local`; one without shared memory returns `HeapRegion` and `LocalCommunicator`.

@@ -142,7 +142,7 @@ def check_world(backend: str, rank_variable: str, rank: int, size_variable: str,
 
 
 class EnvironmentReader:
-    """Reads typed values from the environment; raises `MissingConfigurationError`, which names the variable."""
+    """Reader of typed values from the environment; raises `MissingConfigurationError`, which names the variable."""
 
     def __init__(self, backend: str, environ: Mapping[str, str]) -> None:
         self._backend = backend

@@ -26,7 +26,7 @@ EXIT_CODE = 1  # Dask does not tell with which one a worker ended
 
 
 class RunMonitor:
-    """Follows a run on a cluster: its events, its workers, and how each rank ended."""
+    """Monitor of a run on a cluster: its events, its workers, and how each rank ended."""
 
     def __init__(
         self,

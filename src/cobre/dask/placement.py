@@ -1,4 +1,4 @@
-"""Which worker becomes which rank, and how the ranks find each other."""
+"""Placement of ranks on Dask workers, and how the ranks find each other."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""What a Dask worker does as a rank: join the others, train, and return how it ended."""
+"""The task of a Dask worker as a rank: join the others, train, and return how it ended."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ _running: dict[str, StopRequest] = {}
 
 @dataclass(frozen=True, slots=True)
 class RankOutcome:
-    """How a rank ended. An error comes as a value: so it is whole here, and no reason for Dask to try again.
+    """Outcome of a rank. An error is a value, so that it arrives complete, and Dask does not retry.
 
     iterations_emitted: how many iteration events it sent.
     """
@@ -64,7 +64,7 @@ def _stoppable(run_id: str, time_limit_s: float | None) -> Iterator[StopRequest]
 
 
 class IterationSender:
-    """Sends iterations to the subscribers of a Dask topic; None: sends nothing."""
+    """Sender of iterations to the subscribers of a Dask topic; None: sends nothing."""
 
     def __init__(self, topic: str | None) -> None:
         self._topic = topic

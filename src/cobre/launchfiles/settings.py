@@ -45,7 +45,7 @@ class LaunchFileError(CobreError, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSettings:
-    """What all launch files have in common.
+    """Settings of all launch files.
 
     ranks: processes of the study. threads: of the LP solver on each rank. name: of the job, and of what it needs.
     case, output: folders; on Kubernetes the names of volume claims. port: of rank 0 (not used with MPI).

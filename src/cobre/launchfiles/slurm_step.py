@@ -1,4 +1,4 @@
-"""Joins a Slurm step to a tcp world: `srun -n 8 python -m cobre.launchfiles.slurm_step cobre run CASE`.
+"""The task of a Slurm step joins a tcp world: `srun -n 8 python -m cobre.launchfiles.slurm_step cobre run CASE`.
 
 Runs on every rank, sets `COBRE_TCP_*` from the variables of the step, and replaces itself by the command. What is
 set already takes precedence: `COBRE_TCP_PORT`, `COBRE_TCP_SECRET_FILE` and the rest.

@@ -1,4 +1,4 @@
-"""Starts N ranks on this machine, supervises them, and stops all of them at the first failure.
+"""The launcher: starts N ranks on this machine, supervises them, and stops all of them at the first failure.
 
 `run` calls a function on every rank and returns what each rank returned:
 

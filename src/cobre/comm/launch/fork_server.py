@@ -104,7 +104,7 @@ class ForkServer:
         It may have been killed, or a library may have started a thread: a fork would have the thread's locks, but not
         the thread. output: called with what is printed meanwhile. Raises `TimeoutError` at the deadline.
         """
-        # Its output is read meanwhile: a module that prints more than a pipe holds would block for ever otherwise.
+        # Its output is read meanwhile: a module that prints more than a pipe holds would block forever otherwise.
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             for stream in pipes.streams:
@@ -220,7 +220,7 @@ class ForkedChild:
 # The fork server's own side: import what ranks need, check that no other thread runs, fork a rank for every request.
 #
 # Forking is safe only while there is one thread: the child has a copy of every lock, but only of the thread that
-# forked. A lock that another thread held would stay locked for ever.
+# forked. A lock that another thread held would stay locked forever.
 
 
 def serve_launcher(signal_mask: set[int]) -> None:
@@ -263,7 +263,7 @@ def _threads() -> list[str]:
 
 
 class _Server:
-    """Serves the launcher's requests, one at a time: fork a rank, reap a rank that has ended."""
+    """Server of the launcher's requests, one at a time: fork a rank, reap a rank that has ended."""
 
     def __init__(self, connection: socket.socket, signal_mask: set[int]) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""Starts ranks and waits for them: `run` for a function, `run_script` for a script."""
+"""The launcher's two functions, `run` for a function and `run_script` for a script, and the errors of failed ranks."""
 
 import errno
 import logging

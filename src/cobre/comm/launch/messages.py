@@ -53,7 +53,7 @@ def _write(target: TextIO, text: str) -> None:
 
 
 class LineBuffer:
-    """Splits a byte stream into whole lines."""
+    """Splitter of a byte stream into whole lines."""
 
     def __init__(self) -> None:
         self._partial = bytearray()

@@ -1,4 +1,4 @@
-"""What parent and ranks exchange through anonymous files: a task in one direction, its result in the other.
+"""Payloads that parent and ranks exchange through anonymous files: a task in one direction, its result in the other.
 
 This is the only place where anything is pickled. Unpickling runs code of whoever wrote the bytes. It is safe here for
 one reason: the files have no name, and only our own children inherit their descriptors; no other user and no network
@@ -154,7 +154,7 @@ Task: TypeAlias = FunctionTask | ScriptTask
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """What a rank takes over from its parent before it unpickles a task.
+    """State that a rank takes over from its parent before it unpickles a task.
 
     path: `sys.path`. argv: `sys.argv`. sources: lines of code that exists in no file, by file name.
     """

@@ -28,7 +28,7 @@ from cobre.comm.launch.spawning import segment_name
 
 @dataclass(frozen=True, slots=True)
 class RankDescriptors:
-    """What a rank inherits: descriptors of the task, of its result file, and of the lifeline.
+    """Descriptors that a rank inherits: of the task, of its result file, and of the lifeline.
 
     parent_pid: of the process whose death the kernel signals: the launcher, or the fork server.
     """

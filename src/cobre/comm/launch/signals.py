@@ -14,7 +14,7 @@ SAME_REQUEST_S = 5.0  # signals of one request that take different ways arrive w
 
 
 class SignalRepeatFilter:
-    """Distinguishes a second request to stop from a repetition of the first one.
+    """Filter that tells a second request to stop from a repetition of the first one.
 
     SIGTERM is sent by programs, and often arrives along several ways at once: Slurm signals the tasks of a job both
     directly and through `srun`, and a process group may contain a launcher, which forwards it, and its ranks. A second
@@ -35,7 +35,7 @@ class SignalRepeatFilter:
 
 
 class SignalCounter:
-    """How often signals have arrived, for handlers: Python calls a handler once for all arrivals since the last call.
+    """Counter of arrivals, for signal handlers: Python calls a handler once for all arrivals since the last call.
 
     While a native call lasts, or a Python statement, two Ctrl-C would become one.
     """

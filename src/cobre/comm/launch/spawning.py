@@ -1,4 +1,4 @@
-"""How a rank is started: its environment variables, its pipes, and its interpreter (the other way is `fork_server`)."""
+"""The start of a rank: its environment variables, its pipes, and its interpreter (the other way is `fork_server`)."""
 
 import contextlib
 import operator
@@ -296,7 +296,7 @@ class SharedDescriptors:
 
 @dataclass(frozen=True, slots=True)
 class RankSpec:
-    """What differs between ranks. environment: the complete one. result: descriptor of the rank's result file."""
+    """Parameters that differ between ranks. environment: the complete one. result: descriptor of the result file."""
 
     rank: int
     environment: Mapping[str, str]

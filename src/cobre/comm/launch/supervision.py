@@ -174,7 +174,7 @@ class OrphanReaper:
 
 
 class RankStarter:
-    """Starts the ranks of one run. environments, results: by rank. Its `with` block ends the fork server."""
+    """Starter of the ranks of one run. environments, results: by rank. Its `with` block ends the fork server."""
 
     def __init__(
         self,
@@ -257,7 +257,7 @@ KILL_GRACE_S = 30.0  # SIGKILL cannot be ignored, but it does not reach a proces
 
 
 class Supervisor:
-    """Supervises ranks until all have ended. Its `with` block leaves no process and no descriptor behind."""
+    """Supervisor of ranks until all have ended. Its `with` block leaves no process and no descriptor behind."""
 
     def __init__(self, output: Output, has_failed: Callable[[RankProcess], bool], reaper: OrphanReaper) -> None:
         self._output = output

@@ -20,7 +20,7 @@ Judge: TypeAlias = Callable[[Params, Sequence[Value]], str]
 
 
 class Depth(StrEnum):
-    """How much of a grid to run: a small part, or all of it."""
+    """Share of a grid to run: a small part, or all of it."""
 
     QUICK = "quick"
     FULL = "full"

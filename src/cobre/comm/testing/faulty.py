@@ -1,4 +1,4 @@
-"""Communicators that delegate to another one: the base of mutants, and of the test double in `faulty`."""
+"""Communicators that delegate to another one, and the test double that fails at a chosen call."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
@@ -9,7 +9,7 @@ from cobre.comm.types import Array, Dtype, ReduceOp
 
 
 class DelegatingRegion(SharedRegion):
-    """Delegates everything to another region; its calls are numbered by the delegating communicator."""
+    """Region that delegates to another one; its calls are numbered by the delegating communicator."""
 
     def __init__(self, owner: "DelegatingCommunicator", inner: SharedRegion) -> None:
         super().__init__(owner, inner.count, inner.dtype, is_leader=owner.is_leader)
@@ -28,7 +28,7 @@ class DelegatingRegion(SharedRegion):
 
 
 class DelegatingCommunicator(Backend):
-    """Delegates every call; subclasses override what is to be different."""
+    """Communicator that delegates every call; subclasses override what is to be different."""
 
     region_type: type[DelegatingRegion] = DelegatingRegion
 

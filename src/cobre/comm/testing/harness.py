@@ -1,4 +1,4 @@
-"""Runs cases in worlds that are started as users start them, and compares with the oracle.
+"""The harness: runs cases in worlds that are started as users start them, and compares with the oracle.
 
 Many cases share a world, because starting one costs more than most cases. A case that raises breaks its world; the
 cases after it get a new one.
@@ -25,7 +25,7 @@ MAX_RESTARTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What cells run with: backend, variant and number of ranks."""
+    """Setting of cells: backend, variant and number of ranks."""
 
     profile: Profile
     variant: Variant

@@ -23,7 +23,7 @@ SETTLE_S = 5.0  # for processes that are about to end, and for what other progra
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What exists now: processes with the mark, this process's descriptors, names of segments."""
+    """Snapshot of processes with the mark, this process's descriptors, and names of segments."""
 
     processes: frozenset[str]
     descriptors: frozenset[str]
@@ -44,7 +44,7 @@ class Snapshot:
 
 
 class LeakCheck:
-    """Compares the end of a world with its beginning; `environment` marks the world's processes."""
+    """Comparison of the end of a world with its beginning; `environment` marks the world's processes."""
 
     def __init__(self) -> None:
         self._mark = secrets.token_hex(8)

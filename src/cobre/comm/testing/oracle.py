@@ -12,7 +12,7 @@ from cobre.comm.types import Array, ReduceOp
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where each rank's data goes. displs: None if the call leaves it out (packed). room: length of the buffer."""
+    """Layout of a gather. displs: None if the call leaves it out (packed). room: length of the buffer."""
 
     counts: tuple[int, ...]
     displs: tuple[int, ...] | None

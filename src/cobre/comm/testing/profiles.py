@@ -1,4 +1,4 @@
-"""What the kit must know about a backend: its variants, and how its worlds are started.
+"""Profiles of backends, all that the kit knows about them: variants, and how worlds are started.
 
 To check a backend of your own, write a `Profile` for it; the rest of the kit relies on nothing else.
 """
@@ -24,7 +24,7 @@ from cobre.comm.types import BackendKind
 
 
 class Starter(Protocol):
-    """Starts a world and runs `function(comm, *args)` on every rank, as users of the backend do."""
+    """Function that starts a world and runs `function(comm, *args)` on every rank, as users of the backend do."""
 
     def __call__(
         self,

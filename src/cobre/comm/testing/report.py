@@ -26,7 +26,7 @@ KIT = "python -m cobre.comm.testing"
 
 
 class Outcome(StrEnum):
-    """How a cell ended. ERROR: the case did not complete, so there is no value to compare."""
+    """Outcome of a cell. ERROR: the case did not complete, so there is no value to compare."""
 
     PASS = "pass"  # noqa: S105 - no password
     FAIL = "fail"
@@ -270,7 +270,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How one case ended on one rank."""
+    """Outcome of one case on one rank."""
 
     value: Value = None
     error: str = ""
@@ -278,7 +278,7 @@ class Entry:
 
 
 class JournalWriter:
-    """Appends one line per case, flushed before the next case begins."""
+    """Writer of one line per case, flushed before the next case begins."""
 
     def __init__(self, folder: str, rank: int) -> None:
         self._file = _path(folder, rank).open("w", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Finds the trace files that belong together: the newest run of a directory, and its worlds."""
+"""Runs of a trace directory: files that belong together, calls matched across ranks, and a common clock."""
 
 import math
 from bisect import bisect

@@ -1,4 +1,4 @@
-"""Reads the trace file of one rank, whatever state the rank left it in."""
+"""The trace file of one rank, read in whatever state the rank left it."""
 
 import json
 from collections.abc import Iterator, Mapping

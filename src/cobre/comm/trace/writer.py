@@ -1,4 +1,4 @@
-"""Writes traces: each communicator's calls go to a file of its own, line by line.
+"""The writer of traces: each communicator's calls go to a file of its own, line by line.
 
 Calls cost no more than without a trace: a thread reads the ring buffer of the guard and writes what is new. If a
 program makes calls faster than that, the oldest are lost, and the file says how many.

@@ -1,6 +1,6 @@
-"""Aborts the whole MPI job: the only way in which a rank can make the others stop.
+"""The end of the whole MPI job: aborting it is the only way in which a rank can make the others stop.
 
-A rank that fails outside a collective leaves the others waiting for ever. So the first communicator of a process
+A rank that fails outside a collective leaves the others waiting forever. So the first communicator of a process
 installs hooks that abort the job at an unhandled exception, at an interrupt during a wait, at the exit of a process
 whose communicator has failed, and when a rank exits while others still wait for it. The traceback of the rank that
 failed is printed.
@@ -29,7 +29,7 @@ from cobre.comm.flight_recorder import FAILED, INTERRUPTED, exit_code_for, exit_
 
 # Announces how many calls a process has made when it exits, so that nobody waits for a rank that has left.
 #
-# MPI has no notion of a rank that has left: a collective that one process never enters blocks the others for ever,
+# MPI has no notion of a rank that has left: a collective that one process never enters blocks the others forever,
 # and MPI_Finalize of that process blocks until the others come. So a process that exits sends the number of its last
 # call to all others and waits for theirs, as MPI_Finalize would do anyway. A rank that is stuck in a call can then
 # see that another one left without making it.

@@ -166,7 +166,7 @@ def fence_call(number: int) -> CheckedCall:
 
 
 class CallCheck:
-    """Compares the calls of all ranks of one communicator."""
+    """Comparison of the calls of all ranks of one communicator."""
 
     def __init__(self, mpi: Mpi, comm: MpiComm, guard: CallGuard) -> None:
         self._comm = comm
@@ -235,7 +235,7 @@ OnStuck: TypeAlias = Callable[[Endpoint, float], None]
 
 
 class CallWatchdog:
-    """Calls `on_interrupt` if Ctrl-C comes during a wait, and `on_stuck` every TICK_S while a call does not return."""
+    """Thread that calls `on_interrupt` at Ctrl-C during a wait, and `on_stuck` every TICK_S of a call."""
 
     def __init__(self, on_interrupt: Callable[[Endpoint], None], on_stuck: OnStuck) -> None:
         self._on_interrupt = on_interrupt
@@ -332,7 +332,7 @@ MAX_MESSAGE = 10_000
 
 
 class ErrorExchange:
-    """Exchanges reports between the processes of a group, on a communicator of its own, by collectives."""
+    """Exchange of reports between the processes of a group, on a communicator of its own, by collectives."""
 
     def __init__(self, mpi: Mpi, comm: MpiComm) -> None:
         self._mpi = mpi

@@ -66,7 +66,7 @@ def agree(mpi: Mpi, comm: MpiComm, votes: Votes) -> Votes:
 
 
 class WindowMemory:
-    """Exposes a window's memory to NumPy; lives as long as any array over it."""
+    """Owner of a window's memory for NumPy; lives as long as any array over it."""
 
     def __init__(self, address: int, nbytes: int, *, writable: bool) -> None:
         self.__array_interface__ = {

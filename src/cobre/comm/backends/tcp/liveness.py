@@ -122,7 +122,7 @@ def is_unreachable(error: OSError | None) -> bool:
 
 
 class Progress:
-    """How far this rank has got in the sequence of calls. Written by the caller's thread, read by the monitor's.
+    """Progress of this rank in the sequence of calls. Written by the caller's thread, read by the monitor's.
 
     There is no lock: each field is one number or one reference, written by one thread and read atomically by the other.
     A heartbeat that mixes two calls is corrected by the next; no decision rests on a single one.
@@ -226,7 +226,7 @@ class LivenessMonitor(ABC):
         limit = self._last_polled - self.timeout_s
         return [rank for rank in ranks if self._last_heard[rank] < limit]
 
-    def is_heard(self, rank: int) -> bool:
+    def has_heartbeat(self, rank: int) -> bool:
         """Return whether the rank sends its heartbeats: one of the last two has arrived."""
         return self._last_heard[rank] >= self._last_polled - 2 * self.interval_s
 
@@ -414,7 +414,7 @@ class LivenessMonitor(ABC):
 # Watch the connections of the coordinator and of a worker.
 
 
-# The coordinator's liveness monitor: hears from all workers and decides what counts as the failure of the world.
+# The coordinator's liveness monitor: receives all workers' heartbeats, and decides what the failure of the world is.
 
 
 class CoordinatorMonitor(LivenessMonitor):
@@ -513,7 +513,7 @@ class CoordinatorMonitor(LivenessMonitor):
             self.broadcast_failure(FailureRecord(FailureKind.SILENT, next_call, peers))
 
 
-# A worker's liveness monitor: hears from the coordinator alone, which decides for all ranks.
+# A worker's liveness monitor: receives heartbeats from the coordinator alone, which decides for all ranks.
 
 
 class WorkerMonitor(LivenessMonitor):

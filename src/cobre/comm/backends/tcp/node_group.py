@@ -218,7 +218,7 @@ def _open_memory(transport: Transport, config: TcpConfig, nodes: Nodes) -> ShmSe
     ranks = nodes.of(config.rank)
     memory, problem = _create(len(ranks)) if config.rank == ranks[0] else (None, "")
     # Three exchanges: who is where (above), what to open, who could open it. Only the last makes sharing safe: a rank
-    # that cannot open the memory would be waited for in it for ever.
+    # that cannot open the memory would be waited for in it forever.
     offers = _exchange(transport, config.size, _offer(memory))
     if config.rank != ranks[0]:
         memory, problem = _open(offers[ranks[0]])

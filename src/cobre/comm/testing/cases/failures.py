@@ -83,7 +83,7 @@ TWO_SIDES = 2  # the odd rank, and any other
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """What most ranks call, and what one rank calls instead. words: what the error message must contain."""
+    """Calls that disagree: most ranks' and one rank's. words: what the error message must contain."""
 
     usual: Callable[[Backend, Array], object]
     odd: Callable[[Backend, Array], object]

@@ -173,7 +173,7 @@ def _fork_skip_reason() -> str:
         return ""
     return (
         "the allocator of the address sanitizer has a lock that a fork may copy while another thread holds it: the "
-        "child then waits for ever (3 of 377 forks of a program without Cobre)"
+        "child then waits forever (3 of 377 forks of a program without Cobre)"
         if is_sanitized
         else ""
     )

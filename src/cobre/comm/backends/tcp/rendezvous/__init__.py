@@ -1,4 +1,4 @@
-"""How the ranks of a tcp run find and authenticate each other, before the first collective.
+"""The rendezvous: the ranks of a tcp run find and authenticate each other, before the first collective.
 
 Rank 0 listens (`listener`, which also resolves addresses and makes TLS contexts) and accepts (`acceptor`); every other
 rank connects (`connector`). Both ends run the same `handshake`, with proofs that they hold the same secret. When all

@@ -136,7 +136,7 @@ def _has_ended(sock: socket.socket) -> bool:
 
 
 class Acceptor:
-    """Accepts and authenticates the workers of one run; `accept_all` returns them by rank."""
+    """Server that accepts and authenticates the workers of one run; `accept_all` returns them by rank."""
 
     def __init__(self, config: TcpConfig, secret: bytes, context: ssl.SSLContext | None) -> None:
         self._config = config

@@ -50,7 +50,7 @@ class HandshakeFailedError(Exception):
 
 
 class Connector:
-    """Connects one worker to rank 0.
+    """Client that connects one worker to rank 0.
 
     On a cluster, ranks start in any order, and names may resolve late: whatever fails is retried. Only a coordinator
     that has proved that it holds the secret can turn a worker away for good.

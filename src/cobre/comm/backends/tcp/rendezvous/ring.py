@@ -1,4 +1,4 @@
-"""Connects the hosts of a world in a ring: every host listens for its left neighbour and dials its right one.
+"""The ring of the hosts of a world: every host listens for its left neighbour and dials its right one.
 
 It happens once, after all ranks have connected to the coordinator, through which the hosts tell each other where they
 listen. Three exchanges: the offers; who has reached its neighbour; who has authenticated both. If one host cannot take
@@ -199,7 +199,7 @@ class _Dialled:
 
 
 class _Meeting:
-    """Authenticates both neighbours in one event loop: all hosts do so at once, and each waits for the next."""
+    """Event loop that authenticates both neighbours: all hosts do so at once, and each waits for the next."""
 
     def __init__(
         self,

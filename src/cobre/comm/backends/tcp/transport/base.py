@@ -1,4 +1,4 @@
-"""What the coordinator's and the workers' ends of the transport have in common.
+"""The interface and the common parts of the coordinator's and the workers' ends of the transport.
 
 Ranks that share a node's memory are represented by one leader: its payload is the concatenation of theirs, and the
 others take no part in what happens here. Without shared memory every rank is its own leader.
@@ -24,7 +24,7 @@ NOTHING = memoryview(b"")
 
 
 class DeferredCopy:
-    """Copies a rank's own part of a large gather, piece by piece, while the sockets have nothing to do."""
+    """Copy of a rank's own part of a large gather, made piece by piece while the sockets are idle."""
 
     def __init__(self, source: memoryview = NOTHING, target: memoryview = NOTHING) -> None:
         self._source = source
@@ -47,7 +47,7 @@ class DeferredCopy:
 
 
 class Watch(ABC):
-    """Looks at the star's connections while one call's data moves in the ring.
+    """Watch over the star's connections while one call's data moves in the ring.
 
     descriptors: what to poll for reading. missing: the ranks that the call still waits for.
     """

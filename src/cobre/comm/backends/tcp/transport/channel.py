@@ -31,7 +31,7 @@ Found = TypeVar("Found")
 
 
 class SpinWait:
-    """Polls for up to `limit_s` seconds before its caller sleeps, with backoff; 0 disables it.
+    """Polling for up to `limit_s` seconds before the caller sleeps, with backoff; 0 disables it.
 
     One per rank, used by the thread that makes the calls.
     """

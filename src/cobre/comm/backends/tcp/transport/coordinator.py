@@ -41,7 +41,7 @@ ALIGNMENT = 64  # bytes; operands are folded where they arrived, and this suits 
 
 
 class Inbox:
-    """Receives one worker's call: its header, and a small payload behind it at an aligned address.
+    """Receiver of one worker's call: its header, and a small payload behind it at an aligned address.
 
     Reused from call to call, so that a small collective allocates nothing.
     """

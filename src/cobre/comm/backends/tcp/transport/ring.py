@@ -31,7 +31,7 @@ Block = Sequence[memoryview]
 
 
 class CoordinatorWatch(Watch):
-    """Collects DONE from all other hosts; the end of a host's connection before that is a failure."""
+    """Collector of DONE from all other hosts; the end of a host's connection before that is a failure."""
 
     def __init__(self, channels: Mapping[int, Channel], sequence: int, waiter: Waiter) -> None:
         self._expected = done_frame(sequence)
@@ -62,7 +62,7 @@ class CoordinatorWatch(Watch):
 
 
 class WorkerWatch(Watch):
-    """Notices the death of the coordinator, and tells it when this host is done."""
+    """Watch of a worker: notices the death of the coordinator, and reports to it when this host is done."""
 
     missing = (0,)
 
@@ -156,7 +156,7 @@ class Ring:
 
 
 class RingReader:
-    """Receives a known sequence of headers and data from the left neighbour.
+    """Receiver of a known sequence of headers and data from the left neighbour.
 
     expected: headers as bytes, which must arrive exactly so, and writable memory for data. Nothing is written to a
     block before its header has been compared. items: the memory of all of them, in order. received: bytes so far.
@@ -198,7 +198,7 @@ class RingReader:
 
 
 class RingWriter:
-    """Sends this host's own items to the right neighbour, and then the items that its reader receives."""
+    """Sender of this host's own items to the right neighbour, and then of the items that its reader receives."""
 
     def __init__(self, channel: Channel, own: Sequence[memoryview | bytes], passed_on: Sequence[memoryview]) -> None:
         self._channel = channel

@@ -73,7 +73,7 @@ class Writer:
 
 
 class PartWriter:
-    """Relays the other ranks' data to one worker: GO, then each part as soon as a large enough piece has arrived."""
+    """Relay of the other ranks' data to one worker: GO, then each part as soon as a large enough piece has arrived."""
 
     def __init__(self, channel: Channel, sequence: int, parts: Sequence[memoryview | None], piece_bytes: int) -> None:
         self._writer = Writer(channel)
@@ -115,7 +115,7 @@ class PartWriter:
 
 
 class DataReader:
-    """Receives one rank's payload, a sequence of DATA frames, into the memory that each `read` is given."""
+    """Receiver of one rank's payload, a sequence of DATA frames, into the memory that each `read` is given."""
 
     def __init__(self, channel: Channel, nbytes: int) -> None:
         self.channel = channel
@@ -145,7 +145,7 @@ class DataReader:
 
 
 class PartsReader:
-    """Receives the payloads of one node's ranks, one after the other.
+    """Receiver of the payloads of one node's ranks, one after the other.
 
     targets: by rank, where its payload goes. available: by rank, how many bytes have arrived; advanced here.
     """
@@ -180,7 +180,7 @@ class PartsReader:
 
 
 class PartReader:
-    """Receives GO, and then the other ranks' parts into their targets; None for parts that do not come."""
+    """Receiver of GO, and then of the other ranks' parts into their targets; None for parts that are not sent."""
 
     def __init__(self, channel: Channel, sequence: int, targets: Sequence[memoryview | None]) -> None:
         self._channel = channel
@@ -253,7 +253,7 @@ OnWait = Callable[[float, Sequence[str]], None]
 
 @dataclass(frozen=True, slots=True)
 class WaitPolicy:
-    """How a rank waits inside a call.
+    """Timeouts and callbacks of a rank that waits inside a call.
 
     spin_wait: used before sleeping. limit_s: hard limit for one call in seconds; None: no limit. on_wait: called every
     PROGRESS_S with the seconds waited and the names of the ranks that are missing.
@@ -265,7 +265,7 @@ class WaitPolicy:
 
 
 class Waiter(ABC):
-    """Waits on behalf of one call. `missing`, in its methods: the ranks that the call still waits for."""
+    """Wait on behalf of one call. `missing`, in its methods: the ranks that the call still waits for."""
 
     def __init__(self, monitor: LivenessMonitor, sequence: int, wait_policy: WaitPolicy) -> None:
         self._monitor = monitor
@@ -282,7 +282,7 @@ class Waiter(ABC):
 
         interests: by descriptor, READ and WRITE.
         """
-        # A failure that affects only later calls keeps the wake descriptor readable for ever: then it is not polled.
+        # A failure that affects only later calls keeps the wake descriptor readable forever: then it is not polled.
         listens = not self._monitor.check(self._sequence)
         if (interests, listens) != self._registered:
             self._register(dict(interests), listens)
@@ -352,7 +352,7 @@ class Waiter(ABC):
 
 
 class CoordinatorWaiter(Waiter):
-    """Waits for workers; declares a failure to all of them."""
+    """Wait for workers; declares a failure to all of them."""
 
     _monitor: CoordinatorMonitor
 
@@ -373,7 +373,7 @@ class CoordinatorWaiter(Waiter):
 
 
 class WorkerWaiter(Waiter):
-    """Waits for the coordinator, the only rank that a worker hears from."""
+    """Wait for the coordinator, the only rank that a worker is connected to."""
 
     _monitor: WorkerMonitor
 

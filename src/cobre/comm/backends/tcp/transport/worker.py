@@ -151,7 +151,7 @@ class WorkerTransport(Transport):
         deadline = time.monotonic() + VERDICT_S
         # A coordinator that is late with its heartbeats may be the reason why the neighbour has left: then the loss of
         # the coordinator is what counts, and it is known at the timeout at the latest.
-        while time.monotonic() < deadline or not (monitor.is_heard(0) or 0 in monitor.departed):
+        while time.monotonic() < deadline or not (monitor.has_heartbeat(0) or 0 in monitor.departed):
             monitor.check(sequence)
             if (lost := monitor.lost_coordinator(sequence)) is not None:
                 return lost

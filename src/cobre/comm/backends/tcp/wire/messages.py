@@ -233,7 +233,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class RingOffer:
-    """Where a host listens for its neighbour in the ring, told to all hosts through the coordinator.
+    """Address at which a host listens for its neighbour in the ring, sent to all hosts through the coordinator.
 
     token: random bytes, which the neighbour returns in its HELLO: it has dialled this listener and no other.
     certificate: SHA-256 of the TLS certificate that it will present; empty without TLS.

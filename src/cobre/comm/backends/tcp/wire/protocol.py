@@ -51,7 +51,7 @@ def pack_text(text: str, limit: int = MAX_TEXT_BYTES) -> bytes:
 
 
 class FieldReader:
-    """Takes fields from the front of a payload; missing and surplus bytes raise `ProtocolError`."""
+    """Reader of fields from the front of a payload; missing and surplus bytes raise `ProtocolError`."""
 
     def __init__(self, payload: bytes) -> None:
         self._payload = payload
@@ -138,7 +138,7 @@ def frame(tag: int, payload: bytes = b"") -> bytes:
 
 
 class FrameParser:
-    """Splits a byte stream into frames; rejects a frame as soon as its five-byte prefix is there.
+    """Parser of a byte stream into frames; rejects a frame as soon as its five-byte prefix has arrived.
 
     limits: by tag that is expected here, the longest payload in bytes.
     """
