@@ -6,8 +6,8 @@ from cobre import model as model
 from cobre import results as results
 from cobre import run as run
 from cobre import schema as schema
-from cobre.comparison.api import compare as compare
 from cobre.comparison.result import StudyComparison as StudyComparison
+from cobre.comparison.result import compare as compare
 from cobre.compat.policy_checkpoint import write_policy_checkpoint as write_policy_checkpoint
 from cobre.compat.study_object import Study as Study
 from cobre.core.case import Case as Case
@@ -18,10 +18,10 @@ from cobre.io.saving import save_case as save_case
 from cobre.policy.object import Policy as Policy
 from cobre.study.api import simulate as simulate
 from cobre.study.api import train as train
-from cobre.study.inspection.bound import bound as bound
-from cobre.study.inspection.system_map import system_map as system_map
-from cobre.study.results.script_results import SimulationResult as SimulationResult
-from cobre.study.results.script_results import TrainingResult as TrainingResult
+from cobre.study.bound import bound as bound
+from cobre.study.results import SimulationResult as SimulationResult
+from cobre.study.results import TrainingResult as TrainingResult
+from cobre.study.results import system_map as system_map
 from cobre.study.validation import validate as validate
 from cobre.versions import version_info as version_info
 

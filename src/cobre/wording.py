@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun.
+    """Return a number with its noun.
 
     >>> counted(1, "iteration"), counted(1200, "iteration"), counted(2, "axis", "axes")
     ('1 iteration', '1,200 iterations', '2 axes')
@@ -24,7 +24,7 @@ def singular(kind: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """The kind of an entity; the opposite of `singular`.
+    """Return the plural of an entity kind; the inverse of `singular`.
 
     >>> plural("hydro"), plural("bus")
     ('hydros', 'buses')
@@ -33,7 +33,7 @@ def plural(noun: str) -> str:
 
 
 def money(value: float | None, digits: int = 2) -> str:
-    """An amount in $ with thousands separators, without the sign; `-` for None.
+    """Format an amount in $ with thousands separators, without the sign; `-` for None.
 
     >>> money(1234567.891), money(None)
     ('1,234,567.89', '-')
@@ -42,7 +42,7 @@ def money(value: float | None, digits: int = 2) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share of 1 in percent, with one decimal below 1,000 %; `-` for None.
+    """Format a share of 1 in percent, with one decimal below 1,000 %; `-` for None.
 
     >>> percent(0.1234), percent(12.3456)
     ('12.3 %', '1,235 %')
@@ -63,7 +63,7 @@ _ESCAPES = {0x7F: "\\x7f", **{code: f"\\x{code:02x}" for code in range(32) if co
 
 
 def printable(text: str, *, max_length: int | None = None, lines: bool = True) -> str:
-    """The text with everything escaped that a terminal would act on.
+    """Escape everything in a text that a terminal would act on.
 
     max_length: characters beyond it are cut off. lines: whether line breaks stay.
 
@@ -92,7 +92,7 @@ def _escaped(character: str) -> str:
 
 
 def as_argument(path: Path | str) -> str:
-    """A path as a shell argument: quoted where needed, and never taken as an option."""
+    """Quote a path as a shell argument where needed; it is never taken as an option."""
     name = str(path)
     return shlex.quote(f"./{name}" if name.startswith("-") else name)
 

@@ -39,7 +39,7 @@ def test_the_contract_is_kept(graph, name):
     [
         (BACKENDS, "cobre.sddp.training.loop", "cobre.comm.backends.shm"),
         (BACKENDS, "cobre.study.placement", "cobre.comm.backends.local"),
-        (BACKENDS, "cobre.study.training.train_study", "cobre.comm.backends"),
+        (BACKENDS, "cobre.study.training", "cobre.comm.backends"),
         (BACKENDS, "cobre.cli.run_command", "cobre.comm.backends.tcp.communicator"),
         (MPI, "cobre.comm.backends.mpi.communicator", "mpi4py"),
         (MPI, "cobre.comm.machine", "mpi4py"),

@@ -26,7 +26,7 @@ from cobre.solver.simplex import SimplexOptions, SimplexSolver
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.requests import TrainingRequest, with_iterations
-from cobre.study.training.train_study import train_study
+from cobre.study.training import train_study
 
 COST_FACTOR = 2.0**20
 """HiGHS's dual tolerance is absolute, and costs of DECOMP decks begin at 2e-11: without a factor its optimum of one LP

@@ -28,7 +28,7 @@ def is_archive(path: Path) -> bool:
 
 @contextmanager
 def unpacked_deck(deck: Path) -> Iterator[Path]:
-    """The folder of a deck's files: the deck itself, a folder in it, or a temporary copy of what its archive holds.
+    """Yield the folder of a deck's files: the deck, a folder in it, or a temporary copy of its archive's content.
 
     Raises DeckNotConvertedError for an archive that is damaged, and for decks that hold no deck, or more than one.
     """
@@ -49,7 +49,7 @@ def unpacked_deck(deck: Path) -> Iterator[Path]:
 
 
 def deck_folders(root: Path) -> list[Path]:
-    """The folder itself if it holds a deck, else those below it that do."""
+    """Return the folder itself if it holds a deck, else those below it that do."""
     if any(path.name.lower() == CASE_INDEX for path in root.iterdir()):
         return [root]
     return sorted({path.parent for path in root.rglob("*") if path.name.lower() == CASE_INDEX})
@@ -79,7 +79,7 @@ def _has_upper_case(folder: Path) -> bool:
 
 
 def _linked_in_lower_case(folder: Path, target: Path) -> Path:
-    """A folder of links to a deck's files: the deck itself stays as it is. Names that would collide are left out."""
+    """Create a folder of links to a deck's files, which are not changed. Names that would collide are left out."""
     target.mkdir()
     for path in sorted(folder.iterdir(), key=lambda path: (path.name != path.name.lower(), path.name)):
         link = target / path.name.lower()
@@ -126,7 +126,7 @@ def _write_entry(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) 
 
 
 def _rename_to_lower_case(folder: Path) -> None:
-    """The bridges look for files by names in lower case; names that would collide stay as they are."""
+    """Rename files to lower case, as the bridges expect them; names that would collide stay as they are."""
     for path in sorted(folder.iterdir()):
         lower = path.with_name(path.name.lower())
         if path.is_file() and not lower.exists():

@@ -97,7 +97,7 @@ def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]
 
 @contextmanager
 def _conversion(bridge: Bridge, request: DeckRequest) -> Iterator[tuple[Path, Path, list[Repair]]]:
-    """The deck's folder, ready for the bridge, the directory to convert into, and the repairs that were made.
+    """Yield the deck's folder, ready for the bridge, the directory to convert into, and the repairs that were made.
 
     When the block ends without an error, the case is completed with its origin and moved to its place.
     """
@@ -112,7 +112,7 @@ def _conversion(bridge: Bridge, request: DeckRequest) -> Iterator[tuple[Path, Pa
 
 @contextmanager
 def _repaired(folder: Path, repairs: list[Repair]) -> Iterator[Path]:
-    """The deck, or a copy of it with its repairs."""
+    """Yield the deck, or a copy of it with its repairs."""
     if not repairs:
         yield folder
         return
@@ -170,7 +170,7 @@ def _refusal(bridge: Bridge, request: DeckRequest, folder: Path, why: str) -> st
 
 @contextmanager
 def _staging_directory(request: DeckRequest) -> Iterator[Path]:
-    """An empty directory to convert into; its content becomes the case when the block ends without an error.
+    """Yield an empty directory to convert into; its content becomes the case when the block ends without an error.
 
     Raises WriteError if the case exists and may not be overwritten.
     """

@@ -82,17 +82,17 @@ class Bridge:
     program: BridgeProgram = BRIDGE_0_19
 
     def command(self, *arguments: str | Path) -> list[str]:
-        """The command line that runs the bridge; nothing outside of its environment is imported."""
+        """Return the command line that runs the bridge; nothing outside of its environment is imported."""
         return [str(self.python), "-I", "-m", self.program.module, *map(str, arguments)]
 
 
 def clean_environment() -> dict[str, str]:
-    """The variables of this process, without those that lead an interpreter to other packages."""
+    """Return the variables of this process, without those that lead an interpreter to other packages."""
     return {name: value for name, value in os.environ.items() if name not in _MISLEADING}
 
 
 def bridge_at(path: Path, program: BridgeProgram | None = None) -> Bridge:
-    """The bridge that a user named: the folder of an environment, its interpreter, or its command.
+    """Find the bridge that a user named: the folder of an environment, its interpreter, or its command.
 
     Without a program: the one whose command was named, else the first of PROGRAMS that is installed there. Raises
     NoBridgeError where it cannot be run from there.
@@ -112,7 +112,7 @@ def bridge_at(path: Path, program: BridgeProgram | None = None) -> Bridge:
 
 
 def own_bridge(announce: Callable[[str], None], program: BridgeProgram = BRIDGE_0_19) -> Bridge:
-    """The bridge in the user's cache, installed there if it is missing; `announce` is called with a message first.
+    """Return the bridge in the user's cache, installed there if it is missing; call `announce` with a message first.
 
     Raises NoBridgeError if it cannot be installed.
     """
@@ -124,7 +124,7 @@ def own_bridge(announce: Callable[[str], None], program: BridgeProgram = BRIDGE_
 
 
 def own_folder(program: BridgeProgram = BRIDGE_0_19) -> Path:
-    """The folder of a bridge's environment, in $XDG_CACHE_HOME or ~/.cache."""
+    """Return the folder of a bridge's environment, in $XDG_CACHE_HOME or ~/.cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "cobre" / f"bridge-{program.version}"
 
@@ -176,7 +176,7 @@ def _install(folder: Path, program: BridgeProgram, announce: Callable[[str], Non
 
 
 def _new_enough_python(program: BridgeProgram) -> Path:
-    """The first interpreter that is new enough and runs: a name on the path may be a shim of a version manager.
+    """Return the first interpreter that is new enough and runs: a name on the path may be a shim of a version manager.
 
     Raises NoBridgeError if there is none.
     """
@@ -191,7 +191,7 @@ def _new_enough_python(program: BridgeProgram) -> Path:
 
 
 def _interpreters() -> Iterator[Path]:
-    """The present interpreter, those on the path, and the versions of pyenv that are not on the path."""
+    """Yield the present interpreter, those on the path, and the versions of pyenv that are not on the path."""
     yield Path(sys.executable)
     yield from (Path(found) for name in _NAMES if (found := shutil.which(name)))
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")

@@ -29,7 +29,7 @@ COMMENT = "&"
 
 
 def find_file(deck: Path, prefix: str) -> Path | None:
-    """The file of a deck whose name begins so, whatever its case: of several, that of caso.dat's revision."""
+    """Find a deck's file by the beginning of its name, in any case; of several, that of caso.dat's revision."""
     found = [path for path in sorted(deck.iterdir()) if path.name.lower().startswith(prefix)]
     if len(found) < 2:
         return found[0] if found else None
@@ -39,7 +39,7 @@ def find_file(deck: Path, prefix: str) -> Path | None:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a deck's file."""
+    """Read the lines of a deck's file."""
     return path.read_text(encoding=ENCODING).splitlines()
 
 
@@ -54,12 +54,12 @@ def comment_out(path: Path, is_wrong: Callable[[str], bool]) -> None:
 
 
 def integer(text: str) -> int | None:
-    """A field of digits; None where it is blank or something else."""
+    """Parse a field of digits; None where it is blank or something else."""
     return int(text) if text.strip().isdigit() else None
 
 
 def number(text: str) -> float:
-    """A number; 0.0 for a blank field, as the format means it, and for one that is no number."""
+    """Parse a number; 0.0 for a blank field, as the format defines, and for one that is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -67,7 +67,7 @@ def number(text: str) -> float:
 
 
 def read_json(path: Path) -> Any:
-    """A file of the converted case."""
+    """Read a JSON file of the converted case."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -228,7 +228,7 @@ class LastStageOrders:
         return "the orders of the others are added to the case"
 
     def edit(self, deck: Path) -> None:
-        """The deck itself is right."""
+        """Do nothing: the deck itself is correct."""
 
     def finish(self, case: Path) -> None:
         """Add the orders that are missing: means over the weeks that begin in a stage, within the plant's limits."""
@@ -248,7 +248,7 @@ class LastStageOrders:
 
 
 def find_gas_repairs(deck: Path) -> list[Any]:
-    """The repairs that the gas plants of a DECOMP deck need."""
+    """Return the repairs that the gas plants of a DECOMP deck need."""
     plan = read_gas_plan(deck)
     if plan is None:
         return []
@@ -259,7 +259,7 @@ def find_gas_repairs(deck: Path) -> list[Any]:
 
 
 def read_gas_plan(deck: Path) -> GasPlan | None:
-    """What dadger and dadgnl say; None for decks without one of them, or without a calendar."""
+    """Read the plan from dadger and dadgnl; None for decks without one of them, or without a calendar."""
     dadger, dadgnl = find_file(deck, "dadger."), find_file(deck, "dadgnl.")
     if dadger is None or dadgnl is None:
         return None
@@ -317,7 +317,7 @@ def _gas_record(line: str) -> GasRecord | None:
 
 
 def _orders(lines: Iterable[str]) -> dict[int, tuple[Order, ...]]:
-    """The ordered weeks of each plant."""
+    """Return the ordered weeks of each plant."""
     found: dict[int, tuple[Order, ...]] = {}
     for line in lines:
         if not line.startswith("GL") or (plant := integer(line[4:7])) is None:

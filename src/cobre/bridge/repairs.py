@@ -97,7 +97,7 @@ class OldTailraceFile:
         write_lines(deck / self.path, rewritten)
 
     def finish(self, case: Path) -> None:
-        """The case needs nothing more."""
+        """Do nothing: the case needs no further change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class SourcesWithoutBlock:
         write_lines(deck / self.path, lines)
 
     def finish(self, case: Path) -> None:
-        """The case needs nothing more."""
+        """Do nothing: the case needs no further change."""
 
 
 UNNAMED_SOURCE = "NAOSIM"
@@ -250,7 +250,7 @@ class FictitiousExpansion:
         write_lines(deck / self.path, [line for at, line in enumerate(lines) if at not in dropped])
 
     def finish(self, case: Path) -> None:
-        """The case needs nothing more."""
+        """Do nothing: the case needs no further change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,11 +281,11 @@ class NoIndividualPeriod:
         write_lines(deck / self.path, lines)
 
     def finish(self, case: Path) -> None:
-        """The case needs nothing more."""
+        """Do nothing: the case needs no further change."""
 
 
 def find_repairs(deck: Path, model: Model = "decomp", program: BridgeProgram = BRIDGE_0_19) -> list[Repair]:
-    """The repairs that a deck needs before a bridge converts it, in the order in which they are made."""
+    """Return the repairs that a deck needs before a bridge converts it, in the order in which they are made."""
     if model == "newave":
         found: list[Repair | None] = [
             _sources_without_block(deck),
@@ -299,12 +299,12 @@ def find_repairs(deck: Path, model: Model = "decomp", program: BridgeProgram = B
 
 
 def in_words(repairs: list[Repair]) -> str:
-    """Findings and remedies, one to a line."""
+    """List findings and remedies, one per line."""
     return "\n".join(f"  {repair.name}: {repair.finding}; {repair.remedy}" for repair in repairs)
 
 
 def offer(repairs: list[Repair]) -> str:
-    """The sentence that offers repairs."""
+    """Return the sentence that offers repairs."""
     return f"repairs that --repair makes, in a copy:\n{in_words(repairs)}"
 
 

@@ -114,7 +114,7 @@ def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) ->
       cobre verify
       cobre verify --example two_reservoirs --json
     """
-    from cobre.study.inspection import verification
+    from cobre.study import verification
 
     unknown = sorted(set(examples) - set(verification.ITERATIONS))
     if unknown:
@@ -137,7 +137,7 @@ def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) ->
 
 
 def _versions() -> str:
-    from cobre.study.inspection import verification
+    from cobre.study import verification
 
     return f"arithmetic {verification.ARITHMETIC} with {verification.lp_library()}"
 

@@ -14,7 +14,7 @@ from cobre.runs.formatting import rough_duration, size
 from cobre.wording import MAX_COUNT, counted
 
 if TYPE_CHECKING:
-    from cobre.study.inspection.bench import Benchmark, Estimate, StageCost
+    from cobre.study.bench import Benchmark, Estimate, StageCost
 
 USUAL_CORES = (1, 16, 64)
 STAGE_HEADINGS = ("stage", "rows", "columns", "forward", "backward", "pivots", "µs/pivot", "active rows", "by HiGHS")
@@ -75,7 +75,7 @@ def bench(
     """
     with report_errors():
         from cobre.io.case import load_case
-        from cobre.study.inspection.bench import bench_case
+        from cobre.study.bench import bench_case
 
         measured = bench_case(load_case(case, overrides_of(options)), stages=stages, paths=paths, rounds=rounds)
     estimates = [measured.estimate(count) for count in cores or usual_cores(measured.forward_passes)]
@@ -122,7 +122,7 @@ def lines(case: Path, measured: "Benchmark", estimates: Sequence["Estimate"]) ->
 
 
 def memory(measured: "Benchmark") -> list[str]:
-    """A line on what training will hold on each node, beside the study itself."""
+    """Return a line on the memory that training will hold on each node, beside the study itself."""
     if not measured.cut_bytes:
         return []
     states = f", {size(measured.state_bytes)} of visited states" if measured.state_bytes else ""
@@ -130,7 +130,7 @@ def memory(measured: "Benchmark") -> list[str]:
 
 
 def stage_row(cost: "StageCost") -> list[str]:
-    """A stage; times are those of one solve."""
+    """Return the table row of a stage; times are those of one solve."""
     done = cost.backward
     numbers = (done.pivots / max(1, done.solves), cost.cpu_us_per_pivot, done.mean_active_rows)
     return [
@@ -144,7 +144,7 @@ def stage_row(cost: "StageCost") -> list[str]:
 
 
 def study_row(estimate: "Estimate") -> list[str]:
-    """A row of the table of estimates: cores, then time of an iteration, of training, of simulation and of all."""
+    """Return a row of estimates: cores, then the time of an iteration, of training, of simulation and in all."""
     seconds = (estimate.iteration_s, estimate.training_s, estimate.simulation_s, estimate.total_s)
     return [str(estimate.cores), *map(rough_duration, seconds)]
 

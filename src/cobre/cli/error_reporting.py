@@ -90,7 +90,7 @@ def mark_errors_of_rank(comm: "Backend") -> Iterator[None]:
 
 
 def report_with_other_ranks(error: click.ClickException) -> None:
-    """A command line that is refused under mpiexec is refused by all ranks, and said once. Returns outside of MPI."""
+    """Report a wrong command line once where mpiexec started all ranks with it; return outside of MPI."""
     from cobre.comm import BackendError, create_communicator
     from cobre.study.placement import choose_placement
 
@@ -105,7 +105,7 @@ def report_with_other_ranks(error: click.ClickException) -> None:
 
 
 def exit_report_for(error: BaseException) -> "ExitReport | None":
-    """The message and the exit code of an error; None for one that a user can do nothing about."""
+    """Return the message and the exit code of an error; None for one that a user can do nothing about."""
     from cobre.comm.flight_recorder import ExitReport
     from cobre.comm.launch import WorkerError
 
@@ -151,7 +151,7 @@ def _shown(error: click.ClickException) -> str:
 
 
 def exit_code_of(error: BaseException | None) -> ExitCode | None:
-    """The code for an error that a user can act on; None for any other."""
+    """Return the exit code for an error that a user can act on; None for any other."""
     if getattr(error, "library", ""):  # a backend whose library is not installed
         return ExitCode.MISSING_EXTRA
     return next((code for kind, code in _kinds() if isinstance(error, kind)), None)
@@ -174,12 +174,12 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.sddp.problem.boundary import BoundaryMismatchError
     from cobre.sddp.upper_bounds.find import BoundError
     from cobre.stochastic.errors import NoiseModelError
-    from cobre.study.inspection.bound import CaseChangedError, NothingToBoundError
-    from cobre.study.inspection.verification import NotVerifiedError
-    from cobre.study.output.run_output import OutputHoldsRunError, OutputInUseError
+    from cobre.study.bound import CaseChangedError, NothingToBoundError
+    from cobre.study.checkpoints import CheckpointError
+    from cobre.study.output import OutputHoldsRunError, OutputInUseError
     from cobre.study.preparation.study_cache import RankMismatchError
-    from cobre.study.resume.checkpoints import CheckpointError
-    from cobre.study.training.stop_request import NoIterationError
+    from cobre.study.stop_request import NoIterationError
+    from cobre.study.verification import NotVerifiedError
 
     return (
         ((InvalidCaseError, NoiseModelError, DeckNotConvertedError, BoundError), ExitCode.INVALID_CASE),
@@ -208,7 +208,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
 
 
 def message_of(error: BaseException | None) -> str:
-    """The message, and where to learn more."""
+    """Return the message of an error, and where to learn more."""
     from cobre.wording import as_argument
 
     saved = getattr(error, "saved", None)

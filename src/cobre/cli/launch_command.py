@@ -46,7 +46,7 @@ def launch() -> None:
 
 
 def _world_options(command: Command) -> Command:
-    """The options that all of them share; the first decorator comes first in the help."""
+    """Add the options that all of them share; the first decorator comes first in the help."""
     for decorate in reversed(
         (
             click.option("--ranks", "-n", type=int, required=True, help="Number of processes."),

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,10 +12,9 @@ from cobre.cli.bench_command import bench
 from cobre.cli.case_commands import convert, init, migrate, validate
 from cobre.cli.error_reporting import ExitCode
 from cobre.cli.launch_command import launch
-from cobre.cli.result_commands import export
-from cobre.cli.setting_options import OutputPath, RunPath
+from cobre.cli.result_commands import bound, compare, explain, export, report, top
+from cobre.cli.run_command import run, simulate
 from cobre.cli.standard_streams import StandardStreams, as_error, echo, echo_json, show_traceback
-from cobre.cli.study_commands import bound, explain, run, simulate, top
 from cobre.io.storage.free_memory import prefer_system_allocator
 
 # How `cobre --help` looks: commands by what one wants to do, headings in bold where a terminal shows it.
@@ -134,63 +132,9 @@ def main() -> None:
     prefer_system_allocator()
 
 
-@main.command()
-@click.argument("run_a", type=RunPath())
-@click.argument("run_b", type=RunPath())
-@click.option("--html", type=OutputPath(), metavar="FILE", help="Also write a page with charts and tables.")
-@click.option("--bits", "is_bits_only", is_flag=True, help="Compare bits only.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def compare(run_a: Path, run_b: Path, html: Path | None, is_bits_only: bool, as_json: bool) -> None:
-    """Show what changed between two runs, in bits, money, energy and water.
-
-    The first line is about bits: `identical` and a digest of bounds, cuts, policy file and simulation, or the first
-    difference with both values. Then come the means of both simulations and the difference B - A with its 95 %
-    confidence interval over common scenarios: cost and its components, marginal costs, generation by source, deficit,
-    storage, spillage and water values, in total, by stage, and for each plant and bus. The studies may have different
-    plants and stages; what only one of them has is listed. Tables are read in pieces, so memory does not grow with the
-    number of scenarios.
-
-    Exit code: 0 if the bits are identical, 1 if they differ, 8 if a directory does not hold complete results.
-
-    \b
-    Examples:
-      cobre compare results results-one-plant-more
-      cobre compare results results-one-plant-more --html changes.html
-      cobre compare results-2-workers results-16-workers --bits
-      cobre compare before after --json
-    """
-    from cobre.cli.result_commands import compare as compare_outputs
-
-    compare_outputs(run_a, run_b, html=html, is_bits_only=is_bits_only, as_json=as_json)
-
-
-@main.command()
-@click.argument("folder", metavar="DIR", type=RunPath())
-@click.option("--output", "-o", type=OutputPath(), help="The file to write (DIR/report.html).")
-@click.option(
-    "--full", "is_full", is_flag=True, help="Include every scenario of every plant, bus and line (a large file)."
-)
-@click.option("--open", "is_to_be_opened", is_flag=True, help="Open it in the browser.")
-def report(folder: Path, output: Path | None, is_full: bool, is_to_be_opened: bool) -> None:
-    """Write a report of the run in DIR: one HTML file that works offline.
-
-    Every plant, bus and line can be found by name, with percentiles over all scenarios and three single scenarios.
-    A run that is still in progress, or was interrupted, gets a report of the results so far.
-
-    \b
-    Examples:
-      cobre report results
-      cobre report results --output report.html --open
-      cobre report results --full --output all-scenarios.html
-    """
-    from cobre.cli.result_commands import report_run
-
-    report_run(folder, output, is_full=is_full, is_to_be_opened=is_to_be_opened)
-
-
 STUDIES = (init, convert, validate, migrate, run, simulate)
 
-OTHERS = (top, bound, export, explain, doctor, verify, bench, launch, mcp, version, completion)
+OTHERS = (top, report, bound, compare, export, explain, doctor, verify, bench, launch, mcp, version, completion)
 
 for command in (*STUDIES, *OTHERS):
     main.add_command(command)

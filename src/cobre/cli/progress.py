@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def header(upper_bound: str) -> str:
-    """The headings above the lines of iterations."""
+    """Return the headings above the lines of iterations."""
     return f"{'iteration':>9}  {'lower bound $':>20}  {upper_bound:>24}  {'+- 95 %':>15}  {'cuts':>7}  {'s':>8}"
 
 
@@ -43,7 +43,7 @@ class Progress(Protocol):
     """Whether the last bounds are on the screen already."""
 
     def expect(self, case: str) -> None:
-        """Called before workers are started, whose first event takes a second or two."""
+        """Announce the case before workers are started, whose first event takes a second or two."""
 
     def emit(self, event: "Event") -> None:
         """Show one event of the run."""
@@ -53,7 +53,7 @@ class Progress(Protocol):
 
 
 def choose_progress(*, plain: bool, quiet: bool, stream: IO[str] | None = None) -> Progress:
-    """A live table where it can be drawn, else lines; nothing but warnings when it shall be quiet."""
+    """Return a live table where it can be drawn, else lines; with `--quiet`, warnings only."""
     stream = stream or sys.stdout
     if quiet:
         return QuietProgress()
@@ -80,7 +80,7 @@ class QuietProgress:
         self.has_events = False
 
     def expect(self, case: str) -> None:
-        """Does nothing: the first event says that the run has started."""
+        """Do nothing: the first event says that the run has started."""
 
     def emit(self, event: "Event") -> None:
         """Print the event if it is a warning."""
@@ -89,7 +89,7 @@ class QuietProgress:
             echo(f"warning: {event['message']}", err=True)
 
     def close(self) -> None:
-        """Does nothing: there is no display to end."""
+        """Do nothing: there is no display to close."""
 
 
 class LineProgress:
@@ -110,7 +110,7 @@ class LineProgress:
         self._next_step_s = 0.0
 
     def expect(self, case: str) -> None:
-        """Does nothing: the first event says that the run has started."""
+        """Do nothing: the first event says that the run has started."""
 
     def emit(self, event: "Event") -> None:
         """Print the line of an event; events without one are ignored."""
@@ -137,7 +137,7 @@ class LineProgress:
                 self._print(_short_line(event, self._view.gap) if self._is_narrow else _line(event))
 
     def close(self) -> None:
-        """Does nothing: there is no display to end."""
+        """Do nothing: there is no display to close."""
 
     def _announce(self, event: "Event") -> None:
         self._print(f"{event['name']} ...")
@@ -184,18 +184,18 @@ def trial_advice(event: "Event") -> str:
 
 
 def workers_in_words(event: "Event") -> str:
-    """Processes and threads of a run in words, from its `run_started` event."""
+    """Describe the processes and threads of a run, from its `run_started` event."""
     threads = f"{event['threads']} thread{'s' * (event['threads'] > 1)}"
     return f"{event['ranks']} workers ({event['backend']}), {threads} each" if event["ranks"] > 1 else threads
 
 
 def _heading(costs: "PathCosts") -> str:
-    """The heading of the upper bound."""
+    """Return the heading of the upper bound."""
     return f"{costs.name} $ ({costs.label if costs.is_bound else 'not a bound'})"
 
 
 def _line(event: "Event") -> str:
-    """The cost is that of the policy where it is known, else the mean of the paths."""
+    """Return the line of an iteration, with the cost of the policy where it is known, else the mean of the paths."""
     cost, half_width = event["upper_bound"], event["half_width"]
     if event.get("policy_cost_paths"):
         cost, half_width = event["policy_cost"], event["policy_cost_half_width"]

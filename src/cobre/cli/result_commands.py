@@ -1,29 +1,116 @@
-"""`cobre report`, `cobre compare` and `cobre export`: what is made of the results of runs."""
+"""Commands that read the results of runs: `top`, `report`, `bound`, `compare`, `export` and `explain`."""
 
 import sys
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from cobre.cli.error_reporting import DIFFERENT, ExitCode, fail, report_errors
-from cobre.cli.setting_options import OutputPath, RunPath
+from cobre.cli.setting_options import CASE, FiniteRange, OutputPath, RunPath, world_options
 from cobre.cli.standard_streams import echo, echo_json
+from cobre.core.bounds import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod, BoundMethodName
+from cobre.errors import install_command
 from cobre.runs.files import POLICY
+from cobre.wording import MAX_COUNT, counted
 
-# `cobre report`: one HTML file about an output directory.
+if TYPE_CHECKING:
+    from cobre.runs.events import EventFollower
 
 
-def report_run(folder: Path, target: Path | None, *, is_full: bool, is_to_be_opened: bool) -> None:
-    """Write the report of a run and print its path; files of results that are damaged are an error afterwards."""
+@click.command()
+@click.argument("folder", metavar="DIR", type=RunPath())
+def top(folder: Path) -> None:
+    """Watch the run in the output directory DIR, or look at it afterwards.
+
+    Shows the bounds, time by phase, the load of each rank, and messages. It only reads: quitting does not stop the run.
+    In a pipe, or on a terminal without cursor control, it prints the current state once.
+
+    \b
+    Examples:
+      cobre top results
+      ssh cluster -t cobre top /scratch/results
+    """
+    from cobre.cli.progress import can_draw
+    from cobre.runs.events import EventFollower
+
+    with report_errors():
+        follower = EventFollower(folder)
+        follower.check()
+    if not (sys.stdin.isatty() and sys.stderr.isatty() and can_draw(sys.stdout)):
+        _print_once(folder, follower)
+        return
+    try:
+        from cobre.tui.app import watch
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("textual", "textual_plotext", "plotext"):
+            raise
+        fail(f"the live view is not installed: {install_command('[top]')}", ExitCode.MISSING_EXTRA)
+    watch(folder)
+
+
+def _print_once(folder: Path, follower: "EventFollower") -> None:
+    """Print the present state of a run once, for pipes."""
+    from cobre.runs.files import EVENT_FILE
+    from cobre.runs.view import view_of
+    from cobre.tui.panels import page
+
+    with report_errors():
+        view = view_of(follower.read_new())
+    echo(page(view, folder))
+    if follower.damaged_lines:
+        echo(f"warning: {counted(follower.damaged_lines, 'line')} of {folder / EVENT_FILE} cannot be read", err=True)
+
+
+@click.command()
+@click.argument("path", type=RunPath())
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def explain(path: Path, as_json: bool) -> None:
+    """Explain, in planning terms, why a stage could not be solved.
+
+    PATH is an LP that a run saved (OUT/failures/*.mps), or an output directory, of which the newest LP is used. The LP
+    is solved again, and a smallest set of limits and balances that contradict each other is listed.
+
+    \b
+    Examples:
+      cobre explain results
+      cobre explain results/failures/iteration3-stage5-rank0.mps
+    """
+    from cobre.runs.explanation import explain_failure
+
+    with report_errors():
+        explanation = explain_failure(path)
+    echo_json(explanation.as_dict()) if as_json else echo(explanation)
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=RunPath())
+@click.option("--output", "-o", type=OutputPath(), help="The file to write (DIR/report.html).")
+@click.option(
+    "--full", "is_full", is_flag=True, help="Include every scenario of every plant, bus and line (a large file)."
+)
+@click.option("--open", "open_browser", is_flag=True, help="Open it in the browser.")
+def report(folder: Path, output: Path | None, is_full: bool, open_browser: bool) -> None:
+    """Write a report of the run in DIR: one HTML file that works offline.
+
+    Every plant, bus and line can be found by name, with percentiles over all scenarios and three single scenarios.
+    A run that is still in progress, or was interrupted, gets a report of the results so far.
+
+    \b
+    Examples:
+      cobre report results
+      cobre report results --output report.html --open
+      cobre report results --full --output all-scenarios.html
+    """
     from cobre.report import ReportError, write_report
     from cobre.report.run_folder import ReportNotWrittenError
-    from cobre.runs.trained_case import changed_case
+    from cobre.runs.content import changed_case
 
     damaged: list[str] = []
     with report_errors():
         try:
-            written = write_report(folder, target, is_full=is_full, on_damage=damaged.extend)
+            written = write_report(folder, output, is_full=is_full, on_damage=damaged.extend)
         except ReportNotWrittenError as error:
             fail(str(error), ExitCode.OUTPUT)
         except ReportError as error:
@@ -32,35 +119,124 @@ def report_run(folder: Path, target: Path | None, *, is_full: bool, is_to_be_ope
             echo(str(written))
             if (changed := changed_case(folder)) is not None:
                 echo(f"note: {changed}; the report shows the case as it was", err=True)
-            if is_to_be_opened:
+            if open_browser:
                 webbrowser.open(written.resolve().as_uri())
             if damaged:
                 remedy = "restore these files from a copy, or run the study again"
                 fail(f"the report leaves out what is damaged: {'; '.join(damaged)} ({remedy})", ExitCode.RESULTS)
 
 
-# `cobre compare`: two runs, to the last bit and in money.
+@click.command()
+@click.argument("folder", metavar="CASE|RUN", type=RunPath())
+@click.option("--policy", "-p", type=RunPath(), help="A policy file, or the folder of one or of a run.")
+@click.option("--case", "moved_to", type=CASE, help="Where the case of RUN is now, if it has moved.")
+@click.option(
+    "--method",
+    type=click.Choice(get_args(BoundMethodName)),
+    default=BoundMethod.AUTO.value,
+    show_default=True,
+    help="Method; see above.",
+)
+@click.option(
+    "--paths",
+    type=click.IntRange(2, MAX_COUNT),
+    default=DEFAULT_PATHS,
+    show_default=True,
+    help="Number of sampled paths.",
+)
+@click.option(
+    "--confidence",
+    type=FiniteRange(min=0.0, max=1.0, min_open=True, max_open=True),
+    default=DEFAULT_CONFIDENCE,
+    show_default=True,
+    help="Confidence level of a sampled estimate.",
+)
+@click.option(
+    "--max-nodes",
+    type=click.IntRange(min=1),
+    default=DEFAULT_MAX_NODES,
+    show_default=True,
+    help="Largest number of tree nodes to enumerate.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of the sampled paths.")
+@world_options
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: bool, **options: Any) -> None:
+    """Compute an upper bound for a policy, or estimate its cost, under its risk measure.
+
+    RUN is the output directory of a run. With a CASE, give its policy (--policy), unless CASE/output holds one. The
+    result is written to the run's bound.json and shown in its report.
+
+    If the case has changed since training the command stops with an error: bounds of another problem would be wrong.
+
+    \b
+    Methods:
+      enumeration  the policy on every path of the opening tree: its exact cost
+      inner        inner approximation of the cost-to-go: deterministic, for few state variables
+      sampled      paths drawn by the weights of the risk measure: an estimate and its confidence;
+                   under a risk measure it comes from below, and is not a bound
+      auto         the first of these that the size of the study allows
+
+    \b
+    Examples:
+      cobre bound results
+      cobre bound results --method sampled --paths 1000
+      cobre bound my_case --policy results/policy --json
+    """
+    from cobre.runs.events import Event
+    from cobre.study.bound import bound_in, bound_plan, bound_request
+    from cobre.study.placement import WorldRequest, script_placement
+
+    if policy is not None and moved_to is not None:
+        raise click.UsageError("--case says where the case of a RUN is; with --policy give the case itself as CASE")
+    events: list[Event] = []
+    with report_errors():
+        placement = script_placement(WorldRequest(options["backend"], options["workers"], options["threads"]))
+        plan = bound_plan(*(options[name] for name in ("method", "paths", "confidence", "max_nodes", "seed")))
+        request = bound_request(folder, policy, plan, placement.threads, moved_to)
+        found = bound_in(placement, request, events.append)
+    if events:  # of several ranks the first one speaks
+        echo_json(found.as_dict()) if as_json else echo(found)
 
 
-def compare(first: Path, second: Path, *, html: Path | None, is_bits_only: bool, as_json: bool) -> None:
-    """Say whether two runs are identical, or where they first differ; then what changed in money."""
-    from cobre.comparison.api import compare_folders
-    from cobre.comparison.result import StudyComparison
+@click.command()
+@click.argument("run_a", type=RunPath())
+@click.argument("run_b", type=RunPath())
+@click.option("--html", type=OutputPath(), metavar="FILE", help="Also write a page with charts and tables.")
+@click.option("--bits", "is_bits_only", is_flag=True, help="Compare bits only.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def compare(run_a: Path, run_b: Path, html: Path | None, is_bits_only: bool, as_json: bool) -> None:
+    """Show what changed between two runs, in bits, money, energy and water.
+
+    The first line is about bits: `identical` and a digest of bounds, cuts, policy file and simulation, or the first
+    difference with both values. Then come the means of both simulations and the difference B - A with its 95 %
+    confidence interval over common scenarios: cost and its components, marginal costs, generation by source, deficit,
+    storage, spillage and water values, in total, by stage, and for each plant and bus. The studies may have different
+    plants and stages; what only one of them has is listed. Tables are read in pieces, so memory does not grow with the
+    number of scenarios.
+
+    Exit code: 0 if the bits are identical, 1 if they differ, 8 if a directory does not hold complete results.
+
+    \b
+    Examples:
+      cobre compare results results-one-plant-more
+      cobre compare results results-one-plant-more --html changes.html
+      cobre compare results-2-workers results-16-workers --bits
+      cobre compare before after --json
+    """
+    from cobre.comparison.result import StudyComparison, compare_folders
     from cobre.runs.bit_comparison import compare_runs
 
     with report_errors():
         if is_bits_only:
-            bits = compare_runs(first, second)
-            comparison = StudyComparison((str(first), str(second)), bits, None)
+            bits = compare_runs(run_a, run_b)
+            comparison = StudyComparison((str(run_a), str(run_b)), bits, None)
         else:
-            comparison = compare_folders(first, second)
+            comparison = compare_folders(run_a, run_b)
         if html is not None:
             comparison.write_html(html)
     echo_json(comparison.as_dict()) if as_json else echo(comparison)
     sys.exit(ExitCode.SUCCESS if comparison.is_identical else DIFFERENT)
-
-
-# `cobre export`: the results of a run in the form that another program reads.
 
 
 LAYOUTS = ("cobre-python", "novomodelo")

@@ -1,129 +1,221 @@
-"""`cobre run` and `cobre simulate`: start the study where it belongs, show its progress, print its summary."""
+"""`cobre run` and `cobre simulate`, from the command line to the summary."""
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from cobre.cli.error_reporting import ExitCode, mark_errors_of_rank, report_errors
-from cobre.cli.progress import Progress, choose_progress
-from cobre.cli.run_summary import print_summary, write_report
-from cobre.cli.setting_options import overrides_of
+from cobre.cli.setting_options import (
+    CASE,
+    FiniteRange,
+    OutputPath,
+    RunPath,
+    overrides_of,
+    set_option,
+    study_options,
+    world_options,
+)
 from cobre.cli.standard_streams import echo_json, mark_output_as_optional
-from cobre.comm import Backend
-from cobre.comm.detection import find_launch
-from cobre.core.stopping import StopKind
-from cobre.records import dataclass
-from cobre.runs.events import EventListener
-from cobre.runs.files import OUTPUT
-from cobre.runs.summary import RunSummary
-from cobre.study.config_outline import ConfigOutline, with_config_document
-from cobre.study.placement import WorldRequest, command_placement, run_in
-from cobre.study.ranks.entry import run_study
-from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
-from cobre.wording import printable
+from cobre.study.requests import (
+    DEFAULT_CHECKPOINT_INTERVAL,
+    DEFAULT_CHECKPOINT_SECONDS,
+    CaseRequest,
+    RunRequest,
+    TrainingRequest,
+)
+from cobre.wording import MAX_COUNT, printable
 
-_SIGNALLED = {StopKind.INTERRUPTED: ExitCode.INTERRUPTED, StopKind.TERMINATED: ExitCode.TERMINATED}
+if TYPE_CHECKING:
+    from cobre.comm import Backend
+    from cobre.runs.events import EventListener
+    from cobre.runs.summary import RunSummary
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """A request and how the command carries it out: with which workers, and what it prints."""
-
-    request: RunRequest
-    world: WorldRequest
-    plain: bool = False
-    quiet: bool = False
-    no_report: bool = False
-    as_json: bool = False
-
-    @classmethod
-    def of(cls, case: Path, options: Mapping[str, Any]) -> Self:
-        """From the command line of `cobre run`."""
-        minutes = options["checkpoint_minutes"]
-        training = TrainingRequest(
-            resume=options["resume"],
-            resume_if_possible=options["auto_resume"],
-            warm_start=options["warm_start"],
-            time_limit_s=options["time_limit"],
-            checkpoint_every=options["checkpoint_every"],
-            checkpoint_seconds=None if minutes is None else 60.0 * minutes,
+def _display_options(command: Command) -> Command:
+    """Add the options for progress, summary and report."""
+    for decorate in reversed(
+        (
+            click.option("--plain", is_flag=True, help="Print one line per iteration, also on a terminal."),
+            click.option("--quiet", "-q", is_flag=True, help="Print only warnings and errors."),
+            click.option("--no-report", is_flag=True, help="Do not write report.html."),
+            click.option("--no-cache", is_flag=True, help="Prepare the case again, and keep nothing of it."),
+            click.option(
+                "--json", "as_json", is_flag=True, help="Print a JSON object, and nothing else, to standard output."
+            ),
         )
-        source = CaseRequest(case, overrides_of(options) or None, use_cache=not options["no_cache"])
-        output = options["output"] or default_output(case)
-        return cls._of(RunRequest(source, output, training, options["overwrite"]), options)
+    ):
+        command = decorate(command)
+    return command
 
-    @classmethod
-    def of_simulation(cls, case: Path, options: Mapping[str, Any]) -> Self:
-        """From the command line of `cobre simulate`: a run without training."""
-        overrides = {"training.enabled": False, "simulation.enabled": True, **overrides_of(options)}
-        training = TrainingRequest(warm_start=options["policy"])
-        source = CaseRequest(case, overrides)
-        return cls._of(RunRequest(source, options["output"], training, options["overwrite"]), options)
 
-    @classmethod
-    def _of(cls, request: RunRequest, options: Mapping[str, Any]) -> Self:
-        world = WorldRequest(options["backend"], options["workers"], options["threads"])
-        return cls(request, world, *(options[name] for name in ("plain", "quiet", "no_report", "as_json")))
+@click.command()
+@click.argument("case", type=CASE)
+@click.option(
+    "--output", "-o", type=OutputPath(is_directory=True), help="Directory for the results. Default: CASE/output."
+)
+@study_options
+@world_options
+@click.option("--resume", is_flag=True, help="Continue from the newest checkpoint in the output directory.")
+@click.option(
+    "--auto-resume", is_flag=True, help="Like --resume if there is a checkpoint; otherwise start from the beginning."
+)
+@click.option("--overwrite", is_flag=True, help="Replace an earlier run in the output directory.")
+@click.option("--warm-start", type=click.Path(exists=True, path_type=Path), help="Start with the cuts of this policy.")
+@click.option(
+    "--boundary",
+    type=click.Path(exists=True, path_type=Path),
+    help="Value the end of the study by the policy of another run, instead of policy.boundary in config.json. Plants "
+    "are matched by name where the two cases number them differently.",
+)
+@click.option(
+    "--time-limit",
+    type=FiniteRange(min=0.0),
+    help="Stop after the iteration in which this many seconds have passed; an iteration that lasts five seconds longer "
+    "is dropped.",
+)
+@click.option(
+    "--checkpoint-every",
+    type=click.IntRange(0, MAX_COUNT),
+    help=f"Iterations between checkpoints. Default: {DEFAULT_CHECKPOINT_INTERVAL}; 0: only after the last iteration.",
+)
+@click.option(
+    "--checkpoint-minutes",
+    type=FiniteRange(min=0.0, min_open=True),
+    help=f"Longest time between checkpoints, in minutes. Default: {DEFAULT_CHECKPOINT_SECONDS / 60:g}.",
+)
+@_display_options
+def run(case: Path, **options: Any) -> None:
+    """Train a policy for CASE, simulate it, and write the results.
+
+    The simulation is run if the case asks for it. A terminal shows a live table; a pipe or a log gets one line per
+    iteration; `cobre top` watches the run from another terminal. Ctrl-C and SIGTERM stop all workers after the current
+    iteration and keep the policy. A second Ctrl-C drops the iteration and keeps the policy of the one before, and so
+    does SIGTERM five seconds after it came. Progress output that cannot be written, for example to a full disk, does
+    not stop the run.
+
+    --set changes any setting of config.json for this run, by its name in the file with dots between. Changed settings
+    are checked like those of the file, and recorded in study.json; the case stays as it is.
+
+    If the output directory already holds a run, --resume, --auto-resume or --overwrite must say what to do with it.
+
+    \b
+    Examples:
+      cobre run examples/two_reservoirs
+      cobre run my_case --output results --iterations 50 --workers 4
+      cobre run my_case --output trial --iterations 3 --forward-passes 4 --no-simulation
+      cobre run my_case --output other --seed 7 --set modeling.inflow_non_negativity.method=truncation
+      cobre run my_case --output results --resume
+      cobre run my_case --quiet --json > summary.json
+      cobre run weekly_case --boundary monthly_case/output
+      mpiexec -n 16 cobre run my_case --output results
+    """
+    for name in ("resume", "auto_resume"):
+        if options[name] and options["overwrite"]:
+            raise click.UsageError(f"--{name.replace('_', '-')} and --overwrite exclude each other")
+    minutes = options["checkpoint_minutes"]
+    training = TrainingRequest(
+        resume=options["resume"],
+        resume_if_possible=options["auto_resume"],
+        warm_start=options["warm_start"],
+        time_limit_s=options["time_limit"],
+        checkpoint_every=options["checkpoint_every"],
+        checkpoint_seconds=None if minutes is None else 60.0 * minutes,
+    )
+    source = CaseRequest(case, overrides_of(options) or None, use_cache=not options["no_cache"])
+    _run(RunRequest(source, options["output"] or default_output(case), training, options["overwrite"]), options)
+
+
+@click.command()
+@click.argument("case", type=CASE)
+@click.option(
+    "--policy",
+    "-p",
+    type=RunPath(),
+    required=True,
+    help="A policy file, or the folder of one or of a run.",
+)
+@click.option("--output", "-o", type=OutputPath(is_directory=True), required=True, help="Directory for the results.")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier simulation in the output directory.")
+@click.option("--scenarios", type=click.IntRange(1, MAX_COUNT), help="Number of scenarios. Default: that of the case.")
+@set_option
+@world_options
+@_display_options
+def simulate(case: Path, **options: Any) -> None:
+    """Simulate a stored policy on CASE, without training.
+
+    The policy may come from a run with other loads, inflows or costs, which prints a warning. It must have the same
+    stages and state variables.
+
+    \b
+    Examples:
+      cobre simulate my_case --policy results/policy --output results-2000 --scenarios 2000
+      cobre simulate dry_year --policy results/policy/policy.bin --output dry --workers 4
+    """
+    overrides = {"training.enabled": False, "simulation.enabled": True, **overrides_of(options)}
+    source, training = CaseRequest(case, overrides), TrainingRequest(warm_start=options["policy"])
+    _run(RunRequest(source, options["output"], training, options["overwrite"]), options)
 
 
 def default_output(case: Path) -> Path:
-    """`output` inside the case directory.
+    """Return `output` inside the case directory.
 
-    Refused where that is a symbolic link, which the case's author would control.
+    Raises click.UsageError where that is a symbolic link, which the case's author would control.
     """
-    output = case / OUTPUT
+    output = case / "output"
     if output.is_symlink():
         target = printable(os.fspath(output.readlink()), max_length=200)
         raise click.UsageError(f"{output} is a symbolic link to {target}: choose another directory with --output")
     return output
 
 
-def run_case(options: RunOptions) -> None:
-    """Run a case; in a world with several ranks only rank 0 prints."""
-    stream = sys.stderr if options.as_json else sys.stdout
-    if not options.as_json:
+def _run(request: RunRequest, options: Mapping[str, Any]) -> None:
+    """Carry out a request and print its summary. In a world of several ranks only rank 0, which has events, prints."""
+    from cobre.cli.progress import choose_progress
+    from cobre.cli.run_summary import print_summary, write_report
+    from cobre.comm.detection import find_launch
+    from cobre.core.stopping import StopKind
+    from cobre.study.config_outline import ConfigOutline, with_config_document
+    from cobre.study.placement import WorldRequest, command_placement, run_in
+
+    as_json, quiet = options["as_json"], options["quiet"]
+    stream = sys.stderr if as_json else sys.stdout
+    if not as_json:
         mark_output_as_optional()
     with report_errors():
-        progress = choose_progress(plain=options.plain, quiet=options.quiet, stream=stream)
-        with closing(progress):
-            summary = _run(options, progress)
+        with closing(choose_progress(plain=options["plain"], quiet=quiet, stream=stream)) as progress:
+            source = with_config_document(request.case)
+            world = WorldRequest(options["backend"], options["workers"], options["threads"])
+            placement = command_placement(world, ConfigOutline.of(source))
+            source = replace(source, threads=placement.threads)
+            request = replace(request, case=source, split_reason=placement.reason)
+            if not placement.is_joined:
+                progress.expect(str(source.case))
+            function = _run_as_rank if placement.is_joined else "cobre.study.run:run_study"
+            summary: RunSummary = run_in(placement, function, (request,), progress.emit)[0]
         if progress.has_events:
-            _sum_up(options, summary, progress)
-        if summary.stop_kind in _SIGNALLED and (progress.has_events or not _ends_with_others()):
-            sys.exit(_SIGNALLED[summary.stop_kind])
+            report = None if options["no_report"] else write_report(request.output)
+            if not quiet:
+                print_summary(summary, report, stream, with_bounds=not progress.has_shown_bounds)
+            if as_json:
+                echo_json(summary.as_dict() | {"report": None if report is None else str(report)})
+        # Where a launcher ends all ranks when one exits with an error, rank 0's exit code stands for all of them.
+        signalled = {StopKind.INTERRUPTED: ExitCode.INTERRUPTED, StopKind.TERMINATED: ExitCode.TERMINATED}
+        launcher_kills_job = find_launch(os.environ) is not None
+        if summary.stop_kind in signalled and (progress.has_events or not launcher_kills_job):
+            sys.exit(signalled[summary.stop_kind])
 
 
-def _ends_with_others() -> bool:
-    """Whether a launcher ends all ranks when one exits with an error; rank 0's exit code then stands for all."""
-    return find_launch(os.environ) is not None
+def _run_as_rank(comm: "Backend", request: RunRequest, emit: "EventListener") -> "RunSummary":
+    """Run as a rank that a launcher started: it must end the job with the user's message for an error."""
+    from cobre.study.run import run_study
 
-
-def _run(options: RunOptions, progress: Progress) -> RunSummary:
-    source = with_config_document(options.request.case)
-    placement = command_placement(options.world, ConfigOutline.of(source))
-    source = replace(source, threads=placement.threads)
-    request = replace(options.request, case=source, split_reason=placement.reason)
-    if not placement.is_joined:
-        progress.expect(str(source.case))
-    function = _study_of_rank if placement.is_joined else run_study
-    return run_in(placement, function, (request,), progress.emit)[0]
-
-
-def _study_of_rank(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:
     with mark_errors_of_rank(comm):
         return run_study(comm, request, emit)
-
-
-def _sum_up(options: RunOptions, summary: RunSummary, progress: Progress) -> None:
-    report = None if options.no_report else write_report(options.request.output)
-    if not options.quiet:
-        stream = sys.stderr if options.as_json else sys.stdout
-        print_summary(summary, report, stream, with_bounds=not progress.has_shown_bounds)
-    if options.as_json:
-        echo_json(summary.as_dict() | {"report": None if report is None else str(report)})

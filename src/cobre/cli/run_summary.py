@@ -102,19 +102,19 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
 
 
 def _computed(summary: RunSummary) -> ComputedBound | None:
-    """What the stopping rule `upper_bound` found, else the sampled cost of the policy."""
+    """Return the result of the stopping rule `upper_bound`, else the sampled cost of the policy."""
     if (found := ComputedBound.of(summary.bound)) is not None or summary.upper_bound_is_exact:
         return found
     return ComputedBound.of_policy(summary.lower_bound, summary.as_dict(), is_risk_averse=summary.is_risk_averse)
 
 
 def _shown(found: ComputedBound) -> str:
-    """The gap of a bound; an interval that ends a little below the lower bound, by chance, has none."""
+    """Format the gap of a bound; 0 for an interval that ends, by chance, a little below the lower bound."""
     return percent(max(0.0, found.gap) if found.confidence and found.gap > -CLOSED_SAMPLED else found.gap)
 
 
 def _gap_error(summary: RunSummary) -> str:
-    """The sampling error of a gap, in words; a negative gap within its error is no contradiction."""
+    """Describe the sampling error of a gap; a negative gap within its error is no contradiction."""
     half, lower = summary.upper_bound_half_width, summary.lower_bound
     if summary.upper_bound_is_exact or not half or lower is None or summary.policy_cost is not None:
         return ""

@@ -46,7 +46,7 @@ STOPPING = "stopping after this iteration; Ctrl-C again ends at once"
 
 
 def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping: bool = False) -> RenderableType:
-    """What is known of a run, for a terminal of that size. is_stopping: Ctrl-C was pressed."""
+    """Lay out the state of a run for a terminal of that size. is_stopping: Ctrl-C was pressed."""
     notes = [_short(STOPPING, "yellow")] if is_stopping and view.finished is None else []
     if width < WIDE or height < 10:
         return Group(*_small(view, width, now), *notes)
@@ -67,7 +67,7 @@ def _title(view: RunView) -> list[Text]:
 
 
 def _steps(view: RunView, width: int, now: float) -> RenderableType:
-    """The phase, how far it is, and how long that takes."""
+    """Show the phase, its progress and its duration."""
     head = Text(f"{view.phase:<{NAME_WIDTH}}", style="red" if view.failed else "green")
     if (last := view.last) is None:
         head.append(duration(view.seconds(now)))
@@ -185,7 +185,7 @@ def _load(name: str, total: RankTotal, width: int) -> Text:
 
 
 def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
-    """The run in a few short lines, for terminals too small for the table."""
+    """Yield the run in a few short lines, for terminals too small for the table."""
     last = view.last
     if last is None:
         yield _short(f"{view.phase} {duration(view.seconds(now))}")
@@ -208,7 +208,7 @@ def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
 
 
 def _line(name: str) -> Text:
-    """A name, dim; what is appended to it is as bright as it wants to be."""
+    """Return a name in dim style, to which values of other styles are appended."""
     return Text(no_wrap=True, overflow="ellipsis").append(name, style="dim")
 
 

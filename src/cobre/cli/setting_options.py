@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from cobre.study.requests import with_iterations
-from cobre.wording import MAX_COUNT
+from cobre.wording import MAX_COUNT, MAX_THREADS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -187,7 +187,7 @@ class FiniteRange(click.FloatRange):
     """A float within limits; NaN and infinity, which `click.FloatRange` lets through, are refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number; fails as click's own types do."""
+        """Convert to a finite number; fail as click's own types do."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
@@ -238,6 +238,56 @@ class OutputPath(click.Path):
 
 
 def _short(value: Any) -> str:
-    """A name that is too long for the system is too long for a message."""
+    """Quote a name, shortened for a message."""
     name = os.fspath(value)
     return repr(name if len(name) <= 80 else f"{name[:60]}...")
+
+
+# Where a study runs.
+
+
+# Also in the docstring of `cobre.train`.
+AUTO_BACKEND = (
+    "auto: as COBRE_COMM_BACKEND says; otherwise as mpiexec, srun or the COBRE_TCP_* or COBRE_SHM_* variables that "
+    "started this process say; otherwise shm, or local for one process."
+)
+
+
+class BackendName(click.Choice[str]):
+    """One of our own backends, or one that another distribution registers, which is looked up only when it is named."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Accept the names of registered backends, too."""
+        if value not in self.choices:
+            from cobre.comm.factory import registered_names
+
+            if value in registered_names():
+                return value
+        return super().convert(value, param, ctx)
+
+
+def world_options(command: Command) -> Command:
+    """Options for backend, workers and threads."""
+    for decorate in reversed(
+        (
+            click.option(
+                "--workers",
+                type=click.IntRange(min=1),
+                help="Number of processes. By default one, with a thread per usable core; for scenario trees, and "
+                "with --backend shm or tcp, one per usable core, but at most one per forward pass or scenario.",
+            ),
+            click.option(
+                "--backend",
+                type=BackendName(["auto", "local", "shm", "tcp", "mpi"]),
+                default="auto",
+                help=f"How workers communicate. {AUTO_BACKEND}",
+            ),
+            click.option(
+                "--threads",
+                type=click.IntRange(min=1, max=MAX_THREADS),
+                help="Threads per worker. By default the cores are divided among workers.",
+            ),
+        )
+    ):
+        command = decorate(command)
+    return command

@@ -35,7 +35,7 @@ class TolerantStream(io.FileIO):
         self.is_lost = False
 
     def write(self, data: Any, /) -> int:
-        """Always all of it, as far as the caller knows; an answer to a broken pipe ends the command."""
+        """Write the data and report all of it as written; exit on a broken pipe where the answer is lost."""
         try:
             return super().write(data)
         except OSError as error:
@@ -47,7 +47,7 @@ class TolerantStream(io.FileIO):
             return memoryview(data).nbytes
 
     def _give_up(self) -> None:
-        """What is still in buffers goes nowhere, instead of failing once more when the process ends."""
+        """Redirect the stream to /dev/null, so that buffered data does not fail again when the process ends."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.fileno())
         os.close(nowhere)
@@ -96,14 +96,14 @@ def mark_output_as_optional() -> None:
 
 
 def _nothing(flags: int) -> int:
-    """The lowest number that is free, which is the one of a closed stream; children inherit it as any other."""
+    """Open /dev/null as the lowest free descriptor, that of a closed stream; children inherit it as any other."""
     descriptor = os.open(os.devnull, flags)
     os.set_inheritable(descriptor, descriptor <= STDERR)
     return descriptor
 
 
 def _tolerant_stream(stream: TextIO | None, number: int, flags: int) -> TolerantStream | None:
-    """A tolerant stream in place of a standard one; None for a stream that a test or notebook has replaced."""
+    """Return a tolerant stream in place of a standard one; None for a stream that a test or notebook has replaced."""
     if stream is None:
         return TolerantStream(_nothing(flags))
     try:

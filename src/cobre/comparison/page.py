@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from cobre.comparison.measures import COST, title_of, unit_of
-from cobre.comparison.money import is_certain
+from cobre.comparison.measures import COST, is_certain, title_of, unit_of
 from cobre.comparison.result import StudyComparison
 from cobre.comparison.text import (
     Row,
@@ -30,7 +29,7 @@ from cobre.core.arrays import Floats
 from cobre.io.storage.atomic import write_file
 from cobre.report.charts import BLUE, GREEN, GREY, INK, MUTED, ORANGE, Band, Chart, Mark, Series
 from cobre.report.document import document, numbers_of
-from cobre.report.notebook_plots import ROUND_STEPS, WIDTH, house_style, label_stages
+from cobre.report.figures import ROUND_STEPS, WIDTH, house_style, label_stages
 from cobre.report.section import Section
 
 # Charts of the comparison page: both studies by stage, and the difference with its confidence interval.
@@ -43,7 +42,7 @@ DrawnRow = dict[str, Any]
 
 
 def level_chart(comparison: StudyComparison, quantity: str) -> Chart:
-    """A quantity of the whole system by stage, in A and in B."""
+    """Draw a quantity of the whole system by stage, in A and in B."""
     rows = stage_rows(comparison, quantity, None)
     a, b = (drawn_numbers(rows, name) for name in ("a", "b"))
     unit = unit_of(quantity)
@@ -61,7 +60,7 @@ def level_chart(comparison: StudyComparison, quantity: str) -> Chart:
 
 
 def difference_chart(comparison: StudyComparison, quantity: str) -> Chart:
-    """The difference B - A of a quantity of the whole system by stage, with its confidence band."""
+    """Draw the difference B - A of a quantity of the whole system by stage, with its confidence band."""
     rows = stage_rows(comparison, quantity, None)
     difference, half_width = (drawn_numbers(rows, name) for name in ("difference", "half_width"))
     unit = unit_of(quantity)
@@ -103,7 +102,7 @@ def _is_of(row: DrawnRow, entity: int | str | None) -> bool:
 
 
 def drawn_numbers(rows: Sequence[DrawnRow], name: str) -> Floats:
-    """A column of the rows as an array; NaN where it is None."""
+    """Return a column of the rows as an array; NaN where it is None."""
     return np.array([np.nan if row[name] is None else row[name] for row in rows], np.float64)
 
 
@@ -128,7 +127,7 @@ def write_page(comparison: StudyComparison, target: Path) -> Path:
 
 
 def page_of(comparison: StudyComparison) -> str:
-    """The comparison as a self-contained HTML page."""
+    """Render the comparison as a self-contained HTML page."""
     names = [Path(name).name or name for name in comparison.names]
     sections = [] if comparison.money is None else _sections(comparison)
     lead = f'<section class="card wide">{_bits(comparison)}{_headline(comparison)}</section>'
@@ -159,7 +158,7 @@ def snippet(comparison: StudyComparison) -> str:
 def _cost_figure(comparison: StudyComparison) -> str:
     if find_spec("matplotlib") is None:
         return ""
-    from cobre.report.notebook_plots import svg_of
+    from cobre.report.figures import svg_of
 
     return svg_of(plot(comparison, COST, None), "cobre-compare", "Cost by stage in both studies, and its difference")
 
@@ -213,7 +212,7 @@ def _summary(comparison: StudyComparison) -> str:
 
 
 def _line(first: str, row: Row, alike: Sequence[Row]) -> str:
-    """A row of numbers; a difference within its sampling error is faint."""
+    """Render a row of numbers; a difference within its sampling error is faint."""
     divisor, unit = scale_of(alike, row["unit"])
     decimals = decimals_of(alike, divisor)
     numbers = [fixed(row[name], divisor, decimals) for name in ("a", "b")]

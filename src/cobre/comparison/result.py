@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cobre import notebook
-from cobre.comparison.measures import COST, QUANTITIES, title_of, unit_of
-from cobre.comparison.money import CONFIDENCE, Compared, Money
+from cobre.comparison.measures import CONFIDENCE, COST, QUANTITIES, Compared, Money, compare_money, title_of, unit_of
+from cobre.comparison.runs import ComparedRun, NotComparableError
 from cobre.core.generic_constraints import NEGLIGIBLE
+from cobre.io.output import ResultsError
 from cobre.records import dataclass
-from cobre.runs.bit_comparison import Comparison
+from cobre.runs.bit_comparison import Comparison, compare_runs
+from cobre.runs.content import IncompleteRunError
+from cobre.runs.files import MANIFEST_FILE, SIMULATION
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
+
+    from cobre.study.results import SimulationResult
 
 
 # The numbers of a comparison as tables.
@@ -29,7 +34,7 @@ COMPONENT = "cost_component"
 
 
 def long_table(money: Money | None) -> "pa.Table":
-    """A row for each quantity, entity (null: the system) and stage (null: the horizon)."""
+    """Return a row for each quantity, entity (null: the system) and stage (null: the horizon)."""
     import pyarrow as pa
 
     schema = _schema()
@@ -77,7 +82,7 @@ def _nullable(values: "np.ndarray[Any, np.dtype[np.float64]]") -> "pa.Array":
 
 
 def summary(rows: "pa.Table") -> "pa.Table":
-    """The system and the components of the cost over the horizon; rows that are zero in both studies are left out."""
+    """Select the system and the components of the cost over the horizon, without rows that are zero in both studies."""
     import pyarrow.compute as pc
 
     is_wanted = pc.or_(pc.is_null(rows["entity"]), pc.equal(rows["entity_kind"], COMPONENT).fill_null(False))
@@ -89,7 +94,7 @@ def summary(rows: "pa.Table") -> "pa.Table":
 
 
 def _total_first(rows: "pa.Table") -> "pa.Table":
-    """The rows with the total cost before its components."""
+    """Sort the rows so that the total cost comes before its components."""
     is_total = np.array([entity is None for entity in rows["entity"].to_pylist()], bool)
     is_cost = np.array([key == COST for key in rows["quantity"].to_pylist()], bool)
     order = np.lexsort((np.arange(len(is_cost)), ~is_total, ~is_cost))
@@ -105,7 +110,7 @@ def _is_something(rows: "pa.Table") -> "pa.Array":
 
 
 def by_stage(rows: "pa.Table") -> "pa.Table":
-    """The rows of the whole system, stage by stage."""
+    """Select the rows of the whole system, stage by stage."""
     import pyarrow.compute as pc
 
     found = rows.filter(pc.and_(pc.is_valid(rows["stage"]), pc.is_null(rows["entity"])))
@@ -208,25 +213,25 @@ class StudyComparison:
         return self.table(name)
 
     def to_pandas(self, name: str = "summary") -> Any:
-        """A table (`summary`, `stages`, `entities` or `all_rows`) as a pandas DataFrame."""
-        from cobre.study.results.script_results import as_pandas
+        """Return a table (`summary`, `stages`, `entities` or `all_rows`) as a pandas DataFrame."""
+        from cobre.study.results import as_pandas
 
         return as_pandas(self.table(name))
 
     def to_polars(self, name: str = "summary") -> Any:
-        """A table (`summary`, `stages`, `entities` or `all_rows`) as a polars DataFrame."""
-        from cobre.study.results.script_results import as_polars
+        """Return a table (`summary`, `stages`, `entities` or `all_rows`) as a polars DataFrame."""
+        from cobre.study.results import as_polars
 
         return as_polars(self.table(name))
 
     def plot(self, quantity: str = "cost", entity: int | str | None = None) -> "Figure":
-        """A Matplotlib figure of both studies by stage, and below them the difference with its 95 % interval.
+        """Draw both studies by stage, and below them the difference with its 95 % interval, as a Matplotlib figure.
 
         quantity: cost, marginal_cost, storage, hydro_generation, thermal_generation, deficit, spillage, water_value or
         any other of `summary`. entity: the id or name of a plant or bus, or the name of a component of the cost;
         without it, the system.
         """
-        from cobre.study.results.script_results import library
+        from cobre.study.results import library
 
         library("matplotlib", "[plots]")
         from cobre.comparison.page import plot
@@ -275,3 +280,48 @@ class StudyComparison:
 
 def _named(found: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
     return [{"kind": kind, "id": id_, "name": name} for kind, id_, name in found]
+
+
+# `cobre.compare`: load two studies, match their stages and entities, compare bits and means.
+
+
+def compare(a: "str | Path | SimulationResult", b: "str | Path | SimulationResult") -> StudyComparison:
+    """Compare study A with study B: whether bits are equal, and how costs, generation, storages and prices differ.
+
+    a, b: output directories of runs, or two results of `cobre.simulate`. The studies may differ in plants, buses and
+    stages: what both have is compared scenario by scenario, and what only one has is listed. Tables are read row group
+    by row group, so that memory does not grow with the number of scenarios.
+
+    >>> policies = [cobre.train("examples/two_reservoirs", iterations=n).policy for n in (1, 5)]
+    >>> few, more = (cobre.simulate("examples/two_reservoirs", policy, scenarios=50) for policy in policies)
+    >>> compared = cobre.compare(few, more)
+    >>> [name for name in compared.summary.column_names if name in ("a", "b", "difference", "half_width")]
+    ['a', 'b', 'difference', 'half_width']
+
+    Raises IncompleteRunError for a directory without complete results, and NotComparableError where the two have no
+    stage or scenario in common.
+    """
+    if isinstance(a, str | Path) and isinstance(b, str | Path):
+        return compare_folders(Path(a), Path(b))
+    if isinstance(a, str | Path) or isinstance(b, str | Path):
+        raise TypeError("compare two output directories, or two results of cobre.simulate, not one of each")
+    runs = [ComparedRun.in_memory(result, name) for result, name in ((a, "A"), (b, "B"))]
+    money = compare_money(*runs)
+    return StudyComparison(("A", "B"), None, money, money.notes)
+
+
+def compare_folders(a: Path, b: Path) -> StudyComparison:
+    """Compare the output directories of two runs: bits, and means where both have simulated."""
+    bits = compare_runs(a, b)
+    try:
+        runs = [ComparedRun.stored(folder) for folder in (a, b)]
+        money: Money | None = compare_money(*runs)
+        notes = money.notes if money else ()
+    except NotComparableError as error:
+        money, notes = None, (str(error),)
+    except ResultsError as error:
+        if all((folder / SIMULATION / MANIFEST_FILE).exists() for folder in (a, b)):
+            raise IncompleteRunError(str(error)) from error
+        missing = [str(folder) for folder in (a, b) if not (folder / SIMULATION / MANIFEST_FILE).exists()]
+        money, notes = None, (f"{' and '.join(missing)}: no simulation, so there is nothing to compare in money",)
+    return StudyComparison((str(a), str(b)), bits, money, notes)

@@ -14,7 +14,7 @@ from cobre.report.study_facts import StudyFacts
 from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE
 
 if TYPE_CHECKING:
-    from cobre.study.results.script_results import SimulationResult
+    from cobre.study.results import SimulationResult
 
 
 # Errors of comparing two studies.
@@ -38,7 +38,7 @@ class ComparedRun:
 
     @classmethod
     def stored(cls, folder: Path) -> "ComparedRun":
-        """The run in an output directory. Raises ResultsError without a complete simulation."""
+        """Open the run in an output directory. Raises ResultsError without a complete simulation."""
         results = folder / SIMULATION
         entries = read_manifest(results).get("tables", {})
         try:
@@ -50,7 +50,7 @@ class ComparedRun:
 
     @classmethod
     def in_memory(cls, result: "SimulationResult", name: str) -> "ComparedRun":
-        """A simulation result in memory as one side of a comparison."""
+        """Take a simulation result in memory as one side of a comparison."""
         tables = {table: RowsInMemory(rows) for table, rows in result.tables.items()}
         return cls(name, StudyFacts(result.facts), tables, result.mean_cost)
 
@@ -63,11 +63,11 @@ class ComparedRun:
         return list(self.tables[table].schema.names)
 
     def scenarios(self, table: str, columns: Sequence[str]) -> Iterator[tuple[int, Columns]]:
-        """The rows of each scenario, in the order of their ids."""
+        """Yield the rows of each scenario, in the order of their ids."""
         return scenario_rows(self.tables[table], columns)
 
     def first_scenario(self, table: str, columns: Sequence[str]) -> Columns:
-        """The rows of the first scenario, which has the stages and entities of all.
+        """Return the rows of the first scenario, which has the stages and entities of all.
 
         Raises ResultsError without the table, NotComparableError without a scenario.
         """
@@ -95,7 +95,7 @@ def in_step(
 
 
 def _object(path: Path) -> Mapping[str, Any]:
-    """A JSON object; empty where the file is missing: ids are then shown instead of names."""
+    """Read a JSON object; empty where the file is missing: ids are then shown instead of names."""
     try:
         return read_stored_object(path)
     except FileNotFoundError:

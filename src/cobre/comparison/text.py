@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cobre.comparison.measures import COST
-from cobre.comparison.money import is_certain
+from cobre.comparison.measures import COST, is_certain
 from cobre.comparison.result import StudyComparison
 from cobre.core.generic_constraints import NEGLIGIBLE
 from cobre.runs.bit_comparison import Comparison
@@ -24,7 +23,7 @@ ABOUT_EQUAL = 5e-4
 
 
 def scale_of(rows: Sequence[Row], unit: str) -> tuple[float, str]:
-    """The divisor of the numbers of all rows, and the scaled unit.
+    """Return the divisor of the numbers of all rows, and the scaled unit.
 
     Only money is scaled, and moderately, so that small components of a cost keep their digits.
     """
@@ -35,13 +34,13 @@ def scale_of(rows: Sequence[Row], unit: str) -> tuple[float, str]:
 
 
 def decimals_of(rows: Sequence[Row], divisor: float) -> int:
-    """The number of decimals of all rows: enough for four significant digits of the largest number."""
+    """Return the number of decimals of all rows: enough for four significant digits of the largest number."""
     largest = max((abs(row[name] or 0.0) / divisor for row in rows for name in ("a", "b")), default=0.0)
     return 0 if largest >= 10_000 else 1 if largest >= 1_000 else 2 if largest >= 10 else 3
 
 
 def fixed(value: float | None, divisor: float, decimals: int, *, has_sign: bool = False) -> str:
-    """A number with fixed decimals, and with a sign if `has_sign`; a dash for None."""
+    """Format a number with fixed decimals, and with a sign if `has_sign`; a dash for None."""
     if value is None:
         return NOTHING
     text = f"{value / divisor:{'+' if has_sign else ''},.{decimals}f}"
@@ -49,12 +48,12 @@ def fixed(value: float | None, divisor: float, decimals: int, *, has_sign: bool 
 
 
 def spread(row: Row, divisor: float, decimals: int) -> str:
-    """The half width of the confidence interval."""
+    """Format the half width of the confidence interval."""
     return "" if row["half_width"] is None else f"± {fixed(row['half_width'], divisor, decimals)}"
 
 
 def share(row: Row) -> str:
-    """The change in percent of A; empty where A is zero."""
+    """Format the change in percent of A; empty where A is zero."""
     if row["difference"] is None or abs(row["a"] or 0.0) <= NEGLIGIBLE:
         return ""
     if row["difference"] == 0:
@@ -96,7 +95,7 @@ def cost_sentence(comparison: StudyComparison) -> str:
 
 
 def basis(comparison: StudyComparison) -> str:
-    """A sentence on the scenarios and stages over which the means are taken."""
+    """Return a sentence on the scenarios and stages over which the means are taken."""
     money = comparison.money
     if money is None:
         return ""
@@ -111,7 +110,7 @@ def basis(comparison: StudyComparison) -> str:
 
 
 def only_lines(comparison: StudyComparison) -> list[str]:
-    """A line for each entity that only one study has, with its quantities."""
+    """Return a line for each entity that only one study has, with its quantities."""
     rows = comparison.entities.to_pylist()
     lines = []
     for side in "AB":
@@ -147,7 +146,7 @@ MAX_CHANGES = 5
 
 
 def described(comparison: StudyComparison) -> str:
-    """The comparison as text: bits, then means in total, by stage and by entity."""
+    """Render the comparison as text: bits, then means in total, by stage and by entity."""
     parts = [] if comparison.bits is None else ["\n".join(bits_lines(comparison.bits))]
     if comparison.money is not None and not comparison.is_identical:
         parts += ["\n".join(_headline(comparison)), _summary(comparison), _stages(comparison)]
@@ -168,7 +167,7 @@ def bits_lines(bits: Comparison) -> Iterator[str]:
 
 
 def in_a_line(comparison: StudyComparison) -> str:
-    """The comparison in a single line."""
+    """Render the comparison in a single line."""
     if comparison.is_identical:
         return "identical"
     return cost_sentence(comparison) if comparison.money is not None else "; ".join(comparison.notes)

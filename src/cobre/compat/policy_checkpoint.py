@@ -89,7 +89,7 @@ class _Stage:
         return cls(where, given, (*names, *lags), lag_depth)
 
     def cuts(self, scale: float) -> StageCuts:
-        """The cuts in the order of their slots; intercepts and coefficients in $ are divided by `scale`."""
+        """Return the cuts in the order of their slots; intercepts and coefficients in $ are divided by `scale`."""
         given = sorted(_item(self.given, "cuts", self.where), key=lambda cut: int(cut.get("slot_index", 0)))
         labels = [f"{self.where}, cut {cut.get('cut_id', at)}" for at, cut in enumerate(given)]
         pairs = list(zip(given, labels, strict=True))
@@ -120,7 +120,7 @@ class _Stage:
         return [float(padded[plant][lag]) for lag in range(self.lag_depth) for plant in plants]
 
     def end_date(self) -> str:
-        """The day on which the cuts price the state; empty when it is not said."""
+        """Return the day on which the cuts price the state; empty when it is not known."""
         return _day(self.given.get("priced_state_date", NO_DATE))
 
 
@@ -300,7 +300,7 @@ def _cuts(stage: StageCuts, cost_scale: float, forward_passes: int) -> list[dict
 
 
 def entity_manifest(metadata: PolicyMetadata, stage: int) -> list[dict[str, Any]]:
-    """What the entries of the state are that leaves a stage, given by its position."""
+    """Describe the entries of the state that leaves a stage, given by its position."""
     return [_entity(name, stage, metadata) for name in metadata.state_names]
 
 
@@ -324,5 +324,5 @@ def _entity(state_name: str, stage: int, metadata: PolicyMetadata) -> dict[str, 
 
 
 def number_of_day(day: str) -> int:
-    """A date as a number: 20300131 for `2030-01-31`."""
+    """Return a date as a number: 20300131 for `2030-01-31`."""
     return int(date.fromisoformat(day).strftime("%Y%m%d")) if day else NO_DATE

@@ -66,7 +66,7 @@ def load_convergence_arrow(output_dir: str | Path) -> "pa.Table":
 
 
 def load_simulation(output_dir: str | Path, entity_type: str | None = None) -> Any:
-    """The rows of one table, such as `hydros`, as dictionaries; without a name, all tables by name.
+    """Return the rows of one table, such as `hydros`, as dictionaries; without a name, all tables by name.
 
     `water_value_per_hm3` is here the slope of the cost: negative where more water saves money. The files, figures and
     `SimulationResult` have its worth, which is positive then.
@@ -94,7 +94,7 @@ def load_simulation_arrow(output_dir: str | Path, entity_type: str | None = None
 
 
 def load_policy(output_dir: str | Path, policy_subdir: str = "policy") -> dict[str, Any]:
-    """A policy as plain values: `metadata`, and the cuts of each stage in $ under `stage_cuts`.
+    """Return a policy as plain values: `metadata`, and the cuts of each stage in $ under `stage_cuts`.
 
     It may be one that cobre-python wrote. A file that is no whole policy is an OutputError, which is an OSError.
     """
@@ -115,20 +115,20 @@ class Stochastic:
         self._folder = folder
 
     def par_coefficients(self) -> "NDArray[np.float64]":
-        """A row for each plant, stage and lag: hydro_id, stage_id, lag (the stage before is 1) and coefficient."""
+        """Return rows of hydro_id, stage_id, lag (the stage before is 1) and coefficient."""
         from cobre.compat.stored_results import coefficients_of
 
         return coefficients_of(self._folder)
 
     def opening_tree(self, stage: int) -> "NDArray[np.float64]":
-        """The noise of a stage (its id): a row for each opening, a column for each entity."""
+        """Return the noise of a stage (its id): a row for each opening, a column for each entity."""
         from cobre.compat.stored_results import openings_of
 
         return openings_of(self._folder, stage)
 
 
 def load_stochastic(output_dir: str | Path) -> Stochastic:
-    """The noise model that a run with `exports.stochastic` wrote; raises FileNotFoundError where there is none."""
+    """Load the noise model that a run with `exports.stochastic` wrote. Raises FileNotFoundError where there is none."""
     folder = _existing(Path(output_dir)) / STOCHASTIC
     if not (folder / "noise_openings.parquet").exists():
         message = f"{folder} is empty: a run writes its noise if config.json has exports.stochastic = true"

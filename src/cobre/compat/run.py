@@ -10,7 +10,7 @@ from cobre.core.bounds import relative_gap
 if TYPE_CHECKING:
     from cobre.comm import BackendConfig
     from cobre.runs.summary import RunSummary
-    from cobre.study.training.iteration_progress import IterationCallback
+    from cobre.study.iteration_progress import IterationCallback
 
 __all__ = ["run"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
 from cobre.sddp.simulation.hydro_tables import AHEAD
-from cobre.study.simulation.stage_tables import ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, STAGE_TABLES, TREE_PATHS
+from cobre.study.stage_tables import ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, STAGE_TABLES, TREE_PATHS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +54,7 @@ AT_A_LIMIT = 1e-6  # relative, and hm3
 
 
 def energy_columns(hydros: "pa.Table", facts_of: "RowFacts") -> "pa.Table":
-    """The table of plants with its energies and with the state of its reservoirs at the end of every row."""
+    """Add energies, and the state of reservoirs at the end of every row, to the table of plants."""
     import pyarrow as pa
 
     names = (*PRODUCTIVITIES, "dead_storage_hm3", "min_storage_hm3", "max_storage_hm3", "stage_hours")
@@ -198,12 +198,12 @@ def with_known_columns(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]
 
 
 def with_nodes(table: "pa.Table", facts: "StageFacts") -> "pa.Table":
-    """A table that has nodes, with those of its scenarios."""
+    """Add the nodes of scenarios to a table that has nodes."""
     return table.set_column(table.schema.names.index("node_id"), "node_id", facts.node_ids(table))
 
 
 def needed_for(name: str) -> tuple[str, ...]:
-    """The tables of a directory from which one is made."""
+    """Return the tables of a directory from which one is made."""
     return ("hydros" if name == "inflow_lags" else name, *STAGE_TABLES)
 
 
@@ -215,7 +215,7 @@ class StageFacts:
         self.paths = paths  # over a tree: the node of each scenario at each stage
 
     def node_ids(self, table: "pa.Table") -> "pa.Array | pa.ChunkedArray":
-        """The node of each row: of a chain, its stage."""
+        """Return the node of each row: in a chain, its stage."""
         import pyarrow as pa
 
         if self.paths is None:
@@ -237,7 +237,7 @@ class StageFacts:
 
 
 def _matching(facts: "pa.Table", entity: NDArray[np.int32], stage: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The row of the facts for each pair."""
+    """Return the row of the facts for each pair."""
     entities, rows = np.unique(facts["entity_id"].to_numpy(), return_inverse=True)
     stages, times = np.unique(facts["stage_id"].to_numpy(), return_inverse=True)
     grid = np.zeros((len(entities), len(stages)), np.int64)
@@ -247,7 +247,7 @@ def _matching(facts: "pa.Table", entity: NDArray[np.int32], stage: NDArray[np.in
 
 
 def known_table(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
-    """A table of a simulation, or some rows of it, with all columns that are known."""
+    """Return a table of a simulation, or some rows of it, with all columns that are known."""
     index = table.schema.names.index("stage_id") + 1
     table = table.add_column(index, "node_id", facts.node_ids(table))
     if COMMITTED in table.column_names:

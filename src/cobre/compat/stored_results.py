@@ -64,9 +64,6 @@ def _active_cuts(table: "pa.Table", added: NDArray[np.int64]) -> "dict[str, pa.A
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if "cuts_active" not in table.column_names:
-        unknown = pa.nulls(table.num_rows, pa.int64())
-        return {"cuts_removed": unknown.cast(pa.int32()), "cuts_active": unknown}
     active = table["cuts_active"].combine_chunks()
     began_empty = table["cuts"][0].as_py() == table["forward_passes"][0].as_py()
     before = pa.concat_arrays([pa.array([0 if began_empty else None], pa.int64()), active[:-1]])
@@ -113,7 +110,7 @@ def simulation_tables(folder: Path, only: str | None = None) -> "dict[str, pa.Ta
 
 
 def openings_of(folder: Path, stage_id: int) -> NDArray[np.float64]:
-    """The openings of a stage as a table: openings x entities with noise. Raises ResultsError for a damaged file."""
+    """Read the openings of a stage: openings x entities with noise. Raises ResultsError for a damaged file."""
     table = read_results(folder, ["noise_openings"])["noise_openings"]
     rows = table.filter(table["stage_id"].to_numpy() == stage_id)
     if not rows.num_rows:
@@ -216,14 +213,13 @@ def _dimensions(study: Mapping[str, Any]) -> dict[str, int]:
 def _row_pool(table: "pa.Table", study: Mapping[str, Any]) -> dict[str, int | None]:
     """Cuts of all stages; which of them a solve loads is not counted."""
     slots = sum(table["forward_passes"].to_pylist())
-    known = table["cuts_active"].to_pylist() if "cuts_active" in table.column_names else [None]
-    peak = None if None in known else max(known)
+    active = table["cuts_active"].to_pylist()
     return {
         "total_generated": slots * max(0, len(study.get("stages", ())) - 1),
         "total_loaded": 0 if table["cuts"][-1].as_py() == slots else None,
-        "total_active": known[-1],
-        "cuts_active": known[-1],
-        "peak_active": peak,
+        "total_active": active[-1],
+        "cuts_active": active[-1],
+        "peak_active": max(active),
         "rows_in_lp_total": None,
         "rows_in_lp_solve_count": None,
         "rows_in_lp_max": None,
@@ -236,7 +232,7 @@ def _training_solves(table: "pa.Table", log: RunView) -> dict[str, Any]:
 
 
 def _solves(total: int, log: RunView) -> dict[str, Any]:
-    """A run that came to its end has no LP that failed."""
+    """Count the solves of a run; one that finished has no failed LP."""
     parallelism = log.started.get("ranks", 1) * (log.started.get("threads") or 1)
     return {
         "total_lp_solves": total,

@@ -18,10 +18,10 @@ from cobre.policy.store import check_fit, load_policy
 from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
 from cobre.sddp.problem.problem import PreparedStudy
+from cobre.study.iteration_progress import IterationCallback
 from cobre.study.placement import WorldRequest
 from cobre.study.preparation.prepare import prepare
 from cobre.study.script_run import ScriptRun, simulate_and_store
-from cobre.study.training.iteration_progress import IterationCallback
 from cobre.study.validation import validate_as_dict
 
 # What is known of a study before it runs: its noise, its hydro models, and where both come from, as plain values.
@@ -40,7 +40,7 @@ def study_facts(study: PreparedStudy) -> dict[str, Any]:
 
 
 def stochastic_summary(study: PreparedStudy) -> dict[str, Any]:
-    """Sources and sizes of the noise. A source is loaded (from a file), estimated (or drawn), or None."""
+    """Describe sources and sizes of the noise. A source is loaded (from a file), estimated (or drawn), or None."""
     case, noise = study.case, study.noise
     has_hydros = bool(case.system.hydros)
     dimension = noise.layout.dimension
@@ -181,7 +181,7 @@ def script_run(
     *,
     overwrite: bool,
 ) -> ScriptRun:
-    """What `Study` and `cobre.run.run` run. Raises CaseIoError where there is no such case."""
+    """Build what `Study` and `cobre.run.run` run. Raises CaseIoError where there is no such case."""
     check_folder(case_dir)
     output = Path(case_dir) / OUTPUT if output_dir is None else Path(output_dir)
     return ScriptRun(Path(case_dir), output, dict(config_overrides or {}), world, overwrite)
@@ -260,7 +260,7 @@ class Study:
         return prepare(self._case)
 
     def validate(self) -> dict[str, Any]:
-        """`valid`, `errors` and `warnings`, as `cobre.io.validate` has them; files with errors make no study."""
+        """Return `valid`, `errors` and `warnings`, as `cobre.io.validate` does; files with errors make no study."""
         return validate_as_dict(self._run.case, self._run.overrides)
 
     def train(self, on_iteration: IterationCallback | None = None) -> Policy:
@@ -278,7 +278,10 @@ class Study:
         return self._run.start({}, on_iteration)[0]
 
     def load_policy(self, output_dir: str | Path | None = None) -> Policy:
-        """The policy that a run left in an output directory; raises PolicyIncompatibleError for another study's."""
+        """Load the policy that a run left in an output directory.
+
+        Raises PolicyIncompatibleError for another study's.
+        """
         folder = Path(output_dir or self._run.output) / self._case.config.policy.path
         policy = load_policy(folder)
         check_fit(policy, self._prepared)

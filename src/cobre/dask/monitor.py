@@ -11,7 +11,7 @@ from cobre.comm.launch import RankFailure, WorkerError, original_exception
 from cobre.dask.placement import RankAssignment
 from cobre.dask.rank import RankOutcome, ask_to_stop
 from cobre.runs.events import Event, EventListener
-from cobre.study.results.script_results import TrainingResult
+from cobre.study.results import TrainingResult
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -11,10 +11,10 @@ from cobre.comm.launch import RankFailure, describe_failure
 from cobre.dask.placement import RankAssignment
 from cobre.records import dataclass
 from cobre.runs.events import Event
-from cobre.study.ranks.train_and_simulate import train_rank
 from cobre.study.requests import CaseRequest, TrainingRequest
-from cobre.study.results.script_results import TrainingResult
-from cobre.study.training.stop_request import StopRequest
+from cobre.study.results import TrainingResult
+from cobre.study.stop_request import StopRequest
+from cobre.study.training import train_rank
 
 # The runs that this process is a rank of: a message from the client comes in another thread than the rank's own.
 _running: dict[str, StopRequest] = {}

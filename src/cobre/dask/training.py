@@ -19,7 +19,7 @@ from cobre.study.api import ProgressCallback, progress_listener
 from cobre.study.placement import checked_count, checked_seconds, training_request
 from cobre.study.preparation.study_cache import as_case, case_and_overrides
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides, TrainingRequest
-from cobre.study.results.script_results import TrainingResult
+from cobre.study.results import TrainingResult
 from cobre.wording import MAX_COUNT, MAX_THREADS
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from cobre.io.case import load_case
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.output.results import RowsInMemory, RowSource, StoredRows, read_manifest, table_file
 from cobre.records import dataclass
-from cobre.runs.content import logged_run, stored_study
+from cobre.runs.content import case_of_run, logged_run, stored_study
 from cobre.runs.files import MANIFEST_FILE, SIMULATION, TRAINING
-from cobre.runs.trained_case import case_of_run
 from cobre.runs.view import RunView
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.study.preparation.prepare import prepare
@@ -119,7 +118,7 @@ class RunTables:
         return {int(entity["id"]): str(entity["name"]) for entity in found}
 
     def stage_starts(self) -> dict[int, str]:
-        """The first day of each stage, by stage id."""
+        """Return the first day of each stage, by stage id."""
         return {int(stage["id"]): str(stage["start_date"]) for stage in self.study.get("stages", ())}
 
 

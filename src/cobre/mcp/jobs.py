@@ -21,11 +21,11 @@ from cobre.io.storage.confined import make_folder, no_links_below, open_own, ope
 from cobre.io.storage.lock_file import is_in_use
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
+from cobre.runs.content import changed_case
 from cobre.runs.events import Event, EventFollower
 from cobre.runs.files import LOCK_FILE, LOG_FILE, OUTPUT, SUMMARY_FILE, is_run_folder
-from cobre.runs.trained_case import changed_case
 from cobre.runs.view import RunView, view_of
-from cobre.study.output.run_output import refuse_to_simulate_over_training
+from cobre.study.output import refuse_to_simulate_over_training
 from cobre.study.placement import ANY_WORLD, WorldRequest
 
 # What goes wrong with studies that run in the background.
@@ -123,7 +123,7 @@ class StudyRequest:
     scenarios: int | None = None
 
     def command(self) -> list[str]:
-        """The command. All paths are absolute: none can be taken for an option."""
+        """Return the command line. All paths are absolute: none can be taken for an option."""
         options = {
             "--output": self.output,
             "--iterations": self.iterations,
@@ -151,7 +151,7 @@ class StudyRequest:
 
 
 def cobre_command(verb: str) -> list[str]:
-    """The beginning of a command line of `cobre`; -P: a file in the current folder must not shadow a library."""
+    """Return the beginning of a `cobre` command line; -P: a file in the current folder must not shadow a library."""
     return [sys.executable, *interpreter_flags(), "-P", "-m", "cobre.cli", verb]
 
 
@@ -238,7 +238,7 @@ def _started(request: StudyRequest) -> Job:
 
 
 def _log(request: StudyRequest) -> BinaryIO:
-    """What the study prints, in a file of its own."""
+    """Open a log file for the output of the study."""
     path = request.output / LOG_FILE
     with as_write_error(path):
         make_folder(request.output)
@@ -266,7 +266,7 @@ def _check_output(request: StudyRequest) -> None:
 
 
 def log_tail(output: Path) -> str:
-    """The last lines that a study printed."""
+    """Return the last lines that a study printed."""
     try:
         with os.fdopen(open_untrusted(output / LOG_FILE), "rb") as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -277,7 +277,7 @@ def log_tail(output: Path) -> str:
 
 
 def job_environment() -> dict[str, str]:
-    """This environment without the variables that would make a child join a run as a rank."""
+    """Return this environment without the variables that would make a child join a run as a rank."""
     return new_process_environment({"NO_COLOR": "1"})
 
 
@@ -343,7 +343,7 @@ def _progress(view: RunView) -> dict[str, Any] | None:
 
 
 def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:
-    """The summary of a run that has ended."""
+    """Return the summary of a run that has ended."""
     try:
         content = read_stored_object(output / SUMMARY_FILE)
     except FileNotFoundError:
@@ -357,7 +357,7 @@ def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:
 
 
 def _without_events(output: Path, job: Job) -> dict[str, Any]:
-    """A process that ended before its first event says why in its log only."""
+    """Describe a process that ended before its first event, from its log."""
     if job.exit_code is None:
         return {"job": str(output), "state": "starting"}
     error = log_tail(output) or f"it ended with exit code {job.exit_code}"
@@ -371,7 +371,7 @@ def _without_events(output: Path, job: Job) -> dict[str, Any]:
 
 
 def _printed_error(log: str) -> dict[str, Any]:
-    """The error that `--json` printed in the last line; empty if there is none."""
+    """Return the error that `--json` printed in the last line; empty if there is none."""
     try:
         found = json.loads(log.rsplit("\n", 1)[-1])
     except ValueError:

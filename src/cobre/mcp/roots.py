@@ -35,7 +35,7 @@ class Roots:
         self._by_name = dict(_named(self.folders))
 
     def resolve(self, text: str) -> Path:
-        """The path that a client means, existing or not; relative ones start in the first root."""
+        """Return the path that a client means, existing or not; relative ones start in the first root."""
         if not text or "\0" in text:
             raise RefusedPathError("the path is empty or contains a zero byte")
         try:
@@ -45,7 +45,7 @@ class Roots:
         return self.check(path, text)
 
     def check(self, path: Path, text: str = "") -> Path:
-        """The resolved path, as long as it is inside."""
+        """Return the resolved path; raise RefusedPathError if it is outside of the roots."""
         resolved = path.resolve()
         if not any(resolved.is_relative_to(folder) for folder in self.folders):
             inside = ", ".join(map(str, self.folders))
@@ -53,7 +53,7 @@ class Roots:
         return resolved
 
     def folder(self, text: str) -> Path:
-        """An existing folder inside the roots, reached through no link that leads outside."""
+        """Return an existing folder inside the roots, reached through no link that leads outside."""
         path = self.resolve(text)
         if not path.is_dir():
             what = "is a file, not a folder" if path.exists() else "does not exist"
@@ -63,12 +63,12 @@ class Roots:
         return path
 
     def name_of(self, path: Path) -> tuple[str, str]:
-        """The name of the folder that a path lies in, and the path within it; `.` is the folder itself."""
+        """Return the name of the root that holds a path, and the path within it; `.` is the root itself."""
         name, root = next(entry for entry in self._by_name.items() if path.is_relative_to(entry[1]))
         return name, path.relative_to(root).as_posix()
 
     def named(self, name: str, relative: str) -> Path:
-        """The folder that a name given by `name_of` stands for."""
+        """Return the folder that a name given by `name_of` stands for."""
         if name not in self._by_name:
             raise RefusedPathError(f"there is no folder {name!r}; there are {', '.join(self._by_name)}")
         return self.folder(str(self._by_name[name] / relative))

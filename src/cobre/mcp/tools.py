@@ -22,15 +22,18 @@ from cobre.mcp.roots import (
     check_case_paths,
     find_cases_and_runs,
 )
+from cobre.runs.content import case_of_run
 from cobre.runs.files import OUTPUT
-from cobre.runs.trained_case import case_of_run
 from cobre.study.placement import WorldRequest
 
 # `cobre bound` for an assistant: a process of its own, which is ended when it takes too long.
 
 
 def compute_bound(run: Path, method: str, paths: int, time_limit_s: float) -> dict[str, Any]:
-    """What the run's new bound.json holds; raises JobError for a run in progress, and with what `cobre bound` says."""
+    """Return the content of the new bound.json.
+
+    Raises JobError for a run in progress, and for errors of `cobre bound`.
+    """
     if is_in_use(run):
         raise JobError(f"a study is running in {run}: wait for it to end")
     options = ["--method", method, "--paths", str(paths), "--json"]
@@ -146,7 +149,7 @@ class Tools:
         return study_status(output, self._jobs)
 
     def study_result(self, job: JobPath) -> dict[str, Any]:
-        """Result of a study that has ended: bounds, gap, costs of the simulation, workers, digest. Money is in $."""
+        """Return the result of a study that has ended: bounds, gap, simulated costs, workers, digest. Money is in $."""
         return study_result(self._roots.folder(job), self._jobs)
 
     def stop_study(
@@ -217,7 +220,7 @@ class Tools:
         difference (b - a) and half_width of its 95 % confidence interval, for cost and its components, marginal costs,
         generation, deficit, storage, spillage and water values; plants that only one run has are listed. Money is in $.
         """
-        from cobre.comparison.api import compare_folders
+        from cobre.comparison.result import compare_folders
 
         comparison = compare_folders(self._roots.folder(first), self._roots.folder(second))
         answer = comparison.as_dict()
@@ -339,7 +342,7 @@ class Tools:
         return {"case": str(target), **validate(target).findings()}
 
     def _policy(self, text: str) -> Path:
-        """A policy, or a run; a link in it that leads outside is refused, as the study itself would follow it."""
+        """Return the path of a policy or run; raise RefusedPathError for a link in it that leads outside."""
         path = self._roots.resolve(text)
         return self._roots.folder(str(path)) if path.is_dir() else path
 
@@ -350,5 +353,5 @@ class Tools:
 
 
 def _listed(given: Any) -> list[Any] | None:
-    """A list; one of one for a single value."""
+    """Return a list; a single value becomes a list of one."""
     return given if given is None or isinstance(given, list) else [given]

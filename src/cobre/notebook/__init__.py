@@ -19,7 +19,7 @@ REDRAW_S = 0.3
 
 @contextmanager
 def progress() -> Iterator["Callable[[Event], None]"]:
-    """The listener for the events of a run: a display in a notebook, elsewhere one that ignores them."""
+    """Yield the listener for the events of a run: a display in a notebook; elsewhere it ignores them."""
     display = _notebook_display()
     if display is None:
         yield lambda _: None
@@ -39,7 +39,7 @@ def is_notebook() -> bool:
 
 
 def _notebook_display() -> "Callable[[str], Callable[[str], None]] | None":
-    """A function that displays HTML and returns a function that updates it; None outside of a notebook."""
+    """Return a function that displays HTML and returns a function that updates it; None outside of a notebook."""
     if not is_notebook():
         return None
 

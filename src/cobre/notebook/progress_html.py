@@ -12,7 +12,7 @@ CURVE_WIDTH, CURVE_HEIGHT, MAX_POINTS = 220, 36, 110
 
 
 def progress_html(view: RunView) -> str:
-    """The state of a run as an HTML table in the notebook's colours; without scripts or external resources."""
+    """Render the state of a run as an HTML table in the notebook's colours, without scripts or external resources."""
     rows = "".join(
         f'<tr><th style="text-align:left;font-weight:500;opacity:.75">{escape(name)}</th>'
         f'<td style="text-align:left">{value}</td></tr>'
@@ -47,7 +47,7 @@ def _upper_bound(view: RunView, event: Event) -> str:
 
 
 def _curve(values: Sequence[float]) -> str:
-    """The lower bound so far as a line, thinned out to `MAX_POINTS` points."""
+    """Draw the lower bound so far as a line, thinned out to `MAX_POINTS` points."""
     if not values:
         return ""
     shown = values[:: max(1, -(-len(values) // MAX_POINTS))]

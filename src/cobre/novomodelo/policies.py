@@ -44,7 +44,7 @@ def write_policy_checkpoint(
 
 
 def _in_currency(stage: Plain, stored_scale: float) -> dict[str, Any]:
-    """The stage with its cuts in $, to be stored in units of `stored_scale`."""
+    """Return the stage with its cuts in $, to be stored in units of `stored_scale`."""
     scale = stage["cost_scale_factor"]
     return {**stage, "cost_scale_factor": stored_scale, "cuts": [_scaled(cut, scale) for cut in stage.get("cuts", ())]}
 

@@ -45,7 +45,7 @@ def load_convergence_arrow(output_dir: str | Path) -> "pa.Table":
 
 
 def load_policy(output_dir: str | Path, policy_subdir: str = "policy") -> dict[str, Any]:
-    """A policy as plain values: `metadata`, `stage_cuts`, `stage_bases` and `stage_states`.
+    """Return a policy as plain values: `metadata`, `stage_cuts`, `stage_bases` and `stage_states`.
 
     Cuts are in units of their stage's `cost_scale_factor`. The four values are the arguments of
     `cobre.novomodelo.write_policy_checkpoint`. Bases and states are empty: policies here do not keep them.

@@ -45,7 +45,7 @@ MAX_NAMED = 12  # states or plants in a note
 
 
 def load_boundary_policy(case: Case) -> ExternalCuts | None:
-    """The case's boundary policy at the day on which the study ends; None where the case has none."""
+    """Load the case's boundary policy at the day on which the study ends; None where the case has none."""
     config = case.config.policy.boundary
     if config is None:
         return None
@@ -70,7 +70,7 @@ def load_boundary_policy(case: Case) -> ExternalCuts | None:
 
 
 def match_plants(policy: ExternalCuts, source: PolicySource | None, case: Case, *, is_strict: bool) -> ExternalCuts:
-    """The policy with the ids of this study, by name where the two studies number their plants differently.
+    """Return the policy with the ids of this study, by name where the two studies number their plants differently.
 
     is_strict: raise BoundaryMismatchError where a plant that the policy values is not in this study.
     """
@@ -113,7 +113,7 @@ def match_plants(policy: ExternalCuts, source: PolicySource | None, case: Case, 
 
 
 def later_periods(case: Case, policy: ExternalCuts | None) -> tuple[Period, ...]:
-    """The periods after the study in which arriving water is a state of its last stage.
+    """Return the periods after the study in which arriving water is a state of its last stage.
 
     Those of post_study_stages.json, then the policy's own stages; none where no cut depends on water in transit.
     """
@@ -125,7 +125,7 @@ def later_periods(case: Case, policy: ExternalCuts | None) -> tuple[Period, ...]
 
 
 def with_lags_of_boundary(case: Case, noise: NoiseModel, policy: ExternalCuts | None) -> NoiseModel:
-    """The noise model with as many inflow lags in the state as the boundary cuts depend on.
+    """Extend the noise model to as many inflow lags in the state as the boundary cuts depend on.
 
     A study whose own inflows have no lags then carries past inflows in its state for the boundary cuts alone; their
     values before the study must be known (`BoundaryMismatchError` otherwise), from the case or from the policy's run.
@@ -152,7 +152,7 @@ def with_lags_of_boundary(case: Case, noise: NoiseModel, policy: ExternalCuts | 
 
 
 def with_past(case: Case, past: Sequence[InflowObservation], unread: Sequence[int]) -> Case:
-    """The case with inflows of the days before it, for plants that it has no observations of on these days.
+    """Add inflows of the days before the case, for plants that it has no observations of on these days.
 
     unread: plants whose past nothing depends on. It counts as 0 where it is unknown: a month that the study continues
     must be known of all plants.
@@ -180,7 +180,7 @@ def _overlap(one: InflowObservation, other: InflowObservation) -> bool:
 def apply_boundary_policy(
     case: Case, study: ResolvedStudy, problem: Problem, policy: ExternalCuts | None
 ) -> tuple[Problem, CutRows | None, tuple[str, ...]]:
-    """The problem with a future cost after its last stage, the boundary cuts for the solver, and notes for the user.
+    """Return the problem with a future cost after its last stage, the boundary cuts for the solver, and notes.
 
     study: resolved with the hours of `later_periods`.
     """
@@ -203,7 +203,7 @@ def apply_boundary_policy(
 
 
 def _periods_of(metadata: PolicyMetadata) -> tuple[Period, ...]:
-    """The stages of a policy; empty where the file has no dates. Hours are those of the calendar unless it has them."""
+    """Return the stages of a policy; empty where the file has no dates. Hours default to those of the calendar."""
     pairs = tuple(zip(metadata.stage_start_dates, metadata.stage_end_dates, strict=True))
     if any(not start or not end for start, end in pairs[1:]):
         return ()

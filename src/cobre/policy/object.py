@@ -55,7 +55,7 @@ class Policy:
 
     @classmethod
     def of(cls, study: PreparedStudy, pool: CutPool, history: Sequence[IterationRecord]) -> "Policy":
-        """A copy of the cuts in a pool, after the last iteration of `history`."""
+        """Copy the cuts of a pool, after the last iteration of `history`."""
         written = [pool.written[stage] != 0 for stage in range(pool.num_stages)]
         cuts = [pool.cuts(stage) for stage in range(pool.num_stages)]
         return cls(
@@ -111,7 +111,7 @@ class Policy:
         return float(values.max()) * self.cost_scale if len(values) else 0.0
 
     def evaluate(self, stage: int, state: Sequence[float]) -> float:
-        """The highest cut at a state, in the unit of the stored cuts: $ divided by the case's cost_scale_factor.
+        """Return the highest cut at a state, in the unit of the stored cuts: $ divided by the case's cost_scale_factor.
 
         A stage without cuts, such as the last one, gives minus infinity: nothing is known there. See `cost_to_go`,
         also for the errors.
@@ -120,7 +120,7 @@ class Policy:
         return float(values.max()) if len(values) else -math.inf
 
     def cut_matrix(self, stage: int) -> tuple[Floats, Floats]:
-        """Intercepts (one for each cut) and coefficients (cuts x state) of a stage, in the unit of the stored cuts.
+        """Return intercepts (one per cut) and coefficients (cuts x state) of a stage, in the unit of the stored cuts.
 
         Copies, which may be changed. Raises IndexError if there is no such stage (from 0).
         """
@@ -143,7 +143,7 @@ class Policy:
         return {name: -slope * self.cost_scale for name, slope in named if kind_of(name) == kind}
 
     def commitment_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
-        """What one more MW of each commitment saves, in $: a MW on the mean over all hours of the stage of delivery.
+        """Return the value of one more MW of each commitment, in $: a MW in every hour of the stage of delivery.
 
         By names such as `commitment2:5`: thermal plant 5, delivered two stages later. Empty for a study without
         anticipated plants; 0 for a stage without cuts. Raises IndexError and ValueError as `cost_to_go`.
@@ -163,7 +163,7 @@ class Policy:
         return values
 
     def checked_state(self, state: Sequence[float]) -> Floats:
-        """A state as an array; raises ValueError unless it has a finite number for each of `state_names`."""
+        """Return a state as an array; raise ValueError unless it has a finite number for each of `state_names`."""
         point = np.asarray(state, np.float64)
         if point.shape != (self.dimension,):
             raise ValueError(
@@ -183,7 +183,7 @@ class Policy:
 
 
 def pool_stage_ids(study: PreparedStudy) -> tuple[int, ...]:
-    """The stage of each value function: of each stage, or of each node of a tree."""
+    """Return the stage of each value function: of each stage, or of each node of a tree."""
     ids, tree = [stage.id for stage in study.case.horizon.stages], study.problem.tree
     return tuple(ids) if tree is None else tuple(id_ for stage, id_ in enumerate(ids) for _ in tree.nodes(stage))
 
@@ -194,5 +194,5 @@ def state_names(study: PreparedStudy) -> tuple[str, ...]:
 
 
 def state_owners(case: Case) -> StateOwners:
-    """The ids of the plants that states belong to, in the order of the case."""
+    """Return the ids of the plants that states belong to, in the order of the case."""
     return StateOwners([hydro.id for hydro in case.system.hydros], [plant.id for plant in case.system.thermals])

@@ -45,7 +45,7 @@ def save_pool(folder: Path, study: PreparedStudy, pool: CutPool, history: Sequen
 
 
 def _streamed(pool: CutPool, stage: int) -> StreamedStage:
-    """The written cuts of a stage, in pieces for the file."""
+    """Return the written cuts of a stage, in pieces for the file."""
     is_written = pool.written[stage] != 0
     count = int(is_written.sum())
 
@@ -66,18 +66,18 @@ def _streamed(pool: CutPool, stage: int) -> StreamedStage:
 
 
 def load_policy(path: Path) -> Policy:
-    """A policy from its file, or from the folder that holds it."""
+    """Load a policy from its file, or from the folder that holds it."""
     file = find_policy_file(path)
     return decode_policy(file, read_policy_bytes(file))
 
 
 def decode_policy(path: Path, content: bytes | memoryview) -> Policy:
-    """A policy from the content of its file."""
+    """Decode a policy from the content of its file."""
     return from_data(parse_policy(path, content))
 
 
 def _metadata(study: PreparedStudy, last: IterationRecord) -> PolicyMetadata:
-    """What a policy of a study says of itself after its last iteration."""
+    """Describe a policy of a study after its last iteration."""
     by_id, config = {stage.id: stage for stage in study.case.horizon.stages}, study.case.config
     stage_ids = pool_stage_ids(study)
     stages, names = [by_id[stage_id] for stage_id in stage_ids], state_names(study)
@@ -97,7 +97,7 @@ def _metadata(study: PreparedStudy, last: IterationRecord) -> PolicyMetadata:
 
 
 def from_data(data: PolicyData) -> Policy:
-    """A policy as it was when it was written."""
+    """Restore a policy as it was when it was written."""
     metadata = data.metadata
     longest = max(data.stages, key=lambda stage: len(stage.intercepts))
     return Policy(
@@ -140,7 +140,7 @@ def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
 
 
 def aligned(policy: Policy, expected: tuple[str, ...]) -> Policy:
-    """The policy with its states in the order of a study; what the study has not is left out where no cut needs it."""
+    """Reorder the policy's states as a study has them, leaving out those that it lacks and no cut needs."""
     position_of = {name: at for at, name in enumerate(policy.state_names)}
     if policy.state_names == expected or not set(expected) <= set(position_of):
         return policy
@@ -153,7 +153,7 @@ def aligned(policy: Policy, expected: tuple[str, ...]) -> Policy:
 
 
 def _only_in(whose: str, names: Sequence[str], others: Sequence[str], max_named: int = 6) -> list[str]:
-    """The first few names that the others lack, and how many more there are."""
+    """List the first few names that the others lack, and how many more there are."""
     own = [name for name in names if name not in set(others)]
     more = f" and {len(own) - max_named} more" if len(own) > max_named else ""
     return [f"only in the {whose}: {', '.join(own[:max_named])}{more}"] if own else []

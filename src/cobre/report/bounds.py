@@ -64,7 +64,7 @@ class Bounds:
         return self._history.path_costs.long_name
 
     def verdict(self, *, is_interrupted: bool = False) -> ConvergenceVerdict | None:
-        """The verdict on convergence; None before the first iteration."""
+        """Return the verdict on convergence; None before the first iteration."""
         return verdict(self._history, is_interrupted=is_interrupted)
 
     @property
@@ -78,14 +78,14 @@ class Bounds:
 
 
 def bounds_of_table(columns: Mapping[str, NDArray[Any]]) -> Bounds:
-    """The bounds of each iteration, from the columns of training/convergence.parquet."""
+    """Return the bounds of each iteration, from the columns of training/convergence.parquet."""
     iteration, *numbers = (columns[name] for name in Bounds.COLUMNS)
     lower, upper, half_width = (values.astype(np.float64) for values in numbers)
     return Bounds(iteration.astype(np.int64), lower, upper, half_width)
 
 
 def bounds_of_events(iterations: Sequence[Event]) -> Bounds:
-    """The bounds of each iteration, from its event; a number that is missing is NaN."""
+    """Return the bounds of each iteration, from its event; a number that is missing is NaN."""
     names = ("lower_bound", "upper_bound", "half_width")
     numbers = np.array([[_number(event.get(name)) for name in names] for event in iterations]).reshape(-1, 3)
     lower, upper, half_width = numbers.T
@@ -98,7 +98,7 @@ def _number(value: object) -> float:
 
 # What the report reads of a training or simulation result, to draw it or show it in a notebook.
 #
-# The classes of `cobre.study.results.script_results` fulfil these protocols. The report, on a lower layer, must not
+# The classes of `cobre.study.results` fulfil these protocols. The report, on a lower layer, must not
 # import them.
 
 
@@ -159,7 +159,7 @@ class SimulationLike(Protocol):
 
 
 def bounds_of_result(result: TrainingLike) -> Bounds:
-    """The bounds of each iteration, and the kind of the upper bound."""
+    """Return the bounds of each iteration, and the kind of the upper bound."""
     table = result.bounds
     bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
     is_exact = bool(result.history) and result.history[-1].is_exact

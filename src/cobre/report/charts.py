@@ -60,7 +60,7 @@ VARIABLES = MappingProxyType(
 
 
 def variable(colour: str) -> str:
-    """A colour as a CSS variable; the colour itself where the page has no such variable."""
+    """Return a colour as a CSS variable; the colour itself where the page has no such variable."""
     return f"var({VARIABLES[colour]},{colour})"
 
 
@@ -80,7 +80,7 @@ class Series:
     drawing: Drawing = "line"
 
     def as_dict(self) -> dict[str, Any]:
-        """The series in full precision; NaN and infinities are null."""
+        """Return the series in full precision; NaN and infinities are null."""
         values = [value if np.isfinite(value) else None for value in np.asarray(self.values, np.float64).tolist()]
         return {"name": self.name, "values": values, "colour": VARIABLES.get(self.colour, ""), "drawing": self.drawing}
 
@@ -95,7 +95,7 @@ class Band:
     strength: float
 
     def as_dict(self) -> dict[str, Any]:
-        """The band in the form that the script of the page reads."""
+        """Return the band in the form that the script of the page reads."""
         return {
             "upper": self.upper,
             "lower": self.lower,
@@ -140,7 +140,7 @@ class Chart:
     explanation: str = ""
 
     def explained(self, explanation: str) -> "Chart":
-        """The same chart with a line below its title."""
+        """Return the same chart with a line below its title."""
         return replace(self, explanation=explanation)
 
     @property
@@ -165,7 +165,7 @@ class Chart:
         return f"{unit}{self.counted}" if self.counted.startswith(",") else f"{unit} by {self.counted}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The chart as JSON, for the script of the page and for programs that read the numbers back."""
+        """Return the chart as JSON, for the script of the page and for programs that read the numbers back."""
         divisor, unit = self.scale
         return {
             "title": self.title,
@@ -201,7 +201,7 @@ class StackLayer:
 
 
 def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: str) -> Chart:
-    """A histogram of the costs of scenarios ($), with named vertical lines, at most one for each style of LINES."""
+    """Draw a histogram of scenario costs ($), with named vertical lines, at most one for each style of LINES."""
     divisor, unit = scale_for(float(np.abs(costs).max()), "$")
     counts, edges = np.histogram(costs, _bins(costs))
     shares = np.cumsum(counts) / len(costs)
@@ -225,7 +225,7 @@ def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: 
 
 
 def _bins(costs: Floats) -> int:
-    """The number of bins: 1.5 times the square root of the number of scenarios, from 5 to 40."""
+    """Return the number of bins: 1.5 times the square root of the number of scenarios, from 5 to 40."""
     return int(np.clip(np.sqrt(len(costs)) * 1.5, 5, 40))
 
 

@@ -35,7 +35,7 @@ def document(
     contents: Sequence[tuple[str, str]] = (),
     scripts: Sequence[str] = (),
 ) -> str:
-    """The page as HTML.
+    """Render the page as HTML.
 
     `body` and `banner` are HTML; `data` has "charts" by key (`Chart.as_dict`), which the page draws into the cards of
     `section.chart_card`; `contents` are pairs of an element's id and a title; `scripts` are further files.
@@ -55,7 +55,7 @@ def document(
 
 
 def numbers_of(sections: Sequence[Section]) -> dict[str, Any]:
-    """The data of all charts and tables, for `data` of `document`."""
+    """Return the data of all charts and tables, for `data` of `document`."""
     return {
         "charts": {chart.key: chart.as_dict() for section in sections for chart in section.charts},
         "tables": {table.key: table.as_dict() for section in sections for table in section.tables},
@@ -68,7 +68,7 @@ def embedded(data: Mapping[str, Any]) -> str:
 
 
 def text_of(name: str) -> str:
-    """The text of a file that ships with the report, such as a script or style sheet."""
+    """Read the text of a file that ships with the report, such as a script or style sheet."""
     return resources.files("cobre.report").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -84,7 +84,7 @@ STATES = {RunState.FINISHED: "complete", RunState.STOPPED: "complete", RunState.
 
 
 def page_of(run: RunFolder, *, is_full: bool = False) -> str:
-    """The report of a run folder as HTML. is_full: with all scenarios of every plant, bus and line."""
+    """Render the report of a run folder as HTML. is_full: with all scenarios of every plant, bus and line."""
     explored, numbers = _explored(run, is_full=is_full)
     made = [_made(make, run) for make in SECTIONS]
     made.insert(2, explored)
@@ -103,7 +103,7 @@ def page_of(run: RunFolder, *, is_full: bool = False) -> str:
 
 
 def _explored(run: RunFolder, *, is_full: bool) -> tuple[tuple[Section | None, str], dict[str, Any]]:
-    """The section on every plant, bus and line with its HTML, and its data."""
+    """Return the section on every plant, bus and line with its HTML, and its data."""
     if run.simulated is None:
         return (None, ""), {}
     explorer = Explorer(run.simulated, run.study, is_full)
@@ -118,7 +118,7 @@ def _explored(run: RunFolder, *, is_full: bool) -> tuple[tuple[Section | None, s
 
 
 def _made(make: Callable[[RunFolder], Section | None], run: RunFolder) -> tuple[Section | None, str]:
-    """A section and its HTML. A section that fails on malformed data is left out, with a warning."""
+    """Return a section and its HTML. A section that fails on malformed data is left out, with a warning."""
     try:
         section = make(run)
         return section, section.html() if section is not None else ""
@@ -128,7 +128,7 @@ def _made(make: Callable[[RunFolder], Section | None], run: RunFolder) -> tuple[
 
 
 def page_data(run: RunFolder, sections: Sequence[Section], warnings: Sequence[str]) -> dict[str, Any]:
-    """The data of the page: state, digests, warnings, charts and tables."""
+    """Return the data of the page: state, digests, warnings, charts and tables."""
     return {
         "format_version": 2,
         "state": STATES.get(run.state, run.state.value),

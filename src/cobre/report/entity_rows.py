@@ -35,7 +35,7 @@ class RowPattern:
 
 
 def row_pattern(pieces: Iterable[Keys]) -> RowPattern | None:
-    """The pattern; None if a scenario has other rows than the first, or scenarios are not in ascending order."""
+    """Find the pattern; None if a scenario has other rows than the first, or scenarios are not in ascending order."""
     found: _Check | None = None
     held: Keys | None = None  # rows of the first scenario, until the second begins
     for piece in pieces:
@@ -204,7 +204,7 @@ class EntityRows:
         return by_scenario
 
     def _gridded(self, by_row: NDArray[Any], count: int) -> Floats:
-        """The rows of `count` scenarios as a grid; rows that fill all cells in order are only reshaped."""
+        """Return the rows of `count` scenarios as a grid; rows that fill all cells in order are only reshaped."""
         shape = (count, *self.shape[1:])
         if self._cell is None:
             return np.asarray(by_row, np.float64).reshape(shape)
@@ -263,7 +263,7 @@ def _pieces(columns: Columns, names: Sequence[str]) -> Iterator[list[NDArray[Any
 
 
 def _cells(codes: tuple[NDArray[Any], ...], shape: tuple[int, ...]) -> NDArray[np.intp] | None:
-    """The cell of each row in a flattened grid; None if the rows are all cells in order."""
+    """Return the cell of each row in a flattened grid; None if the rows are all cells in order."""
     count = len(codes[0])
     if not count:
         return np.zeros(0, np.intp)
@@ -277,7 +277,7 @@ def _one(count: int) -> tuple[tuple[int, ...], NDArray[np.intp]]:
 
 
 def _coded(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
-    """The distinct ids, ascending, and the index of each row's id among them."""
+    """Return the distinct ids, ascending, and the index of each row's id among them."""
     if not len(ids):
         return (), np.zeros(0, np.intp)
     lowest, highest = int(ids.min()), int(ids.max())

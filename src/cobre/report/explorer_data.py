@@ -98,11 +98,11 @@ class Explorer:
         }
 
     def kinds(self) -> list[str]:
-        """The entity kinds that the simulation has results for."""
+        """Return the entity kinds that the simulation has results for."""
         return [kind for kind, (_, names) in KINDS.items() if self.simulated.has(names[0])]
 
     def _scenarios(self) -> dict[str, int]:
-        """Indices of the scenarios that are shown one by one, by name."""
+        """Return the indices of the scenarios that are shown one by one, by name."""
         costs = self.simulated.scenario_costs()
         order = np.argsort(costs, kind="stable")
         ids = self.simulated.rows("costs", None).scenarios
@@ -140,7 +140,7 @@ class Explorer:
             yield f"from {self.study.entity_name('buses', source)} to {target}, which is the positive direction"
 
     def _quantity(self, name: str, chosen: Sequence[int]) -> dict[str, Any] | None:
-        """The data of a quantity; None if the tables lack it, or if it is a violation that never occurs."""
+        """Return the data of a quantity; None if the tables lack it, or if it is a violation that never occurs."""
         if not self.simulated.has(name):
             return None
         quantity = QUANTITIES[name]
@@ -166,7 +166,7 @@ class Explorer:
         }
 
     def _read(self, name: str) -> tuple[Cube, Floats | None]:
-        """The values of a quantity, and its means by block where blocks differ."""
+        """Return the values of a quantity, and its means by block where blocks differ."""
         quantity = QUANTITIES[name]
         rows = self.simulated.rows(quantity.table, quantity.entity)
         if quantity.aggregation == "last" or quantity.is_violation or len(rows.blocks) < 2:

@@ -1,22 +1,228 @@
-"""Figures for notebooks, in the colours of the report."""
+"""Bounds and fans as Matplotlib figures, which users can modify."""
 
-from collections.abc import Mapping
+import io
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from html import escape
 from typing import TYPE_CHECKING, Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from cobre.io.storage.arrow_columns import numbers_of
-from cobre.report.bounds import SimulationLike, TrainingLike, bounds_of_result
-from cobre.report.charts import BLUE, Mark, legend_of
+from cobre.report.bounds import Bounds, SimulationLike, TrainingLike, bounds_of_result
+from cobre.report.charts import BLUE, GRID, INK, MUTED, ORANGE, VARIABLES, Mark, legend_of, variable
 from cobre.report.entity_rows import ArrowColumns
-from cobre.report.notebook_plots import draw_bounds, draw_fan, house_style, put_legend, put_title
-from cobre.report.simulated import NEEDED_COLUMNS, QUANTITIES, Cube, Fan, Simulated, fan_legend
+from cobre.report.simulated import INNER, NEEDED_COLUMNS, OUTER, QUANTITIES, Cube, Fan, Simulated, fan_legend
 from cobre.report.study_facts import StudyFacts, kind_of
-from cobre.runs.formatting import unit_of_column
+from cobre.runs.formatting import scale_for, unit_of_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+# Empty Matplotlib figures in the style of the report, for notebooks.
+
+
+# In points of 1/72 inch: pixels of the page before scaling.
+WIDTH, HEIGHT = 460.0, 250.0
+
+MARGINS = {"left": 48.0, "right": 12.0, "top": 26.0, "bottom": 30.0}
+
+MAX_STAGE_LABELS = 7
+
+ROUND_STEPS = (1, 2, 2.5, 5, 10)
+
+
+STYLE: dict[Any, Any] = {
+    "figure.dpi": 72,
+    "font.family": "DejaVu Sans",
+    "font.size": 10.5,
+    "axes.edgecolor": MUTED,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "grid.linestyle": "-",
+    "text.color": INK,
+    "text.parse_math": False,  # names may contain dollar signs
+    "axes.labelcolor": MUTED,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "ytick.major.size": 0,
+    "xtick.major.size": 3,
+    "xtick.major.pad": 6,  # does not touch the lowest label of the vertical axis, also in larger fonts
+    "lines.linewidth": 1.8,
+    "lines.solid_capstyle": "round",
+    "svg.fonttype": "none",  # text stays text: searchable, in the font of the page
+    "svg.hashsalt": "cobre",  # the same chart has the same bytes
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Apply the style of the report to charts made in the block; the notebook's settings are restored after it."""
+    with mpl.rc_context(STYLE):
+        yield
+
+
+def one_axes(unit: str, height: float = HEIGHT, left: float = MARGINS["left"]) -> tuple[Figure, Axes]:
+    """Create a figure with one plot; the unit is written above the vertical axis."""
+    figure = Figure(figsize=(WIDTH / 72, height / 72))
+    width = WIDTH - left - MARGINS["right"]
+    inner = height - MARGINS["top"] - MARGINS["bottom"]
+    axes = figure.add_axes((left / WIDTH, MARGINS["bottom"] / height, width / WIDTH, inner / height))
+    axes.text(2 / WIDTH, 1 - 9 / height, unit, transform=figure.transFigure, color=MUTED, va="center", fontsize=10)
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=ROUND_STEPS))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    return figure, axes
+
+
+def label_stages(axes: Axes, labels: Sequence[str]) -> None:
+    """Label at most `MAX_STAGE_LABELS` stages, evenly spaced, over the full width."""
+    step = max(1, -(-len(labels) // MAX_STAGE_LABELS))
+    axes.set_xticks(range(0, len(labels), step), labels[::step])
+    axes.set_xlim(-0.5, len(labels) - 0.5)
+
+
+def whole_numbers(axes: Axes, first: float, last: float, pad: float = 0.5) -> None:
+    """Give an axis integer ticks, for iterations or ranks from `first` to `last`."""
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=ROUND_STEPS))
+    axes.set_xlim(first - pad, last + pad)
+
+
+EDGE = 0.7  # width of the lines that mark the ends of a faint band
+
+
+def draw_bounds(bounds: Bounds) -> tuple[Figure, Axes]:
+    """Draw both bounds by iteration with Matplotlib."""
+    low, high = bounds.upper - bounds.half_width, bounds.upper + bounds.half_width
+    divisor, unit = scale_for(_largest(bounds.lower, high), "$")
+    figure, axes = one_axes(f"{unit} by iteration")
+    x = bounds.iteration
+    mark = "o" if len(x) == 1 else ""
+    axes.fill_between(x, low / divisor, high / divisor, color=ORANGE, alpha=0.25, linewidth=0)
+    axes.plot(x, bounds.upper / divisor, color=ORANGE, linewidth=1.2, marker=mark)
+    axes.plot(x, bounds.lower / divisor, color=BLUE, linewidth=2.2, marker=mark)
+    whole_numbers(axes, x[0], x[-1])
+    return figure, axes
+
+
+def draw_fan(fan: Fan, unit: str, colour: str) -> tuple[Figure, Axes]:
+    """Draw a fan over stages: two bands, the median, and the mean as a dashed line."""
+    drawn = np.vstack([fan.percentiles, fan.mean])
+    finite = drawn[np.isfinite(drawn)]
+    divisor, scaled = scale_for(float(np.max(np.abs(finite), initial=0.0)), unit)
+    figure, axes = one_axes(scaled)
+    x = np.arange(len(fan.labels))
+    p5, p25, p50, p75, p95 = fan.percentiles / divisor
+    axes.fill_between(x, p5, p95, color=colour, alpha=OUTER, linewidth=0)
+    axes.fill_between(x, p25, p75, color=colour, alpha=INNER, linewidth=0)
+    for end in (p5, p95):
+        axes.fill_between(x, end, end, color=colour, linewidth=EDGE)
+    axes.plot(x, p50, color=colour, marker="o" if len(x) == 1 else "")
+    axes.plot(x, fan.mean / divisor, color=colour, linestyle="--", linewidth=1.2, marker="_" if len(x) == 1 else "")
+    label_stages(axes, fan.labels)
+    if np.min(finite, initial=0.0) >= 0:
+        axes.set_ylim(bottom=0)
+    return figure, axes
+
+
+def _largest(*arrays: np.ndarray) -> float:
+    found = np.concatenate(arrays)
+    return float(np.max(np.abs(found[np.isfinite(found)]), initial=0.0))
+
+
+# A legend inside a figure, for notebooks.
+
+
+def put_legend(figure: Figure, axes: Axes, marks: Sequence[Mark]) -> None:
+    """Add a legend in one row at the top, on a white background, also in dark notebooks."""
+    figure.set_facecolor("white")
+    axes.legend(
+        handles=[_handle(mark) for mark in marks],
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        ncols=len(marks),
+        frameon=False,
+        fontsize=9,
+        columnspacing=1,
+        handlelength=1.3,
+    )
+
+
+def put_title(figure: Figure, axes: Axes, title: str) -> None:
+    """Say what is drawn, above the legend; the figure grows by a line, its axes keep their size."""
+    height, line = figure.get_figheight(), 0.28
+    place = axes.get_position()
+    figure.set_figheight(height + line)
+    shrunk = height / (height + line)
+    axes.set_position((place.x0, place.y0 * shrunk, place.width, place.height * shrunk))
+    for unit in axes.texts:
+        unit.set_y(unit.get_position()[1] * shrunk)
+    figure.text(0.01, 1.0 - 0.06 / (height + line), title, ha="left", va="top", fontsize=10)
+
+
+def _handle(mark: Mark) -> Artist:
+    if mark.kind in ("line", "dash"):
+        return Line2D([], [], color=mark.colour, label=mark.name, linestyle="-" if mark.kind == "line" else "--")
+    return Patch(facecolor=mark.colour, alpha=mark.strength, label=mark.name, linewidth=0)
+
+
+# Matplotlib figures as inline SVG for notebooks.
+
+
+_SIZE = re.compile(r' (?:width|height)="[^"]*pt"')
+
+_STYLE = re.compile(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", re.DOTALL)
+
+_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+
+_COLOUR = re.compile("|".join(VARIABLES), re.IGNORECASE)
+
+_NAME = re.compile(r'(\bid="|url\(#|href="#)')
+
+_FONT = re.compile(r"'DejaVu Sans'")
+
+
+def svg_of(figure: Figure, key: str, description: str) -> str:
+    """Render the figure as SVG that scales with the page and takes its colours and font; its ids begin with `key`."""
+    with house_style():
+        stream = io.StringIO()
+        canvas: Any = FigureCanvasSVG(figure)
+        with warnings.catch_warnings():
+            # Matplotlib only measures with its own font; the browser's font has these glyphs.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+            canvas.print_svg(stream, metadata={"Date": None, "Creator": None})  # savefig would draw the figure twice
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = _STYLE.sub("", _METADATA.sub("", _SIZE.sub("", text)))
+    text = _COLOUR.sub(lambda found: variable(found[0].lower()), text)
+    text = _NAME.sub(lambda found: f"{found[0]}{key}-", text)
+    text = _FONT.sub("var(--font, sans-serif)", text)
+    label = escape(description, quote=True)
+    return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1).strip()
+
+
+# Figures for notebooks, in the colours of the report.
 
 
 def plot_bounds(result: TrainingLike) -> Figure:
@@ -45,7 +251,7 @@ def plot_fan(result: SimulationLike, quantity: str = "storage", entity: int | No
 
 
 def _title(result: SimulationLike, cube: Cube, entity: int | None) -> str:
-    """The quantity, and whose it is: the name of a plant, bus or line, or the sum over all of them."""
+    """Name the quantity and its owner: a plant, bus or line, or the sum over all of them."""
     if entity is None and len(cube.entities) > 1:
         return f"{cube.quantity.title}, all {cube.quantity.table}"
     kind = kind_of(f"{cube.quantity.entity}")
@@ -54,7 +260,7 @@ def _title(result: SimulationLike, cube: Cube, entity: int | None) -> str:
 
 
 def simulated_of(result: SimulationLike) -> Simulated:
-    """The tables of a result in the form that the report reads from a directory."""
+    """Return the tables of a result in the form that the report reads from a directory."""
     tables = {name: ArrowColumns(table) for name, table in result.tables.items() if name in NEEDED_COLUMNS}
     return Simulated(tables, StudyFacts(result.facts))
 
@@ -114,7 +320,7 @@ def plot_table(result: SimulationLike, table: str, column: str, entity: int | No
 
 
 def _table_title(result: SimulationLike, rows: "pa.Table", table: str, column: str, entity: int | None) -> str:
-    """The column, and whose it is: the name of an entity, or its table where all are added up."""
+    """Name the column and its owner: an entity, or the table where all are added up."""
     owner = _owner(rows)
     kind = None if owner is None else kind_of(owner)
     if entity is None or kind is None:
@@ -123,7 +329,7 @@ def _table_title(result: SimulationLike, rows: "pa.Table", table: str, column: s
 
 
 def _blocks(rows: "pa.Table", cell: "np.ndarray", size: int) -> "np.ndarray":
-    """The number of blocks by scenario and stage, from the rows of one entity."""
+    """Count the blocks by scenario and stage, from the rows of one entity."""
     owner = _owner(rows)
     if "block_id" not in rows.column_names or owner is None:
         return np.bincount(cell, minlength=size)

@@ -58,10 +58,10 @@ def _controlled(result: SimulationLike) -> dict[str, str]:
 
 
 def _drawn(bounds: Bounds) -> str:
-    """A figure as SVG with a legend that needs no style sheet."""
+    """Draw a figure as SVG with a legend that needs no style sheet."""
     if find_spec("matplotlib") is None:
         return ""
-    from cobre.report.notebook_plots import (  # noqa: PLC0415 - not everyone has matplotlib
+    from cobre.report.figures import (  # noqa: PLC0415 - not everyone has matplotlib
         draw_bounds,
         house_style,
         svg_of,
@@ -78,7 +78,7 @@ def _drawn(bounds: Bounds) -> str:
 
 
 def _snippet(title: str, facts: Mapping[str, str], chart: str) -> str:
-    """A heading, a table and a chart in the notebook's colours; without scripts or external resources."""
+    """Render a heading, a table and a chart in the notebook's colours, without scripts or external resources."""
     return (
         '<div class="cobre-result" style="--ink:currentColor;--muted:currentColor;--grid:#8884;max-width:560px">'
         f"<strong>Cobre {escape(title.lower())}</strong>{facts_table(facts)}{chart}</div>"

@@ -120,7 +120,7 @@ def _refuse_other_folder(folder: Path) -> None:
 
 
 def _log(path: Path, file_errors: list[str]) -> RunView:
-    """The events of a run; empty if the file is missing or cannot be read."""
+    """Read the events of a run; empty if the file is missing or cannot be read."""
     try:
         log, damaged_lines = read_view(path)
     except OSError as error:
@@ -143,7 +143,7 @@ def _missing_files(folder: Path, log: RunView) -> list[str]:
 
 
 def _object(path: Path, file_errors: list[str]) -> Mapping[str, Any]:
-    """A JSON object; empty if the file is missing or damaged."""
+    """Read a JSON object; empty if the file is missing or damaged."""
     try:
         found = read_stored_object(path)
     except FileNotFoundError:
@@ -171,7 +171,7 @@ def _bounds(folder: Path, manifest: Mapping[str, Any], log: RunView, file_errors
 
 
 def _classified(bounds: Bounds, study: StudyFacts, log: RunView, computed: ComputedBound | None) -> Bounds:
-    """The bounds with the kind of their upper bound, and whether the lower one is a bound."""
+    """Return the bounds with the kind of their upper bound, and whether the lower one is valid."""
     return replace(
         bounds,
         is_exact=study.has_exact_bounds,
@@ -183,7 +183,7 @@ def _classified(bounds: Bounds, study: StudyFacts, log: RunView, computed: Compu
 
 
 def _computed_bound(log: RunView, stored: Mapping[str, Any]) -> ComputedBound | None:
-    """The bound that ended training; else that of `cobre bound`, or of a stopping rule that did not end it."""
+    """Return the bound that ended training; else that of `cobre bound`, or of a stopping rule that did not end it."""
     if log.computed_bound is not None and log.computed_bound.is_enough:
         return log.computed_bound
     return ComputedBound.of(stored) or log.computed_bound

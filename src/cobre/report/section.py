@@ -58,12 +58,12 @@ class DataTable:
     kind: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The table in full precision; NaN and infinities are null."""
+        """Return the table in full precision; NaN and infinities are null."""
         rows = [[_plain(cell) for cell in row] for row in self.rows]
         return {"columns": [column.title for column in self.columns], "rows": rows}
 
     def html(self) -> str:
-        """The table as an HTML card, which scrolls sideways on a narrow screen."""
+        """Render the table as an HTML card, which scrolls sideways on a narrow screen."""
         head = "".join(f'<th scope="col"{column.css}>{escape(column.title)}</th>' for column in self.columns)
         body = "".join(self._row(index, row) for index, row in enumerate(self.rows))
         note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
@@ -109,7 +109,7 @@ class Section:
         object.__setattr__(self, "tables", [part for part in self.parts if isinstance(part, DataTable)])
 
     def html(self) -> str:
-        """The section as HTML, with a heading that links can point to."""
+        """Render the section as HTML, with a heading that links can point to."""
         intro = f'<p class="intro">{with_code(self.intro)}</p>' if self.intro else ""
         body = "".join(_part(part) for part in self.parts)
         return (
@@ -119,7 +119,7 @@ class Section:
 
 
 def with_code(text: str) -> str:
-    """The text as escaped HTML, with text in backticks as code."""
+    """Escape the text as HTML, with text in backticks as code."""
     return CODE.sub(r"<code>\1</code>", escape(text))
 
 
@@ -130,7 +130,7 @@ def _part(part: Chart | DataTable | str) -> str:
 
 
 def chart_card(chart: Chart) -> str:
-    """A figure with its legend; the script of the page draws it, and adds a cursor, a table, CSV and a large view."""
+    """Render the frame and the legend of a chart, which the script of the page draws."""
     legend = "".join(_legend_entry(mark) for mark in chart.legend)
     note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
     explanation = f'<p class="explanation">{with_code(chart.explanation)}</p>' if chart.explanation else ""

@@ -163,7 +163,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 def columns_of(table: str) -> tuple[str, ...]:
-    """The columns of a table that quantities need, keys first."""
+    """Return the columns of a table that quantities need, keys first."""
     found = [quantity for quantity in QUANTITIES.values() if quantity.table == table]
     entity = [found[0].entity] if found else []
     return tuple(dict.fromkeys([*KEYS, *entity, *(quantity.number for quantity in found)]))
@@ -206,7 +206,7 @@ class Fan:
 
     @classmethod
     def over_scenarios(cls, values: Floats, labels: list[str]) -> "Fan":
-        """The fan of S x T numbers."""
+        """Compute the fan of S x T numbers."""
         return cls(labels, percentiles(values), values.mean(axis=0))
 
 
@@ -225,14 +225,14 @@ class Simulated:
         return table is not None and found.number in table and bool(self.rows(found.table, found.entity).entities)
 
     def cube(self, name: str) -> Cube:
-        """A quantity by scenario, stage and entity."""
+        """Read a quantity by scenario, stage and entity."""
         quantity = QUANTITIES[name]
         rows = self.rows(quantity.table, quantity.entity)
         values = rows.reduce_blocks(quantity.number, lambda grid: self._values(rows, quantity, grid))
         return Cube(quantity, values, self._study.stage_labels(rows.stages), rows.entities)
 
     def cube_and_block_means(self, name: str) -> tuple[Cube, Floats]:
-        """A quantity, and its means over scenarios by stage, entity and block, in one reading."""
+        """Read a quantity, and its means over scenarios by stage, entity and block, in one pass."""
         quantity = QUANTITIES[name]
         rows = self.rows(quantity.table, quantity.entity)
         sums = np.zeros(rows.shape[1:])
@@ -269,7 +269,7 @@ class Simulated:
         return power
 
     def rows(self, table: str, entity: str | None) -> EntityRows:
-        """The rows of a table, indexed by scenario, stage and entity."""
+        """Return the rows of a table, indexed by scenario, stage and entity."""
         if table not in self._rows:
             self._rows[table] = EntityRows(self._tables[table], entity)
         return self._rows[table]
@@ -284,12 +284,12 @@ class Simulated:
         return block_hours(self.rows("buses", "bus_id"))
 
     def scenario_costs(self) -> Floats:
-        """The cost of each scenario in $, discounted to the first stage."""
+        """Return the cost of each scenario in $, discounted to the first stage."""
         costs, rows = self._tables["costs"], self.rows("costs", None)
         return np.asarray(rows.by_scenario(costs["immediate_cost"] * costs["discount_factor"]))
 
     def component_costs(self) -> dict[str, float]:
-        """The mean over scenarios of each component of at least `MIN_COST`, in $ discounted to the first stage."""
+        """Return the mean of each cost component of at least `MIN_COST`, in $ discounted to the first stage."""
         costs, rows = self._tables["costs"], self.rows("costs", None)
         means = {
             title: float(rows.by_scenario(costs[name] * costs["discount_factor"]).mean())
@@ -376,7 +376,7 @@ def fan_legend(colour: str) -> tuple[Mark, ...]:
 
 
 def fan_chart(fan: Fan, key: str, title: str, unit: str, colour: str = BLUE) -> Chart:
-    """A chart of median and mean, with bands of 25 to 75 % and 5 to 95 %.
+    """Draw median and mean, with bands of 25 to 75 % and 5 to 95 %.
 
     Prices are near 0 in most scenarios and high in few: a median of 0 hides a mean of hundreds.
     """

@@ -74,7 +74,7 @@ class StudyFacts:
         return np.array([[*hours, *[0.0] * (num_blocks - len(hours))] for hours in found if hours is not None])
 
     def entities(self, kind: str) -> list[Mapping[str, Any]]:
-        """The entities of a kind, in the order of the case."""
+        """Return the entities of a kind, in the order of the case."""
         return [entry for entry in _records(self._entities.get(kind)) if _is_id(entry.get("id"))]
 
     @property
@@ -83,19 +83,19 @@ class StudyFacts:
         return self._starts
 
     def starts(self, stages: Iterable[int]) -> list[str] | None:
-        """The date on which each stage begins; None when study.json lacks some of them."""
+        """Return the date on which each stage begins; None when study.json lacks some of them."""
         found = [self._starts.get(stage) for stage in stages]
         return None if None in found else [start for start in found if start is not None]
 
     def entity(self, kind: str, id: int) -> Mapping[str, Any]:  # noqa: A002
-        """The record of an entity; empty if there is none."""
+        """Return the record of an entity; empty if there is none."""
         if kind not in self._by_id:
             known = _records(self._entities.get(kind))
             self._by_id[kind] = {entry["id"]: entry for entry in reversed(known) if isinstance(entry.get("id"), int)}
         return self._by_id[kind].get(id, {})
 
     def entity_name(self, kind: str, id: int) -> str:  # noqa: A002
-        """The name of an entity; its kind and id where it has none."""
+        """Return the name of an entity; its kind and id where it has none."""
         named = self.entity(kind, id).get("name")
         return str(named) if named else f"{singular(kind)} {id}".replace("_", " ")
 
@@ -110,7 +110,7 @@ class StudyFacts:
 
 
 def kind_of(column: str) -> str | None:
-    """The kind of entity whose ids a column has, such as `hydros` for `hydro_id`; None for other columns."""
+    """Return the kind of entity whose ids a column has, such as `hydros` for `hydro_id`; None for other columns."""
     return KINDS_BY_ID.get(column)
 
 

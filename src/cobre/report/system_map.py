@@ -26,7 +26,7 @@ class CascadeLayout:
 
 
 def layouts(downstream: Mapping[int, int | None]) -> list[CascadeLayout]:
-    """The layout of each river system, the largest first; of equal size, that with the lowest outlet id first.
+    """Lay out each river system, the largest first; of equal size, that with the lowest outlet id first.
 
     Plants in a cycle, which no valid case has, are left out.
     """
@@ -40,7 +40,7 @@ def layouts(downstream: Mapping[int, int | None]) -> list[CascadeLayout]:
 
 
 def pack_layouts(found: Sequence[CascadeLayout], width: int) -> tuple[list[Cell], int]:
-    """The first level and row of each layout, packed side by side up to `width` levels, and the number of rows used."""
+    """Pack layouts side by side up to `width` levels; return the corner of each, and the number of rows."""
     corners: list[Cell] = []
     left = top = height = 0
     for layout in found:
@@ -92,14 +92,14 @@ class _Cascade:
         return -self._lengths[plant], plant
 
     def _stem(self, mouth: int) -> list[int]:
-        """The longest path upstream from a plant, that plant first."""
+        """Return the longest path upstream from a plant, that plant first."""
         stem = [mouth]
         while above := sorted(self._above(stem[-1]), key=self._by_length):
             stem.append(above[0])
         return stem
 
     def _free_row(self, level: int, length: int, near: int) -> int:
-        """The nearest to `near`, below before above, with space for the stem and its confluence."""
+        """Find the row nearest to `near`, below before above, with space for the stem and its confluence."""
         cells = range(level - length, level + 2)  # one more at each end, so that names do not touch
         for distance in range(len(self._taken) + 2):
             for row in (near + distance, near - distance):
@@ -152,7 +152,7 @@ class SystemMap:
 
 
 def system_map(study: StudyFacts, *, with_links: bool = False) -> SystemMap | None:
-    """The map; None without hydro plants and lines. with_links: entities link to their results in the report."""
+    """Draw the map; None without hydro plants and lines. with_links: entities link to their results in the report."""
     buses, lines, hydros = (study.entities(kind) for kind in ("buses", "lines", "hydros"))
     if not hydros and not lines:
         return None
@@ -171,7 +171,7 @@ class _Drawing:
         self._colours: dict[int, str] = {}
 
     def svg(self, height: float, title: str) -> str:
-        """The SVG of all parts, with a text alternative."""
+        """Return the SVG of all parts, with a text alternative."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="map" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
             f'height="{height:.0f}" role="img" aria-label="Map of the system: {escape(title)}" '
@@ -255,7 +255,7 @@ class _Drawing:
         return top + ROW * rows + 12.0
 
     def _hydro(self, hydro: Mapping[str, Any], position: tuple[float, float], parity: int) -> None:
-        """A disc for a reservoir, sized by its volume; a ring for a run-of-river plant."""
+        """Draw a disc for a reservoir, sized by its volume; a ring for a run-of-river plant."""
         x, y = position
         name = self._study.entity_name("hydros", hydro["id"])
         buses = [bus for bus in hydro.get("bus_ids") or () if bus in self._colours]
@@ -282,7 +282,7 @@ class _Drawing:
 
 
 def _on_ellipse(middle: tuple[float, float], across: float, down: float, share: float) -> tuple[float, float]:
-    """A point on an ellipse; `share` 0 to 1 is one turn, clockwise from the left."""
+    """Return a point on an ellipse; `share` 0 to 1 is one turn, clockwise from the left."""
     angle = math.pi * (1.0 + 2.0 * share)
     return middle[0] + across * math.cos(angle), middle[1] + down * math.sin(angle)
 
@@ -304,7 +304,7 @@ def _river(start: tuple[float, float], end: tuple[float, float], *, is_diversion
 
 
 def _text(x: float, y: float, text: str, fill: str, *, is_over_lines: bool = False) -> str:
-    """A text centred at x, outlined in the background colour so that it is readable over lines."""
+    """Draw a text centred at x, outlined in the background colour so that it is readable over lines."""
     rim = f' paint-order="stroke" stroke="{PAPER}" stroke-width="{8 if is_over_lines else 2.5}"'
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{fill}"{rim}>{escape(text)}</text>' if text else ""

@@ -92,7 +92,7 @@ def compare_runs(first: Path | str, second: Path | str) -> Comparison:
 
 
 def _candidates(a: RunContent, b: RunContent) -> Iterator[Candidate]:
-    """A first difference of each part, with its time."""
+    """Yield a first difference of each part, with its time."""
     if a.policy is not None and b.policy is not None:
         yield from _problem(a.policy, b.policy)
         yield from _cuts(a.policy, b.policy)
@@ -132,7 +132,7 @@ def _metadata(a: PolicyData, b: PolicyData, time: tuple[int, ...], *, is_end: bo
 
 
 def _leaves(key: str, mine: Any, its: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The entries of nested mappings that differ: dotted key and both values."""
+    """Yield the entries of nested mappings that differ: dotted key and both values."""
     if isinstance(mine, Mapping) and isinstance(its, Mapping):
         for name in dict.fromkeys((*mine, *its)):
             yield from _leaves(f"{key}.{name}", mine.get(name), its.get(name))
@@ -158,7 +158,7 @@ def _cuts(a: PolicyData, b: PolicyData) -> Iterator[Candidate]:
 def _numbers(
     a: StageCuts, b: StageCuts, count: int, stage: int, stage_id: int, names: tuple[str, ...]
 ) -> Iterator[Candidate]:
-    """The first cut of a stage, in time, that has another number."""
+    """Find the first cut of a stage, in time, that has another number."""
     mine, its = _rows(a, count), _rows(b, count)
     slots, components = np.nonzero(mine.view(np.uint64) != its.view(np.uint64))
     if not len(slots):
@@ -192,7 +192,7 @@ def _flags(a: StageCuts, b: StageCuts, count: int, stage: int, stage_id: int) ->
 
 
 def _bounds(a: "pa.Table", b: "pa.Table") -> Iterator[Candidate]:
-    """The first iteration that has another number, by each column."""
+    """Yield the first iteration that has another number, by each column."""
     iterations = a.column("iteration").to_pylist()
     mine, its = RowsInMemory(a), RowsInMemory(b)
     for order, column in enumerate(a.column_names):
@@ -231,7 +231,7 @@ def _shape(
 
 
 def _first_row(a: RowSource, b: RowSource, column: str) -> tuple[int, Any, Any] | None:
-    """The first row, of those that both tables have, with another value in a column."""
+    """Find the first row, of those that both tables have, with another value in a column."""
     for start, mine, its in paired_pieces(a, b, column):
         found = _first_of_piece(mine, its)
         if found is not None:
@@ -259,7 +259,7 @@ def _bits(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _keys(table: RowSource, row: int) -> dict[str, Any]:
-    """What a row is about: its scenario, its stage, its entity."""
+    """Return the keys of a row: its scenario, its stage, its entity."""
     names = [name for name in table.schema.names if name in _KEYS or name.endswith("_id")]
     for piece in table.pieces(names):
         if row < piece.num_rows:
@@ -269,7 +269,7 @@ def _keys(table: RowSource, row: int) -> dict[str, Any]:
 
 
 def _notes(a: RunContent, b: RunContent) -> Iterator[str]:
-    """Settings and versions that may be the reason."""
+    """Yield settings and versions that may be the reason."""
     for name in ("name", "versions", "config"):
         for key, mine, its in _leaves(name, a.study.get(name), b.study.get(name)):
             yield f"{key}: {_setting(mine)} and {_setting(its)}"

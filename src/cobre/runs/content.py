@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre import __version__
 from cobre.core import stopping
 from cobre.errors import CobreError
+from cobre.io.case_folder.case_files import differing_files, file_digests
 from cobre.io.output import ResultsError, open_results, read_manifest
 from cobre.io.output.results import RowsInMemory, RowSource, StoredRows
 from cobre.io.policies.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def logged_run(folder: Path) -> RunView:
-    """What the event log of a run says, lines that cannot be read left out; nothing when there is no log."""
+    """Read the event log of a run, without lines that cannot be read; empty when there is no log."""
     view, _ = read_view(folder / EVENT_FILE)
     return view
 
@@ -71,7 +73,7 @@ def _check_shape(study: Mapping[str, Any]) -> None:
 
 
 def stored_policy_path(folder: Path, study: Mapping[str, Any]) -> Path:
-    """The policy's file of a run: in the directory that `config.policy.path` of its study.json names.
+    """Return the policy's file of a run: in the directory that `config.policy.path` of its study.json names.
 
     Raises UntrustedFileError where that leads out of the output directory.
     """
@@ -140,7 +142,7 @@ def read_run_content(folder: Path) -> RunContent:
 
 
 def column_values(column: "pa.ChunkedArray") -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The values of a column, and which of them are there; those that are not there are 0 or empty."""
+    """Return the values of a column, and which of them are valid; null values are 0 or empty."""
     import pyarrow as pa
 
     is_there = np.asarray(column.is_valid().to_numpy(), bool)
@@ -200,6 +202,79 @@ def _tables(folder: Path, expected_digest: str) -> Mapping[str, StoredRows]:
 
 
 def _bounds(folder: Path, expected_digest: str) -> "pa.Table | None":
-    """The table of bounds without columns of times, which differ between any two runs."""
+    """Read the table of bounds without columns of times, which differ between any two runs."""
     table = _tables(folder, expected_digest).get(CONVERGENCE)
     return None if table is None else without_times(table.whole())
+
+
+# The case that a run was made of, and which of its files have changed since. study.json keeps their digests.
+
+
+MAX_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedCase:
+    """The case that a run was made of. files: digests by name; none for a case that was in memory.
+
+    overrides: settings that replaced those of its config.json.
+    """
+
+    folder: Path | None
+    files: Mapping[str, str]
+    version: str
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+    def changes(self, case: Path | None) -> list[str]:
+        """Files of a case directory that are not what they were; none where that is not known."""
+        now = {} if case is None else file_digests(case)
+        return differing_files(self.files, now) if self.files and now else []
+
+    def changes_in_words(self, case: Path | None) -> str:
+        """Why the same run would be another one now. case: the directory at hand; None for a case in memory."""
+        if not self.files:
+            was_in_memory = "; its case was in memory" if self.folder is None else ""
+            return f"the run recorded no files to compare{was_in_memory}"
+        if case is None:
+            return "the case at hand is in memory, without files to compare"
+        if not file_digests(case):
+            return f"{case} has no files of a case"
+        if changed := self.changes(case):
+            return named_files(changed)
+        if self.version != __version__:
+            return f"the files are the same; the run was made with cobre {self.version}, and this is {__version__}"
+        return "the files are the same; a setting or a file outside the case must have changed"
+
+
+def changes_since(trained: TrainedCase | None, case: Path | None) -> str:
+    """Which files of a case have changed since a run; empty where none has, or that is not known."""
+    return named_files(changed) if trained is not None and (changed := trained.changes(case)) else ""
+
+
+def changed_case(run: Path) -> str | None:
+    """Describe how the case of a run has changed since; None where it has not, or that is not known."""
+    trained = case_of_run(run)
+    changes = "" if trained is None else changes_since(trained, trained.folder)
+    return f"{trained.folder} has changed since this run ({changes})" if trained is not None and changes else None
+
+
+def named_files(names: list[str]) -> str:
+    """File names for a message: the first few, and how many more there are."""
+    shown, more = ", ".join(names[:MAX_NAMED]), len(names) - MAX_NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    return f"{'changed files' if len(names) > 1 else 'changed file'}: {shown}{rest}"
+
+
+def case_of_run(run: Path) -> TrainedCase | None:
+    """Read the case of a run from its study.json; None where that cannot be read."""
+    try:
+        facts = read_stored_object(run / STUDY_FILE)
+    except (OSError, ValueError):
+        return None
+    named, files, overrides = (facts.get(name) for name in ("case", "case_files", "config_overrides"))
+    return TrainedCase(
+        folder=Path(named) if isinstance(named, str) and named else None,
+        files=files if isinstance(files, dict) else {},
+        version=str(facts.get("versions", {}).get("cobre", "")),
+        overrides=overrides if isinstance(overrides, dict) else {},
+    )

@@ -50,16 +50,16 @@ DRAWN = frozenset(
 
 
 def no_events(_: Event) -> None:
-    """The listener that ignores every event."""
+    """Ignore an event."""
 
 
 def new_event(kind: str, /, **facts: Any) -> Event:
-    """An event with the present time: `new_event("phase", name="training")`."""
+    """Create an event with the present time: `new_event("phase", name="training")`."""
     return {"event": kind, "time": time.time(), **facts}
 
 
 def iteration_event(record: IterationRecord) -> Event:
-    """An iteration, with how each rank spent it."""
+    """Create the event of an iteration, with the time of each rank by purpose."""
     times, points, cost = record.times, record.trial_points, record.policy_cost
     return new_event(
         "iteration",
@@ -90,7 +90,7 @@ def iteration_event(record: IterationRecord) -> Event:
 
 
 def resumed_event(history: Sequence[IterationRecord]) -> Event:
-    """That training goes on after the last of these iterations, which a checkpoint had; with what views draw of them.
+    """Create the event that training continues after these iterations of a checkpoint, with what views draw of them.
 
     Times are those that the iterations would have had without the break.
     """
@@ -119,7 +119,7 @@ def _plain(value: Any) -> Any:
 
 
 def number_of(value: object) -> float | None:
-    """A number of an event; None for anything else, which an altered log may have in its place."""
+    """Return a number of an event; None for anything else, which an altered log may have in its place."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
@@ -201,7 +201,7 @@ class EventFollower:
         self._fresh()
 
     def read_new(self) -> list[Event]:
-        """The events that are new; a line that is being written is left for the next time."""
+        """Return the new events; a line that is being written is left for the next time."""
         whole = whole_lines(self._fresh())
         self._offset += len(whole)
         found = events_in(whole)
@@ -220,7 +220,7 @@ class EventFollower:
             raise NothingToFollowError(f"{self._path} cannot be read: {error.strerror}") from error
 
     def _note_restart(self, descriptor: int) -> None:
-        """A run that is not resumed empties the file."""
+        """Start again where the file was emptied by a run that is not resumed."""
         status = os.fstat(descriptor)
         self.has_restarted = self._inode != -1 and (status.st_ino != self._inode or status.st_size < self._offset)
         if self.has_restarted:

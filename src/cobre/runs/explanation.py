@@ -9,9 +9,9 @@ from cobre.errors import CobreError
 from cobre.io.storage.confined import check_untrusted
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
+from cobre.runs.content import changed_case
 from cobre.runs.files import FAILURES as FOLDER
 from cobre.runs.files import STUDY_FILE
-from cobre.runs.trained_case import changed_case
 from cobre.solver.conflict import Conflict, Limit, UnreadableLpError, find_conflict
 from cobre.solver.program import INFEASIBLE, OPTIMAL, UNBOUNDED
 
@@ -120,11 +120,11 @@ class Dictionary:
         self._plant_of_pair = plant_of_pair
 
     def column(self, name: str) -> Meaning:
-        """What a column of the LP means."""
+        """Return the meaning of a column of the LP."""
         return self._meaning(name, COLUMNS)
 
     def row(self, name: str) -> Meaning:
-        """What a row of the LP means; cuts and generic constraints are recognised by their names."""
+        """Return the meaning of a row of the LP; cuts and generic constraints are recognised by their names."""
         kind = name.partition("[")[0]
         if found := _PLANE.match(kind):
             return Meaning(kind, "production function", "MW", self._entity(PAIR, int(found[1])), _last_index(name))
@@ -154,7 +154,7 @@ class Dictionary:
         return f"{entries[index].get('name')} ({_SINGULAR[kind]} {entries[index].get('id')})"
 
     def hydro(self, index: int) -> str:
-        """A hydro plant by its position in canonical order, with name and id."""
+        """Return a hydro plant by its position in canonical order, with name and id."""
         return self._entity(HYDRO, index)
 
 
@@ -211,7 +211,7 @@ class SavedFailure:
 
     @classmethod
     def read(cls, mps: Path) -> "SavedFailure":
-        """Raises NothingToExplainError without the LP; other missing files reduce the detail of the explanation."""
+        """Read a saved LP. Raises NothingToExplainError without one; other missing files reduce the detail."""
         if not mps.exists():
             raise NothingToExplainError(f"{mps} does not exist")
         try:
@@ -226,7 +226,7 @@ class SavedFailure:
         return Dictionary(self.study.get("entities", {}), self.facts.get("plant_of_pair", ()))
 
     def plain(self, limit: Limit) -> float:
-        """The value in the units that people use, not in those of the scaled LP."""
+        """Convert the value from the scaled LP to physical units."""
         scales = self.facts.get("row_scale" if limit.is_row else "column_scale", ())
         scale = float(scales[limit.index]) if limit.index < len(scales) else 1.0
         return limit.value / scale if limit.is_row else limit.value * scale
@@ -344,12 +344,12 @@ def _missing(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
 
 
 def _is_short(limit: Limit) -> bool:
-    """A balance that cannot be met from above lacks water: its right side is less than what must be kept."""
+    """Return whether a balance lacks water: its right-hand side is less than what must be kept."""
     return limit.side == "at most" if limit.name.startswith("water_balance") else limit.side == "at least"
 
 
 def _inputs(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
-    """The plants that take part in the contradiction, or the first few."""
+    """Yield the plants that take part in the contradiction, or the first few."""
     state, inflow = saved.facts.get("state", ()), saved.facts.get("inflow_m3s", ())
     involved = " ".join(_limits(saved, conflict.limits))
     names = [saved.names.hydro(index) for index in range(len(inflow))]

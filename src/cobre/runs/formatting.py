@@ -24,7 +24,7 @@ CONTROLLED = "controlled for the openings drawn"
 
 
 def printable_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An event with its texts safe for a terminal: they may quote a case or an altered log."""
+    """Return an event with its texts safe for a terminal: they may quote a case or an altered log."""
     return {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
 
 
@@ -48,14 +48,14 @@ def duration(seconds: float | None) -> str:
 
 
 def rough_duration(seconds: float) -> str:
-    """An estimate: about three digits, in the unit that a person would choose."""
+    """Format an estimated duration: about three digits, in the unit that a person would choose."""
     if seconds < 120:
         return f"{seconds:.3g} s"
     return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
 
 
 def size(count: int) -> str:
-    """A number of bytes, in GB or MB."""
+    """Format a number of bytes, in GB or MB."""
     return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
@@ -69,7 +69,7 @@ def rate(per_s: float | None, what: str) -> str:
 
 
 def sparkline(values: list[float | None], width: int) -> str:
-    """The last `width` values as bars up to the highest of them.
+    """Draw the last `width` values as bars up to the highest of them.
 
     The lowest fifth shares the lowest bar: first bounds are so far off that all others would look the same.
     """
@@ -81,12 +81,12 @@ def sparkline(values: list[float | None], width: int) -> str:
 
 
 def vertical_bar(share: float) -> str:
-    """A character with a bar as high as `share` (0 to 1)."""
+    """Return a character with a bar as high as `share` (0 to 1)."""
     return _BARS[min(len(_BARS) - 1, int(max(0.0, share) * len(_BARS)))]
 
 
 def bar(share: float, width: int) -> str:
-    """A bar of block characters, `width` long, filled up to `share` (0 to 1)."""
+    """Draw a bar of block characters, `width` long, filled up to `share` (0 to 1)."""
     filled = round(max(0.0, min(1.0, share)) * width)
     return "█" * filled + "░" * (width - filled)
 
@@ -110,7 +110,7 @@ def money_in_words(amount: float) -> str:
 
 
 def digits(number: float, significant: int = 4) -> str:
-    """A number with thousands separators and its significant digits."""
+    """Format a number with thousands separators and its significant digits."""
     if not math.isfinite(number):
         return NOTHING
     if number == 0:
@@ -120,7 +120,7 @@ def digits(number: float, significant: int = 4) -> str:
 
 
 def percent_in_words(share: float) -> str:
-    """A share of 1 with three digits: `12.3 %`, and `< 0.01 %` for one that is all but zero."""
+    """Format a share of 1 with three digits: `12.3 %`, and `< 0.01 %` for one that is all but zero."""
     if not math.isfinite(share):
         return NOTHING
     return "< 0.01 %" if 0 < abs(share) < 1e-4 else f"{digits(100 * share, 3)} %"
@@ -187,5 +187,5 @@ COST_COMPONENTS: Mapping[str, str] = {
 
 
 def unit_of_column(column: str) -> str:
-    """The unit of a column by its ending, such as MW for `_mw`; empty where it has none."""
+    """Return the unit of a column by its ending, such as MW for `_mw`; empty where it has none."""
     return next((unit for ending, unit in _COLUMN_UNITS.items() if column.endswith(ending)), "")

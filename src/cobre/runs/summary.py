@@ -118,7 +118,7 @@ UPPER_BOUND_KINDS = {False: "statistical", True: "exact"}  # words of cobre-pyth
 def bound_history(
     history: Sequence[IterationRecord], *, is_risk_averse: bool, computed: ComputedBound | None = None
 ) -> BoundHistory:
-    """The bounds of all iterations, in the form that `core.verdict.verdict` judges.
+    """Return the bounds of all iterations, in the form that `core.verdict.verdict` judges.
 
     computed: None: what the iterations tell of the policy's cost.
     """
@@ -183,12 +183,12 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
 
 
 def without_times(table: "pa.Table") -> "pa.Table":
-    """What two runs with the same bits have in common."""
+    """Drop the columns of times: what is left is equal in runs with the same bits."""
     return table.drop_columns([name for name in table.column_names if name.endswith(TIME_SUFFIX)])
 
 
 def _column(parts: Sequence[SolveStatistics | None], name: str) -> "pa.Array":
-    """A number of one phase, iteration by iteration; null where it is not known."""
+    """Return a number of one phase, iteration by iteration; null where it is not known."""
     import pyarrow as pa
 
     values = [None if part is None else getattr(part, name) for part in parts]

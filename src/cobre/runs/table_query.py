@@ -74,7 +74,7 @@ class TableAnswer:
 
 
 def available_tables(folder: Path) -> dict[str, list[str]]:
-    """The tables of a run with their columns; raises ResultsError when there are none."""
+    """Return the tables of a run with their columns; raise ResultsError when there are none."""
     parts = [part for part in (TRAINING, SIMULATION) if (folder / part / MANIFEST_FILE).exists()]
     return {name: columns for part in parts or (SIMULATION,) for name, columns in _entries(folder / part).items()}
 
@@ -115,7 +115,7 @@ def _columns(folder: Path, query: TableQuery) -> list[str]:
 
 
 def _chosen(query: TableQuery, columns: Sequence[str]) -> list[str]:
-    """The columns of a query; for statistics, all number columns that are not keys."""
+    """Return the columns of a query; for statistics, all number columns that are not keys."""
     if query.columns:
         return [name for name in dict.fromkeys(query.columns) if name not in query.group_by]
     if query.group_by:
@@ -205,5 +205,5 @@ def _names_in(rows: Sequence[Mapping[str, Any]], names: Mapping[str, Mapping[int
 
 
 def _plain(value: Any) -> Any:
-    """A value for JSON; infinity and NaN become null."""
+    """Return a value for JSON; infinity and NaN become null."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -306,11 +306,11 @@ class RunView:
         return f"{head}{where}{stage}; {done:,.0f} of {total:,.0f} LPs ({100 * done / total:.0f} %)"
 
     def series(self, name: str) -> list[float | None]:
-        """A number of all iterations; None where there was none."""
+        """Return a number of all iterations; None where there was none."""
         return [number_of(event.get(name)) for event in self.iterations]
 
     def state(self, folder: Path) -> RunState:
-        """The state of the run in this output directory."""
+        """Return the state of the run in this output directory."""
         return state_of(folder, self.last_activity, **self._end)
 
     def end_state(self, folder: Path) -> RunState | None:
@@ -340,14 +340,14 @@ class RunView:
 
 
 def view_of(events: Iterable[Event]) -> RunView:
-    """What these events say of a run."""
+    """Build the view of a run from its events."""
     view = RunView()
     view.take_all(events)
     return view
 
 
 def read_view(path: Path) -> tuple[RunView, list[int]]:
-    """What the event log at this path says of its run, and the numbers of the lines that cannot be read.
+    """Read the event log at this path; return the view of its run and the numbers of the lines that cannot be read.
 
     A last line without its end is still being written, and does not count as damage. Without a file there is nothing to
     know: the view of a run that has not started.

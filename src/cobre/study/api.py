@@ -20,9 +20,10 @@ from cobre.study.placement import (
     training_request,
 )
 from cobre.study.preparation.study_cache import case_and_overrides
-from cobre.study.ranks.train_and_simulate import simulate_rank, train_rank
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides
-from cobre.study.results.script_results import ProgressEvent, SimulationResult, TrainingResult
+from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
+from cobre.study.simulation import simulate_rank
+from cobre.study.training import train_rank
 from cobre.wording import MAX_COUNT
 
 Result = TypeVar("Result")

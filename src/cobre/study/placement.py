@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field, replace
 from numbers import Real
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Self, TypeVar, overload
 
 from cobre.comm import (
@@ -61,7 +62,7 @@ def checked_count(name: str, value: int | None, maximum: int | None = None) -> i
 
 
 def checked_count(name: str, value: int | None, maximum: int | None = None) -> int | None:
-    """A whole number from 1 on, or None where the caller allows it."""
+    """Return an integer from 1 on, or None where the caller allows it; raise TypeError or ValueError otherwise."""
     if value is None:
         return None
     number = as_python_int(value)
@@ -150,9 +151,9 @@ ONE_THREAD_PER_RANK = (
 ONE_CORE = "this process may use one core only"
 
 
-_PASSED_ON = (signal.SIGINT, signal.SIGTERM)
+_FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-_PRELOAD = ("cobre.study.ranks.preload",)
+_PRELOAD = ("cobre.study.preload",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +258,7 @@ def choose_placement(
 
 
 def _given_placement(request: WorldRequest) -> Placement:
-    """A rank of the caller's world. Alone in it, it has all cores; others may share the machine with it."""
+    """Place a rank in the caller's world. Alone in it, it has all cores; others may share the machine with it."""
     comm, config = request.comm, request.backend
     if isinstance(config, BackendConfig):
         given = Placement(str(config.kind), None, config=config)
@@ -316,19 +317,19 @@ def _how_to_start_mpi(ranks: int, environ: Mapping[str, str]) -> str:
 
 
 def run_in(
-    placement: Placement, function: RankFunction[Value], args: tuple[Any, ...], emit: EventListener
+    placement: Placement, function: RankFunction[Value] | str, args: tuple[Any, ...], emit: EventListener
 ) -> list[Value]:
-    """Call `function(comm, *args, emit)` on every rank: what the ranks of this process's making returned.
+    """Call `function(comm, *args, emit)` on every rank; return the values of the ranks that this process started.
 
-    Events of rank 0 go to `emit`, here. In a joined world the list has this rank's value only. A communicator of the
-    caller's stays open.
+    function: or its name, `module:function`, which only the ranks import. Events of rank 0 go to `emit`, here. In a
+    joined world the list has this rank's value only. A communicator of the caller's stays open.
     """
     if placement.is_joined:
         with _joined(placement) as comm:
-            return [function(comm, *args, emit if comm.rank == 0 else no_events)]
+            return [_imported(function)(comm, *args, emit if comm.rank == 0 else no_events)]
     if placement.backend == "local":
         with create_communicator(LocalConfig()) as comm:
-            return [function(comm, *args, emit)]
+            return [_imported(function)(comm, *args, emit)]
     return launch.run(
         _on_rank,
         placement.size or 1,
@@ -337,7 +338,7 @@ def run_in(
         environment=_tuning(os.environ),
         output=_forward,
         on_message=lambda _, line: emit(json.loads(line)),
-        forward_signals=_PASSED_ON,
+        forward_signals=_FORWARDED_SIGNALS,
         preload=_PRELOAD,
     )
 
@@ -349,7 +350,7 @@ def _joined(placement: Placement) -> AbstractContextManager[Backend]:
 
 
 def _forward(rank: int, stream: str, text: str) -> None:
-    """What a worker prints may quote the case."""
+    """Print a worker's output with control characters escaped: it may quote the case."""
     launch.forward(rank, stream, printable(text))
 
 
@@ -361,8 +362,13 @@ def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _on_rank(comm: Backend, function: RankFunction[Value], args: tuple[Any, ...]) -> Value:
-    return function(comm, *args, _emit_to_parent if comm.rank == 0 else no_events)
+def _on_rank(comm: Backend, function: RankFunction[Value] | str, args: tuple[Any, ...]) -> Value:
+    return _imported(function)(comm, *args, _emit_to_parent if comm.rank == 0 else no_events)
+
+
+def _imported(function: RankFunction[Value] | str) -> RankFunction[Value]:
+    found: RankFunction[Value] = resolve_name(function) if isinstance(function, str) else function
+    return found
 
 
 def _emit_to_parent(event: Event) -> None:
@@ -378,7 +384,7 @@ def _kind(backend: str, variable: str = "") -> BackendKind | str:
 
 
 def _joined_backend(kind: BackendKind, environ: Mapping[str, str]) -> BackendKind | None:
-    """The backend that this process was started to join as a rank, if that is what was asked for; else None."""
+    """Return the backend that this process was started to join as a rank, if it was asked for; else None."""
     if kind is BackendKind.AUTO:
         found, _ = detect(environ, installed_backends())
         return None if found is BackendKind.LOCAL else found

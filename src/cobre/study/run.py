@@ -1,4 +1,8 @@
-"""A whole run: load, train, simulate, write. What the command `cobre run` does, on every rank."""
+"""The way of a run, on every rank: load, share, train, simulate, report.
+
+With an output directory, as `cobre run` and `cobre.run` want it. What `cobre.train` and `cobre.simulate` do on every
+rank, with results in memory, is `training.train_rank` and `simulation.simulate_rank`.
+"""
 
 import os
 import socket
@@ -9,28 +13,25 @@ from pathlib import Path
 
 from cobre import __version__
 from cobre.comm import Backend
-from cobre.core.case import Case
 from cobre.core.config import Config
 from cobre.io.output.growing_tables import table_pieces
-from cobre.io.storage.stored_json import write_json
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit
 from cobre.runs.events import Event, EventListener, new_event
-from cobre.runs.files import CHECKPOINTS, FAILURES, SIMULATION, SUMMARY_FILE
+from cobre.runs.files import CHECKPOINTS, FAILURES, SIMULATION
 from cobre.runs.summary import RunSummary
-from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.records import added, as_dict
-from cobre.study.config_outline import with_config_document
-from cobre.study.output.run_output import begin_output, is_resumed, open_output, write_training
-from cobre.study.output.run_results import simulation_event, summarize_run
+from cobre.study.cost_note import cost_note
+from cobre.study.output import RunOutput, is_resumed, open_output
 from cobre.study.preparation.study_cache import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import RunRequest, TrainingRequest
-from cobre.study.results.cost_note import cost_note
-from cobre.study.results.script_results import SimulationResult
-from cobre.study.resume.starting_point import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
-from cobre.study.simulation.simulate_policy import SimulatedPolicy, StreamedSimulation
-from cobre.study.training.train_study import TrainedStudy, train_study
+from cobre.study.results import SimulationResult
+from cobre.study.simulation import SimulatedPolicy, StreamedSimulation
+from cobre.study.starting_point import POLICY_OF_ANOTHER_PROBLEM, share_policy, starting_point, warn_of_other_problem
+from cobre.study.stop_request import StopRequest
+from cobre.study.summary import simulation_event, summarize_run
+from cobre.study.training import TrainedStudy, train_from
 
 
 def run_study(
@@ -44,28 +45,25 @@ def run_study(
     on_ready: called with the prepared study, on every rank.
     """
     began = time.monotonic()
-    request = replace(request, case=with_config_document(request.case))
-    with open_output(comm, request, emit) as log:
-        emit_all = emit if log is None else log.emit
-        emit_all(_started(comm, request))
-        ready = prepare_on_ranks(comm, request.case, emit_all)
+    with open_output(comm, request, emit) as output:
+        output.emit(_started(comm, request))
+        ready = prepare_on_ranks(comm, request.case, output.emit)
         on_ready(ready.study)
-
-        def begin() -> None:
-            begin_output(request, ready, log)
-
-        source = _train_or_load(comm, ready, request, emit_all, begin)
+        config, simulation = ready.study.case.config, None
+        source = (
+            _train(comm, ready, request, output) if config.training.enabled else _load(comm, ready, request, output)
+        )
         is_interrupted = isinstance(source, TrainedStudy) and source.stop.kind.is_interruption
-        simulation = None
-        if ready.study.case.config.simulation.enabled and not is_interrupted:
-            simulation = _simulate(comm, ready, request, source, emit_all)
+        if config.simulation.enabled and not is_interrupted:
+            simulation = _simulate(comm, ready, request, source, output)
         summary = summarize_run(ready, source, simulation, str(request.output))
-        if comm.rank == 0:
-            if simulation is not None:
-                summary = replace(summary, cost_note=_cost_note(request.output, ready.study.case))
-            write_json(request.output / SUMMARY_FILE, summary.as_dict())
+        if simulation is not None and comm.rank == 0:
+            tables = request.output / SIMULATION
+            note = cost_note(lambda name, columns: table_pieces(tables / f"{name}.parquet", columns), ready.study.case)
+            summary = replace(summary, cost_note=note)
+        output.write_summary(summary)
         comm.check_failures()
-        emit_all(new_event("run_finished", seconds=time.monotonic() - began))
+        output.emit(new_event("run_finished", seconds=time.monotonic() - began))
         return summary
 
 
@@ -86,33 +84,25 @@ def _started(comm: Backend, request: RunRequest) -> Event:
     )
 
 
-def _train_or_load(
-    comm: Backend, ready: ReadyStudy, request: RunRequest, emit: EventListener, begin: Callable[[], None]
-) -> TrainedStudy | Policy:
-    """Train; where the case trains nothing, the policy that the request or the case names."""
-    config = ready.study.case.config
-    stored = request.output / config.policy.path
-    if not config.training.enabled:
-        named = request.training.warm_start or stored
-        policy = share_policy(comm, named)
-        check_fit(policy, ready.study)
-        warn_of_other_problem(ready, policy, named, emit, POLICY_OF_ANOTHER_PROBLEM)
-        begin()
-        comm.check_failures()
-        return policy
-
-    def keep(trained: TrainedStudy) -> None:
-        write_training(request.output, stored, trained)
-
-    trained = train_study(comm, ready, training_of(request, config), emit, before=begin, keep=keep)
+def _train(comm: Backend, ready: ReadyStudy, request: RunRequest, output: RunOutput) -> TrainedStudy:
+    """Train from a checkpoint, the cuts of a policy or a cold start, and write the policy and the history."""
+    training = _training_request(request, ready.study.case.config)
+    stop = StopRequest(training.time_limit_s)
+    start = starting_point(comm, ready, training, output.emit)
+    output.begin(ready)
+    comm.check_failures()
+    with stop:  # a signal waits until the policy is written, unless it is the third
+        trained = train_from(comm, ready, start, training, output.emit, stop)
+        output.write_training(trained)
+        stop.finish(trained.stop.kind)
     trained.context.visited.close()
     comm.check_failures()
-    emit(_trained_event(trained))
+    output.emit(_trained_event(trained))
     return trained
 
 
-def training_of(request: RunRequest, config: Config) -> TrainingRequest:
-    """What the request asks of training, completed by its output directory and by what the case says."""
+def _training_request(request: RunRequest, config: Config) -> TrainingRequest:
+    """Complete the training request by the folders of the output directory and by the policy mode of the case."""
     training = request.training
     is_warm = config.policy.mode == "warm_start"
     return replace(
@@ -140,37 +130,29 @@ def _trained_event(trained: TrainedStudy) -> Event:
     )
 
 
+def _load(comm: Backend, ready: ReadyStudy, request: RunRequest, output: RunOutput) -> Policy:
+    """Read the policy that the request or the case names, for a case without training."""
+    path = request.training.warm_start or request.output / ready.study.case.config.policy.path
+    policy = share_policy(comm, path)
+    check_fit(policy, ready.study)
+    warn_of_other_problem(ready, policy, path, output.emit, POLICY_OF_ANOTHER_PROBLEM)
+    output.begin(ready)
+    comm.check_failures()
+    return policy
+
+
 def _simulate(
-    comm: Backend,
-    ready: ReadyStudy,
-    request: RunRequest,
-    source: TrainedStudy | Policy,
-    emit: EventListener,
+    comm: Backend, ready: ReadyStudy, request: RunRequest, source: TrainedStudy | Policy, output: RunOutput
 ) -> SimulationResult:
-    emit(new_event("phase", name="simulation"))
+    """Simulate the policy and write its tables; a simulation of the same policy that was cut short is continued."""
+    output.emit(new_event("phase", name="simulation"))
     config = ready.study.case.config.simulation
-    trained = source if isinstance(source, TrainedStudy) else None
-    streamed = StreamedSimulation(
-        request.output / SIMULATION,
-        # A policy from elsewhere has no digest to be known by: its simulation begins anew.
-        "" if trained is None else f"{ready.fingerprint} {trained.digest} {config}",
-        resume=trained is not None and request.training.may_resume,
-        failure_folder=request.output / FAILURES,
-    )
-    result = streamed.run(comm, SimulatedPolicy(ready.study, ready.solver, _cuts(source), config.num_scenarios))
-    emit(simulation_event(result))
+    if isinstance(source, TrainedStudy):
+        cuts, identity = source.simulated_cuts(), f"{ready.fingerprint} {source.digest} {config}"
+    else:
+        cuts, identity = source, ""  # a stored policy has no digest: its simulation is not resumable
+    resume = bool(identity) and request.training.may_resume
+    streamed = StreamedSimulation(request.output / SIMULATION, identity, resume, request.output / FAILURES)
+    result = streamed.run(comm, SimulatedPolicy(ready.study, ready.solver, cuts, config.num_scenarios))
+    output.emit(simulation_event(result))
     return result
-
-
-def _cuts(source: TrainedStudy | Policy) -> Policy | CutPool:
-    """Cuts of a pool are not copied, unless a simulation of the stored policy would see them in other slots."""
-    if isinstance(source, Policy):
-        return source
-    pool = source.context.pool
-    return Policy.of(source.study, pool, source.history) if pool.has_gaps else pool
-
-
-def _cost_note(output: Path, case: Case) -> str | None:
-    """The note on penalties for the simulation that was just written."""
-    folder = output / SIMULATION
-    return cost_note(lambda name, columns: table_pieces(folder / f"{name}.parquet", columns), case)

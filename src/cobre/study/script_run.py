@@ -14,15 +14,15 @@ from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.study.config_outline import ConfigOutline, with_config_document
-from cobre.study.output.run_output import output_lock
-from cobre.study.output.run_results import simulation_event, simulation_numbers
+from cobre.study.iteration_progress import IterationCallback, iteration_replies
+from cobre.study.output import output_lock
 from cobre.study.placement import WorldRequest, raising_worker_errors, run_in, script_placement
 from cobre.study.preparation.study_cache import case_and_overrides
-from cobre.study.ranks.entry import run_study
-from cobre.study.ranks.train_and_simulate import simulate_rank
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
-from cobre.study.results.script_results import SimulationResult
-from cobre.study.training.iteration_progress import IterationCallback, iteration_replies
+from cobre.study.results import SimulationResult
+from cobre.study.run import run_study
+from cobre.study.simulation import simulate_rank
+from cobre.study.summary import simulation_event, simulation_numbers
 
 Description = TypeVar("Description")
 
@@ -71,7 +71,7 @@ def _run_and_wait(
     describe: Callable[[PreparedStudy], Description | None],
     emit: EventListener,
 ) -> tuple[RunSummary, Description | None]:
-    """A run that ends on every rank once rank 0 has written its results, which scripts read next."""
+    """Run, and return on every rank once rank 0 has written its results, which scripts read next."""
     described: list[Description | None] = []
     summary = run_study(comm, request, emit, lambda study: described.append(describe(study)))
     comm.barrier(label="results are written")

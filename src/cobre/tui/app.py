@@ -142,7 +142,7 @@ class WatchApp(App[None]):
         self._draw_text()
 
     def on_resize(self) -> None:
-        """What depends on the width is drawn anew, once the new layout is there."""
+        """Redraw what depends on the width, once the new layout is there."""
         self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:

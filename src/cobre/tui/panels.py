@@ -41,7 +41,7 @@ def status_line(view: RunView, folder: Path, state: RunState, width: int, *, is_
 
 
 def _fitting(room: int, *choices: str) -> str:
-    """The first that fits; the last one when none does."""
+    """Return the first choice that fits; the last one when none does."""
     return next((choice for choice in choices if len(choice) <= room), choices[-1])
 
 
@@ -51,7 +51,7 @@ def _seconds(view: RunView, state: RunState) -> float:
 
 
 def figures(view: RunView, state: RunState, width: int) -> Text:
-    """The panel of numbers: bounds, gap, cuts, solver work and times, one in each line."""
+    """Draw the panel of numbers: bounds, gap, cuts, solver work and times, one per line."""
     text = Text()
     if view.failed is not None:
         text.append(f"{view.failed.get('error')}\n\n", style="red")
@@ -99,7 +99,7 @@ def _append_rows(text: Text, rows: Iterable[tuple[str, str]]) -> Text:
 
 
 def _dollars(value: float | None, room: int) -> str:
-    """An amount in $ with as many digits as there is room for."""
+    """Format an amount in $ with as many digits as there is room for."""
     return _fitting(room, f"{money(value)} $", f"{money(value, 0)} $", short_money(value))
 
 
@@ -113,7 +113,7 @@ def page(view: RunView, folder: Path) -> str:
 
 
 def _later(view: RunView, room: int) -> list[tuple[str, str]]:
-    """What is not there from the beginning."""
+    """Return the rows that appear only later in a run."""
     found = []
     if view.progress is not None:
         found.append(("now", view.progress_in_words.partition(": ")[2][: max(0, room)]))
@@ -232,7 +232,7 @@ class BoundsPlot(PlotextPlot):
         self.refresh()
 
     def _title(self) -> str:
-        """A title that does not fit above the plot would not be drawn at all."""
+        """Return a title that fits above the plot: one that is too long would not be drawn at all."""
         what = "gap, %" if self.is_gap and self._view.path_costs.is_bound else "bounds, M$"
         whole = f"{what} ({self.shown.value})"
         return whole if len(whole) < self.size.width - LABEL_WIDTH else what
@@ -260,7 +260,7 @@ class BoundsPlot(PlotextPlot):
 
 
 def _ticks(iterations: list[int]) -> list[float]:
-    """A few whole numbers, the first and the last among them."""
+    """Return a few whole numbers as ticks, the first and the last iteration among them."""
     first, last = iterations[0], iterations[-1]
     return sorted({first + round(part * (last - first) / 4) for part in range(5)})
 
@@ -269,7 +269,7 @@ def _ticks(iterations: list[int]) -> list[float]:
 
 
 def event_line(event: Event) -> str:
-    """An event as one line with the time of day; empty for kinds that are not shown."""
+    """Format an event as one line with the time of day; empty for kinds that are not shown."""
     text = printable(_text(event), lines=False)
     return f"{time.strftime('%H:%M:%S', time.localtime(event.get('time', 0.0)))}  {text}" if text else ""
 
@@ -299,14 +299,14 @@ def _text(event: Event) -> str:  # noqa: PLR0911 - one answer for each kind
 
 
 def _saved(event: Event) -> str:
-    """A checkpoint that was written, or that training goes on from."""
+    """Describe a checkpoint that was written, or that training continues from."""
     if event["event"] == "resumed":
         return f"resumed after iteration {event.get('iteration')}"
     return f"checkpoint of iteration {event.get('iteration')} in {duration(event.get('seconds'))}"
 
 
 def _step(event: Event) -> str:
-    """A phase of the run, or a step of its preparation with how far it is."""
+    """Describe a phase of the run, or a step of its preparation and its progress."""
     if event["event"] == "phase":
         return f"{event.get('name')} ..."
     parts = f", {event.get('done')} of {event.get('total')}" if event.get("total") else ""

@@ -13,7 +13,7 @@ from studies import QUICK_CASE, SLOW_CASE, small_copy
 
 import cobre as package
 from cobre.export import ExportError, export_run
-from cobre.export.cobre_python.simulation import scenarios_of
+from cobre.export.cobre_python_simulation import scenarios_of
 from cobre.io.policies.cobre_python_policy import read_cobre_python_policy
 from cobre.io.policies.policy_file import read_policy
 

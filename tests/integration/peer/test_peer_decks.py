@@ -25,7 +25,7 @@ from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity, evap
 from cobre.sddp.hydro_models.production_function import geometry_by_hydro
 from cobre.sddp.problem.problem import realise
 from cobre.stochastic.inflows import describe_inflows
-from cobre.study.output.exports import fpha_tables, stochastic_tables
+from cobre.study.exports import fpha_tables, stochastic_tables
 from cobre.study.preparation.prepare import prepare
 
 DECK = Path(os.environ.get("COBRE_DECKS", ROOT.parent / "shared" / "decks")) / "pmo_2025_12_first_12"

@@ -14,7 +14,7 @@ from small_case import write_case
 from small_system import SmallHydro, SmallSystem, SmallThermal
 
 from cobre.io.case import load_case
-from cobre.study.output.exports import fpha_tables
+from cobre.study.exports import fpha_tables
 
 RUN_ALL = """
 import cobre, sys

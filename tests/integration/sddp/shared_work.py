@@ -19,9 +19,8 @@ from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import with_iterations
-from cobre.study.simulation.simulate_policy import ids_of_system
-from cobre.study.simulation.sinks import ArrowSink
-from cobre.study.training.train_study import train_study
+from cobre.study.simulation import ArrowSink, ids_of_system
+from cobre.study.training import train_study
 
 ITERATIONS = 3
 SCENARIOS = 21

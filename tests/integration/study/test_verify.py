@@ -5,8 +5,8 @@ import json
 import pytest
 from cli_runs import cobre
 
-from cobre.study.inspection import verification
-from cobre.study.inspection.verification import Bits
+from cobre.study import verification
+from cobre.study.verification import Bits
 
 
 @pytest.mark.parametrize("example", ["two_reservoirs", "four_regions"])

@@ -7,7 +7,7 @@ from typing import get_args, get_type_hints
 import cobre
 from cobre.cli.error_reporting import ExitCode
 from cobre.cli.main import main
-from cobre.cli.study_commands import AUTO_BACKEND
+from cobre.cli.setting_options import AUTO_BACKEND
 from cobre.comm import BackendKind
 from cobre.comm.flight_recorder import INTERRUPTED, TERMINATED
 from cobre.core.bounds import BoundMethod, BoundMethodName

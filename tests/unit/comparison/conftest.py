@@ -1,7 +1,7 @@
 import pytest
 from compared_studies import EXAMPLE, run, with_one_plant_more
 
-from cobre.comparison.api import compare
+from cobre.comparison.result import compare
 
 
 @pytest.fixture(scope="session")

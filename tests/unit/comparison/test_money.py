@@ -12,8 +12,8 @@ import pytest
 from compared_studies import NEW_PLANT
 from pyarrow import parquet
 
-from cobre.comparison.api import compare
-from cobre.comparison.money import PairedMeans
+from cobre.comparison.measures import PairedMeans
+from cobre.comparison.result import compare
 from cobre.comparison.runs import ComparedRun, in_step, match_entities, match_stages
 from cobre.core.confidence import mean_with_half_width
 from cobre.io.output import ResultsError
@@ -163,7 +163,7 @@ def test_row_groups_of_any_size_give_the_same_numbers(runs, comparison, tmp_path
             parquet.write_table(parquet.read_table(path), path, row_group_size=37)
         describe_again(copy / "simulation")
     again = [ComparedRun.stored(copy) for copy in copies]
-    from cobre.comparison.money import compare_money
+    from cobre.comparison.measures import compare_money
     from cobre.comparison.result import long_table
 
     assert long_table(compare_money(*again)).equals(comparison.all_rows)
@@ -205,7 +205,7 @@ def test_fewer_scenarios_in_one_study_are_noted(runs, tmp_path):
         if "scenario_id" in rows.column_names:
             parquet.write_table(rows.filter(rows["scenario_id"].to_numpy() < 5), path)
     describe_again(copy / "simulation")
-    from cobre.comparison.money import compare_money
+    from cobre.comparison.measures import compare_money
 
     money = compare_money(ComparedRun.stored(runs[0]), ComparedRun.stored(copy))
     assert money.scenarios == 5
@@ -225,7 +225,7 @@ def test_simulations_in_memory_are_compared_by_ids(runs, comparison):
 
 
 def fake_result(run):
-    from cobre.study.results.script_results import SimulationResult
+    from cobre.study.results import SimulationResult
 
     tables = {path.stem: parquet.read_table(path) for path in (run / "simulation").glob("*.parquet")}
     costs = by_scenario(run, "costs", "immediate_cost", "discount_factor")

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 import cobre
 from cobre.io.output.results import read_results, write_results
-from cobre.study.simulation.stage_tables import STAGE_TABLES
+from cobre.study.stage_tables import STAGE_TABLES
 
 KEYS = ["scenario_id", "stage_id", "node_id", "block_id"]
 HYDROS = [
@@ -153,7 +153,7 @@ def test_plants_out_of_service_are_marked(edited, tmp_path):
 
 
 def test_unknown_columns_are_null(edited, tmp_path, finished):
-    """Results that were written without the facts of stages, for example by an earlier version."""
+    """Results that were written without the facts of stages, as by `write_results` alone."""
     tables = read_results(finished[0] / "simulation")
     kept = {name: table for name, table in tables.items() if name not in STAGE_TABLES}
     write_results(tmp_path / "simulation", kept, {})

@@ -2,7 +2,6 @@
 
 import shutil
 import socket
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +9,7 @@ import pyarrow as pa
 import pytest
 
 import cobre
-from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.output.results import ResultsError
-from cobre.io.storage.array_file import ArrayFile, parse_arrays, write_arrays
-from cobre.study.resume.checkpoints import read_checkpoint
 
 CONVERGENCE = {
     "iteration", "lower_bound", "upper_bound", "upper_bound_std", "upper_bound_kind", "gap_percent", "cuts_added",
@@ -193,23 +189,3 @@ def test_noise_that_was_exported(case_dir, tmp_path):
     assert set(coefficients[:, 2]) == {1.0, 2.0}  # lags
     with pytest.raises(IndexError, match="no stage 99"):
         found.opening_tree(99)
-
-
-def stored(path):
-    """A checkpoint as a run reads it, alone; its large arrays are not read."""
-    with closing(ArrayFile.open(path)) as file:
-        return read_checkpoint(LocalCommunicator(), file)
-
-
-def test_checkpoint_of_an_older_version_has_no_active_cuts(folder, tmp_path):
-    newest = sorted((folder / "checkpoints").iterdir())[-1]
-    facts, arrays = parse_arrays(newest, newest.read_bytes())
-    assert [record.cuts_active for record in stored(newest).history] == [
-        44,
-        88,
-        132,
-        176,
-    ]
-    del arrays["history_active"]
-    write_arrays(tmp_path / "older.ckpt", facts, arrays)
-    assert {record.cuts_active for record in stored(tmp_path / "older.ckpt").history} == {None}

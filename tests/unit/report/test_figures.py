@@ -76,7 +76,7 @@ def test_snippets_are_html_without_scripts(trained, simulated):
     assert "30" in Page(simulation_html(simulated)).text
 
 
-@pytest.mark.parametrize("module", ["cobre.report", "cobre.cli.main", "cobre.study.results.script_results"])
+@pytest.mark.parametrize("module", ["cobre.report", "cobre.cli.main", "cobre.study.results"])
 def test_charts_are_loaded_when_they_are_drawn(module):
     program = f"import sys, {module}; print(sorted(sys.modules))"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

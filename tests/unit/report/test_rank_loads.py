@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.report.solver_work import loads_of
+from cobre.report.sections.convergence import loads_of
 from cobre.runs.events import new_event
 from cobre.runs.view import view_of
 

@@ -8,8 +8,8 @@ from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutput, si
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
-from cobre.study.simulation.simulate_policy import ids_of_system
-from cobre.study.training.train_study import train_study
+from cobre.study.simulation import ids_of_system
+from cobre.study.training import train_study
 
 
 def problem_of(case, folder):

@@ -10,7 +10,7 @@ from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_cache import ReadyStudy, as_case
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
-from cobre.study.training.train_study import train_study
+from cobre.study.training import train_study
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def upper_bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
 
 
 def banner(run: RunFolder) -> str:
-    """A notice at the top of the page for a run that did not finish as planned; else empty."""
+    """Return a notice at the top of the page for a run that did not finish as planned; else an empty text."""
     if run.state is RunState.FINISHED:
         return ""
     if run.state is RunState.STOPPED:
@@ -112,7 +112,7 @@ def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
 
 
 def _gap_tile(run: RunFolder) -> tuple[str, str]:
-    """The gap, and a remark with its error and the kind of verdict."""
+    """Return the gap, and a remark with its error and the kind of verdict."""
     bounds = run.bounds
     if bounds.gap is None:
         return NOTHING, "a sampled mean is not a bound under a risk measure; `cobre bound` computes one"
@@ -123,7 +123,7 @@ def _gap_tile(run: RunFolder) -> tuple[str, str]:
 
 
 def _stored_bound_tile(run: RunFolder) -> tuple[str, str, str]:
-    """The tile of the lower bound for a run without training: the bound of the stored policy, if known."""
+    """Return the tile of the lower bound for a run without training: the bound of the stored policy, if known."""
     bound, iterations = run.summary.get("lower_bound"), run.summary.get("iterations")
     if isinstance(bound, int | float):
         after = f", {iterations} iterations" if iterations else ""
@@ -156,7 +156,7 @@ def _effort_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
 
 
 def subtitle(run: RunFolder) -> str:
-    """The line below the title: case, time of the last event, why training stopped."""
+    """Return the line below the title: case, time of the last event, why training stopped."""
     start = run.log.started
     finished = run.log.trained or {}
     case = start.get("case") or run.study.content.get("case")
@@ -213,7 +213,7 @@ def provenance(run: RunFolder) -> Section:
 
 
 def _method(facts: object) -> Iterator[tuple[str, str]]:
-    """Openings, risk measure, discount, passes and seeds, with the stages that a value holds for."""
+    """Yield openings, risk measure, discount, passes and seeds, with the stages that a value holds for."""
     for name, value in facts.items() if isinstance(facts, dict) else ():
         label = name.replace("_", " ")
         if isinstance(value, list):
@@ -289,6 +289,6 @@ def _written(value: object) -> str:
 
 
 def _folded(table: DataTable) -> str:
-    """A table in a folded element: it is long and seldom read."""
+    """Render a table in a folded element: it is long and seldom read."""
     summary = f"{escape(table.title)} ({len(table.rows)} settings)"
     return f'<details class="wide"><summary>{summary}</summary>{table.html()}</details>'

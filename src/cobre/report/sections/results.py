@@ -98,7 +98,7 @@ WORDS = "Wide bands mean that the price depends on uncertain inflows and loads."
 
 
 def prices(run: RunFolder) -> Section | None:
-    """A fan of the spot price for the first `MAX_BUSES` buses; the others are in the explorer."""
+    """Draw a fan of the spot price for the first `MAX_BUSES` buses; the others are in the explorer."""
     simulated = run.simulated
     if simulated is None or not simulated.has("spot_price"):
         return None
@@ -126,7 +126,7 @@ INFLOW_EXPLANATION = "Natural inflow, summed over all plants."
 
 
 def water(run: RunFolder) -> Section | None:
-    """Stored water and natural inflow of the whole system; None without simulated hydro plants."""
+    """Draw stored water and natural inflow of the whole system; None without simulated hydro plants."""
     simulated = run.simulated
     if simulated is None or not simulated.has("storage"):
         return None
@@ -159,7 +159,7 @@ FAN_EXPLANATION = "Sum over all plants. Half of the scenarios lie in the dark ba
 
 
 def generation(run: RunFolder) -> Section | None:
-    """Generation by source, a fan for each source, thermal plants and deficits; None without simulated loads."""
+    """Draw generation by source, a fan for each source, thermal plants and deficits; None without simulated loads."""
     simulated = run.simulated
     if simulated is None or not simulated.has("load"):
         return None
@@ -291,7 +291,7 @@ LINE_NOTE = (
 
 
 def hydro_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
-    """A row for each plant, in the order of the case."""
+    """Return a row for each plant, in the order of the case."""
     if "storage" not in explorer.summaries:
         return None
     ids = explorer.simulated.rows("hydros", "hydro_id").entities
@@ -315,7 +315,7 @@ def hydro_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
 
 
 def line_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
-    """A row for each line, in the order of the case."""
+    """Return a row for each line, in the order of the case."""
     if "line_flow" not in explorer.summaries:
         return None
     rows = explorer.simulated.rows("exchanges", "line_id")
@@ -363,7 +363,7 @@ def _below(study: StudyFacts, id_: int) -> Cell:
 
 
 def _fullness(study: StudyFacts, id_: int, stored: float | None) -> float | None:
-    """The mean position in the storage range, 0 to 1; None without storage, or if study.json lacks the range."""
+    """Return the mean position in the storage range, 0 to 1; None without storage, or if study.json lacks the range."""
     known = study.entity("hydros", id_)
     low, high = known.get("min_storage_hm3"), known.get("max_storage_hm3")
     if stored is None or not isinstance(low, int | float) or not isinstance(high, int | float) or high <= low:
@@ -382,7 +382,7 @@ EXPLORE_INTRO = (
 
 
 def explore(run: RunFolder, explorer: Explorer) -> Section | None:
-    """An empty frame, which the script fills from the data of the page, and tables of hydro plants and lines."""
+    """Return an empty frame, which the script fills from the data of the page, and tables of hydro plants and lines."""
     if not explorer.kinds():
         return None
     tables = [table for make in (hydro_table, line_table) if (table := make(run.study, explorer)) is not None]
@@ -429,7 +429,7 @@ TOOLS = (
 
 
 def system(run: RunFolder) -> Section | None:
-    """The map of the system; None if study.json lists no entities."""
+    """Draw the map of the system; None if study.json lists no entities."""
     drawn = system_map(run.study, with_links=True)
     if drawn is None:
         return None

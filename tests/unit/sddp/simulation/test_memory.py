@@ -9,7 +9,7 @@ from test_streaming import into, streaming
 
 from cobre.io.output import growing_tables
 from cobre.io.output.growing_tables import table_pieces
-from cobre.study.results.cost_note import cost_note
+from cobre.study.cost_note import cost_note
 
 CHUNK = 16
 

@@ -9,7 +9,7 @@ from test_simulate import fingerprint
 from cobre.comm import launch
 from cobre.sddp.simulation.simulate import stage_extractors
 from cobre.sddp.simulation.wave import Waves
-from cobre.study.simulation.simulate_policy import ids_of_system
+from cobre.study.simulation import ids_of_system
 
 SCENARIOS, CHUNK = 11, 4
 ROWS = "results of stage"

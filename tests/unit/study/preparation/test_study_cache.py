@@ -16,7 +16,7 @@ from cobre.study.config_outline import with_config_document
 from cobre.study.preparation import prepare
 from cobre.study.preparation.study_cache import StudyCache, cache_folder, case_digest, make_room, prepare_on_ranks
 from cobre.study.requests import CaseRequest, with_iterations
-from cobre.study.training.train_study import train_study
+from cobre.study.training import train_study
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 

@@ -1,0 +1,110 @@
+"""A note on a simulation whose cost is mostly penalties: such a study says more of its penalties than of its plants."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cobre.core.arrays import Floats, sum_in_order
+from cobre.core.case import Case, System
+from cobre.core.generic_constraints import NEGLIGIBLE, NOTABLE_PENALTY_SHARE
+from cobre.io.storage.arrow_columns import numbers_of
+from cobre.wording import percent
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+ReadColumns = Callable[[str, Sequence[str]], Iterable["pa.Table"]]
+# Of each penalty: its words, and the table, entity and amounts that tell whose it is.
+PENALTIES: Mapping[str, tuple[str, str, str, tuple[str, ...]]] = {
+    "deficit_cost": ("deficit", "buses", "bus_id", ("deficit_mwh",)),
+    "excess_cost": ("excess power", "buses", "bus_id", ("excess_mwh",)),
+    "storage_violation_cost": ("storage below its minimum", "hydros", "hydro_id", ("storage_violation_below_hm3",)),
+    "filling_target_cost": ("missed filling targets", "hydros", "hydro_id", ("filling_target_violation_hm3",)),
+    "outflow_violation_below_cost": ("outflow below its minimum", "hydros", "hydro_id", ("outflow_slack_below_m3s",)),
+    "outflow_violation_above_cost": ("outflow above its maximum", "hydros", "hydro_id", ("outflow_slack_above_m3s",)),
+    "turbined_violation_cost": ("turbined flow below its minimum", "hydros", "hydro_id", ("turbined_slack_m3s",)),
+    "generation_violation_cost": ("hydro generation below its minimum", "hydros", "hydro_id", ("generation_slack_mw",)),
+    "evaporation_violation_cost": (
+        "evaporation that is not met",
+        "hydros",
+        "hydro_id",
+        ("evaporation_violation_pos_m3s", "evaporation_violation_neg_m3s"),
+    ),
+    "withdrawal_violation_cost": (
+        "water withdrawals that are not met",
+        "hydros",
+        "hydro_id",
+        ("water_withdrawal_violation_pos_m3s", "water_withdrawal_violation_neg_m3s"),
+    ),
+    "inflow_penalty_cost": ("negative inflows", "hydros", "hydro_id", ("inflow_nonnegativity_slack_m3s",)),
+    "generic_violation_cost": ("violated generic constraints", "", "", ()),
+}
+
+
+def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
+    """In words, when penalties and deficit are at least half of the simulated cost; None otherwise.
+
+    read: gives columns of a table of the simulation, piece by piece. case: knows the names of plants and buses.
+    """
+    shares = _shares(read("costs", ["immediate_cost", "discount_factor", *PENALTIES]))
+    total = sum_in_order(shares.values())
+    if not total >= NOTABLE_PENALTY_SHARE:
+        return None
+    largest = max(shares, key=lambda name: shares[name])
+    words, table, entity, amounts = PENALTIES[largest]
+    where = f" at {_worst(read(table, [entity, *amounts]), entity, amounts, case)}" if table else ""
+    if total - shares[largest] < 0.0005:
+        return f"{percent(total)} of the simulated cost is {words}{where}"
+    return f"{percent(total)} of the simulated cost is penalties, {percent(shares[largest])} {words}{where}"
+
+
+def _shares(costs: "Iterable[pa.Table]") -> dict[str, float]:
+    """By penalty: its share of the discounted cost of all scenarios."""
+    whole, sums = 0.0, dict.fromkeys(PENALTIES, 0.0)
+    for rows in costs:
+        factors = _numbers(rows, "discount_factor")
+        whole += float(_numbers(rows, "immediate_cost") @ factors)
+        for name in PENALTIES:
+            sums[name] += float(_numbers(rows, name) @ factors)
+    return {name: value / whole if whole > 0.0 else 0.0 for name, value in sums.items()}
+
+
+def _amounts(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str]) -> dict[int, float]:
+    """By id of plant or bus: the sum of some violations over scenarios, stages and blocks."""
+    sums: dict[int, float] = defaultdict(float)
+    for rows in pieces:
+        known, positions = np.unique(numbers_of(rows[entity]), return_inverse=True)
+        added = np.bincount(positions, sum(np.abs(_numbers(rows, name)) for name in amounts))
+        for id_, amount in zip(known.tolist(), added.tolist(), strict=True):
+            sums[int(id_)] += amount
+    return dict(sorted(sums.items()))
+
+
+def _worst(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str], case: Case | None) -> str:
+    """Name the plant or bus with the largest amount, and its share when others have some too."""
+    sums = _amounts(pieces, entity, amounts)
+    first = max(sums, key=lambda id_: sums[id_])
+    total = sum_in_order(sums.values())
+    share = sums[first] / total if total > 0.0 else 0.0
+    kind, several = ("bus", "buses") if entity == "bus_id" else ("plant", "plants")
+    name = _name(entity, first, None if case is None else case.system)
+    return (
+        f"{kind} {name}"
+        if share > 0.995
+        else f"{sum(amount > NEGLIGIBLE for amount in sums.values())} {several}, {100 * share:.0f} % of it at {name}"
+    )
+
+
+def _name(entity: str, id_: int, system: System | None) -> str:
+    if system is None:
+        return str(id_)
+    members: Sequence[object] = system.buses if entity == "bus_id" else system.hydros
+    return next((str(getattr(item, "name", id_)) for item in members if getattr(item, "id", None) == id_), str(id_))
+
+
+def _numbers(table: "pa.Table", name: str) -> Floats:
+    """Return a column, with zeros in place of nulls."""
+    return np.nan_to_num(np.asarray(numbers_of(table[name]), np.float64))

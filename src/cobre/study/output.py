@@ -1,0 +1,388 @@
+"""What a run does to its output directory: the log, the results of earlier runs, the files of training."""
+
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cobre.comm import Backend
+from cobre.errors import OutputError, error_details
+from cobre.io.output.growing_tables import UNFINISHED
+from cobre.io.output.results import write_results
+from cobre.io.storage.atomic import WriteError, as_write_error, check_writable, cleanup, remove_leftovers
+from cobre.io.storage.confined import UntrustedFileError, no_links_below, open_own, remove_file, remove_tree
+from cobre.io.storage.stored_json import write_json
+from cobre.policy.store import save_pool
+from cobre.records import dataclass
+from cobre.runs.content import logged_run, stored_policy_path, stored_study
+from cobre.runs.events import Event, EventListener, EventLog, new_event
+from cobre.runs.files import (
+    BOUND_FILE,
+    CHECKPOINTS,
+    CONVERGENCE,
+    EVENT_FILE,
+    FAILURES,
+    HYDRO_MODELS,
+    LOCK_FILE,
+    MANIFEST_FILE,
+    POLICY,
+    POLICY_FILE,
+    REPORT_FILE,
+    SIMULATION,
+    STATES,
+    STOCHASTIC,
+    STUDY_FILE,
+    SUMMARY_FILE,
+    TRAINING,
+    RunState,
+    has_results,
+)
+from cobre.runs.summary import RunSummary, convergence_table
+from cobre.runs.view import RunView
+from cobre.study.bound import PolicyBound, write_bound
+from cobre.study.checkpoints import list_checkpoints
+from cobre.study.config_outline import ConfigOutline
+from cobre.study.exports import write_state_export, write_study_exports
+from cobre.study.preparation.study_cache import ReadyStudy
+from cobre.study.requests import RunRequest
+from cobre.study.summary import study_facts
+from cobre.study.training import TrainedStudy
+from cobre.wording import counted, printable
+
+__all__ = [
+    "OutputInUseError",
+    "output_lock",
+]
+
+
+# One run at a time in an output directory.
+
+
+ATTEMPTS = 10
+
+PAUSE_S = 0.02
+
+
+class OutputInUseError(OutputError):
+    """Another run writes to this directory."""
+
+
+@contextmanager
+def output_lock(folder: Path) -> Iterator[None]:
+    """Hold the directory, in which nothing is written through a link, and remove what killed runs left half written.
+
+    The lock goes with this process, however it ends; what is left of the file does no harm.
+    """
+    path = folder / LOCK_FILE
+    with no_links_below(folder):
+        check_writable(folder)
+        with as_write_error(path):
+            descriptor = _locked(path)
+        with cleanup(lambda: _release(path, descriptor)):
+            with as_write_error(path):
+                os.truncate(descriptor, 0)
+                os.pwrite(descriptor, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+                remove_leftovers(folder)
+            yield
+
+
+def _release(path: Path, descriptor: int) -> None:
+    try:
+        with as_write_error(path):
+            remove_file(path)  # while it is held: nobody can have locked it in between
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock the directory, retrying for a moment: another process may hold the lock just to test it."""
+    for attempt in range(ATTEMPTS):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if attempt == ATTEMPTS - 1:
+                raise
+            time.sleep(PAUSE_S)
+        else:
+            return
+
+
+def _locked(path: Path) -> int:
+    """Open and lock the file that has the name now, and return its descriptor; retry where it was unlinked before."""
+    while True:
+        descriptor = open_own(path, os.O_RDWR | os.O_CREAT)
+        try:
+            _lock(descriptor)
+        except BlockingIOError as error:
+            owner = printable(os.pread(descriptor, 200, 0).decode(errors="replace").strip()) or "another process"
+            os.close(descriptor)
+            message = (
+                f"{path.parent} is used by a running study ({owner}): wait for it to end, or choose another --output"
+            )
+            raise OutputInUseError(message) from error
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if _has_name(descriptor, path):
+            return descriptor
+        os.close(descriptor)
+
+
+def _has_name(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+# What an earlier run left in an output directory: whether it may go, and how it goes.
+
+
+# What every run writes anew, and what only one does that begins from nothing.
+_AFTER_TRAINING = (SUMMARY_FILE, REPORT_FILE, BOUND_FILE, SIMULATION)
+
+_FROM_THE_START = (STUDY_FILE, TRAINING, STATES, STOCHASTIC, HYDRO_MODELS, FAILURES, CHECKPOINTS)
+
+
+class OutputHoldsRunError(OutputError):
+    """An output directory has the results of an earlier run, and nobody has said that they may go."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousRun:
+    """An earlier run, as far as its log tells; stop_reason: why training ended, empty where it has not."""
+
+    case: str
+    iterations: int
+    last_time: float
+    state: RunState
+    stop_reason: str = ""
+
+    def __str__(self) -> str:
+        is_known = 0 < self.last_time < 1e11
+        when = f", {datetime.fromtimestamp(self.last_time, UTC):%Y-%m-%d %H:%M} UTC" if is_known else ""
+        why = f": {self.stop_reason}" if self.stop_reason else ""
+        trained = f"{counted(self.iterations, 'iteration')}, " if self.iterations else ""
+        return f"a run of {self.case} ({trained}{self.state.words}{why}{when})"
+
+
+def find_previous_run(output: Path) -> PreviousRun | None:
+    """Describe the run whose results are there; the caller holds the directory, so that no run is in progress.
+
+    None where there are no results: a run that was refused, or killed early, leaves a log and nothing to lose.
+    """
+    if not has_results(output) and not list_checkpoints(output / CHECKPOINTS):
+        return None
+    view = _logged_run(output)
+    state = view.end_state(output) or RunState.KILLED
+    has_ended = state in (RunState.FINISHED, RunState.STOPPED)
+    return PreviousRun(
+        case=str(view.started.get("case", "an unknown case")),
+        iterations=len(view.iterations),
+        last_time=view.last_time,
+        state=state,
+        stop_reason=str((view.trained or {}).get("stop_reason", "")) if has_ended else "",
+    )
+
+
+def _keep_unfinished(simulation: Path) -> None:
+    """Scenarios that are done need not be simulated again; tables that claim to be whole go."""
+    if simulation.is_symlink() or not simulation.is_dir():
+        remove_tree(simulation)
+        return
+    for path in simulation.iterdir():
+        if path.name != UNFINISHED:
+            remove_tree(path)
+
+
+def refuse_to_replace(request: RunRequest) -> None:
+    """Raise when the directory holds an earlier run that this one would replace without permission."""
+    if request.training.warm_start is not None and not ConfigOutline.of(request.case).is_trained:
+        refuse_to_simulate_over_training(request.output)
+    if request.overwrite or request.training.resume or _builds_on_what_is_there(request):
+        return
+    if request.training.resume_if_possible and list_checkpoints(request.output / CHECKPOINTS):
+        return
+    previous = find_previous_run(request.output)
+    if previous is not None:
+        raise OutputHoldsRunError(f"{request.output} already holds {previous}: {_suggestion(request)}")
+
+
+def refuse_to_simulate_over_training(output: Path) -> None:
+    """Raise OutputHoldsRunError when a simulation of a given policy would go where a policy was trained.
+
+    Overwriting does not help: it would leave a trained policy with the log and the summary of something else.
+    """
+    if (output / TRAINING / MANIFEST_FILE).exists():
+        raise OutputHoldsRunError(
+            f"{output} holds a training run, whose log and summary would be lost: choose another --output"
+        )
+
+
+def _suggestion(request: RunRequest) -> str:
+    """Suggest what can be done about an earlier run; a simulation alone cannot be continued."""
+    replace = "replace it (--overwrite, in Python overwrite=True), or choose another --output"
+    is_trained = ConfigOutline.of(request.case).is_trained
+    return f"continue it (--resume or --auto-resume), {replace}" if is_trained else replace
+
+
+def clear_previous_run(output: Path, *, is_resumed: bool, has_training: bool, keeps_policy: bool) -> None:
+    """Remove the results of an earlier run, so that none can be taken for one of this run; other files stay."""
+    begins = has_training and not is_resumed
+    policies = _policies(output) if begins and not keeps_policy else ()  # asked while study.json is there
+    names: tuple[str, ...] = _AFTER_TRAINING
+    if begins:
+        names += _FROM_THE_START
+    for name in names:
+        with as_write_error(output / name):
+            if name == SIMULATION and is_resumed:
+                _keep_unfinished(output / name)
+            else:
+                remove_tree(output / name)
+    for path in policies:
+        with as_write_error(path):
+            remove_file(path)
+
+
+def _policies(output: Path) -> set[Path]:
+    """Return where runs keep the policy by default, and where the previous run's own settings put it."""
+    paths = {output / POLICY / POLICY_FILE}
+    with suppress(OSError, ValueError, UntrustedFileError):  # a damaged study.json, or a path that leads elsewhere
+        paths.add(stored_policy_path(output, stored_study(output)))
+    return paths
+
+
+def _builds_on_what_is_there(request: RunRequest) -> bool:
+    """Return whether the case continues from the policy in its own output directory."""
+    config = ConfigOutline.of(request.case)
+    mode, needs_policy = config.policy_mode, request.training.warm_start is None
+    return bool(mode == "resume") or (needs_policy and (mode == "warm_start" or not config.is_trained))
+
+
+def _logged_run(output: Path) -> RunView:
+    try:
+        return logged_run(output)
+    except (OSError, UntrustedFileError):
+        return RunView()
+
+
+# The output directory of a run in progress, which may still hold the results of an earlier one.
+
+
+class RunOutput:
+    """The output directory of a run and its event log. Ranks other than 0 only pass events on.
+
+    Where an earlier run's log is, nothing of that run is touched before `begin`: a run that is refused at the start
+    leaves the directory as it was.
+    """
+
+    def __init__(self, request: RunRequest, emit: EventListener, *, is_writer: bool) -> None:
+        self._request = request
+        self._pass_on = emit
+        self._is_writer = is_writer
+        self._early: list[Event] = []
+        has_log = (request.output / EVENT_FILE).exists()
+        self._log = self._open_log() if is_writer and not has_log else None
+
+    def _open_log(self) -> EventLog:
+        return EventLog(self._request.output, append=self._request.training.may_resume)
+
+    def emit(self, event: Event) -> None:
+        """Write an event to the log and pass it on to the listener."""
+        if self._log is not None:
+            self._log.emit(event)
+        elif self._is_writer:
+            self._early.append(event)
+        self._pass_on(event)
+
+    def begin(self, ready: ReadyStudy) -> None:
+        """Take over the directory: clear the results of an earlier run, begin the log, and describe the study.
+
+        Called once nothing can refuse the run any more.
+        """
+        if not self._is_writer:
+            return
+        request, config = self._request, ready.study.case.config
+        clear_previous_run(
+            request.output,
+            is_resumed=is_resumed(request),
+            has_training=config.training.enabled,
+            keeps_policy=config.policy.mode == "warm_start" and request.training.warm_start is None,
+        )
+        if self._log is None:
+            self._log = self._open_log()
+            for event in self._early:
+                self._log.emit(event)
+        write_json(request.output / STUDY_FILE, study_facts(ready, request.case))
+        if not config.training.enabled:  # else after training, so that the first iteration does not wait for them
+            write_study_exports(request.output, ready.study)
+
+    def write_training(self, trained: TrainedStudy) -> None:
+        """Write the policy, the tables of training and the requested exports; keep the preparation for later runs."""
+        if not self._is_writer:
+            return
+        output, study, history = self._request.output, trained.study, trained.history
+        save_pool(output / study.case.config.policy.path, study, trained.context.pool, history)
+        facts = {
+            "digest": trained.digest,
+            "stop_reason": trained.stop.reason,
+            "stop_kind": trained.stop.kind,
+            "solver": trained.solver.version,
+        }
+        write_results(output / TRAINING, {CONVERGENCE: convergence_table(history)}, facts)
+        if (bound := trained.context.upper_bound) is not None:
+            is_valid = study.problem.is_convex
+            write_bound(output, PolicyBound(bound, study.case.is_risk_averse, lower_bound_is_valid=is_valid))
+        write_study_exports(output, study)
+        visited = trained.context.visited
+        write_state_export(output, study, visited, len(history) - len(visited.iterations) + 1)
+        trained.ready.keep()
+
+    def write_summary(self, summary: RunSummary) -> None:
+        """Write summary.json, which marks the run as complete."""
+        if self._is_writer:
+            write_json(self._request.output / SUMMARY_FILE, summary.as_dict())
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._log is not None:
+            self._log.close()
+
+    @contextmanager
+    def failure_logged(self) -> Iterator[None]:
+        """Make an error in the block the last line of the log; the listener does not get it."""
+        try:
+            yield
+        except BaseException as error:
+            event = new_event("run_failed", error=str(error) or type(error).__name__, **error_details(error))
+            if self._log is not None:
+                with suppress(WriteError):  # that the log cannot be written either is not what went wrong first
+                    self._log.emit(event)
+            raise
+
+
+@contextmanager
+def open_output(comm: Backend, request: RunRequest, emit: EventListener) -> Iterator[RunOutput]:
+    """Lock the output directory on rank 0 and yield it.
+
+    Raises OutputInUseError while another run has it, and OutputHoldsRunError where an earlier run would be lost.
+    """
+    if comm.rank != 0:
+        with no_links_below(request.output):  # an LP that cannot be solved is written by the rank that has it
+            yield RunOutput(request, emit, is_writer=False)
+        return
+    with output_lock(request.output):
+        refuse_to_replace(request)
+        output = RunOutput(request, emit, is_writer=True)
+        with cleanup(output.close), output.failure_logged():
+            yield output
+
+
+def is_resumed(request: RunRequest) -> bool:
+    """Return whether the run continues from a checkpoint in its output directory, as the request or its case wants."""
+    is_wanted = request.training.may_resume or ConfigOutline.of(request.case).policy_mode == "resume"
+    return is_wanted and bool(list_checkpoints(request.output / CHECKPOINTS))

@@ -1,1 +1,0 @@
-"""What a run does to its output directory."""

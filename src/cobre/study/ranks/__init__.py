@@ -1,1 +1,0 @@
-"""What ranks are started with, and what each of them does for a script."""

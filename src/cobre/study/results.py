@@ -1,0 +1,499 @@
+"""What training and simulation give back to a script."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, fields, is_dataclass
+from datetime import date
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cobre import notebook
+from cobre.core.arrays import sum_in_order
+from cobre.core.bounds import relative_gap
+from cobre.core.case import Case
+from cobre.core.confidence import half_width_95
+from cobre.core.hydro import Hydro
+from cobre.core.policy_cost import NO_POLICY_COST
+from cobre.core.stopping import StopKind
+from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, verdict
+from cobre.errors import MissingLibraryError
+from cobre.policy.object import Policy
+from cobre.records import dataclass
+from cobre.report.study_facts import StudyFacts, kind_of
+from cobre.runs.formatting import NOT_A_BOUND
+from cobre.runs.summary import WorkerReport
+from cobre.sddp.records import IterationRecord
+from cobre.solver.batches import SolveStatistics
+from cobre.wording import money
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from cobre.report.system_map import SystemMap
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEvent:
+    """An iteration, as a `progress_callback` gets it: once per worker, in the order of the iterations.
+
+    lower_bound, upper_bound, half_width: $. gap: relative to the lower bound. cuts: of each stage,
+    inactive ones included. elapsed_s: since training began. busy_s, waiting_s: of this worker in this iteration.
+    """
+
+    worker: int
+    iteration: int
+    lower_bound: float
+    upper_bound: float
+    half_width: float
+    gap: float
+    cuts: int
+    elapsed_s: float
+    busy_s: float
+    waiting_s: float
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What `cobre.train` returns: the policy, the bounds of every iteration, and why training ended. Money is $.
+
+    history: one `IterationRecord` per iteration, those before a resumed checkpoint included.
+    stop_reason: why training ended, in words; stop_kind: for programs.
+    digest: SHA-256 over all bounds and cuts: equal digests are equal results, to the last bit.
+    training_seconds: wall time. warnings: about the case and the run. workers: the ranks that took part.
+    shared_bytes: what ranks of a node hold once; saved_bytes: what that saves.
+    bound: what the stopping rule `upper_bound` found, as in bound.json; None where it did not run.
+    policy_cost: what the policy costs, with half of its 95 % confidence interval and the number of paths (0: all, on a
+    tree); None where the paths of training do not tell, such as under a risk measure with risk_weighted_share 0.
+
+    >>> result = cobre.train("examples/two_reservoirs", iterations=3)
+    >>> result.iterations, result.lower_bound <= result.upper_bound
+    (3, True)
+    >>> result.to_pandas()[["iteration", "lower_bound", "upper_bound"]].shape
+    (3, 3)
+    """
+
+    policy: Policy
+    history: tuple[IterationRecord, ...]
+    stop_reason: str
+    stop_kind: StopKind
+    digest: str
+    training_seconds: float
+    warnings: tuple[str, ...] = ()
+    workers: tuple[WorkerReport, ...] = ()
+    shared_bytes: int = 0
+    saved_bytes: int = 0
+    is_risk_averse: bool = False
+    bound: Mapping[str, Any] | None = None
+    policy_cost: float | None = None
+    policy_cost_half_width: float | None = None
+    policy_cost_paths: int | None = None
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations, those before a resumed checkpoint included."""
+        return len(self.history)
+
+    @property
+    def lower_bound(self) -> float:
+        """Lower bound of the last iteration, $: no policy has a lower expected (or risk-adjusted) cost."""
+        return self.history[-1].lower_bound
+
+    @property
+    def upper_bound(self) -> float:
+        """The mean cost of the last iteration's sampled paths: a statistical estimate, not a proof."""
+        return self.history[-1].upper_bound
+
+    @property
+    def gap(self) -> float:
+        """(upper - lower) / max(1, |lower|) of the last iteration."""
+        return self.history[-1].gap
+
+    @property
+    def policy_gap(self) -> float | None:
+        """From the lower bound to the cost of the policy, relative to the bound; None where that is not known."""
+        return None if self.policy_cost is None else relative_gap(self.lower_bound, self.policy_cost)
+
+    @property
+    def verdict(self) -> ConvergenceVerdict | None:
+        """Whether training has converged, as far as the bounds say; None where they say nothing."""
+        from cobre.runs.summary import bound_history
+
+        history = bound_history(self.history, is_risk_averse=self.is_risk_averse, computed=self.computed_bound)
+        return verdict(history, is_interrupted=self.stop_kind.is_interruption)
+
+    @property
+    def computed_bound(self) -> ComputedBound | None:
+        """What the stopping rule `upper_bound` found, else the sampled cost of the policy; None without either."""
+        found = ComputedBound.of(self.bound, is_enough=self.stop_kind is StopKind.UPPER_BOUND)
+        if found is not None or self.history[-1].is_exact:
+            return found
+        numbers = {name: getattr(self, name) for name in NO_POLICY_COST}
+        is_enough = self.stop_kind is StopKind.GAP
+        return ComputedBound.of_policy(
+            self.lower_bound, numbers, is_risk_averse=self.is_risk_averse, is_enough=is_enough
+        )
+
+    @property
+    def bounds(self) -> "pa.Table":
+        """The bounds as an Arrow table: a row per iteration, the columns of training/convergence.parquet."""
+        from cobre.runs.summary import convergence_table
+
+        return convergence_table(self.history)
+
+    def water_values(self, state: Sequence[float]) -> "pa.Table":
+        """$ per hm3 of every reservoir at the end of each stage, if the study were in this state then.
+
+        The state has the entries that `policy.state_names` names.
+        """
+        from cobre.policy.store import policy_water_values
+
+        return policy_water_values(self.policy, state)
+
+    def plot_bounds(self) -> "Figure":
+        """Draw the bounds by iteration, with the confidence band of the sampled one, as a Matplotlib figure."""
+
+        library("matplotlib", "[plots]")
+        from cobre.report.figures import plot_bounds
+
+        notebook.show_figures()
+        return plot_bounds(self)
+
+    def to_arrow(self) -> "pa.Table":
+        """Return the bounds, one row for each iteration."""
+        return self.bounds
+
+    def to_pandas(self) -> Any:
+        """Return the bounds as a pandas DataFrame."""
+
+        return as_pandas(self.bounds)
+
+    def to_polars(self) -> Any:
+        """Return the bounds as a polars DataFrame."""
+
+        return as_polars(self.bounds)
+
+    def to_xarray(self) -> Any:
+        """Return the bounds as an xarray Dataset, by iteration."""
+
+        return as_xarray(self.bounds)
+
+    def _repr_html_(self) -> str:
+        from cobre.report.notebook_html import training_html
+
+        return training_html(self)
+
+    def __repr__(self) -> str:
+        last = self.history[-1]
+        costs = PathCosts(last.is_exact, self.is_risk_averse)
+        kind = costs.label if costs.is_bound else NOT_A_BOUND
+        return (
+            f"<TrainingResult: {self.iterations} iterations, lower bound {money(last.lower_bound)} $, "
+            f"{costs.name} {money(last.upper_bound)} ± {money(last.half_width)} $ ({kind}), {self.stop_reason}>"
+        )
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """What `cobre.simulate` returns: the cost of each scenario, and rows of all quantities. Money is $.
+
+    tables: Arrow tables by name (costs, hydros, thermals, buses, ...), on rank 0; columns carry their units.
+    scenario_costs: total cost of each scenario. mean_cost, std_cost: over the scenarios.
+    controlled_mean_cost, controlled_half_width: the mean without the luck of the draw, which has the same expectation
+    and a narrower 95 % confidence interval (table `scenario_costs` has it by scenario); None where scenarios are not
+    drawn from the openings, or are fewer than 30.
+    digest: SHA-256 over all rows. seconds: wall time. warnings: about the case and the policy.
+
+    >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
+    >>> result = cobre.simulate("examples/two_reservoirs", policy, scenarios=20)
+    >>> len(result.scenario_costs)
+    20
+    >>> result.to_pandas("hydros")[["scenario_id", "stage_id", "storage_final_hm3"]].columns.size
+    3
+    """
+
+    tables: Mapping[str, "pa.Table"]
+    scenario_costs: tuple[float, ...]
+    mean_cost: float
+    std_cost: float
+    digest: str
+    seconds: float
+    warnings: tuple[str, ...] = field(default=())
+    solver: SolveStatistics = field(default_factory=SolveStatistics)  # work of all ranks' solvers
+    controlled_mean_cost: float | None = None
+    controlled_half_width: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)  # dates and names, as study.json has them
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the 95 % confidence interval of `mean_cost`, in $."""
+        return half_width_95(self.std_cost, max(1, len(self.scenario_costs)))
+
+    @property
+    def cost_note(self) -> str | None:
+        """A sentence when penalties and deficit are most of the cost; else None."""
+        from cobre.study.cost_note import cost_note
+
+        return cost_note(lambda name, columns: [self.table(name).select(list(columns))])
+
+    def table(self, name: str) -> "pa.Table":
+        """One of the tables, such as hydros, thermals, buses or costs."""
+        if name not in self.tables:
+            raise KeyError(f"there is no table {name!r}; this simulation has {', '.join(self.tables)}")
+        return self.tables[name]
+
+    def water_values(self) -> "pa.Table":
+        """$ per hm3 by stage and reservoir: mean and percentiles over the scenarios."""
+        from cobre.policy.store import simulated_water_values
+
+        return simulated_water_values(self.table("hydros"))
+
+    def plot_fan(self, quantity: str = "storage", entity: int | None = None) -> "Figure":
+        """Percentiles over scenarios by stage: a figure of matplotlib.
+
+        quantity: storage, inflow, turbined, spillage, outflow, hydro_generation, thermal_generation,
+        non_controllable_generation, curtailment, deficit, load, line_flow, spot_price, water_value, ... (an unknown one
+        names them all). entity: the id of a plant, bus or line; without it all are added up.
+        """
+
+        library("matplotlib")
+        from cobre.report.figures import plot_fan
+
+        notebook.show_figures()
+        return plot_fan(self, quantity, entity)
+
+    def plot(self, table: str, column: str, entity: int | None = None) -> "Figure":
+        """Percentiles over scenarios, by stage, of any number of any table, such as `plot("hydros", "spillage_m3s")`.
+
+        Energy and cost are added over blocks, other numbers averaged. entity: the id of a plant, bus or line; without
+        it all are added up, where that means something. See `plot_fan` for quantities with names.
+        """
+
+        library("matplotlib", "[plots]")
+        from cobre.report.figures import plot_table
+
+        notebook.show_figures()
+        return plot_table(self, table, column, entity)
+
+    def to_arrow(self, name: str = "costs") -> "pa.Table":
+        """One of the tables (`costs`, `hydros`, `thermals`, ...) as an Arrow table; the same as `table`."""
+        return self.table(name)
+
+    def to_pandas(self, name: str = "costs") -> Any:
+        """One of the tables as a pandas DataFrame, with names and dates: `result.to_pandas("hydros")`.
+
+        `hydro_name`, `bus_name`, ... stand beside the ids of entities, `stage_start` beside `stage_id`; `to_arrow` has
+        the ids alone.
+        """
+
+        return as_pandas(with_names(self.table(name), self.facts))
+
+    def to_polars(self, name: str = "costs") -> Any:
+        """One of the tables as a polars DataFrame, with names and dates as `to_pandas` has them."""
+
+        return as_polars(with_names(self.table(name), self.facts))
+
+    def to_xarray(self, name: str = "costs") -> Any:
+        """Return a table as an xarray Dataset: scenarios, stages, blocks and entities are its dimensions.
+
+        Names of entities and dates of stages are coordinates: `data.hydro_name`, `data.stage_start`.
+        """
+
+        return as_xarray(self.table(name), self.facts)
+
+    def _repr_html_(self) -> str:
+        from cobre.report.notebook_html import simulation_html
+
+        return simulation_html(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<SimulationResult: {len(self.scenario_costs)} scenarios, mean cost {money(self.mean_cost)} "
+            f"± {money(self.half_width)} $, tables {', '.join(self.tables)}>"
+        )
+
+
+# Tables for the libraries that people analyse with. None of them is needed to install Cobre.
+
+
+STAGE_START = "stage_start"
+
+INDEX = ("scenario_id", "stage_id", "block_id", "iteration")
+
+
+def with_names(table: "pa.Table", facts: Mapping[str, Any]) -> "pa.Table":
+    """Add the names of entities and the dates of stages beside their ids.
+
+    `hydro_name` follows `hydro_id`, `stage_start` follows `stage_id`. facts: as in study.json; ids that they do not
+    name stay alone.
+    """
+    import pyarrow as pa
+
+    for column, (name, values) in _labels(table, facts).items():
+        ids = table[column].combine_chunks() if table.num_rows else pa.array([], table[column].type)
+        known = pa.array(list(values), ids.type)
+        found, texts = _index_in(ids, known), pa.array(values.values())
+        is_date = name == STAGE_START
+        labels = texts.cast(pa.timestamp("s")).take(found) if is_date else pa.DictionaryArray.from_arrays(found, texts)
+        table = table.add_column(table.column_names.index(column) + 1, name, labels)
+    return table
+
+
+def _index_in(ids: "pa.Array", known: "pa.Array") -> "pa.Array":
+    """Where each id is among those that are known; null for others."""
+    import pyarrow.compute as pc
+
+    return pc.index_in(ids, value_set=known)
+
+
+def _labels(table: "pa.Table", facts: Mapping[str, Any]) -> dict[str, tuple[str, dict[int, Any]]]:
+    """By column of ids: the name of the column that explains it, and the explanation of each id."""
+    study = StudyFacts(facts)
+    found: dict[str, tuple[str, dict[int, Any]]] = {}
+    for column in table.column_names:
+        if (kind := kind_of(column)) is not None and (entities := study.entities(kind)):
+            names = {entry["id"]: study.entity_name(kind, entry["id"]) for entry in entities}
+            found[column] = f"{column.removesuffix('_id')}_name", names
+        elif column == "stage_id" and (starts := study.known_starts):
+            found[column] = STAGE_START, {id_: date.fromisoformat(start[:10]) for id_, start in starts.items()}
+    return found
+
+
+def as_pandas(table: "pa.Table") -> Any:
+    """Convert an Arrow table to a pandas DataFrame; raise MissingLibraryError without pandas."""
+    library("pandas")
+    return table.to_pandas()
+
+
+def as_polars(table: "pa.Table") -> Any:
+    """Convert to a polars DataFrame, without a copy where the types allow it."""
+    return library("polars").from_arrow(table)
+
+
+def as_xarray(table: "pa.Table", facts: Mapping[str, Any] | None = None) -> Any:
+    """Convert to an xarray Dataset, whose dimensions are the table's ids: scenario_id, stage_id, block_id, hydro_id.
+
+    Cells without a row are NaN. An id without any value, such as the block of costs, is no dimension. facts: as in
+    study.json; names of entities and dates of stages are coordinates along their ids.
+    """
+    xarray = library("xarray", "[netcdf]")
+    library("pandas")
+    ids = [name for name in table.column_names if name in INDEX or name.endswith("_id")]
+    empty = [name for name in ids if table[name].null_count == table.num_rows]
+    frame = table.drop_columns(empty).to_pandas().set_index([name for name in ids if name not in empty])
+    if not frame.index.is_unique:
+        raise ValueError("several rows have the same ids, so this table cannot be an array")
+    dataset = xarray.Dataset.from_dataframe(frame)
+    labels = {column: found for column, found in _labels(table, facts or {}).items() if column in dataset.dims}
+    return dataset.assign_coords(
+        {name: (column, _along(dataset[column].values, values)) for column, (name, values) in labels.items()}
+    )
+
+
+def _along(ids: Any, values: Mapping[int, Any]) -> Any:
+    """Explanations in the order of ids: dates as NumPy has them, else text."""
+    import numpy as np
+
+    found = [values.get(int(id_)) for id_ in ids]
+    if any(isinstance(value, date) for value in found):
+        return np.array(found, "datetime64[ns]")
+    return np.array(["" if value is None else value for value in found])
+
+
+def library(name: str, extra: str | None = None) -> Any:
+    """Import an optional library. Raises MissingLibraryError with the command that installs it."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != name:
+            raise
+        raise MissingLibraryError(name, extra or name) from error
+
+
+# Dates and names of a case as plain values: what a reader of results needs to know without the case.
+
+
+_NAMED = ("id", "name", "bus_id", "source_bus_id", "target_bus_id", "downstream_id", "capacity_mw", "max_storage_hm3")
+
+
+def stages_and_entities(case: Case) -> dict[str, Any]:
+    """Stages and entities of a case, as study.json has them."""
+    system = case.system
+    return {
+        "stages": [
+            {
+                "id": stage.id,
+                "start_date": stage.start_date.isoformat(),
+                "end_date": stage.end_date.isoformat(),
+                "hours": sum_in_order(block.hours for block in stage.blocks),
+                "block_hours": [float(block.hours) for block in stage.blocks],
+            }
+            for stage in case.horizon.stages
+        ],
+        "entities": {
+            "hydros": [_names(hydro) | _connections_and_limits(hydro) for hydro in system.hydros],
+            "thermals": _names_of(system.thermals),
+            "buses": _names_of(system.buses),
+            "lines": [
+                _names(line) | {"direct_mw": line.capacity.direct_mw, "reverse_mw": line.capacity.reverse_mw}
+                for line in system.lines
+            ],
+            "non_controllables": _names_of(system.non_controllable_sources),
+            "contracts": _names_of(system.energy_contracts),
+            "pumping_stations": _names_of(system.pumping_stations),
+        },
+    }
+
+
+def _names_of(entities: Sequence[Any]) -> list[dict[str, Any]]:
+    return [_names(entity) for entity in entities]
+
+
+def _names(entity: Any) -> dict[str, Any]:
+    return {name: plain(getattr(entity, name)) for name in _NAMED if hasattr(entity, name)}
+
+
+def _connections_and_limits(hydro: Hydro) -> dict[str, Any]:
+    """Return a hydro plant's buses, diversion and storage limits."""
+    return {
+        "bus_ids": sorted({group.bus_id for group in hydro.unit_groups}),
+        "diversion_id": None if hydro.diversion is None else hydro.diversion.downstream_id,
+        "min_storage_hm3": hydro.reservoir.min_storage_hm3,
+        "max_storage_hm3": hydro.reservoir.max_storage_hm3,
+    }
+
+
+def plain(value: object) -> Any:
+    """Return a value that JSON can hold; dataclasses become objects with their `type`."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"type": type(value).__name__} | {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(entry) for entry in value]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+# `cobre.system_map`: the map of a case, for notebooks.
+
+
+def system_map(case: "Case | str | Path") -> "SystemMap | None":
+    """Buses, lines and cascades of a case as a picture (SVG) that a notebook shows; `save(path)` writes it to a file.
+
+    case: a case, or its directory. None when it has neither hydro plants nor lines. Raises `InvalidCaseError`.
+
+        cobre.system_map("examples/large").save("map.svg")
+    """
+    from cobre.io.case import load_case
+    from cobre.io.saving.case_writer import canonical_case
+    from cobre.report.study_facts import StudyFacts
+    from cobre.report.system_map import system_map as drawn
+    from cobre.study.results import stages_and_entities
+
+    found = canonical_case(case) if isinstance(case, Case) else load_case(Path(case))
+    return drawn(StudyFacts(stages_and_entities(found)))

@@ -1,1 +1,0 @@
-"""What training and simulation give back to scripts."""

@@ -1,1 +1,0 @@
-"""What training starts from: checkpoints, stored policies, and whether they fit the problem at hand."""

@@ -1,1 +1,0 @@
-"""A policy in many scenarios, with rows in memory or in files."""

@@ -1,0 +1,376 @@
+"""A training run from beginning to end, on whatever communicator it is given."""
+
+import hashlib
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cobre.comm import Backend, Communicator
+from cobre.core.arrays import sum_in_order
+from cobre.core.bounds import relative_gap
+from cobre.core.config import TrainingConfig
+from cobre.core.policy_cost import (
+    ENOUGH_PATHS,
+    MAX_DRIFT,
+    NO_POLICY_COST,
+    SPREAD_PATHS,
+    CostSample,
+    PolicyCost,
+    final_cost,
+    latest,
+    pooled,
+    sampled_cost,
+)
+from cobre.core.stopping import Stop, rules_in_force
+from cobre.io.storage.atomic import cleanup
+from cobre.policy.object import Policy
+from cobre.policy.store import fill_pool
+from cobre.records import dataclass
+from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events, resumed_event
+from cobre.runs.summary import WorkerReport
+from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.plugins.cut_selection import cut_selection
+from cobre.sddp.problem.boundary import BoundaryCutPool
+from cobre.sddp.problem.problem import PreparedStudy, Problem
+from cobre.sddp.ranks import WorkSplit
+from cobre.sddp.records import IterationRecord
+from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.loop import (
+    Interruption,
+    IterationDropped,
+    TrainingHooks,
+    TrainingOutcome,
+    no_checkpoint,
+    train,
+)
+from cobre.sddp.training.risk_draws import RiskDraws
+from cobre.sddp.training.team import Team
+from cobre.sddp.upper_bounds.sampled import MIN_FINAL_PATHS, Draw, final_paths, sample_paths
+from cobre.solver.batches import LpSolver, no_bases
+from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, restore, with_policy_costs
+from cobre.study.iteration_progress import IterationProgress, ReplyPipe
+from cobre.study.preparation.study_cache import ReadyStudy, prepare_on_ranks
+from cobre.study.requests import DEFAULT_TRAINING, CaseRequest, TrainingRequest
+from cobre.study.results import TrainingResult
+from cobre.study.starting_point import starting_point
+from cobre.study.stop_request import StopRequest
+
+# The digest of a training run: equal digests mean equal bits.
+
+
+def training_digest(history: Sequence[IterationRecord], pool: CutPool) -> str:
+    """SHA-256 over both bounds of every iteration and over all cuts, stage by stage and slot by slot."""
+    digest = hashlib.sha256()
+    for record in history:
+        digest.update(struct.pack("<idd", record.iteration, record.lower_bound, record.upper_bound))
+    for stage in range(pool.num_stages):
+        digest.update(pool.active[stage].tobytes())
+        digest.update(pool.intercepts(stage).astype("<f8").tobytes())
+        for block in pool.blocks(stage, pool.count):
+            digest.update(block.coefficients.astype("<f8", copy=False).data)
+    return digest.hexdigest()
+
+
+# The context of a study's training: for training itself, for bounds of a policy, and for timing.
+
+
+def training_context(
+    comm: Backend, study: PreparedStudy, solver: LpSolver, paths: int, failure_folder: Path | None = None
+) -> TrainingContext:
+    """Create a context for that many forward passes, with no cuts but those of a boundary policy. Collective."""
+    problem, config = study.problem, study.case.config
+    split = WorkSplit(paths, comm.size)
+    return TrainingContext(
+        comm=comm,
+        problem=problem,
+        solver=solver,
+        sampler=study.noise.training_sampler,
+        pool=BoundaryCutPool(comm, problem, study.boundary),
+        split=split,
+        team=Team.of(comm, comm, problem, split),
+        bases=[no_bases(stage.program) for stage in problem.stages],
+        state_window=config.training.cut_selection.window,
+        risk_draws=_risk_draws(problem, config.training),
+        keeps_states=config.exports.states,
+        failure_folder=failure_folder,
+    )
+
+
+def _risk_draws(problem: Problem, config: TrainingConfig) -> RiskDraws | None:
+    """Draws by the weights of the risk measure, where the case asks for them."""
+    passes = config.weighted_passes
+    return RiskDraws.of(problem, passes, config.tree_seed) if passes and problem.tree is None else None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedStudy:
+    """A trained policy in the pool of its training context, with the history of the run.
+
+    is_dropped: an iteration was dropped, so that ranks may be gone: no more collectives.
+    policy_cost: of the final policy where there was time to sample it, else of those of the last iterations.
+    """
+
+    ready: ReadyStudy
+    context: TrainingContext
+    history: tuple[IterationRecord, ...]
+    stop: Stop
+    digest: str
+    training_s: float
+    workers: tuple[WorkerReport, ...] = field(default=())
+    is_dropped: bool = False
+    policy_cost: PolicyCost | None = None
+
+    @property
+    def study(self) -> PreparedStudy:
+        """The study that was trained."""
+        return self.ready.study
+
+    @property
+    def solver(self) -> LpSolver:
+        """The solver that trained it."""
+        return self.ready.solver
+
+    @property
+    def bound(self) -> dict[str, Any] | None:
+        """What a stopping rule found for the policy after the last iteration; None where none asked."""
+        return None if (found := self.context.upper_bound) is None else found.as_dict()
+
+    def simulated_cuts(self) -> Policy | CutPool:
+        """Return the pool itself, or a policy where a simulation of the stored policy would see cuts in other slots."""
+        pool = self.context.pool
+        return Policy.of(self.study, pool, self.history) if pool.has_gaps else pool
+
+    @property
+    def end(self) -> dict[str, Any]:
+        """How training ended, by the names that events, summary.json and results of scripts share."""
+        return {
+            "stop_reason": self.stop.reason,
+            "stop_kind": self.stop.kind,
+            "bound": self.bound,
+            **(NO_POLICY_COST if self.policy_cost is None else self.policy_cost.as_dict()),
+            "digest": self.digest,
+            "training_seconds": self.training_s,
+        }
+
+
+def train_rank(
+    comm: Backend,
+    case: CaseRequest,
+    request: TrainingRequest,
+    result_on_all_ranks: bool,
+    emit: EventListener,
+    stop: StopRequest | None = None,
+) -> TrainingResult | None:
+    """Train; return the result on rank 0, or on all ranks."""
+    ready = prepare_on_ranks(comm, case, emit)
+    trained = train_study(comm, ready, request, emit, stop)
+    pool = trained.context.pool
+    result = None
+    if result_on_all_ranks or comm.rank == 0:
+        result = TrainingResult(
+            policy=Policy.of(trained.study, pool, trained.history),  # copies the cuts
+            history=trained.history,
+            warnings=ready.warnings,
+            workers=trained.workers,
+            shared_bytes=ready.shared_bytes + pool.nbytes,
+            saved_bytes=ready.saved_bytes + pool.saved_bytes,
+            is_risk_averse=ready.study.case.is_risk_averse,
+            **trained.end,
+        )
+    pool.close()
+    return result
+
+
+def train_study(
+    comm: Backend,
+    ready: ReadyStudy,
+    request: TrainingRequest = DEFAULT_TRAINING,
+    emit: EventListener = no_events,
+    stop: StopRequest | None = None,
+) -> TrainedStudy:
+    """Find the starting point and train from it, for callers that write nothing when training ends."""
+    stop = stop or StopRequest(request.time_limit_s)
+    start = starting_point(comm, ready, request, emit)
+    comm.check_failures()
+    with stop:
+        trained = train_from(comm, ready, start, request, emit, stop)
+        if comm.rank == 0:
+            ready.keep()
+        stop.finish(trained.stop.kind)
+        return trained
+
+
+def train_from(
+    comm: Backend,
+    ready: ReadyStudy,
+    start: Checkpoint | Policy | None,
+    request: TrainingRequest,
+    emit: EventListener,
+    stop: StopRequest,
+) -> TrainedStudy:
+    """Train on all ranks until a stopping rule of the case, a signal, the time limit or `stop` ends it.
+
+    start: from `starting_point`. stop: entered by the caller, who leaves it once the policy is written.
+    """
+    stop.use(comm)
+    emit(_phase_event(ready.study))
+    with ReplyPipe(request.reply_pipe if comm.rank == 0 else None) as replies:
+        began = time.monotonic()
+        paths = 1 if ready.study.problem.tree else ready.study.case.config.training.forward_passes
+        context = training_context(comm, ready.study, ready.solver, paths, request.failure_folder)
+        history = _restore(context, ready.study, start)
+        if history:
+            emit(resumed_event(history))
+        writer = _writer(comm, ready, request, emit, len(history))
+        with cleanup(writer.close) if writer else nullcontext(), cleanup(context.team.close):
+            on_checkpoint = writer.on_checkpoint if writer else no_checkpoint
+            ids = [stage.id for stage in ready.study.case.horizon.stages]
+            limit = ready.study.case.config.training.iteration_limit
+            progress = IterationProgress(context, ids, emit, len(history), stop.check, limit)
+            on_iteration = _on_iteration(emit, replies, stop)
+            hooks = TrainingHooks(on_iteration, on_checkpoint, stop.interruption, progress.around(stop.iterating))
+            outcome = _train(context, ready, hooks, history, stop, progress)
+            cost = _policy_cost(context, outcome)
+    return replace(_trained(ready, context, outcome, len(history), time.monotonic() - began), policy_cost=cost)
+
+
+def _phase_event(study: PreparedStudy) -> Event:
+    case, config = study.case, study.case.config.training
+    is_plain = study.problem.is_risk_neutral and study.noise.training_sampler.is_in_sample
+    return new_event(
+        "phase",
+        name="training",
+        iteration_limit=config.iteration_limit,
+        is_exact=config.is_enumerated,
+        is_risk_averse=case.is_risk_averse,
+        has_policy_cost=study.problem.tree is None and (is_plain or config.weighted_passes > 0),
+    )
+
+
+def _on_iteration(emit: EventListener, replies: ReplyPipe, stop: StopRequest) -> Callable[[IterationRecord], None]:
+    def on_iteration(record: IterationRecord) -> None:
+        emit(iteration_event(record))
+        if replies.wants_stop(stop.is_wanted):
+            stop.ask(Interruption.REQUESTED)
+
+    return on_iteration
+
+
+def _train(
+    context: TrainingContext,
+    ready: ReadyStudy,
+    hooks: TrainingHooks,
+    history: tuple[IterationRecord, ...],
+    stop: StopRequest,
+    progress: IterationProgress,
+) -> TrainingOutcome:
+    case = ready.study.case
+    config, spent_s = case.config.training, history[-1].elapsed_s if history else 0.0
+    rules = rules_in_force([rule.resumed(spent_s) for rule in config.stopping_rules], config.stopping_mode)
+    selection = cut_selection(config.cut_selection, case.format_version)
+    ready.solver.ask = progress.check
+    try:
+        return train(context, rules, selection, hooks, history)
+    except IterationDropped as dropped:
+        raise stop.without_policy(dropped.interruption) from None
+    finally:
+        ready.solver.ask = None
+
+
+def _policy_cost(context: TrainingContext, outcome: TrainingOutcome) -> PolicyCost | None:
+    """Estimate the cost of the final policy from new paths; where few are affordable, from the last iterations."""
+    last, is_neutral = outcome.history[-1], context.problem.is_risk_neutral
+    paths = final_paths(context.problem, sum(record.solves for record in outcome.history))
+    if last.policy_cost is None or last.is_exact or outcome.stop.kind.is_interruption or outcome.is_dropped:
+        return last.policy_cost
+    if paths < MIN_FINAL_PATHS:
+        return last.policy_cost
+    found = sample_paths(context, Draw(paths, last.iteration))
+    sample = CostSample.of((found.lower_bound + found.excess).tolist())
+    near = [record for record in outcome.history if _is_near(record, last)]
+    recent = latest([record.cost_sample for record in near], SPREAD_PATHS, share=1.0)
+    if not is_neutral:  # paths of training count by likelihood ratios, which spread far more than their costs
+        return sampled_cost(sample, is_estimate=True)
+    if sum(part.paths for part in recent) < ENOUGH_PATHS:
+        spread = pooled(latest([record.cost_sample for record in outcome.history], SPREAD_PATHS))
+        return sampled_cost(sample, is_estimate=False, spread=spread)
+    bounds = [record.lower_bound for record in near[-len(recent) :]]
+    drift = max(0.0, last.lower_bound - sum_in_order(bounds) / len(bounds))
+    return final_cost(sample, pooled(recent), drift)
+
+
+def _is_near(record: IterationRecord, last: IterationRecord) -> bool:
+    """Whether the policy of an iteration is nearly the last one, as far as the lower bound tells."""
+    return relative_gap(last.lower_bound, record.lower_bound) >= -MAX_DRIFT
+
+
+def _trained(
+    ready: ReadyStudy, context: TrainingContext, outcome: TrainingOutcome, resumed_at: int, wall_s: float
+) -> TrainedStudy:
+    return TrainedStudy(
+        ready=ready,
+        context=context,
+        is_dropped=outcome.is_dropped,
+        history=outcome.history,
+        stop=outcome.stop,
+        digest=training_digest(outcome.history, context.pool),
+        training_s=outcome.history[-1].elapsed_s,
+        workers=() if outcome.is_dropped else gather_reports(context.comm, outcome.history[resumed_at:], wall_s),
+    )
+
+
+def _restore(
+    context: TrainingContext, study: PreparedStudy, start: Checkpoint | Policy | None
+) -> tuple[IterationRecord, ...]:
+    """Put the cuts of the start into the pool; the iterations that were done before."""
+    if isinstance(start, Checkpoint):
+        restore(context, start)
+        return with_policy_costs(start.history, is_estimate=not study.problem.is_risk_neutral)
+    if start is not None:
+        fill_pool(context.pool, start, study)
+    return ()
+
+
+def _writer(
+    comm: Communicator, ready: ReadyStudy, request: TrainingRequest, emit: EventListener, resumed_at: int
+) -> CheckpointWriter | None:
+    plan = CheckpointPlan.of(request, ready.study.case.config)
+    if plan is None or comm.rank != 0:
+        return None
+
+    def on_written(iteration: int, path: Path, seconds: float) -> None:
+        emit(new_event("checkpoint", iteration=iteration, path=str(path), seconds=seconds))
+
+    return CheckpointWriter(plan, ready.fingerprint, on_written, resumed_at)
+
+
+def gather_reports(comm: Communicator, history: Sequence[IterationRecord], wall_s: float) -> tuple[WorkerReport, ...]:
+    """Who took part, and how long each rank waited; the same on all ranks."""
+    width = 256
+    host = np.frombuffer(socket.gethostname().encode()[:width].ljust(width, b"\0"), np.uint8)
+    hosts = np.empty((comm.size, width), np.uint8)
+    comm.allgatherv(host, hosts.reshape(-1), [width] * comm.size, label="hosts of the ranks")
+    own = np.array([os.getpid(), wall_s], np.float64)
+    numbers = np.empty((comm.size, 2))
+    comm.allgatherv(own, numbers.reshape(-1), [2] * comm.size, label="times of the ranks")
+    return tuple(
+        WorkerReport(
+            rank=rank,
+            host=hosts[rank].tobytes().rstrip(b"\0").decode(),
+            pid=int(numbers[rank, 0]),
+            backend=comm.backend,
+            wall_s=float(numbers[rank, 1]),
+            busy_s=sum(record.loads[rank].busy_s for record in history),
+            waiting_s=sum(record.loads[rank].waiting_s for record in history),
+            imbalance_s=sum(record.loads[rank].imbalance_s for record in history),
+        )
+        for rank in range(comm.size)
+    )

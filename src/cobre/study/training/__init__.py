@@ -1,1 +1,0 @@
-"""A training run from beginning to end: its context, interruptions, callbacks and digest."""

@@ -1,0 +1,73 @@
+"""Events inside an iteration: they count what the solver has done, of what the iteration will take."""
+
+from pathlib import Path
+
+import pytest
+
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.sddp.training.loop import Interruption, IterationDropped
+from cobre.study import iteration_progress
+from cobre.study.iteration_progress import IterationSize
+from cobre.study.preparation.prepare import prepare
+from cobre.study.preparation.study_cache import ReadyStudy, as_case
+from cobre.study.preparation.study_solver import make_solver
+from cobre.study.requests import TrainingRequest, with_iterations
+from cobre.study.training import train_study
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+
+def _events(monkeypatch, case, threads=1):
+    """Every poll of the solver becomes an event."""
+    monkeypatch.setattr(iteration_progress, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(iteration_progress, "INTERVAL_SHARE", 0.0)
+    events = []
+    with LocalCommunicator() as comm:
+        train_study(comm, _ready(case, 2, threads), TrainingRequest(), events.append)
+    return events
+
+
+def _ready(case, iterations, threads):
+    study = prepare(as_case(EXAMPLES / case, with_iterations(None, iterations))[0])
+    return ReadyStudy.of(study, make_solver(study, threads))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_events_count_up_to_the_lps_of_the_iteration(monkeypatch, threads):
+    events = _events(monkeypatch, "large", threads)
+    for number in (1, 2):
+        progress = [event for event in events if event["event"] == "progress" and event["iteration"] == number]
+        [done] = [event for event in events if event["event"] == "iteration" and event["iteration"] == number]
+        counts = [event["solves"] for event in progress]
+        assert len(counts) > 3
+        assert counts == sorted(counts)
+        known = [event for event in progress if "total_solves" in event]
+        assert {event["total_solves"] for event in known} == {done["solves"]}
+        assert all(0 < event["solves"] <= event["total_solves"] for event in known)
+        passes = list(dict.fromkeys(event["pass"] for event in known))
+        assert passes == [name for name in ("forward", "backward", "bound") if name in passes]
+        stages = [event["stage"] for event in known if "stage" in event]
+        assert stages == sorted(stages, reverse=True)
+
+
+def test_where_an_iteration_is():
+    size = IterationSize(forward=6, backward=((12, 10), (11, 10)), bound=5)
+    assert size.total == 31
+    assert size.where(0) == {"pass": "forward"}
+    assert size.where(6) == {"pass": "backward", "stage": 12}
+    assert size.where(16) == {"pass": "backward", "stage": 11}
+    assert size.where(26) == size.where(31) == {"pass": "bound"}
+
+
+def test_what_a_listener_raises_ends_the_iteration(monkeypatch):
+    monkeypatch.setattr(iteration_progress, "INTERVAL_S", 0.0)
+    events = []
+
+    def emit(event):
+        events.append(event)
+        if event["event"] == "progress":
+            raise IterationDropped(Interruption.REQUESTED)
+
+    with LocalCommunicator() as comm, pytest.raises(KeyboardInterrupt):
+        train_study(comm, _ready("large", 1, 1), TrainingRequest(), emit)
+    assert [event["event"] for event in events if event["event"] == "iteration"] == []

@@ -1,0 +1,117 @@
+"""What a result offers to a notebook and to other libraries."""
+
+import sys
+
+import numpy as np
+import pytest
+from example_study import EXAMPLE
+
+import cobre
+from cobre.study.results import as_pandas, with_names
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return cobre.train(EXAMPLE, iterations=4, threads=1)
+
+
+@pytest.fixture(scope="module")
+def simulated(trained):
+    return cobre.simulate(EXAMPLE, trained.policy, scenarios=5, threads=1)
+
+
+def test_html(trained, simulated):
+    assert trained.digest[:16] in trained._repr_html_()
+    assert "<svg" in trained._repr_html_()
+    assert "mean cost" in simulated._repr_html_()
+    assert "<script" not in trained._repr_html_() + simulated._repr_html_()
+
+
+def test_figures(trained, simulated):
+    for figure in (trained.plot_bounds(), simulated.plot_fan("storage"), simulated.plot_fan("water_value", entity=1)):
+        assert figure.axes
+    with pytest.raises(ValueError, match="'unicorns'"):
+        simulated.plot_fan("unicorns")
+
+
+def test_water_values_of_a_policy(trained):
+    state = [700.0, 200.0]
+    table = trained.water_values(state)
+    assert table.num_rows == 11 * 2
+    rows = [row for row in table.to_pylist() if row["stage_id"] == 4]
+    assert {f"storage:{row['hydro_id']}": row["water_value_per_hm3"] for row in rows} == trained.policy.water_values(
+        4, state
+    )
+    assert min(table["water_value_per_hm3"].to_pylist()) >= 0
+    with pytest.raises(ValueError, match="2 entries"):
+        trained.water_values([1.0])
+
+
+def test_water_values_of_a_simulation(simulated):
+    table = simulated.water_values()
+    assert table.num_rows == 12 * 2
+    hydros = simulated.table("hydros")
+    columns = {name: hydros[name].to_numpy() for name in ("stage_id", "hydro_id", "block_id", "water_value_per_hm3")}
+    last = columns["block_id"].max()
+    for row in table.to_pylist():
+        chosen = (
+            (columns["stage_id"] == row["stage_id"])
+            & (columns["hydro_id"] == row["hydro_id"])
+            & (columns["block_id"] == last)
+        )
+        values = columns["water_value_per_hm3"][chosen]
+        assert len(values) == 5
+        assert row["mean_per_hm3"] == pytest.approx(values.mean())
+        assert row["p50_per_hm3"] == np.percentile(values, 50)
+
+
+def test_arrow(trained, simulated):
+    assert trained.to_arrow().num_rows == 4
+    assert simulated.to_arrow() is simulated.tables["costs"]
+    with pytest.raises(KeyError, match="this simulation has"):
+        simulated.table("unicorns")
+
+
+def test_pandas(trained, simulated):
+    pytest.importorskip("pandas")
+    assert trained.to_pandas()["lower_bound"].iloc[-1] == trained.lower_bound
+    assert len(simulated.to_pandas("hydros")) == simulated.tables["hydros"].num_rows
+
+
+def test_frames_have_names_and_dates(simulated):
+    pytest.importorskip("pandas")
+    hydros = simulated.to_pandas("hydros")
+    named = {entry["id"]: entry["name"] for entry in simulated.facts["entities"]["hydros"]}
+    assert hydros["hydro_name"].tolist() == [named[id_] for id_ in hydros["hydro_id"]]
+    starts = {stage["id"]: stage["start_date"] for stage in simulated.facts["stages"]}
+    assert [str(start)[:10] for start in hydros["stage_start"]] == [starts[id_] for id_ in hydros["stage_id"]]
+    assert list(hydros.columns[:3]) == ["scenario_id", "stage_id", "stage_start"]
+    assert simulated.tables["hydros"].column_names == [
+        name for name in hydros.columns if name not in ("stage_start", "hydro_name")
+    ]
+
+
+def test_arrays_have_names_and_dates_along_their_ids(simulated):
+    pytest.importorskip("xarray")
+    buses = simulated.to_xarray("buses")
+    assert buses["bus_name"].dims == ("bus_id",)
+    assert buses["bus_name"].values.tolist() == [entry["name"] for entry in simulated.facts["entities"]["buses"]]
+    assert str(buses["stage_start"].values[0])[:10] == simulated.facts["stages"][0]["start_date"]
+    assert "bus_name" not in buses.data_vars
+
+
+def test_ids_without_facts_stay_alone(simulated):
+    table = simulated.tables["hydros"]
+    assert with_names(table, {}) is table
+
+
+def test_polars(trained, simulated):
+    pytest.importorskip("polars")
+    assert trained.to_polars()["lower_bound"][-1] == trained.lower_bound
+    assert simulated.to_polars("buses").height == simulated.tables["buses"].num_rows
+
+
+def test_a_library_that_is_missing_is_named(trained, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install pandas"):
+        as_pandas(trained.bounds)
