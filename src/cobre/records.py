@@ -159,7 +159,7 @@ _getters: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 
 
 def _compared(record: Any) -> tuple[Any, ...]:
-    """The values of the fields that take part in comparisons."""
+    """Return the values of the fields that take part in comparisons."""
     kind = type(record)
     if kind not in _getters:
         names = [item.name for item in dataclasses.fields(kind) if item.compare]
