@@ -7,7 +7,10 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
+
+#include "numpy_buffer.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -279,6 +282,12 @@ void power_of_two_scales(Array<const int32_t> start, Array<const int32_t> index,
     for (size_t c = 0; c < num_columns; ++c) column_scale.data()[c] = std::ldexp(1.0, static_cast<int>(column[c]));
 }
 
+// Whether two arrays of any type hold the same bytes.
+bool same_bytes(nb::handle left, nb::handle right) {
+    const Buffer a = read_any(left.ptr()), b = read_any(right.ptr());
+    return a.nbytes() == b.nbytes() && std::memcmp(a.data, b.data, a.nbytes()) == 0;
+}
+
 }  // namespace
 
 void bind_assembly(nb::module_& module) {
@@ -293,6 +302,7 @@ void bind_assembly(nb::module_& module) {
         .def("add", &BoundList::add, "present"_a.noconvert(), "parts"_a, "index"_a.noconvert())
         .def("copy", &BoundList::copy, "part"_a, "out"_a.noconvert())
         .def("__len__", &BoundList::size);
+    module.def("same_bytes", &same_bytes, "left"_a, "right"_a);
     module.def("scale_entries", &scale_entries, "start"_a.noconvert(), "index"_a.noconvert(), "row_scale"_a.noconvert(),
                "column_scale"_a.noconvert(), "value"_a.noconvert());
     module.def("power_of_two_scales", &power_of_two_scales, "start"_a.noconvert(), "index"_a.noconvert(),

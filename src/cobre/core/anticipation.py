@@ -8,6 +8,7 @@ decides. Where that is the delivery stage itself, the plant is dispatched like a
 
 from collections.abc import Sequence
 from datetime import date, timedelta
+from functools import cache
 from itertools import accumulate
 
 from cobre.core.arrays import sum_in_order
@@ -137,9 +138,14 @@ class Anticipation:
         """Whether a delivery still to come was decided by the end of a stage (BEFORE_STUDY: when the study begins)."""
         return stage < delivery < len(self.deciders) and self.deciders[delivery] <= stage
 
-    def _ahead(self) -> list[tuple[int, int]]:
-        pairs = list(enumerate(self.deciders))
-        return [(at, stage) for at, stage in pairs if stage < at and stage < self.num_stages]
+    def _ahead(self) -> tuple[tuple[int, int], ...]:
+        return _decided_ahead(self.deciders, self.num_stages)
+
+
+@cache
+def _decided_ahead(deciders: tuple[int, ...], num_stages: int) -> tuple[tuple[int, int], ...]:
+    """Return deliveries that a stage of the study, or the time before it, decides ahead, each with that stage."""
+    return tuple((at, stage) for at, stage in enumerate(deciders) if stage < at and stage < num_stages)
 
 
 def anticipations(thermals: Sequence[Thermal], deliveries: Deliveries) -> tuple[Anticipation, ...]:

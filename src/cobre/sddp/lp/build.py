@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cobre._native import scale_entries
+from cobre._native import same_bytes, scale_entries
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.records import dataclass
 from cobre.sddp.lp.columns import Columns, add_columns
@@ -64,7 +64,7 @@ def _sharing(before: Any, record: Any) -> Any:
 def _common(old: Any, own: Any) -> Any:
     """The old value if it is an array with the same bytes, or an equal tuple; else one's own."""
     if isinstance(own, np.ndarray):
-        is_same = old.dtype == own.dtype and old.shape == own.shape and old.tobytes() == own.tobytes()
+        is_same = old.dtype == own.dtype and old.shape == own.shape and same_bytes(old, own)
         return old if is_same else own
     return old if type(own) is tuple and old == own else own
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from cobre._native import opening_chains
+from cobre._native import add_rows, opening_chains
 from cobre.core.arrays import Floats, Ints, sum_in_order
 from cobre.core.case import Case
 from cobre.core.config import CAME_LATER
@@ -271,10 +271,8 @@ def realise(noise: NoiseModel, stage: int, values: Floats) -> Realisations:
 
 def _total_inflow_m3s(realisations: Realisations) -> Floats:
     """By realisation: the inflows of all hydros, added in the order of plants so that the bits are fixed."""
-    inflow = realisations.inflow_m3s
-    total = np.zeros(len(inflow))
-    for hydro in range(inflow.shape[1]):
-        total = total + inflow[:, hydro]
+    total = np.empty(len(realisations.inflow_m3s))
+    add_rows(np.ascontiguousarray(realisations.inflow_m3s.T), total)
     return total
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import ABSENT_ID, Table
@@ -90,10 +89,10 @@ class OverrideRows:
 
     def __init__(self, table: Table | None, ids: Sequence[str], order: Mapping[Any, int]) -> None:
         self._table: Table = table or {}
-        stages = self._table.get("stage_id", np.empty(0, dtype=np.int32))
-        self._rows_of_stage = {int(stage): np.flatnonzero(stages == stage) for stage in np.unique(stages)}
+        self._stages = self._table.get("stage_id", np.empty(0, dtype=np.int32))
         self._positions = self._find_positions(ids, order)
         self._columns: dict[str, Floats] = {}
+        self._given_rows: dict[str, dict[int, Indices]] = {}  # by column: rows that have a value, by stage
 
     def _find_positions(self, ids: Sequence[str], order: Mapping[Any, int]) -> Indices:
         columns = [self._table[name].tolist() for name in ids if name in self._table]
@@ -107,8 +106,8 @@ class OverrideRows:
 
         Without any, `declared` itself: stages share it.
         """
-        rows = self._given(stage_id, name)
-        if not rows.size:
+        rows = self._rows(name).get(stage_id)
+        if rows is None:
             return declared
         values = declared.copy()
         blocks = self._table["block_id"][rows]
@@ -119,8 +118,8 @@ class OverrideRows:
 
     def by_stage(self, stage_id: int, name: str, declared: Floats) -> Floats:
         """`declared` [entities] with a column's values; without any, `declared` itself."""
-        rows = self._given(stage_id, name)
-        if not rows.size:
+        rows = self._rows(name).get(stage_id)
+        if rows is None:
             return declared
         values = declared.copy()
         values[self._positions[rows]] = self._column(name)[rows]
@@ -131,8 +130,13 @@ class OverrideRows:
             self._columns[name] = np.asarray(self._table.get(name, np.empty(0)), dtype=np.float64)
         return self._columns[name]
 
-    def _given(self, stage_id: int, name: str) -> NDArray[np.intp]:
-        rows = self._rows_of_stage.get(stage_id)
-        if rows is None or name not in self._table:
-            return np.empty(0, dtype=np.intp)
-        return np.asarray(rows[~np.isnan(self._column(name)[rows])], dtype=np.intp)
+    def _rows(self, name: str) -> dict[int, Indices]:
+        """Return the rows with a value in a column, by stage; found once for all stages."""
+        if name not in self._given_rows:
+            rows = np.flatnonzero(~np.isnan(self._column(name)))
+            rows = rows[np.argsort(self._stages[rows], kind="stable")]
+            stages = self._stages[rows]
+            starts = np.flatnonzero(np.diff(stages, prepend=stages[:1] - 1)) if len(rows) else rows
+            parts = np.split(rows, starts[1:]) if len(rows) else []
+            self._given_rows[name] = dict(zip(stages[starts].tolist(), parts, strict=True))
+        return self._given_rows[name]

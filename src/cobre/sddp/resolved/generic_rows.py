@@ -175,6 +175,13 @@ class GenericRowResolver:
             if self._parameters.may_be_unusable(_coefficients(constraint))
         }
         self._dead_hm3 = [hydro.reservoir.min_storage_hm3 for hydro in case.system.hydros]
+        # Terms of constraints without parameters, by constraint and block: the same in all stages.
+        self._plain = {
+            constraint.id
+            for constraint in self._constraints.values()
+            if next(names_in(term.coefficient for term in constraint.terms), None) is None
+        }
+        self._plain_terms: dict[tuple[int, int | None], tuple[GenericTerm, ...]] = {}
 
     def of(self, stage: Stage) -> tuple[GenericRow, ...]:
         """The rows of a stage, in order of constraint and block."""
@@ -216,7 +223,7 @@ class GenericRowResolver:
         self, constraint: GenericConstraint, stage: Stage, block: int | None, lower: float, upper: float
     ) -> GenericRow:
         low, high = self._limits(constraint, stage, block, lower, upper)
-        terms = tuple(self._term(term, stage, block) for term in constraint.terms)
+        terms = self._terms(constraint, stage, block)
         # Useful volumes leave out the dead volumes that the plants declare.
         useful = [term for term in terms if term.variable.startswith("hydro_useful_volume")]
         dead = sum_in_order(term.coefficient * self._dead_hm3[term.entity] for term in useful)
@@ -245,6 +252,14 @@ class GenericRowResolver:
             bound + np.nan_to_num(lower) if constraint.relation in (">=", "==") else low,
             bound + np.nan_to_num(upper) if constraint.relation in ("<=", "==") else high,
         )
+
+    def _terms(self, constraint: GenericConstraint, stage: Stage, block: int | None) -> tuple[GenericTerm, ...]:
+        if constraint.id not in self._plain:
+            return tuple(self._term(term, stage, block) for term in constraint.terms)
+        key = (constraint.id, block)
+        if key not in self._plain_terms:
+            self._plain_terms[key] = tuple(self._term(term, stage, block) for term in constraint.terms)
+        return self._plain_terms[key]
 
     def _term(self, term: Term, stage: Stage, block: int | None) -> GenericTerm:
         row_block = None if term.variable in STAGE_VARIABLES else block

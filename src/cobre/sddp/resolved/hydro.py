@@ -1,6 +1,6 @@
 """Hydro plants and their unit groups, stage by stage."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from math import fsum
 
@@ -113,19 +113,27 @@ class FillingPlan:
         self._hydros = case.system.hydros
         self._stages = case.horizon.stages
         self._bounds = bounds
+        self._filled = [at for at, hydro in enumerate(self._hydros) if hydro.filling is not None]  # few of any system
 
     def is_filling(self, stage_id: int) -> Flags:
-        """N: plants whose dead volume is being filled in a stage."""
-        return np.array([_fills(hydro, stage_id) for hydro in self._hydros], dtype=np.bool_)
+        """Return by plant (N) whether its dead volume is being filled in a stage."""
+        return self._flags(position for position in self._filled if _fills(self._hydros[position], stage_id))
 
     def was_filled(self, stage_id: int) -> Flags:
-        """Plants in service that were filled before."""
-        return np.array([_was_filled(hydro, stage_id) for hydro in self._hydros], dtype=np.bool_)
+        """Return by plant (N) whether it is in service and was filled before."""
+        return self._flags(position for position in self._filled if _was_filled(self._hydros[position], stage_id))
 
     def target_hm3(self, stage_id: int) -> Floats:
-        """N: the volume to be reached by the end of a stage, hm3; NaN for plants that do not fill."""
-        targets = [self._target(position, stage_id) for position in range(len(self._hydros))]
-        return np.array(targets, dtype=np.float64)
+        """Return by plant (N) the volume to be reached by the end of a stage, hm3; NaN where none is filled."""
+        targets = np.full(len(self._hydros), np.nan)
+        for position in self._filled:
+            targets[position] = self._target(position, stage_id)
+        return targets
+
+    def _flags(self, positions: Iterable[int]) -> Flags:
+        flags = np.zeros(len(self._hydros), np.bool_)
+        flags[list(positions)] = True
+        return flags
 
     def _target(self, position: int, stage_id: int) -> float:
         hydro = self._hydros[position]
