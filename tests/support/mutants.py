@@ -36,7 +36,7 @@ class GatherWithoutDispls(DelegatingCommunicator):
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         packed = np.empty(sum(counts), recv.dtype)
-        self._inner.allgatherv(send.copy(), packed, counts)
+        self.inner.allgatherv(send.copy(), packed, counts)
         recv.reshape(-1)[: packed.size] = packed
 
 
@@ -68,7 +68,7 @@ class FieldwiseGather(DelegatingCommunicator):
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         received = inputs.copied(recv)
-        self._inner.allgatherv(inputs.copied(send), received, counts, displs)
+        self.inner.allgatherv(inputs.copied(send), received, counts, displs)
         recv[...] = received
 
 
@@ -112,7 +112,7 @@ class NarrowSum(DelegatingCommunicator):
         with np.errstate(all="ignore"):
             narrow = send.astype(np.float32)
         result = np.empty_like(narrow)
-        self._inner.allreduce(narrow, result, op)
+        self.inner.allreduce(narrow, result, op)
         recv[...] = result
 
 
@@ -186,7 +186,7 @@ class NonWaitingBarrier(DelegatingCommunicator):
 
 def _contributions(comm: DelegatingCommunicator, send: Array) -> list[Array]:
     everything = np.empty(send.size * comm.size, send.dtype)
-    comm._inner.allgatherv(send.reshape(-1), everything, [send.size] * comm.size)
+    comm.inner.allgatherv(send.reshape(-1), everything, [send.size] * comm.size)
     return list(everything.reshape(comm.size, send.size))
 
 
@@ -250,7 +250,7 @@ class DirtyRegions(DelegatingCommunicator):
         region = super()._create_shared_region(count, dtype)
         if self.is_leader:
             region._view(writable=True).view(np.uint8)[-1:] = 1
-        self._inner.barrier()
+        self.inner.barrier()
         return region
 
 
@@ -332,7 +332,7 @@ class AbortWithoutReason(DelegatingCommunicator):
     """Does not tell other ranks the reason of an abort."""
 
     def _abort(self, reason: str) -> None:
-        self._inner.abort("")
+        self.inner.abort("")
 
 
 class NodeClosesWorld(DelegatingCommunicator):
@@ -340,7 +340,7 @@ class NodeClosesWorld(DelegatingCommunicator):
 
     def _split_local(self) -> Backend:
         inner = super()._split_local()
-        inner._close = self._inner.close  # type: ignore[method-assign]  # the mutation itself
+        inner._close = self.inner.close  # type: ignore[method-assign]  # the mutation itself
         return inner
 
 

@@ -191,12 +191,12 @@ def diagnose() -> Diagnosis:
     library = find_mpi()
     return Diagnosis(
         [check_local(), check_shm(), check_tcp(), check_mpi(library)],
-        _selection(),
+        selected_backend(),
         {"Machine": inspect_machine(), "Network": inspect_network(), "MPI": describe(library)},
     )
 
 
-def _selection() -> Finding:
+def selected_backend() -> Finding:
     """Report the backend that `create_communicator()` would choose in this environment."""
     try:
         config, reason = select_backend(None, os.environ)

@@ -79,12 +79,12 @@ def test_a_trial_that_fails_says_why():
 
 
 def test_a_wrong_selection_is_reported(monkeypatch):
-    from cobre.comm.doctor import _selection
+    from cobre.comm.doctor import selected_backend
 
     monkeypatch.setenv("COBRE_COMM_BACKEND", "carrier-pigeon")
-    assert "carrier-pigeon" in _selection().text
+    assert "carrier-pigeon" in selected_backend().text
     monkeypatch.setenv("COBRE_COMM_BACKEND", "local")
-    assert _selection().name == "local"
+    assert selected_backend().name == "local"
 
 
 def test_missing_mpi_names_the_commands_that_install_it():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.comm.backends.mpi.library import MAX_MESSAGE, _decode, _encode, agreed_exit
+from cobre.comm.backends.mpi.library import MAX_MESSAGE, agreed_exit, decode_report, encode_report
 from cobre.comm.flight_recorder import ExitReport, attach_exit_report, exit_report_of
 
 FULL = ExitReport("the disk is full", 5)
@@ -42,9 +42,9 @@ def test_equal_messages_are_printed_once_with_the_origin_of_the_lowest_rank():
 
 @pytest.mark.parametrize("report", [None, FULL, DRY, ExitReport("água, 水\n\x1b", 3)])
 def test_reports_survive_encoding(report):
-    assert _decode(_encode(report)) == report
+    assert decode_report(encode_report(report)) == report
 
 
 def test_a_long_message_is_truncated():
-    decoded = _decode(_encode(ExitReport("x" * (MAX_MESSAGE + 1), 3)))
+    decoded = decode_report(encode_report(ExitReport("x" * (MAX_MESSAGE + 1), 3)))
     assert decoded.message == "x" * MAX_MESSAGE + " ..."

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cobre.comm import CommunicatorBrokenError, LocalConfig, create_communicator
+from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.flight_recorder import (
     RecordedCall,
     describe_calls,
@@ -117,9 +118,13 @@ def test_a_log_handler_that_raises_does_not_prevent_the_abort(caplog):
     logger = logging.getLogger("cobre.comm")
     logger.addHandler(handler)
     caplog.set_level(logging.INFO, "cobre.comm")
-    comm = create_communicator(LocalConfig())
     aborted = []
-    comm._abort = aborted.append
+
+    class Recording(LocalCommunicator):
+        def _abort(self, reason):
+            aborted.append(reason)
+
+    comm = Recording()
     try:
         with pytest.raises(OSError, match="no space for logs"):
             comm.abort("enough")

@@ -50,7 +50,7 @@ def run_as_rank(inherited: RankDescriptors) -> NoReturn:
     # starts ranks from the thread that then supervises them until all have ended.
     kill_group_with_parent(inherited.parent_pid, segment_name(os.environ) or "")
     _set_process_name()
-    _watch_lifeline(inherited.lifeline, inherited.parent_pid)
+    watch_lifeline(inherited.lifeline, inherited.parent_pid)
     # What the task starts must not inherit these: it could hold the message pipe open after the rank has ended.
     for descriptor in (inherited.task, inherited.result, inherited.lifeline, *message_descriptors()):
         os.set_inheritable(descriptor, False)
@@ -76,7 +76,7 @@ def _run_task(reader: TaskReader, result: ResultWriter) -> int:
         if isinstance(task, ScriptTask):
             _run_script(task)
         else:
-            result.write_value(_call_function(task))
+            result.write_value(call_function(task))
             _ignore_interrupts()  # a late Ctrl-C must not turn a result into a failure
     except SystemExit as error:
         result.write_failure(describe_failure(error))
@@ -99,7 +99,8 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _call_function(task: FunctionTask) -> object:
+def call_function(task: FunctionTask) -> object:
+    """Join the world, call the task's function with the communicator, and return its value."""
     with create_communicator() as comm:
         return task.function(comm, *task.args, **task.kwargs)
 
@@ -111,7 +112,7 @@ def _run_script(task: ScriptTask) -> None:
         runpy.run_path(task.program, run_name="__main__")
 
 
-def _watch_lifeline(descriptor: int, parent_pid: int) -> None:
+def watch_lifeline(descriptor: int, parent_pid: int) -> None:
     """End with the launcher on every platform: only the launcher holds the other end, so end of file is its death.
 
     This complements the kernel's parent-death signal, which only Linux has, and which is about the parent only: that

@@ -14,17 +14,17 @@ class DelegatingRegion(SharedRegion):
     def __init__(self, owner: "DelegatingCommunicator", inner: SharedRegion) -> None:
         super().__init__(owner, inner.count, inner.dtype, is_leader=owner.is_leader)
         self._owner = owner
-        self._inner = inner
+        self.inner = inner
 
     def _view(self, *, writable: bool) -> Array:
-        return self._inner._view(writable=writable)
+        return self.inner._view(writable=writable)
 
     def _fence(self) -> None:
         self._owner._before_call()
-        self._inner.fence()
+        self.inner.fence()
 
     def _close(self) -> None:
-        self._inner.close()
+        self.inner.close()
 
 
 class DelegatingCommunicator(Backend):
@@ -34,47 +34,47 @@ class DelegatingCommunicator(Backend):
 
     def __init__(self, inner: Backend) -> None:
         super().__init__(inner.rank, inner.size)
-        self._inner = inner
+        self.inner = inner
         self.backend = inner.backend
 
     @property
     def is_leader(self) -> bool:
         """Whether the inner communicator's rank is the leader."""
-        return self._inner.is_leader
+        return self.inner.is_leader
 
     def _before_call(self) -> None:
         """Do nothing; called right before every numbered call is passed on, fences of regions included."""
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         self._before_call()
-        self._inner.allgatherv(send, recv, counts, displs)
+        self.inner.allgatherv(send, recv, counts, displs)
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         self._before_call()
-        self._inner.allreduce(send, recv, op)
+        self.inner.allreduce(send, recv, op)
 
     def _broadcast(self, buffer: Array, root: int) -> None:
         self._before_call()
-        self._inner.broadcast(buffer, root)
+        self.inner.broadcast(buffer, root)
 
     def _barrier(self) -> None:
         self._before_call()
-        self._inner.barrier()
+        self.inner.barrier()
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> SharedRegion:
         self._before_call()
-        return self.region_type(self, self._inner.create_shared_region(count, dtype))
+        return self.region_type(self, self.inner.create_shared_region(count, dtype))
 
     def _split_local(self) -> Backend:
         self._before_call()
         # What our own backends split into can make regions too.
-        return type(self)(cast("Backend", self._inner.split_local()))
+        return type(self)(cast("Backend", self.inner.split_local()))
 
     def _close(self) -> None:
-        self._inner.close()
+        self.inner.close()
 
     def _abort(self, reason: str) -> None:
-        self._inner.abort(reason)
+        self.inner.abort(reason)
 
 
 # A communicator that fails at a chosen call, for tests of programs that use one.
@@ -103,4 +103,4 @@ class FaultyCommunicator(DelegatingCommunicator):
 
     def _split_local(self) -> Backend:
         self._before_call()
-        return DelegatingCommunicator(cast("Backend", self._inner.split_local()))
+        return DelegatingCommunicator(cast("Backend", self.inner.split_local()))

@@ -157,14 +157,14 @@ class _TraceThread:
             max_calls = max((writer.drain() for writer in list(self._writers)), default=0)
             for writer in [writer for writer in self._writers if writer.is_closed]:
                 self._writers.remove(writer)
-            interval_s = _next_interval(interval_s, max_calls)
+            interval_s = next_interval(interval_s, max_calls)
 
 
 _thread = _TraceThread()
 _counts: Counter[tuple[str, int]] = Counter()
 
 
-def _next_interval(interval_s: float, calls: int) -> float:
+def next_interval(interval_s: float, calls: int) -> float:
     """Return the time to the next read: shorter if the program makes calls fast, so that the ring does not overflow."""
     wanted_s = interval_s * CALLS_PER_READ / max(calls, 1)
     return min(max(wanted_s, SHORTEST_INTERVAL_S), INTERVAL_S)

@@ -262,8 +262,8 @@ def test_a_rank_whose_parent_has_already_gone_does_not_start():
 def test_the_end_of_the_lifeline_ends_the_rank_and_what_it_started():
     program = (
         "import subprocess, sys, time\n"
-        "from cobre.comm.launch.rank_main import _watch_lifeline\n"
-        "_watch_lifeline(int(sys.argv[1]), 0)\n"
+        "from cobre.comm.launch.rank_main import watch_lifeline\n"
+        "watch_lifeline(int(sys.argv[1]), 0)\n"
         "print(subprocess.Popen(['sleep', '1000'], stdout=subprocess.DEVNULL).pid, flush=True)\n"
         "while True: time.sleep(0.01)\n"
     )

@@ -12,7 +12,7 @@ from cobre.comm import (
 )
 from cobre.comm.launch import WorkerError, describe_failure, original_exception
 from cobre.comm.launch.payload import FunctionTask, dump_or_none
-from cobre.comm.launch.rank_main import _call_function
+from cobre.comm.launch.rank_main import call_function
 
 
 def caught(function):
@@ -29,7 +29,7 @@ def failing(comm):
 
 def test_the_traceback_starts_at_the_users_function(monkeypatch):
     monkeypatch.setenv("COBRE_COMM_BACKEND", "local")
-    error = caught(lambda: _call_function(FunctionTask(failing)))
+    error = caught(lambda: call_function(FunctionTask(failing)))
     failure = describe_failure(error.with_traceback(error.__traceback__.tb_next.tb_next))
     lines = failure.traceback_text.splitlines()
     assert lines[0] == "Traceback (most recent call last):"

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from cobre.comm import LocalConfig, create_communicator
+from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.trace import writer as trace_writer
 from cobre.comm.trace.recording import read_recording
-from cobre.comm.trace.writer import TRACE_VARIABLE, _next_interval
+from cobre.comm.trace.writer import TRACE_VARIABLE, next_interval
 
 DEADLINE_S = 30
 
@@ -90,12 +91,11 @@ def test_a_failure_is_written_at_once(folder):
 
 
 def test_the_call_that_fails_is_named(folder):
-    comm = create_communicator(LocalConfig())
+    class Breaking(LocalCommunicator):
+        def _barrier(self):
+            raise OSError("cable cut")
 
-    def breaks():
-        raise OSError("cable cut")
-
-    comm._barrier = breaks
+    comm = Breaking()
     with pytest.raises(Exception, match="cable cut"):
         comm.barrier(label="gate")
     comm.close()
@@ -106,8 +106,12 @@ def test_the_call_that_fails_is_named(folder):
 
 def test_a_call_that_never_ends_is_written(folder, monkeypatch):
     monkeypatch.setattr(trace_writer, "STUCK_NS", 0)
-    comm = create_communicator(LocalConfig())
-    comm._barrier = lambda: wait_until(lambda: any(entry.get("sequence") for entry in entries(folder)))
+
+    class Stuck(LocalCommunicator):
+        def _barrier(self):
+            wait_until(lambda: any(entry.get("sequence") for entry in entries(folder)))
+
+    comm = Stuck()
     comm.barrier(label="stuck")
     comm.close()
     shown = [entry for entry in entries(folder) if entry.get("label") == "stuck"]
@@ -161,4 +165,4 @@ def test_a_full_disk_ends_the_trace_and_not_the_run(folder, caplog):
     [(0.05, 0, 0.05), (0.05, 256, 0.05), (0.05, 512, 0.025), (0.002, 9999, 0.001)],
 )
 def test_the_interval_is_shorter_for_programs_that_call_often(interval_s, calls, expected_s):
-    assert _next_interval(interval_s, calls) == pytest.approx(expected_s)
+    assert next_interval(interval_s, calls) == pytest.approx(expected_s)

@@ -348,7 +348,7 @@ class ErrorExchange:
 
         within_s: how long to wait for the others, in seconds; None: without limit.
         """
-        payload = np.frombuffer(_encode(own), np.uint8)
+        payload = np.frombuffer(encode_report(own), np.uint8)
         counts = np.zeros(self._comm.Get_size(), np.int64)
         sent = np.array([payload.size], np.int64)
         self._abandoned.append((sent, counts))
@@ -361,7 +361,7 @@ class ErrorExchange:
         if everything.size:
             self._comm.Allgatherv((payload, self._mpi.BYTE), (everything, counts.tolist(), self._mpi.BYTE))
         parts = np.split(everything, np.cumsum(counts)[:-1])
-        return [_decode(part.tobytes()) for part in parts]
+        return [decode_report(part.tobytes()) for part in parts]
 
 
 def agreed_exit(rank: int, reports: Sequence[ExitReport | None]) -> ExitReport | None:
@@ -394,7 +394,8 @@ def _completes_within(request: Mpi, within_s: float | None) -> bool:
     return True
 
 
-def _encode(report: ExitReport | None) -> bytes:
+def encode_report(report: ExitReport | None) -> bytes:
+    """Return the report as JSON, its message shortened to MAX_MESSAGE characters; empty for None."""
     if report is None:
         return b""
     return json.dumps(asdict(replace(report, message=_shortened(report.message)))).encode()
@@ -404,5 +405,6 @@ def _shortened(message: str) -> str:
     return message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]} ..."
 
 
-def _decode(content: bytes) -> ExitReport | None:
+def decode_report(content: bytes) -> ExitReport | None:
+    """Return the report that `encode_report` wrote."""
     return ExitReport(**json.loads(content)) if content else None

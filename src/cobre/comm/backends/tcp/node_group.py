@@ -67,7 +67,7 @@ class NodeGroup:
 
     def abort(self, failure: FailureRecord) -> None:
         """End the present calls of all ranks of the node; they raise this failure."""
-        self.shm.abort(_to_text(failure))
+        self.shm.abort(failure_to_text(failure))
 
     def close(self) -> None:
         """Leave the shared memory and unmap it."""
@@ -81,7 +81,7 @@ def failure_record_of(error: CollectiveFailure, transport: Transport) -> Failure
         return recorded  # the coordinator was faster; what the node's memory says is a consequence
     kind, failed_ranks, text = error.args
     if kind == "aborted":
-        found = _from_text(text)
+        found = failure_from_text(text)
         # Reported again, although the rank that found the failure has done so: this rank's own abort, which follows,
         # may reach the coordinator before that report, and would then be declared instead of the cause.
         return (
@@ -115,14 +115,15 @@ def awaited_ranks(transport: Transport, missing: Sequence[str]) -> Sequence[str]
     return [f"rank {rank}" for rank in beat.missing] or here
 
 
-def _to_text(failure: FailureRecord) -> bytes:
+def failure_to_text(failure: FailureRecord) -> bytes:
     """Pack a failure to fit into shared memory; long texts are truncated. Base64, as it is stored as a C string."""
     peers = [replace(peer, status=truncated(peer.status, MAX_STATUS_BYTES)) for peer in failure.peers[:MAX_PEERS]]
     short = replace(failure, peers=tuple(peers), text=truncated(failure.text, MAX_TEXT_BYTES))
     return base64.b64encode(short.pack())
 
 
-def _from_text(text: str) -> FailureRecord | None:
+def failure_from_text(text: str) -> FailureRecord | None:
+    """Return the failure that `failure_to_text` packed; None for any other text."""
     try:
         return FailureRecord.parse(base64.b64decode(text, validate=True))
     except (binascii.Error, ProtocolError, ValueError):

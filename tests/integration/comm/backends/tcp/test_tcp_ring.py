@@ -400,6 +400,6 @@ def test_frames_do_not_depend_on_how_a_block_is_laid_out(monkeypatch):
     monkeypatch.setattr(ring_transport, "MAX_FRAME_DATA_BYTES", 10)
     whole = memoryview(bytes(range(33)))
     layouts = [[whole], [whole[:7], whole[7:7], whole[7:25], whole[25:]], [whole[:10], whole[10:20], whole[20:]]]
-    streams = {b"".join(ring_transport._framed(4, layout)) for layout in layouts}
+    streams = {b"".join(ring_transport.framed(4, layout)) for layout in layouts}
     assert len(streams) == 1
     assert len(streams.pop()) == 33 + 4 * len(ring_header(4, 0))

@@ -23,15 +23,15 @@ def test_ranks_are_grouped_by_their_identities():
 def test_a_failure_record_fits_into_the_memory_of_a_host(text):
     peers = tuple(Peer(rank, "h" * 120, 2**22, "died; its last call was " + "x" * 400) for rank in range(16))
     failure = FailureRecord(FailureKind.ABORTED, 7, peers, text)
-    packed = node_group._to_text(failure)
+    packed = node_group.failure_to_text(failure)
     assert len(packed) <= ROOM and b"\0" not in packed
-    read = node_group._from_text(packed.decode())
+    read = node_group.failure_from_text(packed.decode())
     assert (read.kind, read.sequence, read.peers[0].rank) == (FailureKind.ABORTED, 7, 0)
     assert read.text == text[: len(read.text)] and len(read.text) >= min(len(text), 130)
 
 
 def test_text_that_is_no_failure_record_is_not_taken_for_one():
-    assert node_group._from_text("the world failed, but the rank that found out died while saying why") is None
+    assert node_group.failure_from_text("the world failed, but the rank that found out died while saying why") is None
 
 
 def transport(*, waits_inside_node, beat):

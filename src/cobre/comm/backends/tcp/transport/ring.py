@@ -104,15 +104,15 @@ class Ring:
     def gather(self, sequence: int, own: Block, block_of: Callable[[Sequence[int]], Block], copy: DeferredCopy) -> None:
         """Send this host's block and receive all others. block_of: where the block of a host's ranks goes."""
         size = len(self._nodes)
-        blocks = [_framed(sequence, block_of(self._nodes[(self._position - step) % size])) for step in range(1, size)]
+        blocks = [framed(sequence, block_of(self._nodes[(self._position - step) % size])) for step in range(1, size)]
         incoming = [item for block in blocks for item in block]
         # The last block to arrive is the right neighbour's own.
-        self._move(sequence, _framed(sequence, own), incoming, sum(map(len, blocks[:-1])), copy)
+        self._move(sequence, framed(sequence, own), incoming, sum(map(len, blocks[:-1])), copy)
 
     def broadcast(self, sequence: int, buffer: memoryview, root: int) -> None:
         """Send the root's bytes, or receive them and pass them on, unless the next host is the root's."""
         source = next(number for number, ranks in enumerate(self._nodes) if root in ranks)
-        items = _framed(sequence, (buffer,))
+        items = framed(sequence, (buffer,))
         if source == self._position:
             self._move(sequence, items, [], 0, DeferredCopy())
         else:
@@ -249,7 +249,7 @@ class RingWriter:
             self._index += 1
 
 
-def _framed(sequence: int, block: Iterable[memoryview]) -> list[memoryview | bytes]:
+def framed(sequence: int, block: Iterable[memoryview]) -> list[memoryview | bytes]:
     """Cut a block into RING frames of at most MAX_FRAME_DATA_BYTES; the same on all hosts, whatever its parts."""
     frames: list[list[memoryview]] = []
     room = 0
