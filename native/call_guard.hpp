@@ -32,7 +32,7 @@ public:
     CallGuard(const CallGuard&) = delete;
     CallGuard& operator=(const CallGuard&) = delete;
 
-    // Each of these gives false, and changes nothing, when the call cannot be accepted here: the state does not allow
+    // Each of these returns false, and changes nothing, if the call cannot be accepted here: the state does not allow
     // it, or the arguments are not of the common form. Python then finds out why.
     bool begin(uint32_t operation, uint64_t nbytes, nanobind::handle label);
     // Number and record the call, run the hook with the arguments, and note its end. If the hook raises, the call stays

@@ -15,7 +15,7 @@ namespace {
 #if defined(__x86_64__)
 
 // libc's memcpy switches to `rep movsb` for middle sizes, which is slow on some processors when source and
-// destination lie differently; a plain loop of wide loads and stores is not.
+// destination are aligned differently; a plain loop of wide loads and stores is not.
 constexpr size_t kLoopFrom = 4096;
 
 const bool have_avx = wide_instructions_allowed() && has_avx();

@@ -20,7 +20,7 @@ struct Buffer : TypedMemory {
 bool import_numpy();
 
 // Fill `out` from an exact ndarray that is C-contiguous, of a plain numeric or boolean dtype in native order, and
-// writable where asked. Anything else gives false, without a Python error.
+// writable if requested. Returns false for anything else, without a Python error.
 bool read_plain(PyObject* object, bool writable, Buffer& out);
 
 // The buffer of any C-contiguous ndarray; for other dtypes the number is their checksum. Throws a Python error for what

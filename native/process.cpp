@@ -59,7 +59,7 @@ struct sigaction counted_actions[NSIG];
 
 // Async-signal-safe: the previous handler is Python's, which is.
 void count_and_forward(int number, siginfo_t* info, void* context) {
-    // relaxed: the count alone matters; Python's handler, which comes after it, publishes its own flag
+    // relaxed: the count alone matters; Python's handler, which runs after it, publishes its own flag
     signal_counts[number].fetch_add(1, std::memory_order_relaxed);
     const struct sigaction& next = counted_actions[number];
     if (next.sa_flags & SA_SIGINFO) next.sa_sigaction(number, info, context);

@@ -26,7 +26,7 @@ private:
 };
 
 // Start time of a process in clock ticks since boot, 0 when there is no such process. With the pid it names a
-// process for good, although pids are used again.
+// process uniquely, although pids are reused.
 uint64_t process_start(int pid);
 
 // Identity of this process's pid namespace: pids of another namespace mean nothing here.
@@ -41,7 +41,7 @@ uint64_t fork_generation();
 std::thread start_thread(std::function<void()> body);
 
 // Count how often a signal arrives, from now until another handler is installed; the present one runs as before. Python
-// runs its own handler at leisure, and once for all arrivals since it last did: the second Ctrl-C would be lost.
+// runs its own handler later, and once for all arrivals since the last run: the second Ctrl-C would be lost.
 void count_signal(int number);
 // How often it has arrived since the last look.
 uint32_t take_signal_count(int number);

@@ -71,7 +71,7 @@ bool Barrier::arrive(uint64_t call_hash, uint32_t generation) {
             return false;
     }
     // acquire: all others' writes happened before their exchange. A second load and not a fence, which thread
-    // sanitizers do not model; it gives the same value, because no rank touches the word until the generation moves
+    // sanitizers do not model; it returns the same value, because no rank touches the word until the generation moves
     (void)arrival.word.load(std::memory_order_acquire);
     arrival.word.store(0, std::memory_order_relaxed);  // published by the exchange below
     // seq_cst: this store and the load of `sleepers` must not be reordered (Dekker's pattern with sleep_slice), or a
@@ -104,7 +104,7 @@ void Barrier::sleep_until_open(uint32_t generation, Gil& gil) {
 }
 
 void Barrier::sleep_slice(uint32_t generation) {
-    // seq_cst here and in is_open_seq_cst(): the count before the look at the generation, see arrive()
+    // seq_cst here and in is_open_seq_cst(): the count is written before the generation is read, see arrive()
     control_.arrival->sleepers.fetch_add(1, std::memory_order_seq_cst);
     if (!is_open_seq_cst(generation) && !has_failed())
         config_.condvar ? sleep_on_condition(generation) : sleep_on_futex(generation);

@@ -57,7 +57,7 @@ private:
         // acquire: what the others wrote before they arrived is visible after this
         return control_.generation->value.load(std::memory_order_acquire) != generation;
     }
-    // The same for a rank that is about to sleep: in one total order with the waker's look at who sleeps, see arrive().
+    // The same for a rank that is about to sleep: in one total order with the waker's read of who sleeps, see arrive().
     bool is_open_seq_cst(uint32_t generation) const {
         return control_.generation->value.load(std::memory_order_seq_cst) != generation;
     }

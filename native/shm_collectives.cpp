@@ -181,7 +181,7 @@ void Collectives::reduce_unsliced(const std::byte* send, std::byte* recv, size_t
     barrier_.arrive_and_wait(hash, gil);
     const void* inputs[kMaxRanks];
     for (uint32_t rank = 0; rank < control_.size; ++rank)
-        // Not `send`, even for this rank: when it lies in a shared region, another rank may already have written there.
+        // Not `send`, even for this rank: if it is in a shared region, another rank may already have written there.
         inputs[rank] = control_.size == 1 ? send : control_.published(rank, step_);
     fold(element, op, inputs, control_.size, recv, count);
     ++step_;

@@ -40,7 +40,7 @@ public:
     // Broadcast of several parts of a buffer, in one call; layout: of the parts.
     void broadcast_parts(std::byte* data, const GatherLayout& layout, uint32_t root, uint64_t location,
                          uint64_t call_hash);
-    // location: identifies the receive buffer when it lies in a shared region, 0 otherwise.
+    // location: identifies the receive buffer if it is in a shared region, 0 otherwise.
     void allgatherv(const std::byte* send, std::byte* recv, const GatherLayout& layout, uint64_t location,
                     uint64_t call_hash);
     void allreduce(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,

@@ -41,7 +41,7 @@ public:
     FailureLog(Control control, uint32_t rank, std::vector<uint32_t> world_ranks)
         : control_(control), rank_(rank), world_ranks_(std::move(world_ranks)) {}
 
-    // relaxed: a flag to look at; throw_recorded() acquires before it reads the record
+    // relaxed: only a flag; throw_recorded() acquires before it reads the record
     bool is_recorded() const { return control_.generation->failure.load(std::memory_order_relaxed) != 0; }
     // Record a failure, unless another rank was first. The caller wakes the ranks that sleep.
     void record(Failure kind, const std::vector<uint32_t>& failed_ranks, const std::string& text);

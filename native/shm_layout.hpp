@@ -2,7 +2,7 @@
 //
 //   Header | Arrival | Generation | FailureRecord | RankSlot x size | window
 //
-// Words that different ranks write often lie on cache lines of their own. It holds plain memory and lock-free atomics
+// Words that different ranks write often have cache lines of their own. It holds plain memory and lock-free atomics
 // alone, which work between processes.
 #pragma once
 
@@ -50,7 +50,7 @@ struct alignas(kLine) Arrival {
     std::atomic<uint32_t> sleepers;  // ranks in (or on their way to) a futex wait
 };
 
-// Waiters look at this line only.
+// Waiters read this cache line only.
 struct alignas(kLine) Generation {
     std::atomic<uint32_t> value;
     std::atomic<uint32_t> failure;   // 1: there is a FailureRecord

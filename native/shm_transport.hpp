@@ -42,8 +42,8 @@ public:
     // calls: must outlive the transport. on_wait: may be empty; runs on the calling thread, with the GIL.
     Transport(TransportConfig config, const CallSource& calls, OnWait on_wait);
     // In a segment that the ranks have found by other means than a name; rank 0 has initialised it. Does not wait for
-    // the others: `wait_for_all` must follow, once it is known that all have come so far. A rank that dies before that
-    // is in no slot, and nobody here would notice.
+    // the others: `wait_for_all` must follow, once it is known that all have got this far. A rank that dies before that
+    // has no slot, and no rank would notice.
     Transport(Segment& segment, TransportConfig config, const CallSource& calls, OnWait on_wait);
     // A second transport between the ranks of `parent`, created inside its present call, which notices ranks that die.
     Transport(Transport& parent, const CallSource& calls, OnWait on_wait);

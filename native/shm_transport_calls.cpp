@@ -20,7 +20,7 @@ Barrier& Transport::open_barrier() {
     return *barrier_;
 }
 
-// Publish what this rank calls, for messages of other ranks; gives the hash that the barrier compares.
+// Publish what this rank calls, for messages of other ranks; returns the hash that the barrier compares.
 uint64_t Transport::publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t parameter,
                                  uint64_t counts_hash, uint64_t location) {
     const CurrentCall current = calls_.current_call();

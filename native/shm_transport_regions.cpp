@@ -47,7 +47,7 @@ int outcome_of(Action&& action) {
 
 }  // namespace
 
-// Exchange the outcomes of all ranks; gives the first that is not 0.
+// Exchange the outcomes of all ranks; returns the first that is not 0.
 int Transport::first_failure(int own, uint64_t hash, Gil& gil) {
     open_barrier().own().outcome.store(own, std::memory_order_relaxed);  // read after the next barrier
     open_barrier().arrive_and_wait(hash, gil);

@@ -8,7 +8,7 @@ namespace cobre::lp {
 
 namespace {
 
-// Between two jobs of a pass lie some tens of microseconds: spinning that long spares the pool a wake-up.
+// Two jobs of a pass are tens of microseconds apart: spinning that long saves the pool a wake-up.
 constexpr SpinPolicy kSpinPolicy{
     .spins = 64, .yields = std::numeric_limits<uint32_t>::max(), .spins_per_yield = 63, .max_yield_ns = 200'000};
 

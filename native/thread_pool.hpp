@@ -16,7 +16,7 @@
 
 namespace cobre::lp {
 
-// How many items have been taken. It may lie in memory that other processes map: then their pools, given the same
+// How many items have been taken. It may be in memory that other processes map: then their pools, given the same
 // order, take items from it too, and each item is run by exactly one of them.
 using WorkCounter = std::atomic<int64_t>;
 static_assert(WorkCounter::is_always_lock_free, "a counter in shared memory must not hide a lock");
