@@ -21,7 +21,7 @@ ALIGNMENT = 64
 
 
 def aligned(nbytes: int) -> int:
-    """A size rounded up to whole cache lines."""
+    """Round a size up to whole cache lines."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
@@ -29,7 +29,7 @@ def aligned(nbytes: int) -> int:
 
 
 def ranks_sharing_memory(memory: SharedMemoryProvider) -> tuple[int, ...]:
-    """The ranks of the world that read what this one writes into a region, itself included; every rank must ask."""
+    """Return the ranks that share memory with this one, itself included. Collective: call on every rank."""
     if memory.size == 1:
         return (memory.rank,)
     with memory.create_shared_region(memory.size, np.uint8, label="find ranks sharing memory") as region:
@@ -41,7 +41,7 @@ def ranks_sharing_memory(memory: SharedMemoryProvider) -> tuple[int, ...]:
 
 
 def count_sharing_memory(memory: SharedMemoryProvider) -> int:
-    """How many ranks read what this one writes into a region, itself included; every rank must ask."""
+    """Count the ranks that share memory with this one, itself included. Collective: call on every rank."""
     return len(ranks_sharing_memory(memory))
 
 
@@ -75,13 +75,13 @@ class Shared(Generic[T]):
     region: SharedRegion | None = None
 
     def close(self) -> None:
-        """Let go of the region; its memory goes with the last array that looks at it."""
+        """Release the region; its memory is freed with the last view."""
         if self.region is not None:
             self.region.close()
 
 
 def share(comm: Backend, build: Callable[[], T]) -> Shared[T]:
-    """What the leader of each node builds, for all of its ranks; every rank must ask.
+    """Build a value on the leader of each node, and share it with its ranks. Collective: call on every rank.
 
     Where building fails it fails on the leaders, and the other ranks hear of it as of any rank that gives up.
     """
@@ -130,7 +130,7 @@ class _Packed:
         return cls(content, list(first.values()), list(start.values()), extents.reshape(-1, 2), max(1, end))
 
     def write(self, region: Bytes) -> None:
-        """How many arrays there are, the length of the pickle, the extents, the pickle, the arrays."""
+        """Write the number of arrays, the length of the pickle, the extents, the pickle and the arrays."""
         header = np.concatenate([[len(self.extents), len(self.content)], self.extents.reshape(-1)]).astype(np.int64)
         region[: header.nbytes] = header.view(np.uint8)
         region[header.nbytes : header.nbytes + len(self.content)] = np.frombuffer(self.content, np.uint8)
@@ -139,7 +139,7 @@ class _Packed:
 
 
 def _read(region: Bytes) -> Any:
-    """What `_Packed.write` wrote, with views of the region instead of large arrays."""
+    """Read what `_Packed.write` wrote, with views of the region instead of large arrays."""
     count, length = region[:16].view(np.int64).tolist()
     header = 16 + 16 * count
     extents = region[16:header].view(np.int64).reshape(-1, 2).tolist()
@@ -149,7 +149,7 @@ def _read(region: Bytes) -> Any:
 
 
 def _left_in(buffer: pickle.PickleBuffer, found: list[memoryview]) -> bool:
-    """Whether an array stays in the pickle; others are added to `found`."""
+    """Return whether an array stays in the pickle; others are added to `found`."""
     array = buffer.raw()
     if array.nbytes >= MIN_SHARED_BYTES:
         found.append(array)
@@ -157,12 +157,12 @@ def _left_in(buffer: pickle.PickleBuffer, found: list[memoryview]) -> bool:
 
 
 def _key(array: memoryview) -> tuple[int, bytes]:
-    """Size and digest of the content: arrays that have both in common are stored once."""
+    """Return size and digest of the content: arrays that have both in common are stored once."""
     return array.nbytes, hashlib.blake2b(array, digest_size=16).digest()
 
 
 def _largest(comm: Backend, size: int) -> int:
-    """The largest size of all ranks: regions of all nodes have one size, and ranks that built nothing bring 0."""
+    """Return the largest size of all ranks: regions of all nodes have one size. Ranks that built nothing bring 0."""
     found = np.empty(1, np.int64)
     comm.allreduce(np.array([size], np.int64), found, ReduceOp.MAX, label="size of the problem")
     return int(found[0])
@@ -185,7 +185,7 @@ class WorkSplit:
         return tuple(share + (rank < extra) for rank in range(self.size))
 
     def block(self, rank: int) -> range:
-        """The items of a rank: `WorkSplit(5, 2).block(0)` is range(0, 3), and that of rank 1 is range(3, 5)."""
+        """Return the items of a rank: `WorkSplit(5, 2).block(0)` is range(0, 3), and that of rank 1 is range(3, 5)."""
         share, extra = divmod(self.total, self.size)
         start = rank * share + min(rank, extra)
         return range(start, start + share + (rank < extra))

@@ -32,7 +32,7 @@ WIDTH = len(Phase) * len(FIELDS)
 
 
 def added(parts: Iterable[PhaseStatistics]) -> dict[Phase, SolveStatistics]:
-    """The statistics of several parts of a run, added phase by phase."""
+    """Add the statistics of several parts of a run phase by phase."""
     total = {phase: SolveStatistics() for phase in Phase}
     for part in parts:
         for phase, statistics in part.items():
@@ -41,18 +41,18 @@ def added(parts: Iterable[PhaseStatistics]) -> dict[Phase, SolveStatistics]:
 
 
 def to_numbers(statistics: PhaseStatistics) -> list[float]:
-    """`WIDTH` numbers, phase by phase: what ranks exchange and checkpoints keep."""
+    """Return `WIDTH` numbers, phase by phase: what ranks exchange and checkpoints keep."""
     return [number for phase in Phase for number in statistics.get(phase, SolveStatistics()).numbers]
 
 
 def from_numbers(numbers: Floats) -> dict[Phase, SolveStatistics]:
-    """Statistics by phase, from the numbers that `to_numbers` made."""
+    """Return statistics by phase, from the numbers that `to_numbers` made."""
     rows = np.asarray(numbers).reshape(len(Phase), len(FIELDS)).tolist()
     return {phase: SolveStatistics.from_numbers(row) for phase, row in zip(Phase, rows, strict=True)}
 
 
 def as_dict(statistics: PhaseStatistics) -> dict[str, Any]:
-    """For a program that reads: the phases in which something was solved."""
+    """Return the phases in which something was solved, for JSON."""
     return {str(phase): part.as_dict() for phase, part in statistics.items() if part.solves}
 
 

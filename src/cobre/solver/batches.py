@@ -257,6 +257,6 @@ _OF_WORK = attrgetter(*FIELDS[:-1], "solve_seconds")
 
 
 def numbers_of(work: Work) -> tuple[int | float, ...]:
-    """What one call of the solver did, in the order of the fields."""
+    """Return what one call of the solver did, in the order of the fields."""
     numbers: tuple[int | float, ...] = _OF_WORK(work)
     return numbers

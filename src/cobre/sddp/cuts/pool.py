@@ -40,7 +40,7 @@ class CutSet:
     coefficients: Floats  # cuts x dimension
 
     def values_at(self, states: Floats) -> Floats:
-        """States x cuts; added component by component, in order."""
+        """Return values, states x cuts, added component by component, in order."""
         values = np.broadcast_to(self.intercepts, (len(states), len(self.intercepts))).copy()
         for component in range(states.shape[1]):
             values += states[:, component, None] * self.coefficients[None, :, component]
@@ -50,7 +50,7 @@ class CutSet:
         return len(self.intercepts)
 
     def values_from(self, states: Floats, first: int) -> Floats:
-        """Values at states, states x cuts, of the cuts from index `first` on."""
+        """Return values, states x cuts, of the cuts from index `first` on."""
         return CutSet(self.intercepts[first:], self.coefficients[first:]).values_at(states)
 
 
@@ -65,7 +65,7 @@ class WrittenCuts:
     slots: NDArray[np.intp]
 
     def values_at(self, states: Floats) -> Floats:
-        """States x cuts; added component by component, in order."""
+        """Return values, states x cuts, added component by component, in order."""
         rows, points = self.rows, np.ascontiguousarray(states)
         values = cut_values(CutRows(rows.chunks, rows.count, rows.active), points)
         return values if len(self.slots) == rows.count else values[:, self.slots]
@@ -74,7 +74,7 @@ class WrittenCuts:
         return len(self.slots)
 
     def values_from(self, states: Floats, first: int) -> Floats:
-        """Values at states, states x cuts, of the cuts from index `first` on; only chunks that hold them are read."""
+        """Return values, states x cuts, of the cuts from index `first` on; only chunks that hold them are read."""
         starts = np.concatenate([[0], np.cumsum([chunk.shape[1] for chunk in self.rows.chunks])])
         first_chunk = int(np.searchsorted(starts, self.slots[first], side="right")) - 1
         start = int(starts[first_chunk])
@@ -130,11 +130,11 @@ class CutPool:
         return bool(((written != 0) & (written != self.count)).any())
 
     def components(self, stage: int) -> NDArray[np.intp]:
-        """The entries of the state that are stored for a stage, ascending."""
+        """Return the entries of the state that are stored for a stage, ascending."""
         return np.flatnonzero(self._stored[stage])
 
     def ensure_components(self, stage: int, coefficients: Floats) -> None:
-        """Store, from now on, every component that these cuts of a loaded policy depend on. The pool must be empty."""
+        """Extend the stored components to all that cuts of a loaded policy depend on. The pool must be empty."""
         self._stored[stage] = self._stored[stage] | coefficients.any(axis=0)
         self._layouts[stage] = _Layout.of(self._stored[stage])
 
@@ -166,17 +166,17 @@ class CutPool:
         self.publish(stage, slots)
 
     def cut_bytes(self, stage: int) -> int:
-        """Bytes of one cut of a stage."""
+        """Return the bytes of one cut of a stage."""
         return 8 * self._layouts[stage].height
 
     def stored_part(self, stage: int, cuts: CutSet) -> Floats:
-        """Cuts as rows of an intercept and the components that are stored."""
+        """Return cuts as rows of an intercept and the components that are stored."""
         table = np.empty((len(cuts.intercepts), self._layouts[stage].height))
         table[:, 0], table[:, 1:] = cuts.intercepts, cuts.coefficients[:, self.components(stage)]
         return table
 
     def stored_columns(self, stage: int, table: Floats) -> Floats:
-        """The stored columns of a table of cuts, whose rows are an intercept and all components.
+        """Return the stored columns of a table of cuts, whose rows are an intercept and all components.
 
         Raises InternalError where a component that is not stored has a coefficient.
         """
@@ -207,7 +207,7 @@ class CutPool:
         write_cuts(table, self._writable[stage], slot)
 
     def target(self, stage: int, first_slot: int, spectral_weights: Floats) -> NewCuts:
-        """Where a solver that makes the cuts of a stage puts them; `activate` them when all ranks have finished."""
+        """Return where the solver puts cuts that it makes; `activate` them when all ranks have finished."""
         return NewCuts(spectral_weights, self._writable[stage], first_slot, self._layouts[stage].rows)
 
     def publish(self, stage: int, slots: range) -> None:
@@ -224,7 +224,7 @@ class CutPool:
         self.written[stage, slots.start : slots.stop] = 1
 
     def rows(self, stage: int, *, all_cuts: bool = False) -> CutRows:
-        """The cuts of a stage for the solver; `all_cuts`: with those that selection deactivated."""
+        """Return the cuts of a stage for the solver; `all_cuts`: with those that selection deactivated."""
         flags = (self.written if all_cuts else self.active)[stage]
         return CutRows(self._chunks[stage], self.count, flags, self._layouts[stage].rows)
 
@@ -234,22 +234,22 @@ class CutPool:
         return None
 
     def written_cuts(self, stage: int) -> WrittenCuts:
-        """All cuts that a stage has got, also those that selection deactivated, without a copy."""
+        """Return all cuts of a stage, also those that selection deactivated, without a copy."""
         return WrittenCuts(self.rows(stage, all_cuts=True), np.flatnonzero(self.written[stage]))
 
     def cuts(self, stage: int) -> CutSet:
-        """A copy of all cuts of a stage, by slot."""
+        """Copy all cuts of a stage, by slot."""
         stored = self.stored_cuts(stage)
         coefficients = np.zeros((self.count, self.dimension))
         coefficients[:, self.components(stage)] = stored.coefficients
         return CutSet(stored.intercepts, coefficients)
 
     def intercepts(self, stage: int) -> Floats:
-        """The intercepts of all cuts of a stage, by slot."""
+        """Return the intercepts of all cuts of a stage, by slot."""
         return np.concatenate([np.zeros(0), *(chunk[0] for chunk in self._chunks[stage])])[: self.count]
 
     def blocks(self, stage: int, count: int) -> Iterator[CutSet]:
-        """Copies of the first `count` cuts of a stage, by slot, a chunk at a time; others may be written meanwhile."""
+        """Yield copies of the first `count` cuts of a stage, chunk by chunk; others may be written meanwhile."""
         components = self.components(stage)
         for number in range(bisect_left(self._starts, count)):
             chunk = self._chunks[stage][number][:, : count - self._starts[number]]
@@ -258,7 +258,7 @@ class CutPool:
             yield CutSet(chunk[0].copy(), coefficients)
 
     def stored_cuts(self, stage: int) -> CutSet:
-        """A copy of all cuts of a stage, by slot, with the components that are stored."""
+        """Copy all cuts of a stage, by slot, with the components that are stored."""
         table = np.empty((self.count, self._layouts[stage].height))
         for start, chunk in zip(self._starts, self._chunks[stage], strict=False):
             part = table[start : start + chunk.shape[1]]
@@ -266,7 +266,7 @@ class CutPool:
         return CutSet(table[:, 0].copy(), table[:, 1:])
 
     def stored_rows(self, stage: int, first: int, count: int) -> Floats:
-        """A copy of `count` cuts of a stage from slot `first` on: rows of intercept and the stored components."""
+        """Copy `count` cuts of a stage from slot `first` on: rows of intercept and the stored components."""
         table = np.empty((count, self._layouts[stage].height))
         for start, end, chunk in zip(self._starts, self._starts[1:], self._chunks[stage], strict=False):
             low, high = max(start, first), min(end, first + count)
@@ -296,14 +296,14 @@ class CutPool:
 
 
 def _chunk_slots(needed: int, count: int, slot_bytes: int) -> int:
-    """Slots of the next chunk, where there are `count` cuts. slot_bytes: of one slot of all stages."""
+    """Return the slots of the next chunk, where there are `count` cuts. slot_bytes: of one slot of all stages."""
     cheap = min(CHEAP_ITERATIONS * needed, CHEAP_BYTES // slot_bytes)
     blocks = -(-max(needed, count // 4, cheap) // CUTS_PER_BLOCK)
     return min(MAX_CHUNK_CUTS, blocks * CUTS_PER_BLOCK)
 
 
 def slots_in_memory(iterations: int, forward_passes: int, slot_bytes: int) -> int:
-    """How many slots a pool has room for after that many iterations; it grows by whole chunks."""
+    """Return how many slots a pool has room for after that many iterations; it grows by whole chunks."""
     room = 0
     for count in range(0, iterations * forward_passes, forward_passes):
         while (needed := count + forward_passes - room) > 0:
@@ -312,7 +312,7 @@ def slots_in_memory(iterations: int, forward_passes: int, slot_bytes: int) -> in
 
 
 def stray_coefficients(stage: int) -> InternalError:
-    """The error for a cut with a coefficient where none is stored."""
+    """Return the error for a cut with a coefficient where none is stored."""
     return InternalError(f"a cut of stage {stage} depends on a state that nothing after the stage reads")
 
 
@@ -342,7 +342,7 @@ class _GrowingTable(Generic[Number]):
         self.table = self._room
 
     def widen(self, width: int) -> NDArray[Number]:
-        """The table with `width` columns."""
+        """Return the table with `width` columns."""
         if width > self._room.shape[-1]:
             room = np.zeros((*self._room.shape[:-1], width + width // 4), self._room.dtype)
             room[..., : self.table.shape[-1]] = self.table
@@ -358,7 +358,7 @@ class _GrowingTable(Generic[Number]):
 
 
 def stored_components(programs: Sequence[StageProgram], *, is_priced: bool) -> list[Flags]:
-    """By stage, for the state that leaves it. is_priced: cuts of another study follow the last stage.
+    """Return the stored entries by stage, of the state that leaves it. is_priced: a boundary policy follows.
 
     A lag matters where the next stage's inflow depends on it, or where it matters as the lag after it one stage later.
     What a stage decides or passes on always matters.
@@ -370,7 +370,7 @@ def stored_components(programs: Sequence[StageProgram], *, is_priced: bool) -> l
 
 
 def _read_by(program: StageProgram, later: Flags) -> Flags:
-    """The entries of the incoming state that a stage reads, when its own cuts depend on `later`."""
+    """Return the entries of the incoming state that a stage reads, when its own cuts depend on `later`."""
     read = np.ones(program.dimension, bool)
     first = program.num_decided
     lags = program.autoregression != 0.0
@@ -391,13 +391,13 @@ class CutsOfStage(Protocol):
     """The cuts of one stage, the oldest first. Values are scaled costs ($ / cost_scale)."""
 
     def values_at(self, states: Floats) -> Floats:
-        """States x cuts: the value of every cut at every state."""
+        """Return the value of every cut at every state: states x cuts."""
 
     def values_from(self, states: Floats, first: int) -> Floats:
-        """States x cuts, as `values_at`, for the cuts from index `first` on."""
+        """Return what `values_at` does, for the cuts from index `first` on."""
 
     def __len__(self) -> int:
-        """The number of cuts."""
+        """Return the number of cuts."""
 
 
 # Which cut is the oldest of the best at each visited state, kept up to date as cuts and states come.
@@ -425,7 +425,7 @@ class OldestBest:
         self._value = np.zeros(0)
 
     def update(self, cuts: CutsOfStage, states: Floats) -> None:
-        """Look at what is new; cuts and states begin with those of the last time."""
+        """Update the best cuts by new cuts and states; both begin with those of the last time."""
         known = len(self._best)
         self._best = np.concatenate([self._best, np.full(len(states) - known, -np.inf)])
         self._look(cuts, states, range(known), self._cuts)
@@ -449,7 +449,7 @@ class OldestBest:
             self._best[start:stop] = np.maximum(self._best[start:stop], values.max(axis=1))
 
     def chosen(self) -> Flags:
-        """By cut: whether it is the oldest of the best somewhere."""
+        """Return, by cut, whether it is the oldest of the best somewhere."""
         oldest = np.full(len(self._best), self._cuts, np.int64)
         np.minimum.at(oldest, self._state, self._cut)
         kept = np.zeros(self._cuts, bool)

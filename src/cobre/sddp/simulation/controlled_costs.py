@@ -40,7 +40,7 @@ MUCH = 1e12
 def controlled_costs(
     costs: Floats, total: Floats, future: Floats, drawn: Sequence[Indices], counts: Sequence[int]
 ) -> Floats | None:
-    """By scenario, $: its cost less what the openings that it drew are guessed to have done; None for few scenarios.
+    """Return, by scenario, its cost less the estimated effect of the openings it drew, $; None for few scenarios.
 
     costs: by scenario. total, future: by stage and scenario, $ of the first stage's money: cost of the stage with its
     future, and this future. drawn: by stage, the opening of each scenario; counts: how many openings there are.
@@ -64,7 +64,7 @@ def controlled_costs(
 
 
 def controlled_mean(values: Floats) -> tuple[float, float]:
-    """The mean of controlled costs, and half of its 95 % confidence interval, $.
+    """Return the mean of controlled costs, and half of its 95 % confidence interval, $.
 
     The largest deviation counts twice, for scenarios as rare as it that the sample has missed, and the interval is
     wider by `MARGIN`.
@@ -77,7 +77,7 @@ def controlled_mean(values: Floats) -> tuple[float, float]:
 
 
 def _place(values: Floats) -> Floats:
-    """Of a state among those of all scenarios, by its value: deviation from the mean; zeros where all are alike."""
+    """Standardise the values of states: deviations from the mean over their spread; zeros where all are alike."""
     deviation = values - _sum(values) / len(values)
     spread = float(np.sqrt(_sum(deviation * deviation) / len(values)))
     if spread <= ALIKE * max(1.0, float(np.abs(values).max())):
@@ -86,19 +86,19 @@ def _place(values: Floats) -> Floats:
 
 
 def _sum(values: Floats) -> float:
-    """In order: the same bits on every machine."""
+    """Sum in order: the same bits on every machine."""
     return float(np.add.accumulate(values)[-1])
 
 
 def _guesses(chance: Floats, place: Floats, opening: Indices, group: Indices, count: int) -> Floats:
-    """By scenario: what its opening is guessed to have done, from scenarios of other groups.
+    """Estimate, by scenario, the effect of its opening from scenarios of other groups.
 
     place: of the state that the stage was entered in, between -`FARTHEST` and `FARTHEST`.
     """
     cell = group * count + opening
 
     def others(numbers: Floats | None) -> Floats:
-        """Sums over the scenarios of all other groups, by group and opening."""
+        """Sum over the scenarios of all other groups, by group and opening."""
         own = np.bincount(cell, numbers, GROUPS * count).reshape(GROUPS, count)
         return np.asarray(own.sum(axis=0) - own, np.float64)
 
@@ -125,7 +125,7 @@ class _Sums:
     yy: Floats
 
     def without_trend(self) -> "_Sums":
-        """Without a line through all openings together: what cuts miss at a state is not what an opening does."""
+        """Remove a line through all openings together: what cuts miss at a state is not the effect of an opening."""
         n, x, xx, y, xy = (part.sum(axis=1, keepdims=True) for part in (self.n, self.x, self.xx, self.y, self.xy))
         b = _ratio(xy - x * y / n, xx - x * x / n)
         a = (y - b * x) / n
@@ -139,7 +139,7 @@ class _Sums:
         )
 
     def shrunk_lines(self) -> tuple[Floats, Floats]:
-        """Constant and slope of each opening, shrunk as expected values given the data are.
+        """Return constant and slope of each opening, shrunk as expected values given the data are.
 
         Spreads are those that the scenarios show beyond their noise, as in an analysis of variance.
         """
@@ -158,6 +158,6 @@ class _Sums:
 
 
 def _ratio(above: Floats, below: Floats, otherwise: float = 0.0) -> Floats:
-    """Where nothing is below, `otherwise`."""
+    """Divide; `otherwise` where the divisor is not positive."""
     is_some = below > 0.0
     return np.where(is_some, above / np.where(is_some, below, 1.0), otherwise)

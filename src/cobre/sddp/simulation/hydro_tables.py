@@ -49,7 +49,7 @@ HYDRO_BUS_GENERATION = ResultTable(
 
 
 def read_hydros(outcome: StageOutcome) -> Iterator[Floats]:
-    """In the order of the table's numbers, a few of them at a time: they are most of what a stage decides."""
+    """Yield the columns in the order of the table, a few at a time: they are most of what a stage decides."""
     plan = outcome.lp.plan
     for group in (_water, _power, _slacks):
         for numbers in group(outcome):
@@ -79,7 +79,7 @@ def _water(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def _volumes(outcome: StageOutcome) -> tuple[Floats, Floats]:
-    """At the beginning and the end: of the stage, or of every block when blocks follow one another."""
+    """Return storage at the beginning and the end of the stage, or of every block when blocks follow one another."""
     last = outcome.values(outcome.lp.columns.storage)
     return np.concatenate([outcome.storage[:, :, None], last[:, :, :-1]], axis=2), last
 
@@ -93,7 +93,7 @@ def _power(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def pair_generation(outcome: StageOutcome) -> Floats:
-    """S x F x K, MW: the power of each pair of plant and bus."""
+    """Return the power of each pair of plant and bus: S x F x K, MW."""
     plan, columns = outcome.lp.plan, outcome.lp.columns
     by_rate = outcome.values(columns.turbined) * plan.pair_productivity[:, None]
     return by_rate + outcome.values(columns.generation)
@@ -120,7 +120,7 @@ def _slacks(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def read_hydro_bus_generation(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """Flow and power of the machines that feed one bus."""
+    """Return flow and power of the machines that feed one bus."""
     power = pair_generation(outcome)
     return outcome.values(outcome.lp.columns.turbined), power, power * outcome.lp.plan.hours
 
@@ -137,7 +137,7 @@ LANES = ResultTable("anticipated_lanes", ("thermal_id", "delivery_date"), ("depo
 
 
 def read_anticipated_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """As of all thermal plants, with what is delivered of earlier decisions, and what is decided for later stages."""
+    """Add deliveries of earlier decisions, and decisions for later stages, to the columns of all thermal plants."""
     plan = outcome.lp.plan
     power, energy, cost = read_thermals(outcome)
     cost = np.where(plan.data.commitment.is_committed[:, None], 0.0, cost)
@@ -146,7 +146,7 @@ def read_anticipated_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def lane_rows(lp: StageLp, thermal_ids: Ints) -> StageRows:
-    """One for each decision that the thermals table has no column for: several at once, or for after the study."""
+    """Return a row for each decision that the thermals table has no column for: several at once, or after the study."""
     lanes = _lanes(lp)
     ids = [thermal_ids[lp.plan.layout.decided_of(COMMITMENT)[lane].entity] for lane in lanes]
     days = [int(lp.plan.data.commitment.delivery_date[lane].item().strftime("%Y%m%d")) for lane in lanes]
@@ -157,7 +157,7 @@ def lane_rows(lp: StageLp, thermal_ids: Ints) -> StageRows:
 
 
 def read_lanes(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """The power that is committed for later stages, MW, in the order of `lane_rows`."""
+    """Return the power that is committed for later stages, MW, in the order of `lane_rows`."""
     return (outcome.values(outcome.lp.columns.commitment[_lanes(outcome.lp)]),)
 
 
@@ -167,7 +167,7 @@ def _lanes(lp: StageLp) -> list[int]:
 
 
 def _shown(lp: StageLp) -> list[int]:
-    """Decisions within the study, where a plant has one alone."""
+    """Return decisions within the study, where a plant has one alone."""
     numbers, slots = lp.plan.data.commitment, lp.plan.layout.decided_of(COMMITMENT)
     inside = [lane for lane in np.flatnonzero(numbers.is_decided).tolist() if not numbers.is_after_study[lane]]
     owners = [slots[lane].entity for lane in inside]
@@ -175,7 +175,7 @@ def _shown(lp: StageLp) -> list[int]:
 
 
 def _committed(outcome: StageOutcome) -> Floats:
-    """S x J: what earlier stages decided of this one; 0 where an anticipated plant is dispatched as others are."""
+    """Return S x J: commitments of earlier stages for this one; 0 where an anticipated plant is dispatched normally."""
     plan = outcome.lp.plan
     values = np.full((outcome.scenarios, len(plan.data.commitment.is_committed)), np.nan)
     slots = (*plan.layout.decided, *plan.layout.passed)
@@ -194,7 +194,7 @@ def _decided(outcome: StageOutcome) -> Floats:
 
 
 def _worth(outcome: StageOutcome) -> Floats:
-    """S x J: $ that one more MW of what was committed would have saved."""
+    """Return S x J: $ that one more MW of the commitment would have saved."""
     rows, is_committed = outcome.lp.deliveries, outcome.lp.plan.data.commitment.is_committed
     return np.where(is_committed, 0.0 - outcome.duals(rows), np.nan)
 
@@ -208,7 +208,7 @@ SEED = ResultTable("transit_seed", ("hydro_id", "start_date", "end_date"), ("val
 
 
 def transit_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
-    """One for each plant that gets water from afar and each stage in which it may arrive."""
+    """Return a row for each plant that receives delayed water and each stage in which it may arrive."""
     slots = _slots(lp)
     return StageRows(
         TRANSIT,
@@ -221,7 +221,7 @@ def transit_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
 
 
 def read_transit(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """hm3 in transit when the stage ends, and arrivals during the stage, in the row of the nearest volume."""
+    """Return hm3 in transit when the stage ends, and arrivals during the stage in the row of the nearest volume."""
     lp, index = outcome.lp, outcome.lp.plan.state_index
     columns = dict(zip(lp.plan.layout.decided_of(IN_TRANSIT), lp.columns.in_transit.tolist(), strict=True))
     volume, arrived = np.zeros((2, outcome.scenarios, len(_slots(lp))))
@@ -237,7 +237,7 @@ def read_transit(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def seed_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
-    """A row for each plant some of whose release in this stage arrives after the study."""
+    """Return a row for each plant some of whose release in this stage arrives after the study."""
     stage, hydros = lp.plan.data.stage, lp.plan.data.transit.hydro[lp.plan.data.transit.arrives_after_study]
     days = [int(day.strftime("%Y%m%d")) for day in (stage.start_date, stage.end_date)]
     start, end = (np.full(len(hydros), day, np.int32) for day in days)
@@ -246,7 +246,7 @@ def seed_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
 
 
 def read_seed(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """The mean release of the stage, m3/s, which a following study starts from."""
+    """Return the mean release of the stage, m3/s, which a following study starts from."""
     plan, columns = outcome.lp.plan, outcome.lp.columns
     released = outcome.values(columns.spilled)
     released = released + sum_into(outcome.values(columns.turbined), plan.pair_hydro, plan.num_hydros)
@@ -255,6 +255,6 @@ def read_seed(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def _slots(lp: StageLp) -> list[StateSlot]:
-    """Water in transit, ordered by the plant where it arrives and then by distance."""
+    """Return water in transit, ordered by the plant where it arrives and then by distance."""
     slots = [slot for slot in (*lp.plan.layout.decided, *lp.plan.layout.passed) if slot.kind == IN_TRANSIT]
     return sorted(slots, key=lambda slot: (slot.entity, slot.distance))

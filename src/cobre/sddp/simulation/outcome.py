@@ -16,7 +16,7 @@ from cobre.solver.batches import Realisations, SolveStatistics
 
 
 def chosen_paths(tree: ScenarioTree, paths: Ints | None, scenarios: Sequence[int] | Indices) -> Ints:
-    """The nodes (scenario, stage) of scenarios: as drawn, or the paths of the tree one by one."""
+    """Return the nodes (scenario, stage) of scenarios: as drawn, or the paths of the tree one by one."""
     numbers = np.array(scenarios, np.int64)
     found: Ints = tree.paths()[numbers if paths is None else paths[numbers]]
     return found
@@ -46,7 +46,7 @@ class StageOutcome:
         cost_scale: float,
         own: slice = slice(None),
     ) -> "StageOutcome":
-        """From some rows of a batch of the solver: all scaling of columns, rows and money is undone."""
+        """Read some rows of a batch, and undo all scaling of columns, rows and money."""
         program = lp.program
         return cls(
             lp=lp,
@@ -71,15 +71,15 @@ class StageOutcome:
         return len(self.total_cost)
 
     def values(self, columns: Indices) -> Floats:
-        """S x the shape of the columns; 0 where a stage has no such decision."""
+        """Return decisions, S x the shape of the columns; 0 where a stage has no such decision."""
         return self.decisions[:, columns]
 
     def duals(self, rows: Indices) -> Floats:
-        """S x the shape of the rows: $ for one more unit on the right side."""
+        """Return duals, S x the shape of the rows: $ for one more unit on the right-hand side."""
         return self.prices[:, rows]
 
     def by_block(self, columns: Indices) -> Floats:
-        """S x entities x K, from columns by entity or by entity and volume."""
+        """Return S x entities x K, from columns by entity or by entity and volume."""
         values = self.values(columns)
         if values.ndim == 2:
             values = values[:, :, None]
@@ -87,7 +87,7 @@ class StageOutcome:
 
 
 def _with_zero(table: Floats) -> Floats:
-    """A column of zeros at the end; negative zeros are normalised to +0."""
+    """Append a column of zeros; negative zeros are normalised to +0."""
     return np.concatenate([table + 0.0, np.zeros((len(table), 1))], axis=1)
 
 
@@ -123,7 +123,7 @@ class SimulationOutcome:
     def of(
         cls, costs: Floats, probabilities: Floats | None = None, solver: SolveStatistics | None = None
     ) -> "SimulationOutcome":
-        """Mean and deviation, added in the order of scenarios.
+        """Compute mean and deviation, added in the order of scenarios.
 
         probabilities: of the scenarios, where they are all paths of a tree; None: a sample.
         """
@@ -140,7 +140,7 @@ class SimulationOutcome:
         return half_width_95(self.std, len(self.costs))
 
     def quantile(self, share: float) -> float:
-        """The cost that a share of the scenarios does not exceed, between neighbours in proportion."""
+        """Return the cost that a share of the scenarios does not exceed, interpolated between neighbours."""
         if not 0.0 <= share <= 1.0:
             raise ValueError(f"a quantile is a share between 0 and 1, not {share}")
         return float(np.quantile(self.costs, share))

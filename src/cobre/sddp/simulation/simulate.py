@@ -218,7 +218,7 @@ def simulate(
 
 
 def stage_extractors(problem: Problem, ids: EntityIds) -> tuple[StageExtractor, ...]:
-    """For every stage, with what its money is worth in the first."""
+    """Make the extractor of every stage, with its discount factor to the first."""
     factors = problem.discount_to_first_stage.tolist()
     return tuple(StageExtractor(lp, ids, factor) for lp, factor in zip(problem.stages, factors, strict=True))
 
@@ -232,7 +232,7 @@ def _simulate_wave(
     scenarios: range,
     wave: Wave,
 ) -> Floats:
-    """Consecutive scenarios side by side, solved by teams, of which each rank reads a block; returns their costs."""
+    """Simulate consecutive scenarios, solved by teams; each rank reads a block. Returns the costs of all."""
     split = WorkSplit(len(scenarios), comm.size)
     costs = np.zeros(len(split.block(comm.rank)))
     for numbers in _results(simulator, team, starts, extractors, scenarios, split, costs):
@@ -259,7 +259,7 @@ def _results(
     split: WorkSplit,
     costs: Floats,
 ) -> Iterator[Floats]:
-    """Numbers of this rank's scenarios stage by stage; what each stage costs today is added to `costs`."""
+    """Yield the numbers of this rank's scenarios stage by stage, and add discounted stage costs to `costs`."""
     numbers, own = scenarios.start + team.indices(split), team.own(split)
     problem = simulator.problem
     weights = problem.discount_to_first_stage.tolist()
@@ -278,7 +278,7 @@ def _results(
 
 
 def _nothing(team: Team, extractors: tuple[StageExtractor, ...]) -> Iterator[Floats]:
-    """Empty results, stage by stage, of a rank whose team has no scenarios."""
+    """Yield empty results, stage by stage, on a rank whose team has no scenarios."""
     for extractor in extractors:
         team.wait("simulated scenarios")
         yield np.zeros((0, extractor.width))

@@ -89,7 +89,7 @@ class StageExtractor:
         return sum(rows.width for rows in self.rows)
 
     def read(self, outcome: StageOutcome) -> Floats:
-        """S x width: the tables side by side, each column after column."""
+        """Return S x width: the tables side by side, each column after column."""
         numbers, at = np.empty((outcome.scenarios, self.width)), 0
         for rows, reader in self._parts:
             for column in reader(outcome):
@@ -98,7 +98,7 @@ class StageExtractor:
         return numbers
 
     def split(self, numbers: Floats) -> Iterator[tuple[StageRows, Floats]]:
-        """Every table with its numbers, S x columns x rows, from what `read` gave."""
+        """Yield every table with its numbers, S x columns x rows, from what `read` gave."""
         at = 0
         for rows in self.rows:
             part = numbers[:, at : at + rows.width]
@@ -138,13 +138,13 @@ MIN_PER_RANK = 4
 
 
 def scenarios_per_chunk(extractors: tuple[StageExtractor, ...]) -> int:
-    """How many scenarios a sink gets at once. It depends on the study alone, so that digests do not depend on ranks."""
+    """Return how many scenarios a sink gets at once. It depends on the study alone, so digests do not on ranks."""
     bytes_per_scenario = 8 * sum(extractor.width for extractor in extractors)
     return min(MAX_SCENARIOS, max(MIN_SCENARIOS, BYTES_PER_CHUNK // max(1, bytes_per_scenario)))
 
 
 def scenarios_per_wave(extractors: tuple[StageExtractor, ...], chunk: int, ranks: int) -> int:
-    """How many scenarios go through the stages at once: memory grows with them, and every rank should have some."""
+    """Return how many scenarios are simulated at once: memory grows with them, and every rank should have some."""
     bytes_per_scenario = 8 * max(extractor.width for extractor in extractors)
     fitting = max(MIN_SCENARIOS, BYTES_PER_STAGE // max(1, bytes_per_scenario))
     return max(MIN_PER_RANK * (ranks - 1), min(chunk, fitting))  # alone, a rank has all of them anyway
@@ -175,12 +175,12 @@ class TableLayout:
         return tuple(self._ids)
 
     def ids(self, name: str) -> Ints:
-        """An id column of one scenario's rows, over all stages."""
+        """Return an id column of one scenario's rows, over all stages."""
         return np.concatenate(self._ids[name])
 
 
 def table_layouts(extractors: tuple[StageExtractor, ...]) -> dict[str, TableLayout]:
-    """By table, in the order in which tables first occur."""
+    """Return the layouts by table, in the order in which tables first occur."""
     layouts: dict[str, TableLayout] = {}
     for stage, extractor in enumerate(extractors):
         at = 0
@@ -198,7 +198,7 @@ class StoredNumbers(Protocol):
         """The scenarios whose numbers are stored."""
 
     def numbers(self, scenarios: range, stage: int, at: int, rows: int) -> Floats:
-        """A part of one column for some scenarios: scenarios x `rows`. at: numbers of the stage that come before it."""
+        """Return part of a column: scenarios x `rows`. at: numbers of the stage that come before it."""
 
 
 class Spool:
@@ -216,7 +216,7 @@ class Spool:
         self._stage = 0
 
     def add_stage(self, numbers: Floats) -> None:
-        """All scenarios' numbers of the next stage: scenarios x width, each table column after column."""
+        """Add all scenarios' numbers of the next stage: scenarios x width, each table column after column."""
         extractor = self._extractors[self._stage]
         for _, part in extractor.split(numbers):
             for column in range(part.shape[1]):
@@ -232,7 +232,7 @@ class Spool:
             left = left[self._file.write(left) :]
 
     def numbers(self, scenarios: range, stage: int, at: int, rows: int) -> Floats:
-        """A part of one column for some scenarios: scenarios x `rows`. at: numbers of the stage that come before it."""
+        """Return part of a column: scenarios x `rows`. at: numbers of the stage that come before it."""
         before = scenarios.start - self.scenarios.start
         start = self._starts[stage] + len(self.scenarios) * at + before * rows
         return self._read(start, len(scenarios) * rows).reshape(len(scenarios), rows)
@@ -249,7 +249,7 @@ class Spool:
         return self._kept[0]
 
     def close(self) -> None:
-        """Let go of the numbers; what is in a file is then there for others to read."""
+        """Release the numbers; others can then read those in a file."""
         self._kept = []
         if self._file is not None:
             self._file.close()
@@ -263,7 +263,7 @@ class JoinedNumbers:
         self.scenarios = range(parts[0].scenarios.start, parts[-1].scenarios.stop)
 
     def numbers(self, scenarios: range, stage: int, at: int, rows: int) -> Floats:
-        """A part of one column for some scenarios: scenarios x `rows`. at: numbers of the stage that come before it."""
+        """Return part of a column: scenarios x `rows`. at: numbers of the stage that come before it."""
         common = [(part, _overlap(part.scenarios, scenarios)) for part in self._parts]
         return np.concatenate([part.numbers(shared, stage, at, rows) for part, shared in common if shared])
 
@@ -309,7 +309,7 @@ class ScenarioColumns(Mapping[str, Ints | Floats]):
         return table.reshape(-1)
 
     def pieces(self, rows: int) -> Iterator["ScenarioColumns"]:
-        """The same rows in pieces of whole scenarios, of at most `rows` rows unless a single scenario has more."""
+        """Yield the same rows in pieces of whole scenarios, of at most `rows` rows unless a scenario has more."""
         step = max(1, rows // max(1, self._layout.rows))
         for first in range(self.scenarios.start, self.scenarios.stop, step):
             part = range(first, min(first + step, self.scenarios.stop))
@@ -326,4 +326,4 @@ class Sink(Protocol):
         """
 
     def scenarios_done(self, costs: Floats) -> None:
-        """All rows of the first len(costs) scenarios have come; costs: what each of them costs in $."""
+        """Note that all rows of the first len(costs) scenarios have arrived. costs: by scenario, $."""

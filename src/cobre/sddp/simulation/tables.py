@@ -57,7 +57,7 @@ class StageRows:
 
 
 def rows_by_block(format: ResultTable, entity_ids: tuple[Ints, ...], num_blocks: int) -> StageRows:  # noqa: A002
-    """Rows for every entity in every block of a stage."""
+    """Return rows for every entity in every block of a stage."""
     count = len(entity_ids[0])
     ids = {name: np.repeat(column, num_blocks) for name, column in zip(format.ids, entity_ids, strict=True)}
     return StageRows(format, {"block_id": np.tile(np.arange(num_blocks, dtype=np.int32), count), **ids})
@@ -108,7 +108,7 @@ PUMPING_STATIONS = ResultTable(
 
 
 def read_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """Power, energy and generation cost of thermal plants by block."""
+    """Return power, energy and generation cost of thermal plants by block."""
     plan = outcome.lp.plan
     power = outcome.values(outcome.lp.columns.thermal)
     energy = power * plan.hours
@@ -116,7 +116,7 @@ def read_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def read_buses(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """Load, what is not served or too much, and what one more MWh would cost."""
+    """Return load, deficit, excess, and the marginal cost of energy, $/MWh."""
     plan, columns = outcome.lp.plan, outcome.lp.columns
     load = outcome.load[:, :, None] * plan.data.bus.load_factor
     deficit = running_sum(np.moveaxis(outcome.values(columns.deficit), 2, 3))
@@ -126,7 +126,7 @@ def read_buses(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def read_exchanges(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """Flows as they enter a line; losses as the LP counts them."""
+    """Return flows as they enter a line, and losses as the LP counts them."""
     plan, columns, line = outcome.lp.plan, outcome.lp.columns, outcome.lp.plan.data.line
     direct, reverse = outcome.values(columns.direct), outcome.values(columns.reverse)
     net, both = direct - reverse, direct + reverse
@@ -136,7 +136,7 @@ def read_exchanges(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def read_non_controllables(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """What is generated of what is available."""
+    """Return generation and availability of sources."""
     plan, source = outcome.lp.plan, outcome.lp.plan.data.source
     power = outcome.values(outcome.lp.columns.source)
     available = available_mw(outcome)
@@ -146,14 +146,14 @@ def read_non_controllables(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def available_mw(outcome: StageOutcome) -> Floats:
-    """S x R x K; 0 for sources that are not there."""
+    """Return S x R x K; 0 for sources that do not exist in the stage."""
     source = outcome.lp.plan.data.source
     most = np.where(source.is_active, source.available_mw, 0.0)[:, None] * source.factor
     return outcome.availability[:, :, None] * most
 
 
 def read_contracts(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """Power bought or sold; a negative cost is revenue."""
+    """Return power bought or sold; a negative cost is revenue."""
     plan = outcome.lp.plan
     power = outcome.values(outcome.lp.columns.contract)
     energy, price = power * plan.hours, plan.data.contract.price
@@ -161,7 +161,7 @@ def read_contracts(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def read_pumping_stations(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """Pumped flow and power consumption of pumping stations by block."""
+    """Return pumped flow and power consumption of pumping stations by block."""
     plan = outcome.lp.plan
     flow = outcome.values(outcome.lp.columns.pumped)
     power = flow * plan.pumping_consumption[:, None]
@@ -230,7 +230,7 @@ class CostReader:
         self.format = COSTS_AHEAD if lp.plan.has_commitments else COSTS
 
     def read(self, outcome: StageOutcome) -> tuple[Floats, ...]:
-        """The columns of the cost table in order, S numbers each."""
+        """Return the columns of the cost table in order, S numbers each."""
         parts = {name: self._sum(outcome, columns) for name, columns in self._columns.items()}
         parts.update(zip(SOURCE_COMPONENTS, _source_costs(outcome), strict=True))
         violations = running_sum(np.stack([parts[name] for name in HYDRO_VIOLATIONS], axis=1))
@@ -252,7 +252,7 @@ def _present(lp: StageLp, kinds: tuple[str, ...]) -> Indices:
 
 
 def _without_name(lp: StageLp) -> Indices:
-    """Columns that belong to no kind: the slacks of constraints that users wrote."""
+    """Return the columns that belong to no kind: slacks of users' constraints."""
     is_known = np.zeros(len(lp.cost), bool)
     is_known[_present(lp, tuple(field.name for field in fields(lp.columns)))] = True
     return np.flatnonzero(~is_known)
@@ -274,7 +274,7 @@ VIOLATIONS = ResultTable("violations/generic", ("constraint_id",), ("slack_value
 
 
 def violation_rows(lp: StageLp) -> StageRows:
-    """One for each row of a constraint; without a block where it is about the whole stage."""
+    """Return a row for each row of a constraint; without a block where it is about the whole stage."""
     rows = lp.plan.data.generic_rows
     ids = {
         "block_id": np.array([ABSENT_ID if row.block is None else row.block for row in rows], np.int32),
@@ -284,7 +284,7 @@ def violation_rows(lp: StageLp) -> StageRows:
 
 
 def read_violations(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """How far a constraint is from its one bound; with two, negative where it exceeds the upper one."""
+    """Return how far a constraint is from its one bound; with two, negative where it exceeds the upper one."""
     slacks = outcome.lp.generic_slacks
     both = outcome.values(slacks)
     rows = outcome.lp.plan.data.generic_rows

@@ -37,7 +37,7 @@ class Collector:
             self._region = memory.create_shared_region(2 * max_numbers, np.float64, label="results")
 
     def collect(self, split: WorkSplit, own: Floats, label: str, take: Callable[[Floats], None]) -> None:
-        """Rank 0 takes all ranks' rows, in the order of ranks; they are valid until `take` returns."""
+        """Hand all ranks' rows to `take` on rank 0, in the order of ranks; they are valid until it returns."""
         if self._comm.size == 1:
             take(own)
         elif self._region is None:
@@ -78,7 +78,7 @@ class CommonFolder:
         self._prefix = prefix
 
     def create(self, rank: int, number: int) -> BinaryIO:
-        """A file of a rank; rank 0 finds all of it once it is closed."""
+        """Create the file of a rank; rank 0 finds all of it once it is closed."""
         return create_file(self._path(rank, number))
 
     def take(self, rank: int, number: int) -> BinaryIO:
@@ -89,7 +89,7 @@ class CommonFolder:
         return file
 
     def is_there(self, rank: int, number: int) -> bool:
-        """Whether a rank's file can be seen."""
+        """Return whether a rank's file can be seen."""
         return self._path(rank, number).is_file()
 
     def remove(self, rank: int, number: int) -> None:
@@ -102,7 +102,7 @@ class CommonFolder:
 
 
 def find_common_folder(comm: Communicator, folder: Path | None) -> CommonFolder | None:
-    """The folder, if all ranks can write files there that rank 0 sees, and None otherwise; every rank must ask."""
+    """Return the folder if rank 0 sees files that all ranks write there, else None. Collective: call on every rank."""
     if folder is None:
         return None
     prefix = np.frombuffer(secrets.token_bytes(8), np.uint64).copy()
@@ -134,19 +134,19 @@ class Wave(Protocol):
     """Consecutive scenarios that are simulated side by side."""
 
     def add_stage(self, numbers: Floats) -> None:
-        """This rank's numbers of the next stage; every rank must add every stage."""
+        """Add this rank's numbers of the next stage. Collective: call on every rank for every stage."""
 
     def end(self) -> None:
-        """Called when all stages have been added."""
+        """End the wave when all stages have been added."""
 
     def numbers(self) -> StoredNumbers:
-        """The numbers of all scenarios, on rank 0, after every rank has called `end`."""
+        """Return the numbers of all scenarios, on rank 0, after every rank has called `end`."""
 
     def close(self) -> None:
         """Release memory and files."""
 
     def abandon(self) -> None:
-        """After a failure: leave nothing behind."""
+        """Remove what is left after a failure."""
 
 
 class CollectedWave:
@@ -159,15 +159,15 @@ class CollectedWave:
         self._stage = 0
 
     def add_stage(self, numbers: Floats) -> None:
-        """This rank's numbers of the next stage; every rank must add every stage."""
+        """Add this rank's numbers of the next stage. Collective: call on every rank for every stage."""
         self._collector.collect(self._split, numbers, f"results of stage {self._stage}", self._spool.add_stage)
         self._stage += 1
 
     def end(self) -> None:
-        """Does nothing: rank 0 has everything already."""
+        """Do nothing: rank 0 has everything already."""
 
     def numbers(self) -> StoredNumbers:
-        """The numbers of all scenarios, on rank 0."""
+        """Return the numbers of all scenarios, on rank 0."""
         return self._spool
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class CollectedWave:
         self._spool.close()
 
     def abandon(self) -> None:
-        """After a failure: files without a name go with the process."""
+        """Do nothing after a failure: files without a name end with the process."""
         self._spool.close()
 
 
@@ -195,16 +195,16 @@ class FileWave:
         self._others: list[Spool] = []
 
     def add_stage(self, numbers: Floats) -> None:
-        """This rank's numbers of the next stage."""
+        """Add this rank's numbers of the next stage."""
         self._own.add_stage(numbers)
 
     def end(self) -> None:
-        """All stages were added; files are closed, so that rank 0 finds all of them wherever it runs."""
+        """Close the files when all stages have been added, so that rank 0 finds all of them wherever it runs."""
         if self._rank != 0:
             self._own.close()
 
     def numbers(self) -> StoredNumbers:
-        """The numbers of all scenarios, on rank 0, after every rank has called `end`."""
+        """Return the numbers of all scenarios, on rank 0, after every rank has called `end`."""
         others = [(rank, block) for rank, block in enumerate(self._blocks) if rank and block]
         self._others = [Spool(block, self._extractors, self._common.take(rank, block.start)) for rank, block in others]
         return JoinedNumbers([self._own, *self._others])
@@ -215,7 +215,7 @@ class FileWave:
             spool.close()
 
     def abandon(self) -> None:
-        """After a failure: this rank's file goes."""
+        """Remove this rank's file after a failure."""
         self.close()
         self._common.remove(self._rank, self._blocks[self._rank].start)
 

@@ -69,7 +69,7 @@ class Traffic:
 
 
 def total_traffic(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Several iterations' traffic, added by purpose."""
+    """Add the traffic of several iterations by purpose."""
     total: dict[str, int] = {}
     for part in parts:
         for purpose, nbytes in part.items():
@@ -78,7 +78,7 @@ def total_traffic(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def least_traffic(exchanged: Mapping[str, int]) -> int:
-    """How many of the exchanged bytes the method needs however work is split."""
+    """Return how many of the exchanged bytes the method needs however work is split."""
     return sum(nbytes for purpose, nbytes in exchanged.items() if purpose in NEEDED)
 
 
@@ -107,7 +107,7 @@ class LowerBoundPlan:
 
     @classmethod
     def of(cls, comm: Communicator, problem: Problem, team: Team) -> "LowerBoundPlan":
-        """The chains of a rank's team."""
+        """Plan the chains of a rank's team."""
         opening = problem.openings[0]
         split = WorkSplit(-(-opening.count // OPENINGS_PER_CHAIN), comm.size)
         if problem.tree is not None:  # a root has one opening, and the team's tables are for nodes
@@ -126,13 +126,13 @@ class LowerBoundPlan:
         )
 
     def chains(self, bases: Bases) -> Chains:
-        """All of them start from the first of the bases, or from nothing."""
+        """Return the chains; all start from the first of the bases, or cold without any."""
         index = np.full(len(self.states), 0 if len(bases.status) else -1, np.int32)
         return Chains(self.states, self.start, self.realisations, self.realisation_index, bases, index)
 
 
 def _positions(numbers: Indices, openings: int) -> Indices:
-    """Chains x OPENINGS_PER_CHAIN: positions in the order of openings; -1 beyond the last opening."""
+    """Return chains x OPENINGS_PER_CHAIN: positions in the order of openings; -1 beyond the last opening."""
     positions = OPENINGS_PER_CHAIN * numbers[:, None] + np.arange(OPENINGS_PER_CHAIN)
     return np.where(positions < openings, positions, -1)
 
@@ -232,13 +232,13 @@ class TrainingContext:
             self.visited.forget_last()
 
     def gather(self, split: WorkSplit, own: Floats, purpose: str) -> Floats:
-        """The rows of all ranks, in the order of the split; counted as traffic under `purpose`."""
+        """Gather the rows of all ranks in the order of the split, counted as traffic under `purpose`."""
         table = gather_rows(self.comm, split, own, purpose)
         self.traffic.add(purpose, table.nbytes)
         return table
 
     def step(self, iteration: int, stage: int) -> Step:
-        """A stage on the way of the team's paths."""
+        """Return the forward step of one stage for the team's paths."""
         noise, realisation_index = sampled(self.problem, self.sampler, iteration, self.team_paths, stage)
         if (draws := self.risk_draws) is not None:
             noise, realisation_index = draws.mixed(iteration, self.team_paths, stage, (noise, realisation_index))
@@ -251,7 +251,7 @@ class TrainingContext:
         return self.risk_draws is not None or (self.problem.is_risk_neutral and self.sampler.is_in_sample)
 
     def drawn_openings(self, step: Step) -> Indices:
-        """By path of the team: the opening that it draws in a step, -1 where its noise is none."""
+        """Return, by path of the team, the opening that it draws in a step; -1 where its noise is not an opening."""
         opening, index = self.problem.openings[step.stage], step.realisation_index.astype(np.int64)
         if step.realisations is opening.realisations:
             return index
@@ -280,13 +280,13 @@ class TrainingContext:
         return name_failure
 
     def _trial_point(self, phase: Phase, number: int) -> str:
-        """The name of a trial point in messages; a forward pass has the same number on any rank."""
+        """Name a trial point in messages; a forward pass has the same number on any rank."""
         if phase in (Phase.FORWARD, Phase.BACKWARD) and self.problem.tree is None:
             return f"trial point {self.team_paths[number]}"
         return f"trial point {number} of rank {self.comm.rank}"
 
     def basis_from(self, bases: Bases) -> Bases:
-        """A copy of the first basis; a rank without paths gets an empty one, to receive it from another rank."""
+        """Copy the first basis; a rank without paths gets an empty one, to receive it from another rank."""
         if not len(bases.status):
             widths = bases.status.shape[1], bases.cuts.shape[1]
             return Bases(np.zeros((1, widths[0]), np.int8), np.full((1, widths[1]), -1, np.int32))
@@ -305,7 +305,7 @@ class Clock:
         self.work: list[float] = []
 
     def lap(self, phase: str) -> None:
-        """Everything since the last lap was this phase."""
+        """Count the time since the last lap under this phase."""
         now = time.monotonic()
         elapsed, self._last = now - self._last, now
         self.seconds[phase] += elapsed

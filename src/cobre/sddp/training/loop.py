@@ -83,7 +83,7 @@ def _dropped_in_words(interruption: Interruption) -> str:
 
 
 def why_dropped(error: BaseException, own: Interruption) -> Interruption:
-    """Why this error means that an iteration was dropped, here or on another rank; NONE for any other failure.
+    """Return why an error means that an iteration was dropped, here or on another rank; NONE for any other failure.
 
     own: what this rank has been asked for. Another rank says why when it aborts; it may have exited before that was
     read, but then this rank was asked as well.
@@ -97,11 +97,11 @@ def why_dropped(error: BaseException, own: Interruption) -> Interruption:
 
 
 def _ignore_iteration(_: IterationRecord) -> None:
-    """The default of `on_iteration`: does nothing."""
+    """Do nothing: the default of `on_iteration`."""
 
 
 def no_checkpoint(_: TrainingContext, _history: Sequence[IterationRecord], _is_last: bool) -> None:
-    """The default of `on_checkpoint`: writes no checkpoint."""
+    """Write no checkpoint: the default of `on_checkpoint`."""
 
 
 def _never() -> Interruption:
@@ -136,7 +136,7 @@ FIRST_PIECE = FIRST_COUNT + records.WIDTH
 def iteration_record(
     context: TrainingContext, measured: IterationResult, done: Sequence[IterationRecord] = ()
 ) -> IterationRecord:
-    """The record of an iteration as this rank knows it; `finish_iteration` adds what other ranks did.
+    """Return the record of an iteration as this rank knows it; `finish_iteration` adds the work of other ranks.
 
     done: earlier iterations.
     """
@@ -179,7 +179,7 @@ def finish_iteration(
     measured: IterationResult,
     interruption: Interruption,
 ) -> tuple[IterationRecord, Stop | None]:
-    """The last record with all ranks' work in it, and why to stop, or None.
+    """Return the last record with all ranks' work in it, and why to stop, or None.
 
     Rank 0 applies the rules, because clocks differ; an interruption counts on whichever rank it came.
     """
@@ -203,7 +203,7 @@ def finish_iteration(
 
 
 def stop_at_resume(rules: Sequence[StoppingRule], history: Sequence[IterationRecord]) -> Stop | None:
-    """The stop of the first rule with a reason, where the history is the same on all ranks already."""
+    """Return the stop of the first rule with a reason; the history is the same on all ranks already."""
     reasons = _reasons(rules, history)
     return next((Stop(rule.kind, reason) for rule, reason in zip(rules, reasons, strict=True) if reason), None)
 
@@ -310,7 +310,7 @@ def _drop_iteration(
 
 
 def iterate(context: TrainingContext, iteration: int, selection: CutSelection | None) -> IterationResult:
-    """One iteration: forward pass, backward pass that shares cuts at each stage, lower bound, cut selection.
+    """Run one iteration: forward pass, backward pass that shares cuts at each stage, lower bound, cut selection.
 
     After the forward pass costs of paths are gathered, and states where cut selection or an export reads them.
     """

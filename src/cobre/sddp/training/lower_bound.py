@@ -11,18 +11,18 @@ from cobre.solver.batches import Outputs
 
 
 def lower_bound(context: TrainingContext, iteration: int) -> float:
-    """The lower bound in $, with all cuts that were ever made, also those that selection made inactive."""
+    """Return the lower bound in $, with all cuts that were ever made, also those that selection deactivated."""
     return lower_bound_of(context, first_stage_costs(context, iteration))
 
 
 def lower_bound_of(context: TrainingContext, costs: Floats) -> float:
-    """The risk of the costs of the first stage's openings (1 x openings, scaled), in $."""
+    """Return the risk of the costs of the first stage's openings (1 x openings, scaled), in $."""
     problem = context.problem
     return float(weighted(problem.risk[0].weights(costs), costs)[0]) * problem.cost_scale
 
 
 def first_stage_costs(context: TrainingContext, iteration: int) -> Floats:
-    """What the first stage costs in each of its openings, scaled: 1 x openings, with all cuts."""
+    """Solve the first stage for each of its openings with all cuts; return scaled costs, 1 x openings."""
     opening = context.problem.openings[0]
     plan = context.lower_bound_plan
     shared = plan.team.solves(len(plan.realisation_index), 0)

@@ -52,7 +52,7 @@ def run_forward(context: TrainingContext, iteration: int) -> Paths:
 
 
 def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:
-    """What some paths cost, in $ of the first stage's money."""
+    """Return what some paths cost, in $ of the first stage's money."""
     return discounted_costs(problem, paths.objective[:, own], paths.future_cost[:, own])
 
 
@@ -116,7 +116,7 @@ def add_cuts(
 
 
 def _drawn_costs(context: TrainingContext, stage: int, paths: Paths, solved: Batch) -> Floats | None:
-    """By own path: the cost of the opening that it drew. Costs of a stage stay until the one after the next begins."""
+    """Return, by own path, the cost of the opening that it drew; valid until the stage after the next is solved."""
     if paths.drawn is None:
         return None
     costs = solved.objective.reshape(-1, context.problem.openings[stage].count)[context.own]
@@ -127,7 +127,7 @@ def _drawn_costs(context: TrainingContext, stage: int, paths: Paths, solved: Bat
 
 
 def solve_openings(context: TrainingContext, iteration: int, plan: BackwardStage) -> Batch:
-    """The team's trial points with all openings of a stage; complete when the team has waited."""
+    """Solve the team's trial points with all openings of a stage; complete when the team has waited."""
     stage, chains = plan.stage, plan.chains
     shared = context.team.solves(len(chains.realisation_index), context.problem.dimension)
     out = Outputs(gradient=True, cuts=plan.cuts, shared=shared)
@@ -138,7 +138,7 @@ def solve_openings(context: TrainingContext, iteration: int, plan: BackwardStage
 
 
 def make_cuts(context: TrainingContext, stage: int, paths: Paths, solved: Batch) -> Floats:
-    """Cuts for the stage before `stage`, one for each of this rank's paths: rows of intercept and coefficients.
+    """Make the cuts of the stage before `stage`, one for each of this rank's paths: intercept, then coefficients.
 
     cost-to-go >= cost + gradient . (x - state), averaged over openings as the risk measure says.
     """
@@ -164,7 +164,7 @@ def _cut_target(context: TrainingContext, stage: int, slots: range) -> NewCuts |
 def simulated_costs(
     context: TrainingContext, rules: Sequence[StoppingRule], history: Sequence[IterationRecord]
 ) -> Floats | None:
-    """Costs of as many paths as some rule wants to see now; None when none does."""
+    """Return costs of as many simulated paths as some rule needs now; None when none does."""
     wanted = max((rule.needs_simulation(history) for rule in rules), default=0)
     return evaluate_policy(context, history[-1].iteration, wanted) if wanted else None
 
@@ -172,7 +172,7 @@ def simulated_costs(
 def upper_bounds(
     context: TrainingContext, rules: Sequence[StoppingRule], history: Sequence[IterationRecord]
 ) -> list[UpperBound | None]:
-    """For each rule the upper bound that it wants to see now; the first of them stays in the context."""
+    """Return the upper bound that each rule needs now; the first of them stays in the context."""
     plans = [rule.needs_bound(history) for rule in rules]
     iteration = history[-1].iteration
     found = [None if plan is None else find_upper_bound(context, plan, iteration) for plan in plans]
@@ -181,7 +181,7 @@ def upper_bounds(
 
 
 def evaluate_policy(context: TrainingContext, iteration: int, replications: int) -> Floats:
-    """Costs in $ today of paths that training never met, in order and the same on all ranks.
+    """Return costs, in $ of the first stage's money, of paths that training never met; the same on all ranks.
 
     Paths follow the scheme of the forward passes, all cuts count, and every evaluation draws anew. The costs have the
     same bits for any number of ranks and threads.
@@ -281,7 +281,7 @@ def _trial_points(problem: Problem, found: Floats) -> TrialPoints:
 
 
 def _cost_sample(context: TrainingContext, found: Floats) -> CostSample | None:
-    """Of the paths that tell what the policy costs: those drawn by weight, or all where openings count alike."""
+    """Sample the policy's cost from the paths drawn by weight, or from all where openings count alike."""
     if not context.samples_policy_cost:
         return None
     draws = context.risk_draws
@@ -291,7 +291,7 @@ def _cost_sample(context: TrainingContext, found: Floats) -> CostSample | None:
 
 
 def _policy_costs(context: TrainingContext, paths: Paths, backward: BackwardCosts, values: Floats) -> Floats:
-    """By own path, one column: its cost without what chance did, $ of the first stage; 0 where nobody wants it."""
+    """Return, by own path, its cost without the effect of chance, in $ of the first stage; 0 where not wanted."""
     problem, own, draws = context.problem, context.own, context.risk_draws
     if paths.drawn is None:
         return np.zeros((values.shape[1], 1))
@@ -322,7 +322,7 @@ def _policy_costs(context: TrainingContext, paths: Paths, backward: BackwardCost
 def _own_effects(
     context: TrainingContext, paths: Paths, backward: BackwardCosts, values: Floats, objective: Floats, drawn: Floats
 ) -> Floats:
-    """By stage and own path, scaled: what the cut that the path itself left behind adds to the cost of its opening.
+    """Return, by stage and own path, what the path's own new cut adds to the cost of its opening, scaled.
 
     The path goes on from the drawn opening alone, so its own cut raises the cost of this one more than that of others.
     That is known at the state where the path left the stage: the value there less what all other cuts say of it, the
@@ -340,7 +340,7 @@ def _own_effects(
 
 
 def _at_states(pool: CutPool, stage: int, slots: range, states: Floats) -> Floats:
-    """Cuts of a stage (rows) at some states (columns); added component by component: the bits of any split."""
+    """Evaluate cuts of a stage (rows) at states (columns), component by component: the same bits for any split."""
     table, components = pool.stored_rows(stage, slots.start, len(slots)), pool.components(stage)
     total = np.repeat(table[:, :1], len(states), axis=1)
     term = np.empty_like(total)
@@ -351,7 +351,7 @@ def _at_states(pool: CutPool, stage: int, slots: range, states: Floats) -> Float
 
 
 def _values(pool: CutPool, stage: int, first: int, states: Floats) -> Floats:
-    """The cuts of a stage from slot `first` on, each at the trial point of its own row; the bits of any split."""
+    """Evaluate the cuts from slot `first` on, each at the trial point of its own row: the same bits for any split."""
     table = pool.stored_rows(stage, first, len(states))
     terms = np.empty((table.shape[1], len(states)))
     terms[0] = table[:, 0]
@@ -361,7 +361,7 @@ def _values(pool: CutPool, stage: int, first: int, states: Floats) -> Floats:
 
 
 def _by_path(problem: Problem, values: Floats, claimed: Floats) -> Floats:
-    """By path: excess and overstated cost along it, $ of the first stage, and the worst overstatement of a value."""
+    """Return, by path, excess and overstated cost, $ of the first stage, and the worst overstated share of a value."""
     to_first = problem.cost_scale * problem.discount_to_first_stage[1:, None]
     excess = values - claimed
     above = np.where(-excess > ROUNDING * np.maximum(np.abs(values), 1.0 / problem.cost_scale), -excess, 0.0)

@@ -42,11 +42,11 @@ class RiskDraws:
 
     @classmethod
     def of(cls, problem: Problem, paths: int, seed: int) -> "RiskDraws":
-        """Chances of the first iteration: all openings alike."""
+        """Start with the chances of the first iteration: all openings alike."""
         return cls(problem, paths, seed, [np.full(opening.count, 1.0 / opening.count) for opening in problem.openings])
 
     def opening_indices(self, iteration: int, numbers: Indices, stage: int) -> Indices:
-        """The opening that each path draws at a stage; a function of the chances and the path's number alone."""
+        """Draw the opening of each path at a stage: a function of the chances and the path's number alone."""
         words = forward_seeds(self.seed ^ FORWARD_BASE, iteration, numbers, stage)
         draws = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
         reached = np.add.accumulate(self._chances(stage))
@@ -56,7 +56,7 @@ class RiskDraws:
     def mixed(
         self, iteration: int, numbers: Indices, stage: int, others: tuple[Realisations, Ints]
     ) -> tuple[Realisations, Ints]:
-        """The noise of some paths at a stage: of weighted ones their openings, of the rest what the sampler drew."""
+        """Return the noise of paths at a stage: weighted ones draw openings, the rest keeps the sampler's noise."""
         own, (noise, index) = self.problem.openings[stage].realisations, others
         is_weighted = numbers < self.paths
         if not is_weighted.any():
@@ -78,13 +78,13 @@ class RiskDraws:
         self.found[stage] = self.problem.risk[stage - 1].weights(costs)
 
     def weights_of(self, drawn: Sequence[Indices], first_weights: Floats) -> Floats:
-        """The weights of the openings that own paths drew: stages x paths. first_weights: of the first stage."""
+        """Return the weights of the openings that own paths drew: stages x paths. first_weights: of the first stage."""
         paths = np.arange(len(drawn[0]))
         later = [self.found[stage][paths, drawn[stage]] for stage in range(1, self.problem.num_stages)]
         return np.stack([first_weights[drawn[0]], *later])
 
     def ratios(self, numbers: Indices, weights: Floats, drawn: Sequence[Indices]) -> Floats:
-        """Likelihood ratios of own paths, each up to what the stage drew: stages x paths; 1 for unweighted ones.
+        """Return likelihood ratios of own paths up to each stage: stages x paths; 1 for unweighted paths.
 
         numbers: of the paths. drawn: by stage and path, the opening; weights: its own, as `weights_of` has them.
         """
@@ -97,7 +97,7 @@ class RiskDraws:
         return ratios
 
     def found_rows(self) -> Floats:
-        """The weights at this rank's trial points, side by side: own paths x openings of all stages but the first."""
+        """Return the weights at this rank's trial points: own paths x openings of all stages but the first."""
         return np.concatenate([self.found[stage] for stage in range(1, self.problem.num_stages)], axis=1)
 
     def update(self, iteration: int, rows: Floats, first_weights: Floats) -> None:
@@ -114,5 +114,5 @@ class RiskDraws:
         return np.split(numbers, np.add.accumulate([len(own) for own in self.chances])[:-1])
 
     def _chances(self, stage: int) -> Floats:
-        """Those that are drawn from."""
+        """Return the chances that a stage is drawn from."""
         return (1.0 - LEAST_SHARE) * self.chances[stage] + LEAST_SHARE / len(self.chances[stage])

@@ -50,7 +50,7 @@ class VisitedStates:
         self.times_added = 0  # iterations whose states were added, also those that are not kept any more
 
     def __len__(self) -> int:
-        """The number of states at each stage start, over all iterations."""
+        """Return the number of states at each stage start, over all iterations."""
         return sum(self.iterations)
 
     @property
@@ -69,7 +69,7 @@ class VisitedStates:
         return len(self._entries)
 
     def entries(self, stage_start: int) -> Indices:
-        """What is kept of the states of a stage start, ascending."""
+        """Return the entries that are kept of the states of a stage start, ascending."""
         return self._entries[stage_start]
 
     def add(self, comm: Communicator, split: WorkSplit, own: Floats) -> int:
@@ -90,8 +90,9 @@ class VisitedStates:
         return 8 * split.total * sum(map(len, self._entries))
 
     def forget_last(self) -> None:
-        """Forget the states of the last iteration. Those that its window no longer had are gone, and not missed: the
-        window of the iteration that takes its place is the same.
+        """Forget the states of the last iteration.
+
+        States that left the window are not needed again: the window of the iteration that takes its place is the same.
         """
         self._rows[-1] -= self.iterations.pop()
 
@@ -108,7 +109,7 @@ class VisitedStates:
         self.iterations = [stored.count // iterations] * iterations
 
     def states(self, stage_start: int, entries: Indices) -> Floats:
-        """All kept states of a stage start, restricted to some of the kept entries; empty where no states are kept."""
+        """Return all kept states of a stage start, restricted to some of the kept entries; empty where none is kept."""
         if not self._entries:
             return np.zeros((0, len(entries)))
         parts = self.views(stage_start)
@@ -118,16 +119,16 @@ class VisitedStates:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def recent_states(self, stage_start: int, entries: Indices) -> Floats:
-        """As `states`, for the iterations of the window alone."""
+        """Return what `states` does, for the iterations of the window alone."""
         found = self.states(stage_start, entries)
         return found[len(found) - self._recent :]
 
     def views(self, stage_start: int) -> list[Floats]:
-        """All kept states of a stage start without a copy, chunk by chunk."""
+        """Return all kept states of a stage start without a copy, chunk by chunk."""
         return [chunk[:rows] for chunk, rows in zip(self._chunks[stage_start], self._rows, strict=True)]
 
     def tables(self) -> Iterator[Floats]:
-        """The states of each iteration: paths x (stage starts x entries)."""
+        """Yield the states of each iteration: paths x (stage starts x entries)."""
         for start, stop in pairwise(np.cumsum([0, *self.iterations]).tolist()):
             kept = [self.states(stage_start, entries)[start:stop] for stage_start, entries in enumerate(self._entries)]
             yield np.concatenate(kept, axis=1)
@@ -140,7 +141,7 @@ class VisitedStates:
         self._regions = []
 
     def _open(self, num_stage_starts: int, dimension: int) -> None:
-        """Now it is known what cuts depend on: a stored policy may have brought more than the study's own cuts have."""
+        """Choose the entries to keep. Not earlier: cuts of a stored policy may depend on more than the study's own."""
         if self._entries:
             return
         everything, nothing = np.arange(dimension), np.zeros(0, np.int64)
@@ -151,7 +152,7 @@ class VisitedStates:
             self._writable.append([])
 
     def _room(self, states: int) -> int:
-        """The first row of an iteration's states in the last chunk, which has room for all of them."""
+        """Return the first row of an iteration's states in the last chunk, which has room for all of them."""
         if not self._rows or self._rows[-1] + states > len(self._chunks[0][-1]):
             self._grow(states)
         return self._rows[-1]
@@ -192,7 +193,7 @@ class VisitedStates:
         return [own[stage_start][:, self._entries[stage_start]] for stage_start in stage_starts]
 
     def _in_messages(self, states: int) -> Iterator[range]:
-        """Boundaries whose states fit into one message."""
+        """Yield ranges of stage starts whose states fit into one message."""
         first, size = 0, 0
         for stage_start, entries in enumerate(self._entries):
             more = 8 * states * len(entries)
@@ -215,13 +216,13 @@ class VisitedStates:
 
 
 def _chunk_iterations(kept: int, iteration_bytes: int) -> int:
-    """Iterations for which the next chunk has room, where so many are kept."""
+    """Return for how many iterations the next chunk has room, when `kept` are stored."""
     most = max(1, MAX_CHUNK_BYTES // max(1, iteration_bytes))
     return min(most, 1 + kept // 4)
 
 
 def iterations_in_memory(iterations: int, iteration_bytes: int, window: int | None = None) -> int:
-    """For how many iterations there is room in memory after that many of a run: whole chunks are made and released."""
+    """Return how many iterations memory has room for after `iterations` of a run; it changes by whole chunks."""
     rooms, filled = [0], [0]
     for _ in range(iterations):
         if filled[-1] == rooms[-1]:
@@ -251,7 +252,7 @@ class StoredStates:
         return self.numbers // int(self.kept.sum())
 
     def states(self, stage_start: int) -> Floats | None:
-        """States of one stage start with all entries, 0 where not kept; None on ranks that need not write them."""
+        """Return states of a stage start with all entries, 0 where not kept; None on ranks that need not write them."""
         before, width = int(self.kept[:stage_start].sum()), int(self.kept[stage_start].sum())
         found = self.read(self.count * before, self.count * width)
         if found is None:
@@ -262,7 +263,7 @@ class StoredStates:
 
 
 def entry_flags(visited: VisitedStates, dimension: int) -> ByteFlags:
-    """Boundaries x entries of the state: 1 for what is kept."""
+    """Return stage starts x entries of the state: 1 for what is kept."""
     flags = np.zeros((visited.num_stage_starts, dimension), np.uint8)
     for stage_start in range(visited.num_stage_starts):
         flags[stage_start, visited.entries(stage_start)] = 1
@@ -276,7 +277,7 @@ class SelectionStates:
         self._stages: dict[int, tuple[object, NDArray[np.intp]]] = {}
 
     def of(self, stage: int, selection: CutSelection, slots: NDArray[np.intp]) -> object | None:
-        """The state of a stage whose cuts are in these slots; a new one where they have changed."""
+        """Return the selection state of a stage whose cuts are in these slots; a new one where they have changed."""
         found, known = self._stages.get(stage, (None, slots[:0]))
         if found is None or not np.array_equal(known, slots[: len(known)]):
             found = selection.new_state()

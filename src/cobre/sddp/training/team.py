@@ -43,7 +43,7 @@ class ArrayLayout:
         return self.start + aligned(nbytes)
 
     def view(self, memory: NDArray[np.uint8]) -> NDArray[Any]:
-        """The array itself, as a view of the region's bytes."""
+        """Return the array as a view of the region's bytes."""
         nbytes = np.dtype(self.dtype).itemsize * prod(self.shape)
         return memory[self.start : self.start + nbytes].view(self.dtype).reshape(self.shape)
 
@@ -67,7 +67,7 @@ class TeamLayout:
 
     @classmethod
     def of(cls, problem: Problem, paths: int) -> "TeamLayout":
-        """The layout for a team with this many forward paths."""
+        """Return the layout for a team with this many forward paths."""
         stages, programs = problem.num_stages, [stage.program for stage in problem.stages]
         costs = (stages, paths)
         room = max(1, paths) * max(opening.count for opening in problem.openings)
@@ -118,7 +118,7 @@ class Counters:
         return self._counters[self.parity]
 
     def begin_job(self) -> Indices:
-        """The counter of a new job, which begins here; the leader sets the one of the job after it back to 0."""
+        """Begin a job and return its counter; the leader resets the counter of the job after it."""
         self._jobs += 1
         if self._is_leader:
             self._counters[1 - self.parity][0] = 0
@@ -141,7 +141,7 @@ class TeamTables:
         self._costs, self._gradients = layout.costs.view(memory), layout.gradients.view(memory)
 
     def paths(self) -> SharedPaths:
-        """A job: the paths of a forward pass."""
+        """Begin a job: the paths of a forward pass."""
         return SharedPaths(
             counter=self._begin_job(),
             states=self._states,
@@ -152,7 +152,7 @@ class TeamTables:
         )
 
     def batch(self, count: int, dimension: int) -> SharedBatch:
-        """A job: some solves of one stage, with gradients unless `dimension` is 0."""
+        """Begin a job: some solves of one stage, with gradients unless `dimension` is 0."""
         counter, parity = self._begin_job(), self._counters.parity
         batch = self._batches.get((parity, count, dimension))
         if batch is None:
@@ -162,7 +162,7 @@ class TeamTables:
         return batch
 
     def _begin_job(self) -> Indices:
-        """The counter of a new job. What the next one will count in is set back in this one, as `Counters` says."""
+        """Begin a job and return its counter; the leader resets what the next job counts in, as `Counters` says."""
         counter = self._counters.begin_job()
         if self._is_leader:
             self._finished[1 - self._counters.parity] = 0
@@ -238,7 +238,7 @@ class TreeNodeLayout:
 
     @classmethod
     def of(cls, problem: Problem, counts: Sequence[int]) -> "TreeNodeLayout":
-        """The layout for `counts[t]` nodes of stage t."""
+        """Return the layout for `counts[t]` nodes of stage t."""
         layouts: list[list[ArrayLayout]] = [[], [], []]
         end = COUNTERS * ALIGNMENT
         for stage, count in zip(problem.stages, counts, strict=True):
@@ -268,15 +268,15 @@ class TreeNodeTables:
         self._counters = Counters(self._memory, is_leader=is_leader)
 
     def rows(self, stage: int) -> Floats:
-        """A row of float64 for each of the team's tree nodes of a stage."""
+        """Return a row of float64 for each of the team's tree nodes of a stage."""
         return self._layout.rows[stage].view(self._memory)
 
     def bases(self, stage: int) -> Bases:
-        """A basis for each of the team's tree nodes of a stage."""
+        """Return a basis for each of the team's tree nodes of a stage."""
         return Bases(self._layout.status[stage].view(self._memory), self._layout.cuts[stage].view(self._memory))
 
     def taken(self, units: int) -> Iterator[int]:
-        """A job: the numbers of the units that this rank takes from the counter."""
+        """Begin a job: yield the numbers of the units that this rank takes from the counter."""
         return taken_from(self._counters.begin_job(), units)
 
     @property
@@ -286,7 +286,7 @@ class TreeNodeTables:
 
 
 def taken_from(counter: Indices, units: int) -> Iterator[int]:
-    """Numbers below `units`, each given to one rank alone, until none is left."""
+    """Yield numbers below `units`, each given to one rank alone, until none is left."""
     while (number := take_unit(counter)) < units:
         yield number
 
@@ -316,12 +316,12 @@ class Team:
 
     @classmethod
     def alone(cls, rank: int) -> "Team":
-        """A team of one rank."""
+        """Return a team of one rank."""
         return cls((rank,), rank)
 
     @classmethod
     def of(cls, comm: Communicator, memory: SharedMemoryProvider, problem: Problem, split: WorkSplit) -> "Team":
-        """The ranks that share memory with this one; every rank must ask."""
+        """Form a team of the ranks that share memory with this one. Collective: call on every rank."""
         if comm.size == 1:
             return cls.alone(comm.rank)
         members = ranks_sharing_memory(memory)
@@ -374,20 +374,20 @@ class Team:
         return cls(members, comm.rank, region=region, solutions=tables)
 
     def indices(self, split: WorkSplit) -> Indices:
-        """What of a split falls to the team: the blocks of its members, one after the other."""
+        """Return the items of a split that fall to the team: the blocks of its members, one after the other."""
         return np.concatenate([np.array(split.block(rank), np.int64) for rank in self.members])
 
     def own(self, split: WorkSplit) -> slice:
-        """The positions of this rank's block in the team's share."""
+        """Return the positions of this rank's block in the team's share."""
         before = sum(len(split.block(rank)) for rank in self.members if rank < self.rank)
         return slice(before, before + len(split.block(self.rank)))
 
     def paths(self) -> SharedPaths | None:
-        """Shared tables for the forward pass; None for a team of one."""
+        """Begin the forward pass and return its shared tables; None for a team of one."""
         return self._tables.paths() if self._tables else None
 
     def solves(self, count: int, dimension: int) -> SharedBatch | None:
-        """Shared tables for costs and, unless `dimension` is 0, gradients of some solves; None for a team of one."""
+        """Begin some solves; return tables for costs and, unless `dimension` is 0, gradients; None when alone."""
         return self._tables.batch(count, dimension) if self._tables else None
 
     def scenarios(self, program: StageProgram, count: int) -> SharedPaths | None:
@@ -412,7 +412,7 @@ def _share(split: WorkSplit, members: Sequence[int]) -> int:
 def _region(
     comm: Communicator, memory: SharedMemoryProvider, members: Sequence[int], nbytes: int
 ) -> SharedRegion | None:
-    """Room for the tables of every team, of one size everywhere; None where all ranks of the world are alone."""
+    """Create a region for a team's tables, of one size everywhere; None where all ranks of the world are alone."""
     largest = np.array([len(members), nbytes], np.int64)
     comm.allreduce(largest.copy(), largest, ReduceOp.MAX, label="teams")
     if largest[0] == 1:
@@ -424,7 +424,7 @@ def _region(
 
 
 def gather_rows(comm: Communicator, split: WorkSplit, own: Floats, label: str) -> Floats:
-    """All ranks' rows of a table, in the order of the items that they belong to."""
+    """Gather all ranks' rows of a table, in the order of the items that they belong to."""
     width = own.shape[1]
     table = np.empty((split.total, width))
     counts = [count * width for count in split.counts]

@@ -39,25 +39,25 @@ class TeamTreeNodes:
 
     @classmethod
     def of(cls, context: TrainingContext, stage: int, count: int) -> "TeamTreeNodes":
-        """The team's share of a stage with `count` nodes."""
+        """Return the team's share of a stage with `count` nodes."""
         split = WorkSplit(count, context.comm.size)
         return cls(context, stage, split, context.team.indices(split))
 
     def new_rows(self) -> Floats:
-        """Numbers of each node, an intercept or cost beside an entry for each state; all members see them."""
+        """Return a row for each node, an intercept or cost beside an entry for each state; all members see them."""
         nodes = self.context.team.nodes
         shape = (len(self.numbers), 1 + self.context.problem.dimension)
         return np.zeros(shape) if nodes is None else nodes.rows(self.stage)
 
     def new_bases(self) -> Bases:
-        """A table for one basis of each of the team's nodes, to be filled."""
+        """Return a table for one basis of each of the team's nodes, to be filled."""
         if (nodes := self.context.team.nodes) is not None:
             return nodes.bases(self.stage)
         none, count = no_bases(self.context.problem.stages[self.stage].program), len(self.numbers)
         return Bases(np.zeros((count, none.status.shape[1]), np.int8), np.zeros((count, none.cuts.shape[1]), np.int32))
 
     def taken(self) -> Iterator[slice]:
-        """Groups of the team's nodes that this rank takes: each is one call of the solver.
+        """Yield groups of the team's nodes that this rank takes: each is one call of the solver.
 
         A node has cuts of its own. Leaves have none and go together.
         """
@@ -68,7 +68,7 @@ class TeamTreeNodes:
         yield from groups if nodes is None else (groups[number] for number in nodes.taken(len(groups)))
 
     def gathered(self, rows: Floats, purpose: str) -> Floats:
-        """The rows of all nodes of the stage, once all members have solved what they took."""
+        """Gather the rows of all nodes of the stage, once all members have solved what they took."""
         self.context.team.wait(purpose)
         # A copy: who has all rows may begin the next job, whose results lie in the same memory.
         own = rows[self.context.team.own(self.split)].copy()
@@ -88,7 +88,7 @@ class VisitedNodes:
 def iterate_tree(
     context: TrainingContext, tree: ScenarioTree, iteration: int, selection: CutSelection | None
 ) -> IterationResult:
-    """Forward, backward, bounds: both are exact."""
+    """Run one iteration over a tree: forward pass, backward pass, and bounds, which are exact."""
     context.start_counting()
     clock, stages = Clock(), context.problem.num_stages
     visited = _forward(context, tree, iteration)
@@ -113,12 +113,12 @@ def iterate_tree(
 
 
 def policy_value(context: TrainingContext, tree: ScenarioTree) -> float:
-    """What the present policy costs in $, exactly: every node solved once."""
+    """Return what the present policy costs in $, exactly: every node is solved once."""
     return tree_value(context, tree, [found.costs for found in _forward(context, tree, 0)])
 
 
 def tree_value(context: TrainingContext, tree: ScenarioTree, costs: list[Floats]) -> float:
-    """What the policy costs in $: costs (stage, node) brought back from the leaves to the root."""
+    """Return what the policy costs in $: costs (stage, node) are brought back from the leaves to the root."""
     problem = context.problem
     values = costs[-1]
     for stage in range(problem.num_stages - 2, -1, -1):
@@ -179,7 +179,7 @@ def _starting_basis(
 
 
 def _cuts(context: TrainingContext, tree: ScenarioTree, iteration: int, stage: int, visited: VisitedNodes) -> Floats:
-    """Cuts of all nodes of the stage before `stage`, in order: rows of intercept and coefficients."""
+    """Make the cuts of all nodes of the stage before `stage`, in order: rows of intercept and coefficients."""
     nodes = TeamTreeNodes.of(context, stage, len(visited.entering))
     rows, bases = nodes.new_rows(), visited.bases
     for group in nodes.taken():
@@ -227,12 +227,12 @@ def _solve(
 
 
 def _states(visited: list[VisitedNodes]) -> Floats:
-    """Stage starts x 1 x dimension, as `VisitedStates` has them: what enters the root, then what leaves each node."""
+    """Return stage starts x 1 x dimension, as `VisitedStates` stores them: entering the root, leaving each node."""
     return np.concatenate([visited[0].entering, *(found.leaving for found in visited)])[:, None]
 
 
 def _path_costs(context: TrainingContext, tree: ScenarioTree, visited: list[VisitedNodes]) -> Floats:
-    """By path: its cost in $ of the first stage's money."""
+    """Return the cost of each path in $ of the first stage's money."""
     problem, paths = context.problem, tree.paths()
     costs = np.concatenate([found.costs for found in visited])[paths]
     total: Floats = np.add.accumulate(costs * problem.discount_to_first_stage * problem.cost_scale, axis=1)[:, -1]

@@ -21,7 +21,7 @@ from cobre.sddp.upper_bounds.sampled import Draw, bounding_excess, sample_paths
 
 
 def tree_size(problem: Problem) -> int:
-    """Nodes of the tree of all openings, or of the tree that the case enumerates."""
+    """Count the nodes of the tree of all openings, or of the tree that the case enumerates."""
     if problem.tree is not None:
         return problem.tree.num_nodes
     nodes, total = 1, 0
@@ -32,7 +32,7 @@ def tree_size(problem: Problem) -> int:
 
 
 def policy_cost(context: TrainingContext) -> float:
-    """The exact cost of the policy over all paths, $. The same bits for any number of ranks."""
+    """Return the exact cost of the policy over all paths, $. The same bits for any number of ranks."""
     problem = context.problem
     if problem.tree is not None:
         return value_on_nodes(context, problem.tree)
@@ -44,7 +44,7 @@ def policy_cost(context: TrainingContext) -> float:
 
 
 def _simulate(context: TrainingContext, stage: int, states: Floats) -> tuple[Floats, Floats]:
-    """What leaves the nodes of a stage, and what they cost without their future: states x openings."""
+    """Return the states that leave the nodes of a stage, and stage costs without the future: states x openings."""
     split = WorkSplit(len(states), context.comm.size)
     own = split.block(context.comm.rank)
     found = solve_all_openings(context, stage, states[own.start : own.stop])
@@ -72,7 +72,7 @@ class BoundError(CobreError):
 
 
 def choose_method(problem: Problem, plan: BoundPlan) -> BoundMethod:
-    """As asked for; `auto`: all paths where they are few, an inner approximation of a small state, else a sample."""
+    """Choose the requested method; `auto`: all paths if few, inner approximation for a small state, else a sample."""
     if problem.tree is not None:
         return BoundMethod.ENUMERATION
     if plan.method is not BoundMethod.AUTO:
@@ -83,7 +83,7 @@ def choose_method(problem: Problem, plan: BoundPlan) -> BoundMethod:
 
 
 def find_upper_bound(context: TrainingContext, plan: BoundPlan, iteration: int = 0) -> UpperBound:
-    """The bound under the policy in the context's pool.
+    """Return the bound under the policy in the context's pool.
 
     iteration: samples of different iterations differ. Raises `BoundError` where the method does not suit the study.
     """

@@ -60,13 +60,13 @@ class InnerFuture:
 
 
 def with_lags(program: StageProgram, states: Floats) -> Floats:
-    """Incoming states as an inner program wants them."""
+    """Return incoming states as an inner program wants them."""
     first, lags = program.num_decided, program.num_lags * program.num_hydros
     return np.ascontiguousarray(np.concatenate([states, states[:, first : first + lags]], axis=1))
 
 
 def inner_program(program: StageProgram, future: InnerFuture) -> StageProgram:
-    """The stage LP with the inner approximation of its future cost; the objective is a scaled cost."""
+    """Build the stage LP with the inner approximation of its future cost; the objective is a scaled cost."""
     return _InnerBuilder(program, future).build()
 
 
@@ -112,7 +112,7 @@ class _InnerBuilder:
         )
 
     def _columns(self) -> tuple[Floats, Indices, Floats]:
-        """Costs of weights and slacks; the row and the sign of every slack. A direction without a limit has none."""
+        """Return costs of weights and slacks, row and sign of every slack; an unlimited direction has none."""
         price, future = float(self.program.cost[self.program.future_cost]), self.future
         weights = price * (future.values - float(future.values.min()))
         up, down = (slopes[self.components] for slopes in (future.slopes.up, future.slopes.down))
@@ -123,7 +123,7 @@ class _InnerBuilder:
         return np.concatenate([weights, slacks]), rows, sign
 
     def _rows(self, row_of_slack: Indices, sign: Floats) -> tuple[Indices, Indices, Floats]:
-        """Ends of rows, column indices, values."""
+        """Return ends of rows, column indices, values."""
         program, vertices = self.program, self.future.vertices
         weights = self.first_weight + np.arange(len(vertices), dtype=np.int64)
         parts: list[tuple[list[Indices], list[Floats]]] = []
@@ -142,7 +142,7 @@ class _InnerBuilder:
         return np.cumsum(lengths), index, value
 
     def _inputs(self) -> Iterator[tuple[int, int, float]]:
-        """How what is known beforehand moves the rows: row, input, by how much."""
+        """Return how known inputs move the rows: row, input, factor."""
         program = self.program
         lags, first = program.num_lags * program.num_hydros, program.num_decided
         for row, component in enumerate(self.components.tolist()):
@@ -158,7 +158,7 @@ class _InnerBuilder:
                 yield target, at, by * float(self.scale[row])
 
     def _lag_terms(self, lag: int) -> dict[int, float]:
-        """Inputs that an outgoing lag is made of: this stage's inflow, an incoming lag."""
+        """Yield the inputs that an outgoing lag is made of: this stage's inflow, an incoming lag."""
         program = self.program
         number, hydro = divmod(lag, program.num_hydros)
         if len(program.lag_from):
@@ -173,7 +173,7 @@ class _InnerBuilder:
         return self.program.num_decided + self.program.num_hydros + len(self.program.passed_from) + lag
 
     def _input_of(self, component: int) -> int:
-        """The input that an entry of the incoming state is."""
+        """Return the input that an entry of the incoming state is."""
         program = self.program
         lags = program.num_lags * program.num_hydros
         if component < program.num_decided:
@@ -183,7 +183,7 @@ class _InnerBuilder:
         return component - lags + program.num_hydros
 
     def _no_lags(self) -> Ints:
-        """The lags that leave the stage: none, since nothing after it reads them here."""
+        """Return the lags that leave the stage: none, since nothing after it reads them here."""
         return np.full(self.program.num_lags * self.program.num_hydros, -1, np.int32)
 
     def _names(self, columns: int, rows: int) -> Names:
@@ -195,7 +195,7 @@ class _InnerBuilder:
 
 
 def _fixed(bounds: Floats, column: int, value: float) -> Floats:
-    """Bounds that fix a column, here the future cost at the least of the vertices' values."""
+    """Return bounds that fix a column, here the future cost at the least of the vertices' values."""
     changed = bounds.copy()
     changed[column] = value
     return changed
@@ -215,12 +215,12 @@ class Box:
     high: Floats
 
     def around(self, states: Floats) -> "Box":
-        """The box that holds some states too."""
+        """Return the box that holds some states too."""
         return Box(np.minimum(self.low, states.min(axis=0)), np.maximum(self.high, states.max(axis=0)))
 
 
 def boxes(problem: Problem, visited: Floats) -> list[Box]:
-    """By stage: what may enter it. Lags follow the openings; what a stage decides lies within its columns' limits.
+    """Return the box of states that may enter each stage, from the openings and the limits of columns.
 
     visited: states that entered the stages (stage, path, component).
     """
@@ -232,7 +232,7 @@ def boxes(problem: Problem, visited: Floats) -> list[Box]:
 
 
 def corners(box: Box, relevant: Flags) -> Floats:
-    """All corners in the relevant components; where that would be too many, the one with the least of everything."""
+    """Return all corners in the relevant components; where these are too many, the one with the least of everything."""
     varies = np.flatnonzero(relevant & (box.high > box.low))
     if 2 ** len(varies) > MAX_CORNERS:
         return box.low[None].copy()
@@ -243,7 +243,7 @@ def corners(box: Box, relevant: Flags) -> Floats:
 
 
 def _after(program: StageProgram, before: Box, noise: Floats) -> Box:
-    """The box of states that can leave a stage, from the box of those that enter it."""
+    """Return the box of states that can leave a stage, from the box of those that enter it."""
     inflow = _inflows(program, before, noise)
     low = _leaving(program, before.low, inflow.low, program.column_lower)
     high = _leaving(program, before.high, inflow.high, program.column_upper)
@@ -251,14 +251,14 @@ def _after(program: StageProgram, before: Box, noise: Floats) -> Box:
 
 
 def _leaving(program: StageProgram, before: Floats, inflow: Floats, bound: Floats) -> Floats:
-    """One end of the box, from the same end of everything before."""
+    """Return one end of the box, from the same end of everything before."""
     decided = (bound * program.column_scale)[program.state_column]
     following: Floats = program.next_states(before[None], decided[None], inflow[None])[0]
     return following
 
 
 def _inflows(program: StageProgram, before: Box, noise: Floats) -> Box:
-    """The minimum and maximum inflow of every plant: autoregression over the box of its lags, and any opening."""
+    """Return minimum and maximum inflow of every plant: autoregression over the box of its lags, and any opening."""
     by_low = program.autoregression * program.lags_of(before.low)
     by_high = program.autoregression * program.lags_of(before.high)
     least = noise.min(axis=0) + np.minimum(by_low, by_high).sum(axis=0)
@@ -267,13 +267,13 @@ def _inflows(program: StageProgram, before: Box, noise: Floats) -> Box:
 
 
 def _finite(box: Box, visited: Floats) -> Box:
-    """The box with infinite ends replaced by those of the visited states."""
+    """Replace infinite ends of the box by those of the visited states."""
     low, high = visited.min(axis=0), visited.max(axis=0)
     return Box(np.where(np.isfinite(box.low), box.low, low), np.where(np.isfinite(box.high), box.high, high))
 
 
 def state_variables(problem: Problem) -> int:
-    """How many components of the state some cost-to-go depends on."""
+    """Count the components of the state that some cost-to-go depends on."""
     programs = [stage.program for stage in problem.stages]
     read = np.any(stored_components(programs, is_priced=False)[:-1], axis=0) if len(programs) > 1 else np.zeros(0, bool)
     return int(read.sum())
@@ -289,7 +289,7 @@ def state_variables(problem: Problem) -> int:
 
 
 def slopes_of_boundary(dimension: int, boundary: CutRows | None) -> Slopes:
-    """After the last stage: those of another study's cuts, or none."""
+    """Return the slopes after the last stage: those of a boundary policy's cuts, or none."""
     if boundary is None or not boundary.count:
         return Slopes(np.zeros(dimension), np.zeros(dimension))
     table = np.concatenate(boundary.chunks, axis=1)[:, : boundary.count]
@@ -303,7 +303,7 @@ def slopes_of_boundary(dimension: int, boundary: CutRows | None) -> Slopes:
 
 
 def slopes_before(problem: Problem, solver: LpSolver, number: int, stage: int, later: Slopes) -> Slopes:
-    """Bounds on the slopes of the cost-to-go before a stage, from those after it.
+    """Return bounds on the slopes of the cost-to-go before a stage, from those after it.
 
     number: the number under which the solver holds the auxiliary LP.
     """
@@ -318,13 +318,13 @@ def slopes_before(problem: Problem, solver: LpSolver, number: int, stage: int, l
 
 
 def _nothing_happens(usual: Realisations) -> Realisations:
-    """A single realisation with zero inflow, load and availability."""
+    """Return a single realisation with zero inflow, load and availability."""
     parts = (usual.inflow_m3s, usual.load_mw, usual.availability)
     return Realisations(*(np.zeros((1, part.shape[1])) for part in parts))
 
 
 def _directions(program: StageProgram) -> StageProgram:
-    """The program of changes: what has a limit cannot go towards it."""
+    """Build the program of changes: what has a limit cannot go towards it."""
     lower, upper = (_unlimited(side) for side in (program.column_lower, program.column_upper))
     return replace(
         program,
@@ -340,7 +340,7 @@ def _directions(program: StageProgram) -> StageProgram:
 
 
 def _none_of(corrections: Corrections | None) -> Corrections | None:
-    """Corrections follow from inflows below zero alone, not from changes of the state."""
+    """Fix corrections at zero: they follow from negative inflows alone, not from changes of the state."""
     return None if corrections is None else replace(corrections, factor=np.zeros_like(corrections.factor))
 
 
@@ -351,7 +351,7 @@ def _unlimited(side: Floats) -> Floats:
 def _least_cost(
     solver: LpSolver, number: int, program: StageProgram, change: Floats, zero_noise: Realisations
 ) -> float:
-    """The least cost of a change of the state, scaled and at least zero.
+    """Return the least cost of a change of the state, scaled and at least zero.
 
     Inf where nothing can absorb it for certain.
     """
@@ -377,12 +377,12 @@ class OpeningResults:
 
 
 def risk_into(problem: Problem, stage: int) -> RiskMeasure:
-    """The measure over the openings of a stage: that of the stage before it, or its own for the first."""
+    """Return the risk measure over the openings of a stage: that of the stage before it, or its own for the first."""
     return problem.risk[max(0, stage - 1)]
 
 
 def solve_all_openings(context: TrainingContext, stage: int, states: Floats) -> OpeningResults:
-    """Every state (rows) with every opening of a stage, under the policy with all its cuts."""
+    """Solve every state (rows) with every opening of a stage, under the policy with all its cuts."""
     problem = context.problem
     opening, program = problem.openings[stage], problem.stages[stage].program
     chains = chains_over_openings(opening, states, program)
@@ -393,14 +393,14 @@ def solve_all_openings(context: TrainingContext, stage: int, states: Floats) -> 
 
 
 def _results(problem: Problem, stage: int, batch: Batch, leaving: Floats, shape: tuple[int, int]) -> OpeningResults:
-    """What another study says of the end belongs to the cost of the last stage."""
+    """Arrange results by state and opening. The cost of a boundary policy belongs to the last stage."""
     future, costs = batch.future_cost.reshape(shape), batch.objective.reshape(shape)
     stage_costs = costs - problem.future_weight(stage) * future
     return OpeningResults(costs, stage_costs, future, leaving.reshape(*shape, problem.dimension))
 
 
 def chains_over_openings(opening: StageOpenings, states: Floats, program: StageProgram) -> Chains:
-    """One chain for each state, from the driest opening to the wettest; results lie by state, then by opening."""
+    """Return a chain for each state, from the driest opening to the wettest; results by state, then by opening."""
     count = opening.count
     start = (count * np.arange(len(states) + 1)).astype(np.int32)
     result_index: Ints = (start[:-1, None] + opening.order).reshape(-1).astype(np.int32)
@@ -411,7 +411,7 @@ def chains_over_openings(opening: StageOpenings, states: Floats, program: StageP
 
 
 def inner_bound(context: TrainingContext, visited: Floats) -> tuple[float, int]:
-    """The bound in $ and the number of vertices; inf where no vertex of some stage has a feasible LP.
+    """Return the bound in $ and the number of vertices; inf where no vertex of some stage has a feasible LP.
 
     visited: states that enter the stages (stage, path, component): the more like the policy's, the tighter the bound.
     The same bits for any number of ranks.
@@ -437,7 +437,7 @@ class _Sweep:
         self.vertices = 0
 
     def step_to(self, stage: int) -> None:
-        """Upper bounds of the cost-to-go before a stage, from those after it."""
+        """Compute upper bounds of the cost-to-go before a stage, from those after it."""
         relevant = self.relevant[stage - 1]
         states = np.concatenate([self.visited[stage], corners(self.boxes[stage], relevant)])
         states = states[np.unique(states[:, relevant], axis=0, return_index=True)[1]]
@@ -449,7 +449,7 @@ class _Sweep:
         self.future = InnerFuture(states[is_feasible], values[is_feasible], self.slopes, relevant)
 
     def values(self, stage: int, states: Floats) -> Floats:
-        """The risk of a stage's costs at some states, scaled; inf where a state has no solution."""
+        """Return the risk of a stage's costs at some states, scaled; inf where a state has no solution."""
         if self.future is not None and not len(self.future.values):
             return np.full(len(states), np.inf)
         if self.future is not None:
@@ -462,7 +462,7 @@ class _Sweep:
         return self.context.gather(split, risk.reshape(-1, 1), "values of vertices")[:, 0]
 
     def _costs(self, stage: int, states: Floats) -> Floats:
-        """States x openings; a state that cannot be solved does not keep the others from it."""
+        """Return costs, states x openings; an infeasible state does not affect the others."""
         if not len(states):
             return np.zeros((0, self.problem.openings[stage].count))
         try:
@@ -487,7 +487,7 @@ class _Sweep:
         return batch.objective.reshape(len(states), opening.count)
 
     def _agreed(self, slopes: Slopes) -> Slopes:
-        """The slopes that rank 0 found, on all ranks: solves that fail on one rank alone must not tell them apart."""
+        """Broadcast the slopes of rank 0: solves that fail on one rank alone must not make ranks differ."""
         both = np.concatenate([slopes.up, slopes.down])
         self.context.comm.broadcast(both, 0, label="slopes of the cost-to-go")
         return Slopes(*np.split(both, 2))

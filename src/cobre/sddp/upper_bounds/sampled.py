@@ -58,18 +58,18 @@ class Draw:
     seed: int = 0
 
     def at(self, stage: int) -> Floats:
-        """A number in [0, 1) for each path."""
+        """Draw a number in [0, 1) for each path."""
         base = BOUND_BASE ^ (self.seed * _SPREAD & (2**64 - 1))
         return uniform_draws(base, (self.iteration << STAGE_BITS) | stage, self.paths)
 
 
 def final_paths(problem: Problem, solves: int) -> int:
-    """How many paths of the final policy can be sampled for `FINAL_SHARE` of the solves that training took."""
+    """Return how many paths of the final policy take `FINAL_SHARE` of the solves that training took."""
     return min(MAX_FINAL_PATHS, int(FINAL_SHARE * solves) // sum(opening.count for opening in problem.openings))
 
 
 def bounding_excess(context: TrainingContext, draw: Draw) -> Floats | None:
-    """By path, $: excesses whose mean, added to the lower bound, bounds the nested cost of the policy from above.
+    """Return excesses by path, $: their mean plus the lower bound bounds the nested cost of the policy from above.
 
     None where the bound is useless because excesses grow too much over the stages, or where a risk measure does not
     say how large its weights get.
@@ -81,7 +81,7 @@ def bounding_excess(context: TrainingContext, draw: Draw) -> Floats | None:
 
 
 def _growth(problem: Problem, stage: int) -> float | None:
-    """The largest ratio of a weight to the probability of its opening, 1 without a risk measure."""
+    """Return the largest ratio of a weight to the probability of its opening, 1 without a risk measure."""
     count = problem.openings[stage].count
     weights = risk_into(problem, stage).spectral_weights(count)
     return None if weights is None else float(weights.max()) * count
@@ -107,7 +107,7 @@ def sample_paths(
 def _simulate(
     context: TrainingContext, draw: Draw, own: range, *, is_weighted: bool, growth: Sequence[float] | None
 ) -> tuple[Floats, Floats, Floats]:
-    """Lower bound, excess and states (one row for each path, all stages side by side) of this rank's paths."""
+    """Return lower bound, excess and states (one row for each path, all stages side by side) of this rank's paths."""
     problem = context.problem
     states = np.tile(problem.initial_state, (len(own), 1))
     lower, excess, expected = np.zeros(len(own)), np.zeros(len(own)), np.zeros(len(own))
@@ -134,7 +134,7 @@ def _simulate(
 
 
 def _choose(weights: Floats, draws: Floats) -> NDArray[np.intp]:
-    """The opening that each draw in [0, 1) falls upon; never one without weight."""
+    """Choose the opening that each draw in [0, 1) falls upon; never one without weight."""
     reached = np.add.accumulate(weights, axis=1)
     opening = np.argmax(reached > draws[:, None], axis=1)
     last = weights.shape[1] - 1 - np.argmax(weights[:, ::-1] > 0.0, axis=1)
