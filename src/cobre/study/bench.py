@@ -19,8 +19,7 @@ from cobre.records import dataclass
 from cobre.sddp.cuts.pool import slots_in_memory
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.records import Phase
-from cobre.sddp.training.context import OPENINGS_PER_CHAIN, Clock, SolveCounter, TrainingContext
-from cobre.sddp.training.lower_bound import lower_bound
+from cobre.sddp.training.context import OPENINGS_PER_CHAIN, Clock, SolveCounter, TrainingContext, lower_bound
 from cobre.sddp.training.opening_blocks import BackwardChains
 from cobre.sddp.training.passes import Paths, add_cuts, plan_backward
 from cobre.sddp.training.selection import iterations_in_memory

@@ -29,8 +29,7 @@ from cobre.sddp.problem.boundary import BoundaryCutPool
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.simulation.controlled_costs import MAX_VALUES, controlled_costs, controlled_mean
-from cobre.sddp.simulation.outcome import SimulationOutcome
-from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutput, simulate
+from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutcome, SimulationOutput, simulate
 from cobre.sddp.simulation.spool import ScenarioColumns, Sink
 from cobre.sddp.simulation.tables import COSTS, EntityIds
 from cobre.sddp.training.team import gather_rows

@@ -8,8 +8,15 @@ from cobre.core.arrays import Floats, Ints
 from cobre.core.case import ABSENT_ID
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, StateSlot
 from cobre.sddp.lp.build import StageLp
-from cobre.sddp.simulation.outcome import StageOutcome, running_sum, sum_into
-from cobre.sddp.simulation.tables import THERMALS, ResultTable, StageRows, read_thermals
+from cobre.sddp.simulation.tables import (
+    THERMALS,
+    ResultTable,
+    StageOutcome,
+    StageRows,
+    read_thermals,
+    running_sum,
+    sum_into,
+)
 
 HYDROS = ResultTable(
     "hydros",

@@ -9,6 +9,7 @@ import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.core.arrays import Floats, Indices, Ints
+from cobre.core.confidence import half_width_95, mean_and_std
 from cobre.io.storage.free_memory import trim_heap
 from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool
@@ -16,7 +17,6 @@ from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION, Sampler
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase
-from cobre.sddp.simulation.outcome import SimulationOutcome, StageOutcome, chosen_paths
 from cobre.sddp.simulation.spool import (
     JoinedNumbers,
     ScenarioColumns,
@@ -28,7 +28,7 @@ from cobre.sddp.simulation.spool import (
     scenarios_per_wave,
     table_layouts,
 )
-from cobre.sddp.simulation.tables import EntityIds
+from cobre.sddp.simulation.tables import EntityIds, StageOutcome
 from cobre.sddp.simulation.wave import Wave, Waves
 from cobre.sddp.stage_solve import StageBatch, StageResult, sampled, simulate_stages, solve_paths
 from cobre.sddp.training.context import SolveCounter
@@ -42,6 +42,7 @@ from cobre.solver.batches import (
     PathBatch,
     PathOutputs,
     Realisations,
+    SolveStatistics,
     Step,
     no_bases,
 )
@@ -155,6 +156,13 @@ class PolicySimulator:
         return batch
 
 
+def chosen_paths(tree: ScenarioTree, paths: Ints | None, scenarios: Sequence[int] | Indices) -> Ints:
+    """Return the nodes (scenario, stage) of scenarios: as drawn, or the paths of the tree one by one."""
+    numbers = np.array(scenarios, np.int64)
+    found: Ints = tree.paths()[numbers if paths is None else paths[numbers]]
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class SimulationOutput:
     """Where the rows of a simulation go, and how.
@@ -169,6 +177,42 @@ class SimulationOutput:
     spool_folder: Path | None = None
     chunk_scenarios: int | None = None
     done: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOutcome:
+    """Costs in $ of the first stage's money, in the order of scenarios."""
+
+    costs: Floats
+    mean: float
+    std: float
+    solver: SolveStatistics  # what this rank's solver did
+
+    @classmethod
+    def of(
+        cls, costs: Floats, probabilities: Floats | None = None, solver: SolveStatistics | None = None
+    ) -> "SimulationOutcome":
+        """Compute mean and deviation, added in the order of scenarios.
+
+        probabilities: of the scenarios, where they are all paths of a tree; None: a sample.
+        """
+        if probabilities is None:
+            mean, std = mean_and_std(costs.tolist())
+        else:
+            mean = float(np.add.accumulate(probabilities * costs)[-1])
+            std = float(np.add.accumulate(probabilities * (costs - mean) ** 2)[-1] ** 0.5)
+        return cls(costs, mean, std, solver or SolveStatistics())
+
+    @property
+    def half_width(self) -> float:
+        """Half width of the 95 % confidence interval of the mean; 0 for a single scenario, whose spread is unknown."""
+        return half_width_95(self.std, len(self.costs))
+
+    def quantile(self, share: float) -> float:
+        """Return the cost that a share of the scenarios does not exceed, interpolated between neighbours."""
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(f"a quantile is a share between 0 and 1, not {share}")
+        return float(np.quantile(self.costs, share))
 
 
 def simulate(

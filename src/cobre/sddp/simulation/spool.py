@@ -28,7 +28,6 @@ from cobre.sddp.simulation.hydro_tables import (
     seed_rows,
     transit_rows,
 )
-from cobre.sddp.simulation.outcome import StageOutcome
 from cobre.sddp.simulation.tables import (
     BUSES,
     CONTRACTS,
@@ -40,6 +39,7 @@ from cobre.sddp.simulation.tables import (
     EntityIds,
     Reader,
     ResultTable,
+    StageOutcome,
     StageRows,
     read_buses,
     read_contracts,

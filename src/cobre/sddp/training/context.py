@@ -16,6 +16,7 @@ from cobre.core.policy_cost import CostSample
 from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import Sampler
+from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase, TrialPoints
@@ -30,6 +31,7 @@ from cobre.solver.batches import (
     Chains,
     FailedInputs,
     LpSolver,
+    Outputs,
     PathBatch,
     PathOutputs,
     Realisations,
@@ -291,6 +293,37 @@ class TrainingContext:
             widths = bases.status.shape[1], bases.cuts.shape[1]
             return Bases(np.zeros((1, widths[0]), np.int8), np.full((1, widths[1]), -1, np.int32))
         return Bases(bases.status[:1].copy(), bases.cuts[:1].copy())
+
+
+# The lower bound: the risk-adjusted cost of the first stage over all its openings.
+
+
+def lower_bound(context: TrainingContext, iteration: int) -> float:
+    """Return the lower bound in $, with all cuts that were ever made, also those that selection deactivated."""
+    return lower_bound_of(context, first_stage_costs(context, iteration))
+
+
+def lower_bound_of(context: TrainingContext, costs: Floats) -> float:
+    """Return the risk of the costs of the first stage's openings (1 x openings, scaled), in $."""
+    problem = context.problem
+    return float(weighted(problem.risk[0].weights(costs), costs)[0]) * problem.cost_scale
+
+
+def first_stage_costs(context: TrainingContext, iteration: int) -> Floats:
+    """Solve the first stage for each of its openings with all cuts; return scaled costs, 1 x openings."""
+    opening = context.problem.openings[0]
+    plan = context.lower_bound_plan
+    shared = plan.team.solves(len(plan.realisation_index), 0)
+    chains = plan.chains(context.bases[0])
+    work = StageSolve(0, chains, Outputs(shared=shared), all_cuts=True)
+    batch = context.solve(Phase.LOWER_BOUND, iteration, work)
+    plan.team.wait("lower bound")
+    found = np.full(plan.mask.shape, np.nan)
+    found[plan.mask] = batch.objective
+    table = context.gather(plan.split, found[plan.own], "lower bound")
+    costs = np.empty((1, opening.count))
+    costs[0, opening.order] = table.reshape(-1)[: opening.count]
+    return costs
 
 
 # Measures where the time of an iteration goes.

@@ -20,8 +20,14 @@ from cobre.sddp import records
 from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import IterationRecord, PhaseTimes, RankLoad
-from cobre.sddp.training.context import Clock, IterationMark, IterationResult, TrainingContext
-from cobre.sddp.training.lower_bound import first_stage_costs, lower_bound_of
+from cobre.sddp.training.context import (
+    Clock,
+    IterationMark,
+    IterationResult,
+    TrainingContext,
+    first_stage_costs,
+    lower_bound_of,
+)
 from cobre.sddp.training.passes import (
     BackwardCosts,
     add_cuts,

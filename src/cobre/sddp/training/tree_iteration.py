@@ -16,8 +16,7 @@ from cobre.sddp.plugins.interfaces import CutSelection
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase
 from cobre.sddp.stage_solve import StageSolve
-from cobre.sddp.training.context import Clock, IterationResult, TrainingContext
-from cobre.sddp.training.lower_bound import lower_bound
+from cobre.sddp.training.context import Clock, IterationResult, TrainingContext, lower_bound
 from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.tree.scenario_tree import ScenarioTree
 from cobre.solver.batches import Bases, Batch, Chains, Outputs, no_bases
