@@ -73,7 +73,7 @@ class Deliveries:
 
     @classmethod
     def of(cls, horizon: Horizon, after: PostStudy) -> "Deliveries":
-        """The stages of a horizon, then those after the study, in order."""
+        """Return the stages of a horizon, then those after the study, in order."""
         inside, outside = horizon.stages, after.stages
         return cls(
             len(inside),
@@ -83,7 +83,7 @@ class Deliveries:
         )
 
     def deciders(self, config: AnticipatedConfig) -> tuple[int, ...]:
-        """For each delivery, the stage that decides it; BEFORE_STUDY: decided before the study.
+        """Return for each delivery the stage that decides it; BEFORE_STUDY: decided before the study.
 
         It is the delivery stage itself where nothing is decided ahead, and a stage after the study where no stage of
         the study decides.
@@ -94,11 +94,11 @@ class Deliveries:
         return tuple(_stage_at(ends, end - (config.lead_time_hours or 0.0)) for end in ends)
 
     def overlap_days(self, delivery: int, start: date, end: date) -> int:
-        """Days of a delivery that lie between two dates."""
+        """Return days of a delivery that lie between two dates."""
         return max(0, (min(self.ends[delivery], end) - max(self.starts[delivery], start)).days)
 
     def committed_mw(self, delivery: int, windows: Sequence[PastCommitment]) -> float:
-        """Power (MW) committed before the study for a delivery: the mean over its days."""
+        """Return the power (MW) committed before the study for a delivery: the mean over its days."""
         days = (self.ends[delivery] - self.starts[delivery]).days
         parts = [self.overlap_days(delivery, row.start_date, row.end_date) * row.value_mw for row in windows]
         covered = [row.value_mw for row, part in zip(windows, parts, strict=True) if part]
@@ -106,7 +106,7 @@ class Deliveries:
 
 
 def _stage_at(ends: Sequence[float], moment: float) -> int:
-    """The stage that contains a moment (hours from the start of the study); the end of a stage belongs to it."""
+    """Return the stage that contains a moment (hours from the start of the study); the end of a stage belongs to it."""
     if moment <= _SLACK_HOURS:
         return BEFORE_STUDY
     return next(stage for stage, end in enumerate(ends) if moment <= end + _SLACK_HOURS)
@@ -131,7 +131,7 @@ class Anticipation:
         return tuple(sorted({at - stage for at, stage in self._ahead() if stage != BEFORE_STUDY}))
 
     def decided_in(self, stage: int) -> tuple[int, ...]:
-        """Deliveries that a stage decides ahead."""
+        """Return deliveries that a stage decides ahead."""
         return tuple(at for at, decider in self._ahead() if decider == stage)
 
     def is_known_after(self, stage: int, delivery: int) -> bool:
@@ -149,7 +149,7 @@ def _decided_ahead(deciders: tuple[int, ...], num_stages: int) -> tuple[tuple[in
 
 
 def anticipations(thermals: Sequence[Thermal], deliveries: Deliveries) -> tuple[Anticipation, ...]:
-    """One for each anticipated plant, in canonical order."""
+    """Return one for each anticipated plant, in canonical order."""
     return tuple(
         Anticipation(plant, deliveries.deciders(plant.anticipated_config), deliveries.num_stages)
         for plant in thermals

@@ -105,7 +105,7 @@ class UpperBound:
         return relative_gap(self.lower_bound, self.largest)
 
     def as_dict(self) -> dict[str, Any]:
-        """The bound with plain keys, as `cobre bound --json` prints it and bound.json holds it.
+        """Return the bound with plain keys, as `cobre bound --json` prints it and bound.json holds it.
 
         Of an estimate, `upper_bound` and `gap` are those of `at_most`, and may be null; `policy_cost`, `half_width` and
         `estimated_gap` are the estimate's.

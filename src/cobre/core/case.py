@@ -153,7 +153,7 @@ class Case:
     format_version: FormatVersion = "0.18"
 
     def __repr__(self) -> str:
-        """One line of counts: all fields of a national case have a hundred thousand characters."""
+        """Return one line of counts: all fields of a national case have a hundred thousand characters."""
         system, stages = self.system, self.horizon.stages
         counts = (
             (len(stages), "stage"),
@@ -185,7 +185,7 @@ Record = TypeVar("Record")
 
 
 def changed(record: Record, values: Mapping[str, Any]) -> Record:
-    """A case, or any part of one, with other values of some fields; the given one stays as it is.
+    """Return a case, or any part of one, with other values of some fields; the given one is not changed.
 
         changed(case, {"config.training.tree_seed": 8, "system.hydros[3].reservoir.max_storage_hm3": 500.0})
 
@@ -242,12 +242,12 @@ _CELL = 'style="text-align:left"'
 
 
 def facts_html(title: str, facts: Mapping[str, str]) -> str:
-    """A heading and a table of names and values, in the notebook's own colours."""
+    """Return a heading and a table of names and values, in the notebook's own colours."""
     return f'<div class="cobre-result"><strong>{escape(title)}</strong>{facts_table(facts)}</div>'
 
 
 def facts_table(facts: Mapping[str, str]) -> str:
-    """An HTML table of names and values; empty values are left out."""
+    """Return an HTML table of names and values; empty values are left out."""
     rows = "".join(
         f"<tr><th {_HEAD}>{escape(name)}</th><td {_CELL}>{escape(value)}</td></tr>"
         for name, value in facts.items()
@@ -257,7 +257,7 @@ def facts_table(facts: Mapping[str, str]) -> str:
 
 
 def case_html(case: "Case") -> str:
-    """A table of the main facts of a case: horizon, number of entities, storage, power, objective."""
+    """Return a table of the main facts of a case: horizon, number of entities, storage, power, objective."""
     system, stages, training = case.system, case.horizon.stages, case.config.training
     storage = sum(hydro.reservoir.max_storage_hm3 for hydro in system.hydros)
     power = sum(plant.generation.max_mw for plant in system.thermals)
@@ -277,5 +277,5 @@ def case_html(case: "Case") -> str:
 
 
 def _counted(count: int, more: str = "") -> str:
-    """A count with thousands separators and a remark; empty for zero."""
+    """Return a count with thousands separators and a remark; empty for zero."""
     return f"{count:,}" + (f", {more}" if more else "") if count else ""

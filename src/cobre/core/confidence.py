@@ -14,7 +14,7 @@ NORMAL_QUANTILE_95 = 1.96
 
 
 def half_width_95(std: float, count: int) -> float:
-    """Half of the 95 % confidence interval of the mean of `count` values with a sample deviation of `std`.
+    """Return half of the 95 % confidence interval of the mean of `count` values with sample deviation `std`.
 
     >>> half_width_95(4.0, 16)
     1.96
@@ -23,7 +23,7 @@ def half_width_95(std: float, count: int) -> float:
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and sample standard deviation (0 for a single value); values are added in their order.
+    """Return mean and sample standard deviation (0 for a single value); values are added in their order.
 
     >>> mean_and_std([1.0, 3.0])
     (2.0, 1.4142135623730951)
@@ -35,7 +35,7 @@ def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
 
 
 def mean_with_half_width(values: Sequence[float], confidence: float) -> tuple[float, float]:
-    """The mean and the half width of its two-sided confidence interval, which is infinite for a single value.
+    """Return the mean and the half width of its two-sided confidence interval, which is infinite for a single value.
 
     Values are added in their order."""
     count = len(values)
@@ -47,7 +47,7 @@ def mean_with_half_width(values: Sequence[float], confidence: float) -> tuple[fl
 
 
 def skewed_half_width(count: int, squares: float, cubes: float, confidence: float) -> float:
-    """Half of the confidence interval of the mean of `count` values whose distribution may be skewed.
+    """Return half of the confidence interval of the mean of `count` values whose distribution may be skewed.
 
     squares, cubes: sums of powers of deviations from the mean. Student's interval of a sample of non-negative values
     with a long tail ends too low: the largest values are missing from most samples. Its ends are shifted by the first
@@ -67,7 +67,7 @@ def skewed_half_width(count: int, squares: float, cubes: float, confidence: floa
 
 
 def student_quantile(confidence: float, degrees_of_freedom: int) -> float:
-    """The t for which |T| <= t has a probability of `confidence`, by the normal distribution above `NEARLY_NORMAL`."""
+    """Return the t for which |T| <= t has probability `confidence`; that of a normal above `NEARLY_NORMAL`."""
     if degrees_of_freedom > NEARLY_NORMAL:
         return NormalDist().inv_cdf(0.5 + confidence / 2.0)
     low, high = 0.0, math.pi / 2.0  # angles: t = sqrt(degrees_of_freedom) * tan(angle)
@@ -78,7 +78,7 @@ def student_quantile(confidence: float, degrees_of_freedom: int) -> float:
 
 
 def _within(angle: float, degrees_of_freedom: int) -> float:
-    """P(|T| <= sqrt(degrees_of_freedom) tan(angle)): a finite sum of powers of the cosine.
+    """Return P(|T| <= sqrt(degrees_of_freedom) tan(angle)): a finite sum of powers of the cosine.
 
     The powers are odd or even, as the number of degrees of freedom is.
     """

@@ -35,7 +35,7 @@ AnyEntity = TypeVar("AnyEntity", bound=Entity)
 
 
 def canonical_order(entities: Sequence[AnyEntity]) -> tuple[AnyEntity, ...]:
-    """Entities by operational start date, then by id: the only order that results may depend on."""
+    """Sort entities by operational start date, then by id: the only order that results may depend on."""
     return tuple(sorted(entities, key=lambda entity: (entity.operational_start_date, entity.id)))
 
 

@@ -23,24 +23,24 @@ class Coefficient:
     divisors: tuple[tuple["Coefficient", ...], ...] = ()
 
     def names(self) -> Iterator[str]:
-        """All parameters, those of divisors too."""
+        """Yield all parameters, those of divisors too."""
         yield from self.parameters
         for divisor in self.divisors:
             yield from names_in(divisor)
 
 
 def names_in(parts: Iterable[Coefficient]) -> Iterator[str]:
-    """The parameters of a sum."""
+    """Yield the parameters of a sum."""
     return (name for part in parts for name in part.names())
 
 
 def total(parts: Iterable[Coefficient], value_of: Callable[[str], float]) -> float:
-    """The value of a sum; raises ZeroDivisionError where a divisor is 0."""
+    """Return the value of a sum; raises ZeroDivisionError where a divisor is 0."""
     return sum_in_order(product(part, value_of) for part in parts)
 
 
 def product(coefficient: Coefficient, value_of: Callable[[str], float]) -> float:
-    """The value of one product; raises ZeroDivisionError where a divisor is 0, with the parameters of the divisor."""
+    """Return the value of one product; raises ZeroDivisionError with the parameters of a divisor that is 0."""
     value = coefficient.factor
     for name in coefficient.parameters:
         value *= value_of(name)

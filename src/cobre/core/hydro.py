@@ -250,14 +250,14 @@ class ProductionModels:
     tailrace_curves: Mapping[str, NDArray[Any]] | None = None
 
     def choice_for(self, hydro: Hydro, stage: Stage) -> ProductionChoice:
-        """The choice of the file for a plant in a stage, else the model that the plant declares."""
+        """Return the choice of the file for a plant in a stage, else the model that the plant declares."""
         production = self.by_hydro.get(hydro.id)
         choice = None if production is None else _given_choice(production, stage)
         return choice or ProductionChoice(hydro.generation.model)
 
 
 def _given_choice(production: HydroProduction, stage: Stage) -> ProductionChoice | None:
-    """The first range that holds the stage, or its season's choice."""
+    """Return the first range that holds the stage, or its season's choice."""
     for part in production.stage_ranges:
         if part.start_stage_id <= stage.id and (part.end_stage_id is None or stage.id <= part.end_stage_id):
             return part.choice

@@ -44,14 +44,14 @@ class CostSample:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "CostSample":
-        """Sums are made in the order of the values, so that their bits are fixed."""
+        """Summarise costs in the order of the values, so that the bits of the sums are fixed."""
         mean = sum_in_order(values) / len(values)
         deviations = [value - mean for value in values]
         squares = sum_in_order(value * value for value in deviations)
         return cls(len(values), mean, squares, sum_in_order(value**3 for value in deviations))
 
     def half_width(self, confidence: float, other: "CostSample | None" = None) -> float:
-        """Half of the confidence interval of the mean; infinite for a single path.
+        """Return half of the confidence interval of the mean; infinite for a single path.
 
         other: a larger sample of similar costs, whose spread counts where it is wider.
         """
@@ -89,11 +89,11 @@ class PolicyCost:
         return self.value + (math.inf if self.half_width is None else self.half_width)
 
     def gap(self, lower_bound: float) -> float:
-        """From a lower bound to the cost, relative to the bound."""
+        """Return the distance from a lower bound to the cost, relative to the bound."""
         return relative_gap(lower_bound, self.value)
 
     def as_dict(self) -> dict[str, Any]:
-        """By the names that events, tables and summary.json have; paths 0: all of them, exact."""
+        """Return values by the names that events, tables and summary.json have; paths 0: all of them, exact."""
         return {
             "policy_cost": self.value,
             "policy_cost_half_width": self.half_width,
@@ -113,14 +113,14 @@ def sampled_cost(
     confidence: float = DEFAULT_CONFIDENCE,
     spread: CostSample | None = None,
 ) -> PolicyCost:
-    """The mean of a sample with its interval. spread: a larger sample of similar costs."""
+    """Return the mean of a sample with its interval. spread: a larger sample of similar costs."""
     half_width = max(sample.half_width(confidence, spread), LEAST_HALF_WIDTH * abs(sample.mean))
     known = half_width if math.isfinite(half_width) else None
     return PolicyCost(sample.mean, known, sample.paths, iterations, confidence, is_estimate)
 
 
 def final_cost(final: CostSample, recent: CostSample, drift: float) -> PolicyCost:
-    """The cost of a final policy without a risk measure, from paths of its own and from those of the last iterations.
+    """Return the cost of a final policy without a risk measure, from its own paths and those of the last iterations.
 
     drift: $, by how much the lower bound has risen since those iterations, on average; it counts as an error. Where
     the two disagree by more than chance, either earlier policies cost something else, or few paths of the final one
@@ -138,7 +138,7 @@ def final_cost(final: CostSample, recent: CostSample, drift: float) -> PolicyCos
 def latest_cost(
     samples: Sequence[CostSample | None], *, is_estimate: bool, confidence: float = DEFAULT_CONFIDENCE
 ) -> PolicyCost | None:
-    """The mean cost of the policies of the latest iterations, from a sample of each; None without one of the last."""
+    """Return the mean cost of the latest iterations' policies, from a sample of each; None without one of the last."""
     recent = latest(samples, ENOUGH_PATHS)
     if not recent:
         return None
@@ -149,7 +149,7 @@ def latest_cost(
 
 
 def latest(samples: Sequence[CostSample | None], paths: int, share: float = 0.5) -> list[CostSample]:
-    """Samples of as many of the latest iterations as have so many paths together, the oldest first.
+    """Return samples of the latest iterations, the oldest first, as many as together have that many paths.
 
     share: of all iterations that may count; at most half, unless these are known to be alike: the first policies cost
     far more.
@@ -165,7 +165,7 @@ def latest(samples: Sequence[CostSample | None], paths: int, share: float = 0.5)
 
 
 def pooled(samples: Sequence[CostSample]) -> CostSample:
-    """All paths of several samples as one, as if their costs were known one by one."""
+    """Join all paths of several samples as one, as if their costs were known one by one."""
     if len(samples) == 1:
         return samples[0]
     paths = sum(sample.paths for sample in samples)

@@ -249,7 +249,7 @@ class StateLayout:
     passed: tuple[StateSlot, ...] = ()
 
     def decided_of(self, kind: str) -> tuple[StateSlot, ...]:
-        """The decided slots of one kind, in the order of the layout."""
+        """Return the decided slots of one kind, in the order of the layout."""
         return tuple(slot for slot in self.decided if slot.kind == kind)
 
     def has(self, kind: str) -> bool:

@@ -44,22 +44,22 @@ class StateName:
 
 
 def kind_of(name: str) -> str:
-    """`inflow_lag` of `inflow_lag2:3`; unlike `StateName.parse` it takes any text, as a policy file may hold."""
+    """Return `inflow_lag` of `inflow_lag2:3`; unlike `StateName.parse` take any text, as a policy file may hold."""
     return prefix_of(name).rstrip("0123456789")
 
 
 def prefix_of(name: str) -> str:
-    """Kind and distance: `inflow_lag2` of `inflow_lag2:3`; takes any text."""
+    """Return kind and distance: `inflow_lag2` of `inflow_lag2:3`; takes any text."""
     return name.partition(":")[0]
 
 
 def owner_of(name: str) -> str:
-    """The id of the entity, as text: `3` of `inflow_lag2:3`; takes any text."""
+    """Return the id of the entity, as text: `3` of `inflow_lag2:3`; takes any text."""
     return name.partition(":")[2]
 
 
 def entity_ids(names: Iterable[str], kind: str) -> tuple[int, ...]:
-    """The entity ids of all states of a kind, in the order of the names: hydro ids for `STORAGE`."""
+    """Return the entity ids of all states of a kind, in the order of the names: hydro ids for `STORAGE`."""
     parsed = map(StateName.parse, names)
     return tuple(name.entity_id for name in parsed if name.kind == kind)
 
@@ -72,13 +72,13 @@ class StateOwners:
     thermals: Sequence[int]
 
     def name_of(self, slot: StateSlot) -> str:
-        """The name of a slot, such as `commitment2:5`."""
+        """Return the name of a slot, such as `commitment2:5`."""
         ids = self.thermals if slot.kind == COMMITMENT else self.hydros
         return str(StateName(slot.kind, ids[slot.entity], slot.distance))
 
 
 def state_names(owners: StateOwners, layout: StateLayout, order: int) -> tuple[str, ...]:
-    """One name for each entry, in the order of the vector."""
+    """Return one name for each entry, in the order of the vector."""
     return (
         *(str(StateName(STORAGE, id_)) for id_ in owners.hydros),
         *(owners.name_of(slot) for slot in layout.decided),

@@ -132,7 +132,7 @@ class System:
 
 
 def system_of(case: Case) -> System:
-    """The overview of a case."""
+    """Return the overview of a case."""
     system, prices = case.system, case.penalties
     return System(
         n_buses=len(system.buses),
@@ -223,7 +223,7 @@ def _source(source: declared.NonControllableSource, prices: Penalties) -> NonCon
 def _common_fields(
     entity: declared.EnergyContract | declared.PumpingStation | declared.NonControllableSource,
 ) -> dict[str, Any]:
-    """The fields that contracts, pumping stations and non-controllable sources have in common."""
+    """Return the fields that contracts, pumping stations and non-controllable sources have in common."""
     return {
         "id": entity.id,
         "name": entity.name,

@@ -37,7 +37,7 @@ class TravelArc:
 
 
 def travel_arcs(hydros: Sequence[Hydro]) -> tuple[TravelArc, ...]:
-    """Cascade arcs with a travel time above 0 and a downstream plant, in canonical order."""
+    """Return cascade arcs with a travel time above 0 and a downstream plant, in canonical order."""
     return tuple(
         TravelArc(hydro.id, hydro.downstream_id, hydro.travel_time_hours)
         for hydro in hydros
@@ -57,7 +57,7 @@ class Spans:
         return np.diff(self.edges)
 
     def overlap_hours(self, start: Floats, end: Floats) -> Floats:
-        """[given, periods]: hours that given periods have in common with these."""
+        """Return hours [given, periods] that given periods have in common with these."""
         low = np.maximum(start[:, None], self.edges[None, :-1])
         high = np.minimum(end[:, None], self.edges[None, 1:])
         common: Floats = np.maximum(0.0, high - low)
@@ -77,7 +77,7 @@ class TravelAxis:
 
     @classmethod
     def of(cls, horizon: Horizon, later_hours: Sequence[float] = ()) -> "TravelAxis":
-        """The stages and blocks of a horizon, in hours from its start. later_hours: of the periods after it."""
+        """Place the stages and blocks of a horizon in hours from its start. later_hours: of the periods after it."""
         hours = (*(stage.hours for stage in horizon.stages), *later_hours)
         edges = np.array([0.0, *accumulate(hours)])
         blocks = tuple(_blocks(stage, float(begin)) for stage, begin in zip(horizon.stages, edges, strict=False))
@@ -89,19 +89,19 @@ class TravelAxis:
         return len(self.stages.edges) - 1
 
     def shares(self, stage: int, hours: float) -> Floats:
-        """[periods of the stage, stages]: the share of a release that arrives in each stage, or period after them."""
+        """Return shares [periods of the stage, stages] of a release that arrive in each stage, or period after them."""
         periods = self.blocks[stage]
         found: Floats = self._arrivals(periods, hours) / periods.lengths[:, None]
         return found
 
     def arrival_shares_within(self, stage: int, hours: float) -> Floats:
-        """[periods, periods] of a stage: the share of a release that arrives in each period of the same stage."""
+        """Return shares [periods, periods] of a stage's releases that arrive in each period of the same stage."""
         periods = self.blocks[stage]
         found: Floats = periods.overlap_hours(periods.edges[:-1] + hours, periods.edges[1:] + hours)
         return found / periods.lengths[:, None]
 
     def arrival_shares(self, stage: int, hours: float) -> Floats:
-        """[periods of the stage]: the share of the water from earlier stages that arrives in each period.
+        """Return shares [periods of the stage] of the water from earlier stages that arrive in each period.
 
         Water released before the study arrives evenly.
         """
@@ -116,7 +116,7 @@ class TravelAxis:
         return bool(self.stages.edges[stage + 1] + hours > self.stages.edges[len(self.blocks)])
 
     def past_hours(self, release: PastRelease, hours: float) -> Floats:
-        """[stages]: hours of a release before the study that arrive in each stage."""
+        """Return by stage the hours of a release before the study that arrive in it."""
         begin = np.array([(release.start_date - self.start).days * HOURS_PER_DAY])
         end = np.minimum([(release.end_date - self.start).days * HOURS_PER_DAY], 0.0)
         found: Floats = self.stages.overlap_hours(begin + hours, end + hours)[0]

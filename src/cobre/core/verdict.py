@@ -76,7 +76,7 @@ class ComputedBound:
 
     @classmethod
     def of(cls, content: object, *, is_enough: bool = False) -> "ComputedBound | None":
-        """From the content of bound.json or of an event; None where it is missing or incomplete."""
+        """Read the bound from bound.json or an event; None where it is missing or incomplete."""
         if not isinstance(content, Mapping) or content.get("method") not in BOUND_NAMES:
             return None
         confidence: Any = content.get("confidence")
@@ -94,7 +94,7 @@ class ComputedBound:
     def of_policy(
         cls, lower: float | None, content: Mapping[str, Any], *, is_risk_averse: bool, is_enough: bool = False
     ) -> "ComputedBound | None":
-        """From what a run knows of its policy's cost: `policy_cost`, `policy_cost_half_width`, `policy_cost_paths`.
+        """Read the bound from `policy_cost`, `policy_cost_half_width` and `policy_cost_paths` of a run.
 
         None where that is missing, has no interval, or is exact: then it is the upper bound of the iterations.
         """
@@ -225,7 +225,7 @@ class BoundHistory:
 
 
 def verdict(history: BoundHistory, *, is_interrupted: bool = False) -> ConvergenceVerdict | None:
-    """The verdict on the bounds; None before the first iteration. is_interrupted: the run was stopped from outside."""
+    """Judge the bounds; None before the first iteration. is_interrupted: the run was stopped from outside."""
     if not len(history.lower):
         return None
     found = _judged(history)
@@ -256,7 +256,7 @@ def _judged(history: BoundHistory) -> ConvergenceVerdict:
 
 
 def _remark(history: BoundHistory) -> str | None:
-    """A clause on the upper bound; None where sampled costs give a confidence interval."""
+    """Return a clause on the upper bound; None where sampled costs give a confidence interval."""
     if history.computed is not None:
         return history.computed.clause
     if history.is_risk_averse:
@@ -273,7 +273,7 @@ def _of_exact(history: BoundHistory, rise: float, is_flat: bool) -> ConvergenceV
 
 
 def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> ConvergenceVerdict:
-    """The verdict where costs are sampled: converged if the lower bound is flat, in a narrow band or above it."""
+    """Judge sampled costs: converged if the lower bound is flat, in a narrow band or above it."""
     lower, upper, half = history.lower[-1], history.upper[-1], history.half_width[-1]
     band = f"± {_percent(half / history.scale)}"
     if upper - half > lower:
@@ -298,7 +298,7 @@ def _is_above_every_sample(history: BoundHistory) -> bool:
 
 
 def _open(history: BoundHistory, rise: float, is_flat: bool, remark: str) -> ConvergenceVerdict:
-    """No bound proves convergence: levelled off where the lower bound is flat, else still rising."""
+    """Judge where no bound proves convergence: levelled off where the lower bound is flat, else still rising."""
     kind = VerdictKind.LEVELLED_OFF if is_flat else VerdictKind.RISING
     title = "levelled off" if is_flat else "still rising"
     return ConvergenceVerdict(kind, f"{title}: the lower bound {_rising(history, rise)}; {remark}", rise)

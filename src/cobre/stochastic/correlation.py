@@ -75,7 +75,7 @@ def correlation_profiles(
     known: Mapping[str, frozenset[int]],
     source: str = CORRELATION_FILE,
 ) -> CorrelationProfiles:
-    """The profiles of a case.
+    """Return the profiles of a case.
 
     noise_positions: of every (class, id) in a noise vector. known: ids there are, by class.
     Negative eigenvalues of a matrix (from the file `source`) count as zero, with a note for the user.
@@ -94,7 +94,7 @@ def correlation_profiles(
 
 
 def _profile_of(correlation: Correlation, stage_id: int) -> str:
-    """The scheduled profile, else the default one, else the only one there is."""
+    """Return the scheduled profile, else the default one, else the only one there is."""
     names = sorted(correlation.profiles)
     fallback = DEFAULT_PROFILE if DEFAULT_PROFILE in names or len(names) != 1 else names[0]
     name = correlation.schedule.get(stage_id, fallback)
@@ -113,7 +113,7 @@ def _mixing(
     source: str,
     notes: list[NoiseNote],
 ) -> Mixing:
-    """The mixing matrix of a group; entities without noise are left out."""
+    """Return the mixing matrix of a group; entities without noise are left out."""
     where = f"profile {profile}, group {group.name}"
     _check_group(where, group, known)
     members = [index for index, entity in enumerate(group.entities) if entity in noise_positions]
@@ -151,7 +151,7 @@ def _check_group(where: str, group: CorrelationGroup, known: Mapping[str, frozen
 
 
 def symmetric_root(matrix: Floats) -> tuple[Floats, float]:
-    """The symmetric square root of a correlation matrix, and its least eigenvalue; negative ones count as zero."""
+    """Return the symmetric root of a correlation matrix and its least eigenvalue; negative ones count as zero."""
     if not len(matrix):
         return matrix, 0.0
     values, vectors = jacobi_eigen(matrix)
@@ -172,7 +172,7 @@ def _check_matrix(matrix: Floats, where: str) -> None:
 
 
 def jacobi_eigen(matrix: Floats) -> tuple[list[float], Floats]:
-    """Eigenvalues and orthonormal eigenvectors (as columns) of a symmetric matrix, by rotations.
+    """Return eigenvalues and orthonormal eigenvectors (as columns) of a symmetric matrix, found by rotations.
 
     A sweep turns every pair of axes once, in rounds of disjoint pairs that are turned together.
     """
@@ -187,7 +187,7 @@ def jacobi_eigen(matrix: Floats) -> tuple[list[float], Floats]:
 
 
 def group_leaders(stages: Sequence[Stage]) -> tuple[int, ...]:
-    """For each stage the index of the stage whose noise it uses: its own, or the first of its group."""
+    """Return for each stage the index of the stage whose noise it uses: its own, or the first of its group."""
     leaders: list[int] = []
     for index, stage in enumerate(stages):
         shares = index > 0 and _key(stage) is not None and _key(stage) == _key(stages[index - 1])
@@ -196,7 +196,7 @@ def group_leaders(stages: Sequence[Stage]) -> tuple[int, ...]:
 
 
 def group_numbers(stages: Sequence[Stage]) -> tuple[int, ...]:
-    """For each stage the number of its group, counted from 0."""
+    """Return for each stage the number of its group, counted from 0."""
     leaders = group_leaders(stages)
     number = {leader: count for count, leader in enumerate(dict.fromkeys(leaders))}
     return tuple(number[leader] for leader in leaders)

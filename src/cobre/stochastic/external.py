@@ -39,15 +39,15 @@ class ExternalLibrary:
     counts: tuple[int, ...]
 
     def mean(self) -> Floats:
-        """The mean over scenarios, by stage and entity."""
+        """Return the mean over scenarios, by stage and entity."""
         return np.array([ordered_sum(values) / len(values) for values in self._by_stage()])
 
     def std(self) -> Floats:
-        """The population deviation of each stage and entity."""
+        """Return the population deviation of each stage and entity."""
         return np.array([_deviation(values) for values in self._by_stage()])
 
     def _by_stage(self) -> Iterator[Floats]:
-        """The scenarios of each stage, without repetitions."""
+        """Yield the scenarios of each stage, without repetitions."""
         return (values[:count] for values, count in zip(self.values, self.counts, strict=True))
 
 
@@ -58,7 +58,7 @@ def _deviation(values: Floats) -> Floats:
 
 
 def external_library(case: Case, entity_class: str) -> ExternalLibrary:
-    """The library of a class; every scenario of a stage must give every entity a value."""
+    """Return the library of a class; every scenario of a stage must give every entity a value."""
     file, id_column, value_column = _FORMATS[entity_class]
     table = _table(case, entity_class)
     if table is None or not len(table[value_column]):
@@ -103,7 +103,7 @@ def _ids(case: Case, entity_class: str) -> list[int]:
 
 
 def _present(column: Ints, known: Sequence[int], file: str, name: str) -> tuple[int, ...]:
-    """The known ids that a column holds, in their own order; others are refused."""
+    """Return the known ids that a column holds, in their own order; others are refused."""
     found = set(column.tolist())
     for unknown in sorted(found - set(known)):
         raise NoiseModelError(file, f"{name} {unknown}", "there is no such id in this study")
@@ -122,7 +122,7 @@ class _Shape:
 
 
 def _check_complete(shape: _Shape, values: Floats, counts: Sequence[int]) -> None:
-    """Each stage has its first scenarios, without a gap, for all entities."""
+    """Refuse a library unless each stage has its first scenarios, without a gap, for all entities."""
     for stage, count in enumerate(counts):
         missing = np.argwhere(~np.isfinite(values[stage, : max(1, count)]))
         if len(missing):
@@ -147,7 +147,7 @@ class HistoricalLibrary:
 
 
 def historical_library(case: Case, cycle: SeasonCycle, wanted: tuple[int, ...] | None) -> HistoricalLibrary:
-    """The windows that history covers for every hydro at every stage; `wanted` None: all of them."""
+    """Return the windows that history covers for every hydro at every stage; `wanted` None: all of them."""
     history = observations(case, cycle)
     windows = {year: _window(case, cycle, history, year) for year in history.years}
     complete = tuple(year for year, values in windows.items() if np.isfinite(values).all())
@@ -160,7 +160,7 @@ def historical_library(case: Case, cycle: SeasonCycle, wanted: tuple[int, ...] |
 
 
 def _window(case: Case, cycle: SeasonCycle, history: Observations, year: int) -> Floats:
-    """Inflows (stage, hydro) as if the study had started in `year`."""
+    """Return inflows (stage, hydro) as if the study had started in `year`."""
     found = StagePeriods(case.horizon, cycle).of_stages
     return np.array([history.at(year + at.year - found[0].year, at.position) for at in found])
 
@@ -184,7 +184,7 @@ _SAME = 1e-9
 
 
 def inflow_noise(model: InflowModel, memory: InflowMemory, values: Floats, file: str, ids: Sequence[int]) -> Floats:
-    """Noise (stage, trajectory, hydro) with which the model gives `values`, starting from what the study remembers."""
+    """Return noise (stage, trajectory, hydro) with which the model gives `values`, starting from the initial lags."""
     lags = np.repeat(memory.first[:, None, :], values.shape[1], axis=1)
     noise = np.zeros(values.shape)
     for stage, inflow in enumerate(values):
@@ -197,7 +197,7 @@ def inflow_noise(model: InflowModel, memory: InflowMemory, values: Floats, file:
 
 
 def memoryless_noise(mean: Floats, std: Floats, values: Floats, file: str, ids: Sequence[int]) -> Floats:
-    """Noise (stage, trajectory, entity) with which mean and deviation (stage, entity) give `values`."""
+    """Return noise (stage, trajectory, entity) with which mean and deviation (stage, entity) give `values`."""
     noise = np.zeros(values.shape)
     for stage, value in enumerate(values):
         expected = np.broadcast_to(mean[stage], value.shape)
@@ -239,7 +239,7 @@ class MemorylessClass:
     has_noise: Flags
 
     def of_library(self, library: ExternalLibrary) -> "MemorylessClass":
-        """A copy with the statistics of an external library, for the entities that it has."""
+        """Return a copy with the statistics of an external library, for the entities that it has."""
         columns = [self.entity_ids.index(entity_id) for entity_id in library.entity_ids]
         mean, std, has_noise = self.mean.copy(), self.std.copy(), self.has_noise.copy()
         mean[:, columns], std[:, columns], has_noise[columns] = library.mean(), library.std(), True
@@ -247,7 +247,7 @@ class MemorylessClass:
         return MemorylessClass(self.entity_ids, mean, std, has_noise)
 
     def check_entities(self, library: ExternalLibrary) -> None:
-        """Entities with noise must be in the library that is to replace it."""
+        """Refuse a library that lacks an entity with noise."""
         for entity_id, is_random in zip(self.entity_ids, self.has_noise, strict=True):
             if is_random and entity_id not in library.entity_ids:
                 raise NoiseModelError(
@@ -256,7 +256,7 @@ class MemorylessClass:
 
 
 def load_class(case: Case) -> MemorylessClass:
-    """Loads in MW; no row: no load. Buses with a deviation above 0 at some stage have noise."""
+    """Return loads in MW; no row: no load. Buses with a deviation above 0 at some stage have noise."""
     bus_ids = tuple(bus.id for bus in case.system.buses)
     columns = ("mean_mw", "std_mw")
     values = _values(case, LOAD_FILE, case.scenarios.load_seasonal_stats, "bus_id", columns, bus_ids, (0.0, 0.0))
@@ -264,7 +264,7 @@ def load_class(case: Case) -> MemorylessClass:
 
 
 def availability_class(case: Case) -> MemorylessClass:
-    """Availability factors; no row: 1. Sources with any row have noise, be it of deviation 0."""
+    """Return availability factors; no row: 1. Sources with any row have noise, even of deviation 0."""
     table = case.scenarios.non_controllable_stats
     ncs_ids = tuple(source.id for source in case.system.non_controllable_sources)
     values = _values(case, NCS_FILE, table, "ncs_id", ("mean", "std"), ncs_ids, (1.0, 0.0))

@@ -53,7 +53,7 @@ class InflowDescription:
 
 
 def describe_inflows(case: Case, library: ExternalLibrary | None = None) -> InflowDescription:
-    """Statistics and terms of a case's inflows; plants without autoregression take those of an external library."""
+    """Return statistics and terms of a case's inflows; plants without autoregression take an external library's."""
     tables = case.scenarios
     is_given = tables.inflow_seasonal_stats is not None and tables.inflow_ar_coefficients is not None
     found = _given(case) if tables.inflow_history is None or is_given else _estimated(case)
@@ -105,7 +105,7 @@ def _estimated(case: Case) -> InflowDescription:
 
 
 def _estimated_by_cycle(case: Case, cycle: SeasonCycle) -> InflowDescription:
-    """Months and quarters, for example, each from history at its own resolution, as if there were no other stages."""
+    """Estimate months and quarters, for example, each at its own resolution, as if there were no other stages."""
     parts = {
         members.start: _estimated(_of_cycle(case, cycle, members)) for members in dict.fromkeys(cycle.stage_cycles)
     }
@@ -134,7 +134,7 @@ def _estimated_by_cycle(case: Case, cycle: SeasonCycle) -> InflowDescription:
 
 
 def _of_cycle(case: Case, cycle: SeasonCycle, members: range) -> Case:
-    """The stages and seasons of one cycle."""
+    """Return the stages and seasons of one cycle."""
     definitions = case.horizon.season_definitions
     own = zip(case.horizon.stages, cycle.stage_positions, strict=True)
     horizon = replace(
@@ -146,7 +146,7 @@ def _of_cycle(case: Case, cycle: SeasonCycle, members: range) -> Case:
 
 
 def _joined_correlation(parts: Mapping[int, InflowDescription]) -> Correlation | None:
-    """Profiles of all cycles under names of their own."""
+    """Return profiles of all cycles under names of their own."""
     profiles: dict[str, tuple[CorrelationGroup, ...]] = {}
     schedule: dict[int, str] = {}
     for start, part in parts.items():

@@ -44,11 +44,11 @@ class NoiseLayout:
         return slice(len(self.hydro_ids) + len(self.bus_ids), self.dimension)
 
     def part(self, entity_class: str) -> slice:
-        """The part of a class: inflow, load or ncs."""
+        """Return the part of a class: inflow, load or ncs."""
         return {"inflow": self.inflow, "load": self.load, "ncs": self.ncs}[entity_class]
 
     def positions(self) -> dict[tuple[str, int], int]:
-        """The position of every (class, id) that has noise."""
+        """Return the position of every (class, id) that has noise."""
         keys = [("inflow", i) for i in self.hydro_ids]
         keys += [("load", i) for i in self.bus_ids] + [("ncs", i) for i in self.ncs_ids]
         return {key: position for position, key in enumerate(keys)}
@@ -61,7 +61,7 @@ def noise_layout(
     ncs_ids: Sequence[int],
     has_statistics: Flags,
 ) -> NoiseLayout:
-    """The layout of a study from what its buses and sources have."""
+    """Return the layout of a study from what its buses and sources have."""
     buses, sources = np.flatnonzero(has_random_load), np.flatnonzero(has_statistics)
     return NoiseLayout(
         tuple(hydro_ids),
@@ -106,12 +106,12 @@ class StageTable:
         return sorted(self._rows)
 
     def at(self, stage_id: int) -> Floats:
-        """The values of one stage: one row per column, one column per entity."""
+        """Return the values of one stage: one row per column, one column per entity."""
         found = self._rows.get(stage_id)
         return np.full((len(self._columns), self._count), np.nan) if found is None else found
 
     def over(self, stage_ids: Sequence[int], defaults: Sequence[float]) -> Floats:
-        """The values of many stages, (stage, column, entity), with defaults where there is no row."""
+        """Return the values of many stages, (stage, column, entity), with defaults where there is no row."""
         stacked = np.full((len(stage_ids), len(self._columns), self._count), np.nan)
         for index, stage_id in enumerate(stage_ids):
             stacked[index] = self.at(stage_id)

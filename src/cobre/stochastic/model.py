@@ -66,7 +66,7 @@ class NoiseModel:
         return int(self.ar_coefficients.shape[1])
 
     def lag_changes(self, stage: int) -> tuple[Ints, Floats]:
-        """By lag slot at a stage: the slot that it continues, and its share of the inflow.
+        """Return by lag slot at a stage the slot that it continues, and its share of the inflow.
 
         Empty where lags just move on.
         """
@@ -76,11 +76,11 @@ class NoiseModel:
         return np.ascontiguousarray(steps.taken_from[stage]), np.ascontiguousarray(steps.inflow_share[stage])
 
     def next_lags(self, stage: int, lags: Floats, inflow: Floats) -> Floats:
-        """Lags (lag, hydro) of the next stage, after a stage with some inflows (hydro)."""
+        """Return lags (lag, hydro) of the next stage, after a stage with some inflows (hydro)."""
         return next_lags(self.lag_steps, stage, lags, inflow)
 
     def realise(self, stage: int, noise: Floats) -> Realisation:
-        """Inflows, loads and availability factors of noise vectors (draw, entity) at a stage."""
+        """Turn noise vectors (draw, entity) of a stage into inflows, loads and availability factors."""
         layout = self.layout
         inflow = self.inflow_base[stage] + self.inflow_sigma[stage] * noise[:, layout.inflow]
         load = _around(self.load_mean[stage], self.load_std[stage], layout.bus_positions, noise[:, layout.load])
@@ -93,7 +93,7 @@ class NoiseModel:
         return Realisation(inflow, load, np.clip(availability, 0.0, 1.0))
 
     def lag_inflow(self, stage: int, lags: Floats) -> Floats:
-        """The part of the inflows that follows from `lags` (draw, lag, hydro): the sum over lags, nearest first."""
+        """Return the part of the inflows that follows from `lags` (draw, lag, hydro), added from the nearest on."""
         total = np.zeros((len(lags), self.num_hydros))
         for lag in range(self.max_order):
             total = total + self.ar_coefficients[stage, lag] * lags[:, lag]
@@ -101,14 +101,14 @@ class NoiseModel:
 
 
 def _around(mean: Floats, std: Floats, positions: NDArray[np.intp], noise: Floats) -> Floats:
-    """mean + std * noise, for the entities that have noise."""
+    """Return mean + std * noise, for the entities that have noise."""
     values = np.repeat(mean[None, :], len(noise), axis=0)
     values[:, positions] = values[:, positions] + std[positions] * noise
     return values
 
 
 def build_noise_model(case: Case) -> NoiseModel:
-    """Everything random about a study; raises `NoiseModelError` where its data make no model."""
+    """Build everything random about a study; raises `NoiseModelError` where its data make no model."""
     libraries = training_libraries(case)
     description = describe_inflows(case, libraries.get("inflow"))
     inflow = inflow_model(description.statistics, description.terms, description.periods)

@@ -69,7 +69,7 @@ def _openings_of(plan: TreePlan, leader: Stage, index: int, count: int) -> Float
 
 
 def _from_residuals(plan: TreePlan, leader: Stage, residuals: Floats, count: int) -> Floats:
-    """Inflow noise of past years, a year per opening and no more openings than years; the rest is drawn."""
+    """Take inflow noise of past years, a year per opening and no more openings than years; draw the rest."""
     count = min(count, len(residuals))
     noise = independent_draws(plan.seed, leader.id, count, plan.layout.dimension)
     years = opening_seeds(plan.seed, np.arange(count), leader.id) % np.uint64(len(residuals))
@@ -80,7 +80,7 @@ def _from_residuals(plan: TreePlan, leader: Stage, residuals: Floats, count: int
 
 
 def opening_count(stage: Stage) -> int:
-    """The number of openings of a stage, at least one."""
+    """Return the number of openings of a stage, at least one."""
     if stage.num_openings is None:
         return 1  # a node has one realisation, which external scenarios give
     if stage.num_openings < 1:
@@ -91,12 +91,12 @@ def opening_count(stage: Stage) -> int:
 
 
 def independent_draws(seed: int, stage_id: int, count: int, dimension: int) -> Floats:
-    """Plain Monte Carlo: every opening has a generator of its own."""
+    """Draw by plain Monte Carlo: every opening has a generator of its own."""
     return standard_normals(Pcg64Streams(opening_seeds(seed, np.arange(count), stage_id)), dimension)
 
 
 def openings_from_file(table: Table | None, stages: Sequence[Stage], dimension: int) -> tuple[Floats, ...]:
-    """The openings of a table; each stage must be there with all of its openings and entities."""
+    """Return the openings of a table; each stage must be there with all of its openings and entities."""
     if table is None:
         raise NoiseModelError(OPENINGS_FILE, "file", "missing, though scenario_source.openings says 'file'")
     known = {stage.id for stage in stages}
@@ -165,20 +165,20 @@ def check_methods(stages: Sequence[Stage]) -> None:
 
 
 def fresh_noise(stage: Stage, draw: FreshDraw, scenarios: Indices) -> Floats:
-    """Standard normals (scenario, number) by the sampling method of a stage."""
+    """Draw standard normals (scenario, number) by the sampling method of a stage."""
     if len(scenarios) and int(scenarios.max()) >= draw.total:
         raise ValueError(f"scenario {scenarios.max()} of {draw.total}")
     return _METHODS[stage.sampling_method](draw, scenarios)
 
 
 def independent(draw: FreshDraw, scenarios: Indices) -> Floats:
-    """Independent draws: each scenario has a generator of its own (sampling method `saa`)."""
+    """Draw independently: each scenario has a generator of its own (sampling method `saa`)."""
     seeds = grouped_forward_seeds(draw.seed, draw.iteration, scenarios, draw.group)
     return standard_normals(Pcg64Streams(seeds), draw.dimension)
 
 
 def stratified(draw: FreshDraw, scenarios: Indices) -> Floats:
-    """All scenarios of an iteration are one Latin hypercube; each draws its own point inside its intervals."""
+    """Draw one Latin hypercube for all scenarios of an iteration; each draws its own point inside its intervals."""
     common = Pcg64Sequence(_shared_seed(draw))
     inside = Pcg64Streams(forward_seeds(draw.seed, draw.iteration, scenarios, draw.group))
     values = np.empty((len(scenarios), draw.dimension))
@@ -189,12 +189,12 @@ def stratified(draw: FreshDraw, scenarios: Indices) -> Floats:
 
 
 def sobol_of_scenarios(draw: FreshDraw, scenarios: Indices) -> Floats:
-    """The Sobol point with the scenario's number, in natural order."""
+    """Return the Sobol point with the scenario's number, in natural order."""
     return sobol_points(_shared_seed(draw), gray_rank(scenarios), draw.dimension)
 
 
 def halton_of_scenarios(draw: FreshDraw, scenarios: Indices) -> Floats:
-    """The Halton point with the scenario's number."""
+    """Return the Halton point with the scenario's number."""
     return halton_points(_shared_seed(draw), scenarios, draw.dimension)
 
 

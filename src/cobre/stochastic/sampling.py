@@ -64,7 +64,7 @@ class Scheme(ABC):
 
     @abstractmethod
     def sample(self, iteration: int, scenarios: Indices, stage: int) -> Floats:
-        """Noise vectors (scenario, entity) over all classes."""
+        """Return noise vectors (scenario, entity) over all classes."""
 
 
 class InSample(Scheme):
@@ -82,7 +82,7 @@ class InSample(Scheme):
         self._chosen: dict[int, Indices] = {}  # by stage: iterations x scenarios
 
     def opening_indices(self, iteration: int, scenarios: Indices, stage: int) -> Indices:
-        """By scenario: the index (from 0) of the opening that it draws at a stage."""
+        """Return by scenario the index (from 0) of the opening that it draws at a stage."""
         same = scenarios.tobytes()
         if self._scenarios != same or iteration not in self._iterations:
             is_next = self._scenarios == same and iteration == self._iterations.stop
@@ -93,7 +93,7 @@ class InSample(Scheme):
         return chosen
 
     def sample(self, iteration: int, scenarios: Indices, stage: int) -> Floats:
-        """The vectors of the chosen openings."""
+        """Return the vectors of the chosen openings."""
         return self._openings[stage][self.opening_indices(iteration, scenarios, stage)]
 
     def _draw(self, iterations: range, scenarios: Indices) -> dict[int, Indices]:
@@ -139,7 +139,7 @@ class Replay(Scheme):
     library: Floats
 
     def sample(self, iteration: int, scenarios: Indices, stage: int) -> Floats:
-        """The noise of the chosen trajectories at a stage."""
+        """Return the noise of the chosen trajectories at a stage."""
         chosen = forward_seeds(self.base, iteration, scenarios, 0) % np.uint64(self.library.shape[1])
         noise = np.zeros((len(scenarios), self.layout.dimension))
         noise[:, self.layout.part(self.entity_class)] = self.library[stage, chosen.astype(np.int64)]
@@ -160,7 +160,7 @@ class NoiseSampler:
         return self._is_in_sample
 
     def sample(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Floats:
-        """Noise vectors (scenario, entity); `scenarios` are global numbers from 0, `stage` is an index."""
+        """Return noise vectors (scenario, entity); `scenarios` are global numbers from 0, `stage` is an index."""
         numbers = as_indices(scenarios)
         noise = np.empty((len(numbers), self._layout.dimension))
         drawn: dict[int, Floats] = {}
@@ -172,12 +172,12 @@ class NoiseSampler:
         return noise
 
     def for_scenarios(self, total: int) -> "NoiseSampler":
-        """A sampler for `total` scenarios in each iteration, with the same schemes: some draw all of them at once."""
+        """Return a sampler for `total` scenarios in each iteration, with the same schemes: some draw all at once."""
         changed: dict[int, Scheme] = {id(scheme): _for_scenarios(scheme, total) for scheme in self._schemes.values()}
         return NoiseSampler(self._layout, {name: changed[id(scheme)] for name, scheme in self._schemes.items()})
 
     def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
-        """Which opening of the stage each scenario draws; only where all noise comes from the openings."""
+        """Return which opening of the stage each scenario draws; only where all noise comes from the openings."""
         scheme = next(iter(self._schemes.values()))
         if not isinstance(scheme, InSample) or not self.is_in_sample:
             raise ValueError("opening_indices: some class is not sampled from the openings; use sample")
@@ -205,13 +205,13 @@ class SourceData:
 
 
 def training_libraries(case: Case) -> dict[str, ExternalLibrary]:
-    """The external libraries that training uses, by class."""
+    """Return the external libraries that training uses, by class."""
     source = case.config.training.scenario_source
     return {name: external_library(case, name) for name in CLASSES if source.scheme(name) == "external"}
 
 
 def correlation(case: Case, layout: NoiseLayout, estimated: Correlation | None) -> CorrelationProfiles:
-    """From the file, else from history, else none."""
+    """Return profiles from the file, else from history, else none."""
     known = {
         "inflow": frozenset(hydro.id for hydro in case.system.hydros),
         "load": frozenset(bus.id for bus in case.system.buses),
@@ -224,7 +224,7 @@ def correlation(case: Case, layout: NoiseLayout, estimated: Correlation | None) 
 
 
 def openings(data: SourceData, libraries: Mapping[str, ExternalLibrary]) -> tuple[Floats, ...]:
-    """From the file, or generated: never more of them than the external libraries have scenarios at a stage."""
+    """Return openings from the file, or generated; at most as many as external libraries have scenarios at a stage."""
     stages = data.case.horizon.stages
     training = data.case.config.training
     if training.scenario_source.has_openings_file:
@@ -238,7 +238,7 @@ def openings(data: SourceData, libraries: Mapping[str, ExternalLibrary]) -> tupl
 
 
 def sampler(data: SourceData, tree: tuple[Floats, ...], *, is_training: bool) -> NoiseSampler:
-    """The noise of forward passes, or of simulations."""
+    """Return the sampler of forward passes, or of simulations."""
     config = data.case.config
     source = config.training.scenario_source
     if not is_training and config.simulation.scenario_source is not None:
@@ -279,7 +279,7 @@ def _seed(source: ScenarioSource, entity_class: str) -> int:
 
 
 def _external_noise(data: SourceData, entity_class: str) -> Floats:
-    """Noise (stage, scenario, entity of the class that has noise)."""
+    """Return noise (stage, scenario, entity of the class that has noise)."""
     library = external_library(data.case, entity_class)
     if entity_class == "inflow":
         _require_all(library, data.layout.hydro_ids)

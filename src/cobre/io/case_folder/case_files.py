@@ -63,7 +63,7 @@ def check_files(folder: Path, problems: Problems) -> bool:
 
 
 def known_files() -> frozenset[str]:
-    """Every file of the case format, by its path inside the case."""
+    """Return every file of the case format, by its path inside the case."""
     tables = [*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), *PRODUCTION_TABLES.values()]
     parquet = [table.file for table in tables]
     return frozenset([*REQUIRED_JSON, *OPTIONAL_JSON, CONSTRAINT_BOUNDS, *MOVED, *parquet])
@@ -85,18 +85,18 @@ def _warn_of_unknown(folder: Path, problems: Problems) -> None:
 
 
 def file_digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every existing file of the case format, by its path inside the case."""
+    """Return the SHA-256 of every existing file of the case format, by its path inside the case."""
     found = {name: _digest(folder / name) for name in sorted(known_files())}
     return {name: digest for name, digest in found.items() if digest}
 
 
 def differing_files(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Files that differ, or exist in only one of the two."""
+    """Return files that differ, or exist in only one of the two."""
     return [name for name in sorted({*first, *second}) if first.get(name) != second.get(name)]
 
 
 def _digest(path: Path) -> str:
-    """The SHA-256 of a file; empty if it is missing or cannot be read."""
+    """Return the SHA-256 of a file; empty if it is missing or cannot be read."""
     try:
         with os.fdopen(open_untrusted(path, MAX_TABLE_BYTES), "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -37,7 +37,7 @@ class Patch:
 
 
 def read_case_file(case: Path, file: str) -> Any:
-    """The content of a JSON file of a case. Raises CasePatchError."""
+    """Return the content of a JSON file of a case. Raises CasePatchError."""
     if ".." in Path(file).parts or Path(file).is_absolute():  # the copy is written under the same name
         raise CasePatchError(f"the file {file!r} is outside the case: give its path relative to the case directory")
     path = named_inside(case, file, f"the file {file!r}")
@@ -52,7 +52,7 @@ def read_case_file(case: Path, file: str) -> Any:
 
 
 def json_files(case: Path) -> list[str]:
-    """The JSON files of a case, without those of its results."""
+    """Return the JSON files of a case, without those of its results."""
     found = (path.relative_to(case) for path in sorted(case.rglob("*.json")))
     return [path.as_posix() for path in found if path.parts[0] != OUTPUT]
 

@@ -64,7 +64,7 @@ def write_schemas(folder: Path) -> int:
 
 
 def schema_of(name: str) -> dict[str, object]:
-    """The JSON Schema of an input file, by its name."""
+    """Return the JSON Schema of an input file, by its name."""
     file, record = SCHEMAS[name]
     schema = {"$schema": DIALECT, **record.model_json_schema(), "title": file}
     _require_tags(schema)
@@ -107,7 +107,7 @@ def _say_format(schema: dict[str, Any], keys: list[str], mark: Mark) -> None:
 
 
 def _objects(schema: Mapping[str, Any], node: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
-    """The objects with a field of this name that a part of a schema allows."""
+    """Yield the objects with a field of this name that a part of a schema allows."""
     if "$ref" in node:
         yield from _objects(schema, schema["$defs"][node["$ref"].rpartition("/")[2]], key)
     for part in (*node.get("anyOf", ()), *node.get("oneOf", ())):

@@ -32,7 +32,7 @@ class Template:
 
 
 def templates() -> tuple[Template, ...]:
-    """The case templates that ship with Cobre, sorted by name."""
+    """Return the case templates that ship with Cobre, sorted by name."""
     return tuple(Template(folder.name, _title(folder), folder) for folder in sorted(_folders()))
 
 

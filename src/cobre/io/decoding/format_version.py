@@ -76,7 +76,7 @@ class Mark:
     values: tuple[str | None, ...] = ()
 
     def find(self, content: Any) -> Iterator[Keys]:
-        """Where it is, in the content of its file."""
+        """Yield the places of the feature in the content of its file."""
         for field in self.fields:
             yield from self._below(content, field.split("."), ())
 
@@ -96,7 +96,7 @@ class Mark:
 
 
 def recognise_format(folder: Path, documents: Documents) -> FormatSeen:
-    """The format that the files of a case say, with the reason."""
+    """Return the format that the files of a case say, with the reason."""
     for name in sorted(documents, key=lambda name: name != CONFIG_FILE):
         version = _addressed(documents[name])
         if version is not None:
@@ -153,7 +153,7 @@ def _is_about(problem: CaseProblem, field: str) -> bool:
 
 
 def _without(remedy: str, values: Collection[str | None]) -> str:
-    """A list of choices, such as `one of a, b, c` or `a, b or c`, without some of them."""
+    """Return a list of choices, such as `one of a, b, c` or `a, b or c`, without some of them."""
     head = "one of " if remedy.startswith("one of ") else ""
     choices = [choice for choice in _SEPARATORS.split(remedy.removeprefix("one of ")) if choice not in values]
     if head or len(choices) < 2:

@@ -39,7 +39,7 @@ class Document:
 
 
 def read_document(folder: Path, name: str, problems: Problems, *, is_required: bool = False) -> Document | None:
-    """The parsed file, or None if it is missing (an error if `is_required`) or not valid JSON."""
+    """Return the parsed file, or None if it is missing (an error if `is_required`) or not valid JSON."""
     path = folder / name
     if not path.exists():
         if is_required:
@@ -50,7 +50,7 @@ def read_document(folder: Path, name: str, problems: Problems, *, is_required: b
 
 
 def rewritten(document: Document, content: Any) -> Document:
-    """The same file with another content."""
+    """Return the same file with another content."""
     return Document(document.name, content, json.dumps(content))
 
 
@@ -100,14 +100,14 @@ def _is_ordinary(text: str) -> bool:
 
 
 def _trailing_comma(text: str, position: int) -> str:
-    """A message for the most frequent mistake in JSON, which the parser reports only as an unexpected character."""
+    """Return a message for the most frequent mistake in JSON, which the parser reports as an unexpected character."""
     before = text[:position].rstrip()
     ends_list = text[position : position + 1] in ("]", "}")
     return "is not valid JSON: a comma before a closing bracket" if before.endswith(",") and ends_list else ""
 
 
 def _whole(digits: str) -> int | float:
-    """An integer, or a float if it has more than `MAX_DIGITS` digits; refused later, by the field's name."""
+    """Return an integer, or a float if it has more than `MAX_DIGITS` digits; refused later, by the field's name."""
     return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
 
 

@@ -33,7 +33,7 @@ AnyFile = TypeVar("AnyFile", bound=JsonFile)
 
 
 def decode(document: Document | None, record: type[AnyFile], problems: Problems) -> AnyFile | None:
-    """The file as a record, or None if it violates its schema; each violation is added to `problems`."""
+    """Return the file as a record, or None if it violates its schema; each violation is added to `problems`."""
     if document is None:
         return None
     known = len(problems.errors)
@@ -57,7 +57,7 @@ def build_decoders() -> None:
 
 
 def _wrong_leaves(content: Any) -> dict[tuple[str | int, ...], tuple[str, str]]:
-    """Errors by path that the decoder does not find: ids beyond 32 bits, too large numbers, dates not in ISO format."""
+    """Return errors by path that the decoder does not find: ids beyond 32 bits, large numbers, other date formats."""
     found: dict[tuple[str | int, ...], tuple[str, str]] = {}
     for path, value in _leaves(content, ()):
         key = next((part for part in reversed(path) if isinstance(part, str)), "")
@@ -68,7 +68,7 @@ def _wrong_leaves(content: Any) -> dict[tuple[str | int, ...], tuple[str, str]]:
 
 
 def _decodable(document: Document) -> str:
-    """The text for the decoder, with 0 for infinite numbers, which are reported already and would stop the decoder."""
+    """Return the text for the decoder, with 0 for infinite numbers: they are reported already and would stop it."""
     too_large = [path for path, value in _leaves(document.content, ()) if value in (inf, -inf)]
     if not too_large:
         return document.text

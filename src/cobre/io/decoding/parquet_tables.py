@@ -51,7 +51,7 @@ class TableFormat:
 
 
 def read_table(folder: Path, table: TableFormat, problems: Problems) -> Table | None:
-    """The table by column, or None without the file or if it violates the format; errors are added to `problems`."""
+    """Return the table by column; None without the file or if it violates the format, with errors in `problems`."""
     path = folder / table.file
     if not path.exists():
         return None
@@ -149,7 +149,7 @@ def _absent(column: Column, num_rows: int) -> NDArray[Any]:
 
 
 def _filled(stored: Any, is_null: NDArray[np.bool_], column: Column) -> NDArray[Any]:
-    """Values as a NumPy array, with nulls as `core.case.Table` represents them."""
+    """Return values as a NumPy array, with nulls as `core.case.Table` represents them."""
     if column.kind == "number":
         return np.where(is_null, np.nan, _numbers(stored, np.dtype(np.float64)))
     if column.kind == "date":
@@ -161,7 +161,7 @@ def _filled(stored: Any, is_null: NDArray[np.bool_], column: Column) -> NDArray[
 
 
 def _numbers(stored: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The values of a primitive array; arbitrary where it is null.
+    """Return the values of a primitive array; arbitrary where it is null.
 
     Not by `to_numpy`: it imports pandas if installed, which costs every rank half a second and 60 MB.
     """

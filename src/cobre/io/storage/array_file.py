@@ -70,7 +70,7 @@ def _directory(facts: Mapping[str, Any], arrays: Arrays) -> bytes:
 
 
 def _parts(directory: bytes, arrays: Arrays) -> Iterator[bytes | memoryview]:
-    """The bytes of the file except the trailer."""
+    """Yield the bytes of the file except the trailer."""
     yield _HEADER.pack(MAGIC, VERSION, len(directory))
     yield directory
     for array in arrays.values():
@@ -78,7 +78,7 @@ def _parts(directory: bytes, arrays: Arrays) -> Iterator[bytes | memoryview]:
 
 
 def _pieces(array: NDArray[Any] | StreamedArray) -> Iterator[memoryview]:
-    """The bytes of an array, in pieces. Raises ValueError if the pieces of a streamed array do not fill its shape."""
+    """Yield the bytes of an array in pieces. Raises ValueError if streamed pieces do not fill its shape."""
     left = math.prod(array.shape) * array.dtype.itemsize
     for piece in array.pieces() if isinstance(array, StreamedArray) else [array]:
         stored = _bytes(np.ascontiguousarray(piece, array.dtype.newbyteorder("<")))
@@ -128,7 +128,7 @@ class ArrayFile:
         return tuple(self._entries)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of an array."""
+        """Return the shape of an array."""
         return self._entries[name].shape
 
     def array(self, name: str) -> NDArray[Any]:
@@ -183,13 +183,13 @@ class ArrayFile:
 
 
 def parse_arrays(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Facts and arrays of a file's content; `path` is for messages."""
+    """Return facts and arrays of a file's content; `path` is for messages."""
     file = ArrayFile(path, io.BytesIO(content))
     return file.facts, {name: file.array(name) for name in file.names}
 
 
 def array_bytes(facts: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """The content that `write_arrays` would write."""
+    """Return the content that `write_arrays` would write."""
     content = b"".join(_parts(_directory(facts, arrays), arrays))
     return content + hashlib.sha256(content).digest()
 
@@ -212,7 +212,7 @@ def _bytes(array: NDArray[Any]) -> memoryview:
 
 
 def _entries(directory: list[dict[str, Any]], start: int, end: int) -> dict[str, _Entry]:
-    """The entries of arrays between two offsets of a file, which they must fill. Raises ValueError."""
+    """Return the entries of arrays between two offsets of a file, which they must fill. Raises ValueError."""
     found = {}
     for item in directory:
         if item["dtype"] not in _DTYPES:

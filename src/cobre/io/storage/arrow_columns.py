@@ -37,7 +37,7 @@ def check_unpacked_size(file: "parquet.ParquetFile", path: Path) -> None:
 
 
 def numbers_of(column: "pa.ChunkedArray") -> NDArray[Any]:
-    """The numbers of a column, nulls as NaN.
+    """Return the numbers of a column, nulls as NaN.
 
     Integers and floats avoid `to_numpy`, which imports pandas if installed and takes half a second.
     """
@@ -58,7 +58,7 @@ def numbers_of(column: "pa.ChunkedArray") -> NDArray[Any]:
 def column_of(
     values: NDArray[Any] | Sequence[Any], kind: "pa.DataType | None" = None, is_null: NDArray[np.bool_] | None = None
 ) -> "pa.Array":
-    """A column of numbers or text; null where a value is None or `is_null` is set. The kind of an array is its dtype.
+    """Return a column of numbers or text; null where a value is None or `is_null` is set. An array's dtype is its kind.
 
     Not by `pyarrow.array`: it imports pandas if installed, even for a list of numbers. Raises OverflowError if a value
     does not fit into `kind`.
@@ -75,7 +75,7 @@ def column_of(
 
 
 def table_of(columns: "Mapping[str, NDArray[Any] | pa.Array]") -> "pa.Table":
-    """A table of arrays; contiguous ones are not copied."""
+    """Return a table of arrays; contiguous ones are not copied."""
     import pyarrow as pa  # noqa: PLC0415
 
     return pa.table(
@@ -105,7 +105,7 @@ def _text_column(values: NDArray[Any] | Sequence[Any]) -> "pa.Array":
 
 
 def _validity(is_null: NDArray[np.bool_] | None) -> "pa.Buffer | None":
-    """Arrow's validity bitmap; None if no value is null."""
+    """Return Arrow's validity bitmap; None if no value is null."""
     import pyarrow as pa  # noqa: PLC0415
 
     if is_null is None or not is_null.any():

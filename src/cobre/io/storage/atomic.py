@@ -59,7 +59,7 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def replacing_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, renamed to `path` when the block ends without an error. Raises WriteError."""
+    """Yield a file to write to, renamed to `path` when the block ends without an error. Raises WriteError."""
     with as_write_error(path):
         _refuse_what_is_no_file(path)
         temporary = _temporary_beside(path)
@@ -82,7 +82,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def new_directory(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
-    """A directory to fill, renamed to `path` when the block ends without an error. Raises WriteError.
+    """Yield a directory to fill, renamed to `path` when the block ends without an error. Raises WriteError.
 
     `path` must not exist, or be an empty directory. is_flushed: False for thousands of small files that can be written
     again: flushing each of them to the disk takes longer than writing them.
@@ -99,7 +99,7 @@ def new_directory(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def scratch_directory(folder: Path) -> Iterator[Path]:
-    """A temporary directory inside `folder`, removed when the block ends."""
+    """Yield a temporary directory inside `folder`, removed when the block ends."""
     with as_write_error(folder):
         scratch = _temporary_beside(folder / "scratch")
         make_folder(scratch)
@@ -213,7 +213,7 @@ def as_write_error(path: Path) -> Iterator[None]:
 
 
 def _reason(error: OSError, path: Path) -> tuple[str, str]:
-    """The reason of an error and a remedy."""
+    """Return the reason of an error and a remedy."""
     if error.errno == errno.ENOENT and not path.parent.exists():
         return f"the directory {path.parent} does not exist", "create it first"
     return _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))

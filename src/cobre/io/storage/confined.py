@@ -25,7 +25,7 @@ _NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # do not block on a p
 
 @contextmanager
 def no_links_below(root: Path) -> Iterator[None]:
-    """During the block, writing below `root` follows no symbolic link; `root` itself may be one."""
+    """Follow no symbolic link when writing below `root` during the block; `root` itself may be one."""
     entry = _absolute(root)
     _roots.append(entry)
     try:
@@ -36,7 +36,7 @@ def no_links_below(root: Path) -> Iterator[None]:
 
 @contextmanager
 def open_folder(folder: Path, *, make: bool = False) -> Iterator[int]:
-    """A descriptor of a directory, for calls with `dir_fd`; with `make`, missing directories are created.
+    """Yield a descriptor of a directory, for calls with `dir_fd`; with `make`, missing directories are created.
 
     Raises OSError, with ELOOP for a symbolic link.
     """
@@ -61,14 +61,14 @@ def make_folder(folder: Path) -> None:
 
 
 def create_file(path: Path) -> BinaryIO:
-    """A new file to write to, with permissions by the umask. Raises FileExistsError."""
+    """Return a new file to write to, with permissions by the umask. Raises FileExistsError."""
     with _named(path), open_folder(path.parent) as folder:
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | _NO_FOLLOW
         return os.fdopen(os.open(path.name, flags, 0o666, dir_fd=folder), "wb")
 
 
 def open_own(path: Path, flags: int) -> int:
-    """A descriptor of a regular file without other hard links, created if missing (by `flags`).
+    """Return a descriptor of a regular file without other hard links, created if missing (by `flags`).
 
     Raises OSError: EMLINK for a hard link, ENXIO for a device, pipe or socket.
     """
@@ -113,12 +113,12 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _absolute(path: Path) -> Path:
-    """The absolute path without `.` and `..`, taken literally: links are not resolved."""
+    """Return the absolute path without `.` and `..`, taken literally: links are not resolved."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
 
 def _split(folder: Path) -> tuple[Path, tuple[str, ...]]:
-    """The directory that may be reached through links, and the parts below it that must not be links."""
+    """Return the directory that may be reached through links, and the parts below it that must not be links."""
     absolute = _absolute(folder)
     root = next((root for root in reversed(_roots) if absolute.is_relative_to(root)), absolute)
     return root, absolute.relative_to(root).parts
@@ -166,18 +166,18 @@ class UntrustedFileError(CobreError, OSError):
 
 
 def read_untrusted_text(path: Path) -> str:
-    """The text of a file. Raises OSError, and ValueError if it is not UTF-8."""
+    """Return the text of a file. Raises OSError, and ValueError if it is not UTF-8."""
     return read_untrusted(path).decode("utf-8")
 
 
 def check_untrusted(path: Path) -> Path:
-    """The path, checked to be a regular file, for libraries that open files by path. Raises OSError."""
+    """Check that a path is a regular file, for libraries that open files by path, and return it. Raises OSError."""
     os.close(open_untrusted(path, MAX_TABLE_BYTES))
     return path
 
 
 def read_untrusted(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
-    """The content of a regular file. Raises OSError; UntrustedFileError for other files or more than `max_bytes`."""
+    """Return the content of a regular file. Raises OSError, or UntrustedFileError if irregular or above `max_bytes`."""
     descriptor = open_untrusted(path, max_bytes)
     with os.fdopen(descriptor, "rb") as stream:
         most = min(max_bytes, os.fstat(descriptor).st_size + MAX_GROWTH_BYTES)  # `read` allocates this much
@@ -188,7 +188,7 @@ def read_untrusted(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
 
 
 def open_untrusted(path: Path, max_bytes: int = MAX_BYTES) -> int:
-    """A descriptor for reading a regular file, opened without blocking. Raises as `read_untrusted`."""
+    """Return a descriptor for reading a regular file, opened without blocking. Raises as `read_untrusted`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         status = os.fstat(descriptor)
@@ -205,7 +205,7 @@ def open_untrusted(path: Path, max_bytes: int = MAX_BYTES) -> int:
 
 
 def named_inside(root: Path, name: object, what: str) -> Path:
-    """The path of `name` relative to `root`, which it must not leave, not even through links.
+    """Return the path of `name` relative to `root`, which it must not leave, not even through links.
 
     `what` describes the origin of the name, for messages. Raises UntrustedFileError.
     """

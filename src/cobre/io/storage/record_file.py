@@ -60,7 +60,7 @@ def write_records(path: Path, value: object) -> int:
 
 
 def read_records(path: Path) -> Any:
-    """The value in a file of this user's. Raises OSError, and RecordFileError for a damaged file."""
+    """Return the value in a file of this user. Raises OSError, and RecordFileError for a damaged file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         facts = os.fstat(descriptor)
@@ -167,7 +167,7 @@ _PARTS: dict[type, tuple[str, Callable[[Any], Sequence[object]]]] = {
 
 
 def _parts_of(value: object) -> tuple[tuple[str, ...], Sequence[object]]:
-    """The kind of an object, and the values that it is made of."""
+    """Return the kind of an object, and the values that it is made of."""
     kind: Any = type(value)
     if kind in _PARTS:
         name, split = _PARTS[kind]
@@ -220,7 +220,7 @@ _MAKERS: dict[str, Callable[[list[Any]], Any]] = {
 
 
 def _maker(kind: str, module: str = "", name: str = "", *names: str) -> Callable[[list[Any]], Any]:
-    """How an object of a kind is made of its parts."""
+    """Return a function that makes an object of a kind of its parts."""
     if kind not in ("enum", "record", "native"):
         return _MAKERS[kind]
     if not module.startswith(f"{PACKAGE}."):
@@ -253,7 +253,7 @@ def _members(found: Any) -> Any:
 
 
 def _record_maker(found: type, names: Sequence[str]) -> Callable[[list[Any]], Any]:
-    """Fields are set without `__init__` and `__post_init__`: they were checked when the record was first made."""
+    """Return a function that sets fields without `__init__` and `__post_init__`: they were checked at first."""
     assign = object.__setattr__
 
     def with_dictionary(parts: list[Any]) -> Any:
@@ -271,5 +271,5 @@ def _record_maker(found: type, names: Sequence[str]) -> Callable[[list[Any]], An
 
 
 def _slots(found: type) -> set[str]:
-    """Names of fields that a class or its bases hold in slots; such a class may have a dictionary all the same."""
+    """Return the fields that a class or its bases hold in slots; such a class may have a dictionary all the same."""
     return {name for base in found.__mro__ for name, part in vars(base).items() if type(part) is MemberDescriptorType}

@@ -17,12 +17,12 @@ _MAX_WHOLE = 2**64  # seeds have 64 bits
 
 
 def parse_stored(text: str | bytes) -> Any:
-    """The parsed value. Raises ValueError for invalid JSON, integers beyond 64 bits, and too deep nesting."""
+    """Return the parsed value. Raises ValueError for invalid JSON, integers beyond 64 bits, and too deep nesting."""
     return _checked(lambda: json.loads(text, parse_int=_whole))
 
 
 def read_stored_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. Raises OSError, or ValueError for other content."""
+    """Return the JSON object in a file. Raises OSError, or ValueError for other content."""
     found = parse_stored(read_untrusted_text(path))
     if not isinstance(found, dict):
         raise ValueError("it is not a JSON object")
@@ -39,7 +39,7 @@ def write_json(path: Path, content: Any, *, sort_keys: bool = False, is_compact:
 
 
 def parse_finite(text: str | bytes) -> Any:
-    """As `parse_stored`, but NaN and infinities raise ValueError: events never have them."""
+    """Parse as `parse_stored` does, but raise ValueError for NaN and infinities: events never have them."""
     return _checked(lambda: json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_refuse))
 
 
@@ -99,7 +99,7 @@ Event = Mapping[str, Any]
 
 
 def event_of(line: bytes) -> Event | None:
-    """The event of a line; None if it is incomplete or not an event."""
+    """Return the event of a line; None if it is incomplete or not an event."""
     try:
         found = parse_finite(line)
     except ValueError:
@@ -108,17 +108,17 @@ def event_of(line: bytes) -> Event | None:
 
 
 def whole_lines(content: bytes) -> bytes:
-    """The content up to its last newline: the last line may be incomplete."""
+    """Return the content up to its last newline: the last line may be incomplete."""
     return content[: content.rfind(b"\n") + 1]
 
 
 def events_in(content: bytes) -> list[Event]:
-    """The events of all lines that can be read, in their order."""
+    """Return the events of all lines that can be read, in their order."""
     return [event for line in content.split(b"\n") if (event := event_of(line)) is not None]
 
 
 def numbered_lines(content: bytes) -> list[tuple[int, Event | None]]:
-    """The number (from 1) and event of each line, None if it cannot be read; empty lines are left out.
+    """Return the number (from 1) and event of each line, None if it cannot be read; empty lines are left out.
 
     A last line without a newline is included if it can be read, as in a file that is no longer written.
     """

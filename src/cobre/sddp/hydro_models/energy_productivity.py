@@ -40,24 +40,24 @@ class EnergyProductivity:
         self._integrated_column = EQUIVALENT if case.format_version == "0.18" else INTEGRATED
 
     def specific(self, hydro_id: int, stage: Stage) -> float:
-        """MW per m3/s and metre: the table's, or the plant's own."""
+        """Return MW per m3/s and metre: the table's, or the plant's own."""
         value = self._specific_or_none(self._hydros[hydro_id], stage)
         if value is None:
             raise NoProductivityError(f"hydro {hydro_id} has no specific_productivity_mw_per_m3s_per_m")
         return value
 
     def reference_volume_hm3(self, hydro_id: int, stage: Stage) -> float:
-        """The volume at which productivities are taken, hm3."""
+        """Return the volume at which productivities are taken, hm3."""
         hydro = self._hydros[hydro_id]
         return reference_volume_hm3(self._models.choice_for(hydro, stage), hydro)
 
     def reference_turbine_m3s(self, hydro_id: int, stage: Stage) -> float:
-        """The table's reference outflow, or all that the plant can turbine, m3/s."""
+        """Return the table's reference outflow, or all that the plant can turbine, m3/s."""
         value = self._from_table("reference_outflow_m3s", hydro_id, stage)
         return self._hydros[hydro_id].generation.max_turbined_m3s if value is None else value
 
     def equivalent(self, hydro_id: int, stage: Stage) -> float:
-        """MW per m3/s: as given, else at the reference volume with all machines running."""
+        """Return MW per m3/s: as given, else at the reference volume with all machines running."""
         hydro = self._hydros[hydro_id]
         given = self._given(hydro, stage)
         if given is not None:
@@ -68,11 +68,11 @@ class EnergyProductivity:
         return self.specific(hydro_id, stage) * self._net_head(hydro, level_m)
 
     def accumulated(self, hydro_id: int, stage: Stage) -> float:
-        """MW per m3/s released here, over all plants down to the end of the cascade."""
+        """Return MW per m3/s released here, over all plants down to the end of the cascade."""
         return sum_in_order(self.equivalent(part, stage) for part in self._downstream_path(hydro_id))
 
     def integrated_equivalent(self, hydro_id: int, stage: Stage) -> float:
-        """As `equivalent`, with the mean level between least and most storage, where there is a geometry."""
+        """Return `equivalent` with the mean level between least and most storage, where there is a geometry."""
         hydro = self._hydros[hydro_id]
         from_table = self._from_table(self._integrated_column, hydro_id, stage)
         specific, geometry = self._specific_or_none(hydro, stage), self._geometry.get(hydro_id)
@@ -82,11 +82,11 @@ class EnergyProductivity:
         return specific * self._net_head(hydro, level_m)
 
     def integrated_accumulated(self, hydro_id: int, stage: Stage) -> float:
-        """As `accumulated`, over integrated productivities."""
+        """Return `accumulated` over integrated productivities."""
         return sum_in_order(self.integrated_equivalent(part, stage) for part in self._downstream_path(hydro_id))
 
     def max_stored_energy(self, hydro_id: int, stage: Stage) -> float:
-        """What the useful volume is worth down the cascade, in MW per m3/s times hm3."""
+        """Return the energy of the useful volume down the cascade, in MW per m3/s times hm3."""
         reservoir = self._hydros[hydro_id].reservoir
         return self.integrated_accumulated(hydro_id, stage) * (reservoir.max_storage_hm3 - reservoir.min_storage_hm3)
 
@@ -114,7 +114,7 @@ class EnergyProductivity:
 
 
 def reference_volume_hm3(choice: ProductionChoice, hydro: Hydro) -> float:
-    """The volume at which a plant's level counts: as its choice says, or a share of its useful volume."""
+    """Return the volume at which a plant's level counts: as its choice says, or a share of its useful volume."""
     least, most = hydro.reservoir.min_storage_hm3, hydro.reservoir.max_storage_hm3
     reference = choice.reference_volume
     if reference is not None and reference.volume_hm3 is not None:
@@ -131,7 +131,7 @@ class ProductivityTable:
         self._columns: dict[str, dict[tuple[int, int], float]] = {}
 
     def value(self, name: str, hydro_id: int, stage_id: int) -> float | None:
-        """A column's number in the row of the stage, or in that of all stages; None where neither has one."""
+        """Return a column's number in the row of the stage, or in that of all stages; None where neither has one."""
         if self._table is None:
             return None
         if name not in self._columns:
@@ -142,7 +142,7 @@ class ProductivityTable:
 
 
 def _by_hydro_and_stage(table: Table, name: str) -> dict[tuple[int, int], float]:
-    """The first row of each; nothing where its number is missing."""
+    """Return the number of the first row of each hydro and stage, unless it is missing."""
     first: dict[tuple[int, int], float] = {}
     for *key, value in zip(table["hydro_id"].tolist(), table["stage_id"].tolist(), table[name].tolist(), strict=True):
         first.setdefault((key[0], key[1]), value)
@@ -164,7 +164,7 @@ NONE = EvaporationLine(0.0, 0.0)
 
 
 def evaporation_line(hydro: Hydro, geometry: ReservoirGeometry | None, stage: Stage) -> EvaporationLine:
-    """The line of a plant in a stage: the coefficient and the hours are those of the month in which the stage starts.
+    """Return the line of a plant in a stage: coefficient and hours are those of the month in which the stage starts.
 
     One millimetre from one square kilometre is a thousand cubic metres, hence the 3.6 when hours become seconds.
     """
@@ -180,7 +180,7 @@ def evaporation_line(hydro: Hydro, geometry: ReservoirGeometry | None, stage: St
 
 
 def hours_of_month(stage: Stage) -> float:
-    """Hours of the month in which a stage starts."""
+    """Return hours of the month in which a stage starts."""
     return 24.0 * monthrange(stage.start_date.year, stage.start_date.month)[1]
 
 

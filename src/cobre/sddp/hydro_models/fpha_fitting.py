@@ -41,7 +41,7 @@ class Region:
 
 
 def reduce_planes(planes: Floats, reduction: PlaneReduction, region: Region) -> Floats:
-    """Rows of (gamma_0, gamma_v, gamma_q, gamma_s), neighbours merged."""
+    """Merge neighbouring planes; rows are (gamma_0, gamma_v, gamma_q, gamma_s)."""
     kept: list[Floats] = []
     for plane in planes:
         if (
@@ -57,7 +57,7 @@ def reduce_planes(planes: Floats, reduction: PlaneReduction, region: Region) -> 
 
 
 def _is_closed(plane: Floats) -> bool:
-    """No power without flow, whatever the volume."""
+    """Return whether there is no power without flow, whatever the volume."""
     return bool(plane[0] == 0.0 and plane[1] == 0.0)
 
 
@@ -68,7 +68,7 @@ def _are_near(one: Floats, other: Floats, reduction: PlaneReduction, region: Reg
 
 
 def angle_deg(one: Floats, other: Floats) -> float:
-    """Between the planes over volume and flow."""
+    """Return the angle between the planes over volume and flow."""
     first, second = (np.array([plane[1], plane[2], -1.0]) for plane in (one, other))
     across = math.hypot(*np.cross(first, second).tolist())
     along = math.fsum((first * second).tolist())
@@ -76,7 +76,7 @@ def angle_deg(one: Floats, other: Floats) -> float:
 
 
 def distance_pct(one: Floats, other: Floats, region: Region, samples: int) -> float:
-    """Mean square of the distance in percent of the square of the most power, over points spread evenly."""
+    """Return the mean square distance in percent of the square of the most power, over points spread evenly."""
     if region.max_power_mw <= 0.0:
         return 0.0
     span = region.max_volume_hm3 - region.min_volume_hm3
@@ -90,7 +90,7 @@ def distance_pct(one: Floats, other: Floats, region: Region, samples: int) -> fl
 
 
 def _radical_inverse(number: int, base: int) -> float:
-    """The digits of a number mirrored at the point: points of a Halton sequence."""
+    """Mirror the digits of a number at the point: points of a Halton sequence."""
     value, share = 0.0, 1.0 / base
     while number:
         number, digit = divmod(number, base)
@@ -115,7 +115,7 @@ class Facet:
 
 
 def upper_facets(x: Floats, y: Floats, height: Floats) -> list[Facet]:
-    """Facets that are seen from above, by wrapping: from every edge on to the steepest plane beyond it.
+    """Find facets that are seen from above by wrapping: from every edge on to the steepest plane beyond it.
 
     Points that share a plane make one facet however many they are, which grids do often. A deck has hundreds of hulls,
     which native code finds.
@@ -156,7 +156,7 @@ class Fit:
     exact_mw: Floats  # up to the most that the machines can do
 
     def fitted_mw(self) -> Floats:
-        """What the planes allow at the points of the grid when nothing is spilled."""
+        """Return what the planes allow at the points of the grid when nothing is spilled, MW."""
         values = self.planes[:, 0:1] + self.planes[:, 1:2] * self.volume_hm3 + self.planes[:, 2:3] * self.turbined_m3s
         least: Floats = values.min(axis=0)
         return least
@@ -168,7 +168,7 @@ def fit_production(
     reduction: PlaneReduction | None = None,
     rules: FormatVersion = "0.18",
 ) -> Fit:
-    """Planes, in order of falling gamma_v, with the grid that they were fitted on; `reduction` thins them out."""
+    """Fit planes, in order of falling gamma_v, and return them with their grid; `reduction` thins them out."""
     grid = _grid(function, config)
     planes = _planes(function, grid, config, rules)
     if reduction is not None:
@@ -191,7 +191,7 @@ def _planes(function: ProductionFunction, grid: _Grid, config: FphaConfig, rules
 
 
 def fitting_volumes(hydro: Hydro, geometry: ReservoirGeometry, config: FphaConfig) -> Floats:
-    """Volumes of the grid, hm3, spread over all that the geometry knows or the part of it inside a window.
+    """Return volumes of the grid, hm3, spread over all that the geometry knows or the part of it inside a window.
 
     Percentiles (0 to 1) are shares of the operating range. A window of one volume, which plants without storage have,
     becomes two volumes around it, as far as the geometry goes; a geometry of one point has the same level at both.
@@ -228,13 +228,13 @@ def _grid(function: ProductionFunction, config: FphaConfig) -> _Grid:
 
 
 def _without_rounding_noise(heights: Floats, grid: _Grid) -> Floats:
-    """Coefficients that only rounding keeps from being zero are zero: they would spoil the scaling of an LP."""
+    """Set coefficients to zero that only rounding keeps from it: they would spoil the scaling of an LP."""
     reach = np.array([1.0, np.abs(grid.volume_hm3).max(), grid.turbined_m3s.max()])
     return np.where(np.abs(heights) * reach > ROUNDING_NOISE * grid.power_mw.max(), heights, 0.0)
 
 
 def _best_scale(slopes: Floats, grid: _Grid) -> float:
-    """The factor that brings the minimum of all planes nearest to the function, in the sense of least squares."""
+    """Return the factor that brings the minimum of all planes nearest to the function, by least squares."""
     values = slopes[:, 0:1] + slopes[:, 1:2] * grid.volume_hm3 + slopes[:, 2:3] * grid.turbined_m3s
     hull = values.min(axis=0)
     squares = fsum((hull * hull).tolist())
@@ -242,7 +242,7 @@ def _best_scale(slopes: Floats, grid: _Grid) -> float:
 
 
 def _falls_with_spillage(function: ProductionFunction, facets: Sequence[Facet], grid: _Grid) -> list[float]:
-    """By facet, MW per m3/s spilled at its point of most power: the line that fits best over the spilled flows."""
+    """Return by facet MW per m3/s spilled at its point of most power: the best line over the spilled flows."""
     max_spilled = function.max_spilled_m3s
     if max_spilled <= 0:
         return [0.0] * len(facets)
@@ -257,7 +257,7 @@ def _falls_with_spillage(function: ProductionFunction, facets: Sequence[Facet], 
 
 
 def _mean_falls(function: ProductionFunction, hull: Floats, grid: _Grid, max_spilled_m3s: float) -> list[float]:
-    """By plane, MW per m3/s spilled: the mean over the points at which it is the lowest, or one of the lowest."""
+    """Return by plane MW per m3/s spilled: the mean over the points at which it is (among) the lowest."""
     if max_spilled_m3s <= 0:
         return [0.0] * len(hull)
     spilled = np.linspace(0.0, max_spilled_m3s, SPILLAGE_POINTS_019)

@@ -21,11 +21,11 @@ class ReservoirGeometry:
     area_km2: Floats
 
     def height_at(self, volume_hm3: float) -> float:
-        """The level; that of the end points outside of them."""
+        """Return the level; that of the end points outside of them."""
         return float(np.interp(volume_hm3, self.volume_hm3, self.height_m))
 
     def mean_height(self, min_hm3: float, max_hm3: float) -> float:
-        """The mean level between two volumes."""
+        """Return the mean level between two volumes."""
         if max_hm3 <= min_hm3:
             return self.height_at(min_hm3)
         inside = self.volume_hm3[(self.volume_hm3 > min_hm3) & (self.volume_hm3 < max_hm3)].tolist()
@@ -36,11 +36,11 @@ class ReservoirGeometry:
         return float(total / (max_hm3 - min_hm3))
 
     def area_at(self, volume_hm3: float) -> float:
-        """The area; that of the end points outside of them."""
+        """Return the area; that of the end points outside of them."""
         return float(np.interp(volume_hm3, self.volume_hm3, self.area_km2))
 
     def area_slope_at(self, volume_hm3: float) -> float:
-        """km2 per hm3 of the piece that holds a volume: at a point the piece above it, outside the outermost piece."""
+        """Return km2 per hm3 of the piece that holds a volume: at a point the one above it, outside the outermost."""
         pieces = self.volume_hm3.size - 1
         if pieces < 1:
             return 0.0
@@ -51,7 +51,7 @@ class ReservoirGeometry:
 
 
 def geometry_by_hydro(table: Table | None) -> dict[int, ReservoirGeometry]:
-    """The rows of system/hydro_geometry.parquet as geometries, by hydro id."""
+    """Return the rows of system/hydro_geometry.parquet as geometries, by hydro id."""
     if table is None:
         return {}
     found = {}
@@ -81,7 +81,7 @@ class TailraceFamily:
     coefficients: tuple[tuple[float, ...], ...]
 
     def level_m(self, outflow_m3s: float) -> float:
-        """The tailrace level at an outflow; beyond the limits that of the nearest one."""
+        """Return the tailrace level at an outflow; beyond the limits that of the nearest one."""
         flow = min(max(outflow_m3s, self.limits_m3s[0]), self.limits_m3s[-1])
         segment = 0
         while segment < len(self.coefficients) - 1 and flow > self.limits_m3s[segment + 1]:
@@ -92,7 +92,7 @@ class TailraceFamily:
         return level
 
     def levels_m(self, outflow_m3s: Floats) -> Floats:
-        """As `level_m`, for many outflows."""
+        """Return `level_m` for many outflows."""
         flow = np.clip(outflow_m3s, self.limits_m3s[0], self.limits_m3s[-1])
         segment = np.searchsorted(self.limits_m3s[1:-1], flow, side="left")
         coefficients = np.array(self.coefficients)[segment]
@@ -111,12 +111,12 @@ class TailraceAtLevel:
     weight: float
 
     def level_m(self, outflow_m3s: float) -> float:
-        """The tailrace level at an outflow, interpolated between the two families."""
+        """Return the tailrace level at an outflow, interpolated between the two families."""
         low = self.lower.level_m(outflow_m3s)
         return low if self.weight == 0.0 else low + self.weight * (self.upper.level_m(outflow_m3s) - low)
 
     def levels_m(self, outflow_m3s: Floats) -> Floats:
-        """As `level_m`, for many outflows."""
+        """Return `level_m` for many outflows."""
         low = self.lower.levels_m(outflow_m3s)
         return low if self.weight == 0.0 else low + self.weight * (self.upper.levels_m(outflow_m3s) - low)
 
@@ -128,7 +128,7 @@ class TailraceFamilies:
     families: tuple[TailraceFamily, ...]
 
     def at(self, downstream_level_m: float | None) -> TailraceAtLevel:
-        """The curve for a level downstream; None: there is no such level, and the lowest family holds."""
+        """Return the curve for a level downstream; None: there is no such level, and the lowest family holds."""
         lowest, highest = self.families[0], self.families[-1]
         if downstream_level_m is None or downstream_level_m <= lowest.reference_level_m:
             return TailraceAtLevel(lowest, lowest, 0.0)
@@ -140,7 +140,7 @@ class TailraceFamilies:
 
 
 def tailrace_families(table: Table | None) -> dict[int, TailraceFamilies]:
-    """Tailrace families by hydro id, for the plants that have any."""
+    """Return tailrace families by hydro id, for the plants that have any."""
     found: dict[int, list[TailraceFamily]] = {}
     for hydro_id, family in _families(table):
         found.setdefault(hydro_id, []).append(family)
@@ -187,13 +187,13 @@ class ProductionFunction:
         return 2.0 * self.hydro.generation.max_turbined_m3s
 
     def power_mw(self, volume_hm3: float, turbined_m3s: float, spilled_m3s: float = 0.0) -> float:
-        """At a volume, with flows that raise the tailrace."""
+        """Return the power at a volume, with flows that raise the tailrace."""
         efficiency = 1.0 if self.hydro.efficiency is None else self.hydro.efficiency.value
         gross_m = self.geometry.height_at(volume_hm3) - self._tailrace_m(turbined_m3s + spilled_m3s)
         return IDEAL_MW_PER_M3S_M * efficiency * turbined_m3s * net_head_m(self.hydro, gross_m)
 
     def powers_mw(self, volume_hm3: Floats, turbined_m3s: Floats, spilled_m3s: Floats) -> Floats:
-        """As `power_mw`, at points of volume and flow (rows) and amounts of spillage (columns)."""
+        """Return `power_mw` at points of volume and flow (rows) and amounts of spillage (columns)."""
         efficiency = 1.0 if self.hydro.efficiency is None else self.hydro.efficiency.value
         outflow = turbined_m3s[:, None] + spilled_m3s
         level = np.interp(volume_hm3, self.geometry.volume_hm3, self.geometry.height_m)
@@ -212,7 +212,7 @@ class ProductionFunction:
 
 
 def tailrace_m(hydro: Hydro, outflow_m3s: float) -> float:
-    """The level below a plant; 0 when none is given."""
+    """Return the level below a plant; 0 when none is given."""
     tailrace = hydro.tailrace
     if tailrace is None:
         return 0.0
@@ -227,7 +227,7 @@ def tailrace_m(hydro: Hydro, outflow_m3s: float) -> float:
 
 
 def tailraces_m(hydro: Hydro, outflow_m3s: Floats) -> Floats:
-    """As `tailrace_m`, for many outflows."""
+    """Return `tailrace_m` for many outflows."""
     tailrace = hydro.tailrace
     if tailrace is None:
         return np.zeros_like(outflow_m3s)
@@ -242,7 +242,7 @@ def tailraces_m(hydro: Hydro, outflow_m3s: Floats) -> Floats:
 
 
 def net_head_m(hydro: Hydro, gross_m: float) -> float:
-    """What is left of a head after hydraulic losses; never negative."""
+    """Return what is left of a head after hydraulic losses; never negative."""
     losses = hydro.hydraulic_losses
     if losses is None:
         return max(0.0, gross_m)

@@ -1,4 +1,4 @@
-"""Builds the LP of a stage from its numbers: columns, rows, scaling."""
+"""The LP of a stage, built from its numbers: columns, rows, scaling."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -45,7 +45,7 @@ def build_stage_lp(plan: StagePlan) -> StageLp:
 
 
 def with_arrays_of(before: StageLp, stage: StageLp) -> StageLp:
-    """The stage with the arrays and names of another one wherever they are equal to its own."""
+    """Return the stage with the arrays and names of another one wherever they are equal to its own."""
     parts = ("program", "columns", "water", "power")
     shared = {name: _sharing(getattr(before, name), getattr(stage, name)) for name in parts}
     names = _sharing(before.program.names, stage.program.names)
@@ -55,14 +55,14 @@ def with_arrays_of(before: StageLp, stage: StageLp) -> StageLp:
 
 
 def _sharing(before: Any, record: Any) -> Any:
-    """A record with the fields of another one where they are equal arrays or tuples."""
+    """Return a record with the fields of another one where they are equal arrays or tuples."""
     values = ((item.name, getattr(before, item.name), getattr(record, item.name)) for item in fields(record))
     common = {name: old for name, old, own in values if old is not own and _common(old, own) is old}
     return replace(record, **common) if common else record
 
 
 def _common(old: Any, own: Any) -> Any:
-    """The old value if it is an array with the same bytes, or an equal tuple; else one's own."""
+    """Return the old value if it is an array with the same bytes, or an equal tuple; else one's own."""
     if isinstance(own, np.ndarray):
         is_same = old.dtype == own.dtype and old.shape == own.shape and same_bytes(old, own)
         return old if is_same else own
@@ -127,7 +127,7 @@ def _corrections(plan: StagePlan, inflow_slack: Indices, column_scale: Floats) -
 
 
 def _source_columns(plan: StagePlan, columns: Indices) -> tuple[Ints, Ints, Floats]:
-    """Columns limited by availability, the source of each, and its MW at full availability."""
+    """Return columns limited by availability, the source of each, and its MW at full availability."""
     kind, source, block = np.nonzero(columns != ABSENT)
     numbers = plan.data.source
     most: Floats = numbers.available_mw[source] * numbers.factor[source, block]

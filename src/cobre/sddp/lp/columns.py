@@ -168,7 +168,7 @@ def _power(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
 
 
 def _stage_slacks(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
-    """Slacks and flows that hold for the stage as a whole, or from one volume to the next."""
+    """Add slacks and flows that hold for the stage as a whole, or from one volume to the next."""
     hydro, total, n = plan.data.hydro, plan.total_hours, plan.num_hydros
     # A withdrawal must not change its sign: its shortfall is at most the withdrawal itself.
     withdrawn = np.where(plan.has_reservoir, hydro.water_withdrawal_m3s, 0.0)
@@ -188,7 +188,7 @@ def _stage_slacks(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
 
 
 def _evaporation(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
-    """Flows in both directions, because rain may exceed evaporation."""
+    """Add flows in both directions, because rain may exceed evaporation."""
     hydro = plan.data.hydro
     shape = (plan.num_hydros, plan.storage_points)
     exists = (hydro.has_evaporation & plan.has_reservoir)[:, None]
@@ -203,7 +203,7 @@ def _evaporation(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
 
 
 def _block_slacks(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
-    """Slacks of limits that hold in every block."""
+    """Add slacks of limits that hold in every block."""
     hydro, hours = plan.data.hydro, plan.hours
     is_there = plan.has_reservoir[:, None]
 
@@ -244,7 +244,7 @@ def _filling(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
 
 
 def _commitments(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
-    """Commitments: decided ones have the limits of their delivery, carried ones are fixed by a row, others are 0."""
+    """Add commitments: decided ones have the limits of their delivery, carried ones a row that fixes them, others 0."""
     numbers = plan.data.commitment
     low = np.where(numbers.is_carried, -np.inf, numbers.min_mw)
     high = np.where(numbers.is_carried, np.inf, numbers.max_mw)
@@ -252,7 +252,7 @@ def _commitments(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
 
 
 def _in_transit(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
-    """Volumes in transit, fixed by their rows; water that arrives when nothing values it any more is not counted."""
+    """Add volumes in transit, fixed by their rows; water that arrives when nothing values it is not counted."""
     is_carried = plan.data.transit.is_carried
     most = np.where(is_carried, np.inf, 0.0)
     return {"in_transit": lp.add_columns("in_transit", most.shape, -most, most, 0.0)}

@@ -39,7 +39,7 @@ class StageFailedError(SolverError):
         self.remedy = "relax the limits that the message names" if saved is None else f"cobre explain {saved}"
 
     def details(self) -> dict[str, Any]:
-        """Also `status` (of the LP), and `saved`: its file."""
+        """Return the details, with `status` (of the LP) and `saved`, its file."""
         saved = None if self.saved is None else str(self.saved)
         return super().details() | {"status": self.status, "saved": saved}
 
@@ -62,7 +62,7 @@ class StartingBasis:
         return cls(status, tuple(inputs.basis_cuts.tolist()), inputs.solved_before)
 
     def described(self, names: Names) -> dict[str, object]:
-        """For a file: a word for each column and row, by name."""
+        """Return for a file a word for each column and row, by name."""
         found: dict[str, object] = {"solved_before": self.solved_before, "tight_cuts": list(self.tight_cuts)}
         if self.status is None:
             return found | {"columns": None, "rows": None}
@@ -96,7 +96,7 @@ class FailedSolve:
     def as_error(
         self, names: EntityNames, solver: LpSolver, stage: int, folder: Path | None, file_name: str
     ) -> StageFailedError:
-        """What failed in words; the LP goes to `folder` (None: nowhere) under `file_name`, for a closer look."""
+        """Return the failure in words, and write the LP to `folder` (None: nowhere) as `file_name`."""
         message, saved = self.explain(names), None
         if folder is not None:
             saved = self.save(solver, stage, folder, file_name)
@@ -104,7 +104,7 @@ class FailedSolve:
         return StageFailedError(message, self.lp.plan.data.stage.id, self.status, saved)
 
     def explain(self, names: EntityNames) -> str:
-        """A message for a planner: stage, where, what is infeasible or unbounded, and what to look at."""
+        """Return a message for a planner: stage, where, what is infeasible or unbounded, and what to look at."""
         stage = self.lp.plan.data.stage
         head = f"stage {stage.id} ({stage.start_date} to {stage.end_date}), {self.where}: the LP is {self.status}."
         reasons = list(self._dry_reservoirs(names)) if INFEASIBLE in self.status else []
@@ -115,7 +115,7 @@ class FailedSolve:
         return f"{head} {_GENERAL_ADVICE}"
 
     def _dry_reservoirs(self, names: EntityNames) -> Iterator[str]:
-        """Plants that cannot keep their minimum volume whatever is decided: no other plant's water reaches them.
+        """Yield plants that cannot keep their minimum volume whatever is decided: no other plant's water reaches them.
 
         Withdrawals do not count, because they may be cut at a penalty.
         """
@@ -132,7 +132,7 @@ class FailedSolve:
             )
 
     def save(self, solver: LpSolver, stage: int, folder: Path, name: str) -> Path:
-        """The LP as MPS and its inputs as JSON; returns the MPS."""
+        """Write the LP as MPS and its inputs as JSON, and return the path of the MPS file."""
         check_writable(folder)
         path = folder / f"{name}.mps"
         with tempfile.TemporaryDirectory(prefix="cobre-") as scratch:  # the LP library opens files in its own way
@@ -157,7 +157,7 @@ class FailedSolve:
 
 
 def _receives_water(plan: StagePlan) -> NDArray[np.bool_]:
-    """By plant: whether releases, diversions or pumps of other plants can bring water to its reservoir."""
+    """Return by plant whether releases, diversions or pumps of other plants can bring water to its reservoir."""
     topology = plan.topology
     targets = (topology.downstream, topology.diversion_target, topology.pumping_destination)
     reached = np.concatenate([plan.receiver_of(target) for target in targets])

@@ -48,7 +48,7 @@ class VariableTerms:
         }
 
     def parts(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
-        """Columns of a term with their coefficients."""
+        """Return columns of a term with their coefficients."""
         if term.variable in INITIAL_VOLUMES:
             return iter(())
         return self._readers[term.variable](term, term.block if term.block is not None else block)
@@ -61,7 +61,7 @@ class VariableTerms:
         return ((int(table[term.entity, k]), sign) for k in self._blocks(block))
 
     def _decisions(self, thermal: int) -> Iterator[Part]:
-        """What this stage decides of a plant's later power, all deliveries together."""
+        """Yield what this stage decides of a plant's later power, all deliveries together."""
         is_decided = self._plan.data.commitment.is_decided
         for number, slot in enumerate(self._plan.layout.decided_of(COMMITMENT)):
             if slot.entity == thermal and is_decided[number]:
@@ -71,7 +71,7 @@ class VariableTerms:
         yield int(self._columns.storage[hydro, -1]), 1.0
 
     def _evaporation(self, hydro: int) -> Iterator[Part]:
-        """Evaporation of the stage: the mean over its hours where blocks are chronological."""
+        """Return evaporation of the stage: the mean over its hours where blocks are chronological."""
         share = self._plan.point_hours / self._plan.total_hours
         return zip(self._columns.evaporated[hydro].tolist(), share.tolist(), strict=True)
 
@@ -88,7 +88,7 @@ class VariableTerms:
         yield from self._plain("spilled", term, block)
 
     def _arriving(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
-        """What other plants release or divert to this one; natural inflow is an input."""
+        """Yield what other plants release or divert to this one; natural inflow is an input."""
         topology, columns = self._plan.topology, self._columns
         arrives = np.append(self._plan.arrives_at(term.entity), False)  # -1: nowhere
         below = np.where(self._plan.has_travel_time, -1, topology.downstream)
@@ -102,7 +102,7 @@ class VariableTerms:
                 yield from ((int(table[index, k]), 1.0) for k in self._blocks(block))
 
     def _arriving_in_time(self, arrives: Flags, block: int | None) -> Iterator[Part]:
-        """Releases of this stage at other plants that arrive within it, as flows of a block."""
+        """Yield releases of this stage at other plants that arrive within it, as flows of a block."""
         plan, columns, numbers = self._plan, self._columns, self._plan.data.transit
         for arc in np.flatnonzero(arrives[numbers.target]).tolist():
             shares = plan.by_block(numbers.arrival_share[arc])
@@ -114,7 +114,7 @@ class VariableTerms:
                 yield from ((int(flow[at]), float(factors[at])) for flow in flows for at in range(plan.num_blocks))
 
     def _curtailment(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
-        """What is available less what is generated."""
+        """Yield available power less generated power."""
         yield from self._plain("available", term, block)
         yield from self._plain("source", term, block, -1.0)
 
@@ -139,7 +139,7 @@ INITIAL_VOLUMES = ("hydro_storage_initial", "hydro_useful_volume_initial")
 
 
 def add_generic_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
-    """One row each, with slacks where allowed; returns rows x 2: the columns by which a row is short, and over."""
+    """Add one row each, with slacks where allowed; return rows x 2: the columns by which a row is short, and over."""
     given = plan.data.generic_rows
     names = [f"generic_{number}_{row.name}" for number, row in enumerate(given)]
     limits = np.array([(row.lower, row.upper) for row in given]).reshape(-1, 2)
@@ -168,7 +168,7 @@ def _move(lp: LpBuilder, plan: StagePlan, row_index: int, term: GenericTerm, blo
 
 
 def _move_by_transit(lp: LpBuilder, plan: StagePlan, row_index: int, term: GenericTerm, block: int | None) -> None:
-    """What was released earlier and arrives now, as a flow."""
+    """Move water that was released earlier and arrives now, as a flow."""
     arrives, numbers = plan.arrives_at(term.entity), plan.data.transit
     for target in np.unique(numbers.target[arrives[numbers.target]]).tolist():
         first = plan.state_index.input_of(StateSlot(IN_TRANSIT, target, 1))

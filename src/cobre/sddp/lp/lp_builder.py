@@ -70,11 +70,11 @@ class LpBuilder:
         return _add(self._rows, present, lower, upper)
 
     def add_entries(self, rows: ArrayLike, columns: ArrayLike, values: ArrayLike) -> None:
-        """Coefficients; arrays are broadcast against one another, and zeros and what is ABSENT left out."""
+        """Add coefficients; arrays are broadcast against one another, and zeros and ABSENT indices left out."""
         self._entries.add(np.asarray(rows, np.int64), np.asarray(columns, np.int64), np.asarray(values, np.float64))
 
     def add_input_terms(self, rows: ArrayLike, inputs: ArrayLike, values: ArrayLike) -> None:
-        """Right side of a row += value * input."""
+        """Add value * input to the right side of a row."""
         self._inputs.add(np.asarray(rows, np.int64), np.asarray(inputs, np.int64), np.asarray(values, np.float64))
 
     def columns(self) -> tuple[Floats, Floats, Floats]:
@@ -86,11 +86,11 @@ class LpBuilder:
         return _part(self._rows, 0), _part(self._rows, 1)
 
     def matrix(self) -> tuple[Ints, Ints, Floats]:
-        """Row starts, column indices and values; entries of one row and column are added in order."""
+        """Return row starts, column indices and values; entries of one row and column are added in order."""
         return _by_rows(self._entries, self.num_rows, self.num_columns)
 
     def inputs(self, num_inputs: int) -> tuple[Ints, Ints, Floats]:
-        """Rows, inputs and values, sorted by row."""
+        """Return rows, inputs and values, sorted by row."""
         start, index, value = _by_rows(self._inputs, self.num_rows, num_inputs)
         return np.repeat(np.arange(self.num_rows, dtype=np.int32), np.diff(start)), index, value
 
@@ -123,7 +123,7 @@ def _labels(name: str, present: Flags) -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def _labels_of(name: str, shape: tuple[int, ...], flags: bytes) -> tuple[str, ...]:
-    """Stages are much alike: those with the same columns have the same strings, not copies."""
+    """Return labels of present elements; stages with the same columns share the strings."""
     present = np.frombuffer(flags, bool).reshape(shape)
     if present.ndim == 0:
         return (name,) if present else ()
@@ -146,7 +146,7 @@ ROUNDS = 4
 
 
 def power_of_two_scales(start: Ints, index: Ints, value: Floats, num_columns: int) -> tuple[Floats, Floats]:
-    """Scales of rows and columns that bring the entries near one, turn by turn.
+    """Return scales of rows and columns that bring the entries near one, turn by turn.
 
     Each goes half way between the largest and the smallest exponent of its entries. Only exponents are used, so that
     the result does not depend on the rounding of a logarithm.
@@ -181,7 +181,7 @@ class StateIndex:
         return self.num_decided + self.num_hydros + len(self.layout.passed)
 
     def input_of(self, slot: StateSlot) -> int:
-        """The input of a slot; ABSENT where the state has no such slot."""
+        """Return the input of a slot; ABSENT where the state has no such slot."""
         if slot in self.layout.decided:
             return self.num_hydros + self.layout.decided.index(slot)
         if slot in self.layout.passed:
@@ -189,19 +189,19 @@ class StateIndex:
         return ABSENT
 
     def previous_inputs(self, slots: Sequence[StateSlot]) -> Indices:
-        """For each slot the input that held it when the stage began: the slot one stage farther."""
+        """Return for each slot the input that held it when the stage began: the slot one stage farther."""
         return np.array([self.input_of(replace(slot, distance=slot.distance + 1)) for slot in slots], np.int64)
 
     def passed_from(self) -> Ints:
-        """For each state passed on, the entry of the incoming vector that it takes over; ABSENT: none, and 0."""
+        """Return for each state passed on, the entry of the incoming vector that it takes over; ABSENT: none, and 0."""
         return np.array(
             [self._component(index) for index in self.previous_inputs(self.layout.passed).tolist()], np.int32
         )
 
     def component_of(self, slot: StateSlot) -> int:
-        """The entry of the state vector for a slot; ABSENT where it has none."""
+        """Return the entry of the state vector for a slot; ABSENT where it has none."""
         return self._component(self.input_of(slot))
 
     def _component(self, index: int) -> int:
-        """From an input to an entry of the vector, where lagged inflows stand instead of the inflows."""
+        """Return the entry of the vector for an input; lagged inflows stand instead of the inflows."""
         return index if index < self.num_decided else index + (self.num_lags - 1) * self.num_hydros

@@ -35,7 +35,7 @@ class PlanOptions:
 
     @classmethod
     def of(cls, modeling: ModelingConfig, version: FormatVersion) -> "PlanOptions":
-        """The options of a configuration: what truncation means depends on the format of the case."""
+        """Return the options of a configuration: what truncation means depends on the format of the case."""
         method = modeling.non_negativity_method
         truncates, is_new = method in ("truncation", "truncation_with_penalty"), version == "0.19"
         fixes = is_new and method == "truncation"
@@ -133,11 +133,11 @@ class StagePlan:
         return self.hours if self.is_chronological else np.array([self.total_hours])
 
     def period_of(self, block: int) -> int:
-        """The period that a block belongs to: itself, or the stage where blocks are parallel."""
+        """Return the period that a block belongs to: itself, or the stage where blocks are parallel."""
         return block if self.is_chronological else 0
 
     def by_block(self, by_period: Floats) -> Floats:
-        """Rows for blocks, from rows for periods."""
+        """Return rows for blocks, from rows for periods."""
         return by_period if self.is_chronological else np.repeat(by_period, self.num_blocks, axis=0)
 
     # Plants in and out of service
@@ -216,7 +216,7 @@ class StagePlan:
         return receiver
 
     def arrives_at(self, site: int) -> Flags:
-        """For every plant whether water that arrives at it flows on to a site, past plants that are not there."""
+        """Return for every plant whether water that arrives at it flows on to a site, past plants that are absent."""
         arrives = np.zeros(self.num_hydros, bool)
         for hydro in range(self.num_hydros):
             at = hydro
@@ -226,7 +226,7 @@ class StagePlan:
         return arrives
 
     def receiver_of(self, target: Indices) -> Indices:
-        """The `receiver` of each target plant; -1 where the target is -1, that is, none."""
+        """Return the `receiver` of each target plant; -1 where the target is -1, that is, none."""
         return np.where(target >= 0, self.receiver[np.maximum(target, 0)], -1)
 
     # Pairs of plant and bus: the unit groups of a plant that feed one bus act as one
@@ -365,7 +365,7 @@ class StagePlan:
 
 
 def _flow_limit(flow_m3s: Floats, power_mw: Floats, rate_mw_per_m3s: Floats) -> Floats:
-    """The flow that both limits allow; a rate of 0 says nothing of power."""
+    """Return the flow that both limits allow; a rate of 0 says nothing of power."""
     by_power = np.full(flow_m3s.shape, np.inf)
     rate = np.broadcast_to(rate_mw_per_m3s[:, None], flow_m3s.shape)
     np.divide(power_mw, rate, out=by_power, where=rate > 0)

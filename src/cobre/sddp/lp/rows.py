@@ -1,4 +1,4 @@
-"""Add the rows of water, power, commitments and water in transit to the LP of a stage."""
+"""Rows of water, power, commitments and water in transit in the LP of a stage."""
 
 from functools import lru_cache
 
@@ -31,13 +31,13 @@ def add_transit_rows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: 
 
 
 def _balances_by_period(plan: StagePlan, balance: Indices, target: int) -> Indices:
-    """Balance rows of the reservoir that receives what arrives at a plant: its own, or the next one downstream."""
+    """Return balance rows of the reservoir that receives what arrives at a plant: its own, or the next downstream."""
     receiver = int(plan.receiver[target])
     return balance[receiver] if receiver >= 0 else np.full(balance.shape[1], ABSENT)
 
 
 def _released(lp: LpBuilder, plan: StagePlan, rows: Indices, flow: Indices, shares: Floats) -> None:
-    """flow: columns x blocks. shares: periods x rows, of what is released in a period."""
+    """Add releases to rows. flow: columns x blocks. shares: periods x rows, of what is released in a period."""
     volume = HM3_PER_M3S_HOUR * plan.hours[:, None] * plan.by_block(shares)
     lp.add_entries(rows[None, None, :], flow[:, :, None], -volume[None, :, :])
 
@@ -65,13 +65,13 @@ def add_water_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> WaterRow
 
 
 def volumes(plan: StagePlan) -> Floats:
-    """hm3 for one m3/s, by balance: of every block, or of the whole stage when blocks are parallel."""
+    """Return hm3 for one m3/s, by balance: of every block, or of the whole stage when blocks are parallel."""
     tau = HM3_PER_M3S_HOUR * plan.hours
     return tau if plan.is_chronological else np.array([sum_in_order(tau.tolist())])
 
 
 def _balances(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
-    """Water balance rows: final minus initial volume, with withdrawals on the right-hand side.
+    """Add water balance rows: final minus initial volume, with withdrawals on the right-hand side.
 
     A plant without a reservoir keeps its volume. A withdrawal there is taken from the next reservoir downstream.
     """
@@ -87,13 +87,13 @@ def _balances(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
 
 
 def _balances_by_block(balance: Indices, hydro: Indices, plan: StagePlan) -> Indices:
-    """Balance rows by block of some plants; ABSENT for plant -1."""
+    """Return balance rows by block of some plants; ABSENT for plant -1."""
     rows = np.where((hydro >= 0)[:, None], balance[np.maximum(hydro, 0)], ABSENT)
     return rows if plan.is_chronological else np.repeat(rows, plan.num_blocks, axis=1)
 
 
 def _flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
-    """Turbined, spilled, diverted and pumped flows in the balances, block by block."""
+    """Add turbined, spilled, diverted and pumped flows to the balances, block by block."""
     tau = HM3_PER_M3S_HOUR * plan.hours
     topology = plan.topology
     everyone = np.arange(plan.num_hydros)
@@ -112,7 +112,7 @@ def _flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -
 
 
 def _stage_flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
-    """Natural inflow, evaporation and slacks, which do not differ by block when blocks are parallel."""
+    """Add natural inflow, evaporation and slacks, which do not differ by block when blocks are parallel."""
     zeta = volumes(plan)
     receiver = plan.receiver
     rows = np.where((receiver >= 0)[:, None], balance[np.maximum(receiver, 0)], ABSENT)
@@ -127,7 +127,7 @@ def _stage_flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indi
 
 
 def _evaporation(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
-    """Linear in the mean of first and last volume: of the stage, or of the block."""
+    """Add evaporation, linear in the mean of first and last volume: of the stage, or of the block."""
     hydro = plan.data.hydro
     half = hydro.evaporation_kv[:, None] / 2.0
     constant = hydro.evaporation_k0[:, None]
@@ -142,7 +142,7 @@ def _evaporation(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
 
 
 def _outflow_limits(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
-    """Minimum and maximum outflow (turbined and spilled; diverted water does not count)."""
+    """Add minimum and maximum outflow (turbined and spilled; diverted water does not count)."""
     hydro = plan.data.hydro
     shape = (plan.num_hydros, plan.num_blocks)
     least = lp.add_rows("min_outflow", shape, hydro.min_outflow_m3s, np.inf, columns.outflow_below != ABSENT)
@@ -155,7 +155,7 @@ def _outflow_limits(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
 
 
 def _soft_volumes(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
-    """Soft minimums of storages, and the targets of plants that are being filled.
+    """Add soft minimums of storages, and the targets of plants that are being filled.
 
     A minimum that a dry period makes impossible holds after every chronological block, as a hard one does: the price
     is that of the largest shortfall.
@@ -210,7 +210,7 @@ def _supply(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) 
 
 
 def _network(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
-    """Line flows in the balances: what leaves one bus arrives at the other less the losses."""
+    """Add line flows to the balances: what leaves one bus arrives at the other less the losses."""
     topology = plan.topology
     kept = 1.0 - plan.data.line.loss_fraction[:, None]
     lp.add_entries(balance[topology.line_source], columns.direct, -1.0)
@@ -220,7 +220,7 @@ def _network(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices)
 
 
 def _plant_limits(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
-    """Minimums of groups with their slacks; what a plant's own limits demand beyond those of its groups.
+    """Add minimums of groups with their slacks, and what a plant's own limits demand beyond them.
 
     A slack of a group counts for its plant too, so that a shortfall is paid for once.
     """
@@ -250,14 +250,14 @@ def _plant_rows(lp: LpBuilder, plan: StagePlan, name: str, least: ArrayLike, mos
 
 
 def _add_flow(lp: LpBuilder, columns: Columns, rows: Indices, slack: Indices | None = None) -> None:
-    """What the pairs turbine, with their slack."""
+    """Add what the pairs turbine, with their slack."""
     lp.add_entries(rows, columns.turbined, 1.0)
     if slack is not None:
         lp.add_entries(rows, slack, 1.0)
 
 
 def _add_power(lp: LpBuilder, plan: StagePlan, columns: Columns, rows: Indices, slack: Indices | None = None) -> None:
-    """What the pairs generate, with their slack."""
+    """Add what the pairs generate, with their slack."""
     lp.add_entries(rows, columns.turbined, plan.pair_productivity[:, None])
     lp.add_entries(rows, columns.generation, 1.0)
     if slack is not None:
@@ -265,7 +265,7 @@ def _add_power(lp: LpBuilder, plan: StagePlan, columns: Columns, rows: Indices, 
 
 
 def _planes(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
-    """Power is below every plane over mean volume, turbined flow and spillage.
+    """Limit power by every plane over mean volume, turbined flow and spillage.
 
     Machines at several buses share what volume and spillage contribute as they share the plant's turbines.
     """
@@ -287,7 +287,7 @@ def _planes(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
 
 @lru_cache(maxsize=32)
 def _plane_labels(pairs: bytes, flags: bytes) -> tuple[str, ...]:
-    """Names such as `plane_3[12,0]`: pair, plane of the pair, block. Stages are much alike, and share them."""
+    """Return names such as `plane_3[12,0]`: pair, plane of the pair, block. Stages with the same planes share them."""
     pair = np.frombuffer(pairs, np.int64)
     exists = np.frombuffer(flags, bool).reshape(len(pair), -1)
     number = np.arange(len(pair)) - np.searchsorted(pair, pair)
@@ -299,7 +299,7 @@ def _plane_labels(pairs: bytes, flags: bytes) -> tuple[str, ...]:
 def _mean_volume(
     lp: LpBuilder, plan: StagePlan, columns: Columns, rows: Indices, hydro: Indices, half: np.ndarray
 ) -> None:
-    """Half of the first and half of the last volume: of the stage, or of the block."""
+    """Add half of the first and half of the last volume: of the stage, or of the block."""
     last = columns.storage[hydro]
     lp.add_entries(rows, last, -half)
     if plan.is_chronological:
@@ -313,7 +313,7 @@ def _mean_volume(
 
 
 def add_commitment_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
-    """Deliveries are kept on the mean of the stage's hours; blocks share them within the limits of the plant.
+    """Keep deliveries on the mean of the stage's hours; blocks share them within the limits of the plant.
 
     Gives their rows, by thermal plant: their duals say what one more MW would cost.
     """

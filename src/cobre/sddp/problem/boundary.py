@@ -79,7 +79,7 @@ class BoundaryCuts:
     unvalued: tuple[str, ...] = ()
 
     def rows(self) -> CutRows:
-        """As the solver takes them, in place of cuts of the last stage."""
+        """Return the cuts as the solver takes them, in place of cuts of the last stage."""
         count, dimension = self.cuts.coefficients.shape
         table = np.zeros((1 + dimension, -(-count // CUTS_PER_BLOCK) * CUTS_PER_BLOCK))
         table[0, :count] = self.cuts.intercepts
@@ -109,7 +109,7 @@ class BoundaryCutPool(CutPool):
         return self._boundary
 
     def rows(self, stage: int, *, all_cuts: bool = False) -> CutRows:
-        """The cuts of a stage for the solver; `all_cuts`: with those that selection deactivated."""
+        """Return the cuts of a stage for the solver; `all_cuts`: with those that selection deactivated."""
         if self._boundary is not None and stage >= self.num_stages - self._last:
             return self._boundary
         return super().rows(stage, all_cuts=all_cuts)
@@ -158,7 +158,7 @@ def values_water_in_transit(policy: ExternalCuts, hydro_ids: Collection[int]) ->
 
 
 def periods_after(policy: ExternalCuts, given: Sequence[Period], end: date) -> tuple[Period, ...]:
-    """The periods after a study that ends on `end`: those given for it, then the policy's stages after them."""
+    """Return the periods after a study that ends on `end`: those given for it, then the policy's stages after them."""
     first = given[-1].end if given else end
     found = list(given)
     for period in policy.later:
@@ -169,7 +169,7 @@ def periods_after(policy: ExternalCuts, given: Sequence[Period], end: date) -> t
 
 
 def lags_read(policy: ExternalCuts, hydro_ids: Sequence[int]) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-    """[lag, hydro]: whether some cut depends on it; as many lags as the deepest that any depends on."""
+    """Return flags [lag, hydro] of what some cut depends on; as many lags as the deepest of them."""
     position_of = {name: position for position, name in enumerate(policy.state_names)}
     read: list[list[bool]] = []
     for lag in range(1, 1 + max((_depth(name) for name in policy.state_names), default=0)):
@@ -181,7 +181,7 @@ def lags_read(policy: ExternalCuts, hydro_ids: Sequence[int]) -> np.ndarray[tupl
 
 
 def with_boundary(problem: Problem, study: ResolvedStudy, boundary: BoundaryCuts) -> Problem:
-    """The problem with a future cost after its last stage; floors are lowered where that cost may be negative."""
+    """Add a future cost after the last stage of a problem; floors are lowered where that cost may be negative."""
     least = least_value(problem, study, boundary)
     stages: list[StageLp] = []
     for position, lp in enumerate(reversed(problem.stages)):
@@ -196,7 +196,7 @@ def with_boundary(problem: Problem, study: ResolvedStudy, boundary: BoundaryCuts
 
 
 def least_value(problem: Problem, study: ResolvedStudy, boundary: BoundaryCuts) -> float:
-    """A lower bound, never above zero, on the boundary cuts' maximum over all reachable states, scaled.
+    """Return a lower bound, at most zero, on the boundary cuts' maximum over all reachable states, scaled.
 
     Each cut's minimum over the box of reachable states bounds the maximum from below; the highest of these is taken.
     """
@@ -225,7 +225,7 @@ def _reachable(problem: Problem, study: ResolvedStudy) -> tuple[Floats, Floats]:
 
 
 def _largest_ahead(study: ResolvedStudy) -> tuple[Floats, Floats]:
-    """Upper limits of decided and of passed-on states, in the order of the layout: MW of commitments, hm3 of water."""
+    """Return upper limits of decided and of passed-on states in the layout's order: MW committed, hm3 of water."""
     power = np.max([data.thermal.max_mw for data in study.stages], axis=(0, 2), initial=0.0)
     slots = study.layout.decided_of(COMMITMENT)
     for data in study.stages:
@@ -256,7 +256,7 @@ def _require_storages(policy: ExternalCuts, names: Sequence[str]) -> None:
 
 
 def _shares(policy: ExternalCuts, names: Sequence[str], days: Days) -> dict[tuple[int, int], float]:
-    """By entries of this study's state and of the policy's: the share of the policy's coefficient that carries over."""
+    """Return by entries of this study's state and the policy's the share of its coefficient that carries over."""
     position_of = {name: position for position, name in enumerate(policy.state_names)}
     shares = {}
     dated: dict[tuple[str, str], list[str]] = {}
@@ -274,19 +274,19 @@ def _shares(policy: ExternalCuts, names: Sequence[str], days: Days) -> dict[tupl
 
 
 def _common_share(kind: str, mine: tuple[date, date], other: tuple[date, date]) -> float:
-    """The common days of two periods, as a share of the days of this study's period for water, else of the other's."""
+    """Return the common days of two periods, as a share of this study's period for water, else of the other's."""
     common = (min(mine[1], other[1]) - max(mine[0], other[0])).days
     whole = mine if kind == IN_TRANSIT else other
     return max(0, common) / (whole[1] - whole[0]).days
 
 
 def _unmatched(policy: ExternalCuts, shares: Mapping[tuple[int, int], float]) -> tuple[str, ...]:
-    """States with a coefficient in some cut of the policy that this study does not have."""
+    """Return states with a coefficient in some cut of the policy that this study does not have."""
     known = {source for _, source in shares}
     columns = enumerate(zip(policy.state_names, policy.cuts.coefficients.T, strict=True))
     return tuple(name for at, (name, slopes) in columns if at not in known and slopes.any())
 
 
 def _depth(name: str) -> int:
-    """The lag of a lagged inflow, 1 or more; 0 for other states."""
+    """Return the lag of a lagged inflow, 1 or more; 0 for other states."""
     return StateName.parse(name).distance if kind_of(name) == INFLOW_LAG else 0

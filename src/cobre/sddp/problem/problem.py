@@ -54,7 +54,7 @@ class StageOpenings:
         return len(self.order)
 
     def positions(self, sampled: Realisations, realisation_index: Ints) -> Ints:
-        """For each path, the position in `order` of the opening that its sampled realisation resembles by total inflow.
+        """Return for each path the position in `order` of the opening that its realisation resembles by total inflow.
 
         realisation_index: by path, the row of `sampled` that the path drew. In-sample rows are openings and have their
         own position.
@@ -66,7 +66,7 @@ class StageOpenings:
         return np.minimum(position, self.count - 1).astype(np.int32)
 
     def chains(self, states: Floats, bases: Bases, positions: Ints) -> Chains:
-        """Every trial point with all openings; results are ordered by trial point, then by opening.
+        """Return every trial point with all openings; results are ordered by trial point, then by opening.
 
         A trial point's basis is optimal for the realisation that its path drew, at `positions[p]` of the order. From
         there one chain goes to the wettest opening and another one to the driest.
@@ -163,7 +163,7 @@ class Problem:
         return stage == self.num_stages - 1
 
     def future_weight(self, stage: int) -> float:
-        """The factor of an LP's future cost that is subtracted from its objective for the cost of the stage alone.
+        """Return the factor of the future cost to subtract from an LP's objective for the cost of the stage alone.
 
         The stage's discount; 0 for the last stage, where the cost of a boundary policy belongs to the stage.
         """
@@ -212,7 +212,7 @@ def build_problem(
 def stage_plans(
     study: ResolvedStudy, noise: NoiseModel, options: PlanOptions, consumption: Floats
 ) -> tuple[list[StagePlan], tuple[UnreachableMinimum, ...]]:
-    """What the LP of each stage is built from, and the minimums that hold at a price because they are out of reach."""
+    """Return what each stage's LP is built from, and minimums that hold at a price because they are out of reach."""
     last = len(study.stages) - 1
     floors = future_cost_floors(study, options)
     num_hydros = len(study.topology.downstream)
@@ -260,7 +260,7 @@ def has_negative_memory(noise: NoiseModel) -> bool:
 
 
 def realise(noise: NoiseModel, stage: int, values: Floats) -> Realisations:
-    """Noise vectors (scenarios x entities) of a stage as inflows, loads and availabilities."""
+    """Turn noise vectors (scenarios x entities) of a stage into inflows, loads and availabilities."""
     outcome = noise.realise(stage, values)
     return Realisations(
         np.ascontiguousarray(outcome.inflow_m3s),
@@ -270,7 +270,7 @@ def realise(noise: NoiseModel, stage: int, values: Floats) -> Realisations:
 
 
 def _total_inflow_m3s(realisations: Realisations) -> Floats:
-    """By realisation: the inflows of all hydros, added in the order of plants so that the bits are fixed."""
+    """Return by realisation the inflows of all hydros, added in the order of plants so that the bits are fixed."""
     total = np.empty(len(realisations.inflow_m3s))
     add_rows(np.ascontiguousarray(realisations.inflow_m3s.T), total)
     return total
@@ -282,7 +282,7 @@ def _first_state(study: ResolvedStudy, options: PlanOptions, lags: Floats) -> Fl
 
 
 def _first_storage(study: ResolvedStudy, options: PlanOptions) -> Floats:
-    """Initial storages: within the plants' own limits (0.19), or also within those of the first stage (0.18)."""
+    """Return initial storages within the plants' own limits (0.19), or also within those of the first stage (0.18)."""
     if options.keeps_initial_storage:
         return study.initial_storage_hm3
     hydro = study.stages[0].hydro
@@ -292,7 +292,7 @@ def _first_storage(study: ResolvedStudy, options: PlanOptions) -> Floats:
 
 
 def future_cost_floors(study: ResolvedStudy, options: PlanOptions) -> list[float]:
-    """For every stage, scaled, what the stages behind it cost at the very least, or zero where that is less.
+    """Return for every stage a lower bound on later cost, scaled, or zero where that is less.
 
     Costs are negative only where something is rewarded: sources that generate, contracts that sell, thermal plants with
     negative prices. What must run or be bought in any case counts against what all of them together could earn.
@@ -307,7 +307,7 @@ def future_cost_floors(study: ResolvedStudy, options: PlanOptions) -> list[float
 
 
 def _least_cost(data: StageData) -> float:
-    """Every plant, source and contract at the cheaper end of its range, whatever the balances say."""
+    """Return the cost with every plant, source and contract at the cheaper end of its range, whatever the balances."""
     hours, source, contract, thermal = data.hours, data.source, data.contract, data.thermal
     ahead = data.commitment
     reward = -source.curtailment_cost[:, None] * source.available_mw[:, None] * source.factor * hours
@@ -323,7 +323,7 @@ def _least_cost(data: StageData) -> float:
 
 
 def problem_digest(problem: Problem, stage_ids: Sequence[int], boundary: CutRows | None) -> str:
-    """SHA-256 over LPs, openings, risk measures, the initial state and the boundary cuts after the last stage.
+    """Return a SHA-256 over LPs, openings, risk measures, the initial state and the boundary cuts.
 
     Names of dataclass fields are part of it: a renamed field keeps its old name here, or stored policies would count
     as policies of another problem.
@@ -340,7 +340,7 @@ def problem_digest(problem: Problem, stage_ids: Sequence[int], boundary: CutRows
 
 
 def feed(digest: Any, value: object) -> None:
-    """Anything that a problem is made of, with its type, so that different things differ."""
+    """Hash anything that a problem is made of, with its type, so that different things differ."""
     if isinstance(value, np.ndarray):
         digest.update(f"{value.dtype.str}{value.shape}".encode())
         whole = np.ascontiguousarray(value)
@@ -376,7 +376,7 @@ def _feed_fields(digest: Any, values: Mapping[str, object]) -> None:
 
 
 def _numbers(measure: object) -> Sequence[object]:
-    """The fields of a risk measure, which its weights depend on: of a dataclass, or attributes by name, sorted."""
+    """Return the fields of a risk measure that its weights depend on: of a dataclass, or attributes sorted by name."""
     if is_dataclass(measure):
         return [getattr(measure, item.name) for item in fields(measure)]
     state = object.__getstate__(measure)  # None, a dictionary, or one and another of slots

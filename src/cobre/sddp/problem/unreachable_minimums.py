@@ -71,7 +71,7 @@ def unreachable_minimums(
 
 
 def flags_of(found: Sequence[UnreachableMinimum], num_hydros: int) -> Flags:
-    """N: plants whose minimum holds at a price."""
+    """Return by plant (N) whether its minimum holds at a price."""
     flags = np.zeros(num_hydros, np.bool_)
     flags[[minimum.hydro for minimum in found]] = True
     return flags
@@ -82,7 +82,7 @@ def _lowest(plan: StagePlan) -> Floats:
 
 
 def _least_inflow(noise: NoiseModel, stage: int, plan: StagePlan) -> Floats:
-    """Openings x N, m3/s: what may be used, with the correction of negative inflows."""
+    """Return the least usable inflows (openings x N), m3/s, with the correction of negative ones."""
     inflow = noise.realise(stage, noise.openings[stage]).inflow_m3s
     if stage == 0:
         inflow = inflow + noise.lag_inflow(0, np.asarray(noise.initial_lags, np.float64)[None])
@@ -90,7 +90,7 @@ def _least_inflow(noise: NoiseModel, stage: int, plan: StagePlan) -> Floats:
 
 
 def _arriving(study: ResolvedStudy, stage: int) -> Floats:
-    """N: water that was released before the study and may still arrive, hm3; none is certain later on."""
+    """Return by plant (N) water released before the study that may still arrive, hm3; none is certain later on."""
     arriving = np.zeros(len(study.topology.downstream))
     if stage == 0:
         slots = (*study.layout.decided, *study.layout.passed)
@@ -102,7 +102,7 @@ def _arriving(study: ResolvedStudy, stage: int) -> Floats:
 
 
 def _most_storage(plan: StagePlan, start: Floats, inflow_m3s: Floats, arriving_hm3: Floats) -> Floats:
-    """Openings x N: what each plant can hold, hm3, when all plants upstream give all that they may.
+    """Return what each plant can hold (openings x N), hm3, when all plants upstream give all that they may.
 
     Withdrawals and evaporation may be violated at a price, so that they take nothing, and bring the most.
     """
@@ -122,7 +122,7 @@ def _most_storage(plan: StagePlan, start: Floats, inflow_m3s: Floats, arriving_h
 
 
 def _brought_m3s(plan: StagePlan) -> Floats:
-    """N: the most that pumps, diversions, negative withdrawals and violated evaporation bring to each plant."""
+    """Return by plant (N) the most that pumps, diversions, negative withdrawals and violated evaporation bring."""
     hydro, topology, n = plan.data.hydro, plan.topology, plan.num_hydros
     evaporated = 2.0 * np.abs(hydro.evaporation_k0 + hydro.evaporation_kv * hydro.max_storage_hm3)
     brought = np.where(hydro.has_evaporation & plan.has_reservoir, evaporated, 0.0)
@@ -135,7 +135,7 @@ def _brought_m3s(plan: StagePlan) -> Floats:
 
 
 def _upstream_first(plan: StagePlan) -> Iterator[int]:
-    """Plants in an order in which water flows."""
+    """Yield plants in an order in which water flows."""
     downstream = plan.topology.downstream
     waits_for = np.bincount(downstream[downstream >= 0], minlength=plan.num_hydros)
     ready = np.flatnonzero(waits_for == 0).tolist()

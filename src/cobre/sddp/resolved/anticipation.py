@@ -29,12 +29,12 @@ class CommitmentResolver:
         self.passed = tuple(slot for _, slot in self._slots(is_decided=False))
 
     def initial(self, slots: Sequence[StateSlot]) -> Floats:
-        """What was ordered before the study, MW."""
+        """Return the power ordered before the study, MW."""
         by_position = {self._positions[plant.thermal.id]: plant for plant in self._plants}
         return np.array([self._committed(by_position[slot.entity], slot.distance - 1) for slot in slots], np.float64)
 
     def of(self, stage: int) -> CommitmentNumbers:
-        """What a stage (from 0) delivers and decides."""
+        """Return what a stage (from 0) delivers and decides."""
         count = len(self.decided)
         is_committed = np.zeros(len(self._positions), bool)
         for plant in self._plants:
@@ -67,7 +67,7 @@ class CommitmentResolver:
         return self._deliveries.committed_mw(delivery, windows)
 
     def _at_delivery(self, plant: Anticipation, delivery: int) -> tuple[float, float, float]:
-        """Least and most MW, and $ of one MW over all hours."""
+        """Return least and most MW, and $ of one MW over all hours."""
         hours, num_stages = self._deliveries.hours[delivery], self._deliveries.num_stages
         if delivery >= num_stages:
             row = self._after[plant.thermal.id, delivery - num_stages]
@@ -87,7 +87,7 @@ class CommitmentResolver:
 
 
 def _discounts(case: Case) -> list[float]:
-    """Discount factors of the transitions after each stage, of the study and after it."""
+    """Return discount factors of the transitions after each stage, of the study and after it."""
     rate = 1.0 + case.horizon.policy_graph.annual_discount_rate
     days = [stage.duration_hours / HOURS_PER_DAY for stage in case.post_study.stages]
     inside = [discount_factor(case.horizon, stage) for stage in case.horizon.stages]
@@ -113,7 +113,7 @@ class TransitResolver:
         self.passed = tuple(self._slots(is_decided=False))
 
     def initial(self, slots: Sequence[StateSlot]) -> Floats:
-        """What was released before the study and arrives in its stages or the periods after them, hm3."""
+        """Return water released before the study that arrives in its stages or the periods after them, hm3."""
         volumes = np.zeros((len(self._positions), self._axis.num_periods))
         for arc in self._arcs:
             for release in self._past(arc):
@@ -122,7 +122,7 @@ class TransitResolver:
         return np.array([volumes[slot.entity, slot.distance - 1] for slot in slots], np.float64)
 
     def of(self, stage: int) -> TransitNumbers:
-        """What a stage (from 0) releases and gets."""
+        """Return what a stage (from 0) releases and receives."""
         periods = len(self._axis.blocks[stage].lengths)
         at_once = np.zeros((len(self._arcs), periods, periods))
         later = np.zeros((len(self._arcs), periods, len(self.decided)))
@@ -157,7 +157,7 @@ class TransitResolver:
                     yield StateSlot(IN_TRANSIT, target, distance)
 
     def _distances_of(self, arc: TravelArc) -> set[int]:
-        """How many stages later water arrives that some stage releases."""
+        """Return how many stages later water arrives that some stage releases."""
         found = set()
         for stage in range(len(self._axis.blocks)):
             arrives = np.flatnonzero(self._axis.shares(stage, arc.hours).any(axis=0)) - stage

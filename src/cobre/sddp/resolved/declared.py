@@ -14,22 +14,22 @@ Item = TypeVar("Item")
 
 
 def numbers(items: Iterable[Item], number: Callable[[Item], float]) -> Floats:
-    """An array with one number for each item."""
+    """Return an array with one number for each item."""
     return np.array([number(item) for item in items], dtype=np.float64)
 
 
 def indices(items: Iterable[Item], index: Callable[[Item], int]) -> Indices:
-    """An array with one index for each item."""
+    """Return an array with one index for each item."""
     return np.array([index(item) for item in items], dtype=np.int64)
 
 
 def positions_by_id(ids: Iterable[int]) -> Mapping[int, int]:
-    """The position of each id."""
+    """Return the position of each id."""
     return {entity_id: position for position, entity_id in enumerate(ids)}
 
 
 def per_block(values: Floats, num_blocks: int) -> Floats:
-    """The same number in every block: [entities] to [entities, blocks]."""
+    """Repeat a number in every block: [entities] to [entities, blocks]."""
     return np.repeat(values[:, np.newaxis], num_blocks, axis=1)
 
 
@@ -42,7 +42,7 @@ class ServiceTimes:
         self._exit = indices(entities, lambda entity: _or(entity.exit_stage_id, limits.max))
 
     def at(self, stage_id: int) -> Flags:
-        """Which entities have entered and not left, as `is_in_service` says it of one."""
+        """Return which entities have entered and not left, as `is_in_service` says of one."""
         serving: Flags = (self._entry <= stage_id) & (stage_id < self._exit)
         return serving
 
@@ -66,13 +66,13 @@ DAYS_PER_YEAR = 365.25
 
 
 def discount_factor(horizon: Horizon, stage: Stage) -> float:
-    """The factor of the step that leaves a stage, over the days of the calendar."""
+    """Return the factor of the step that leaves a stage, over the days of the calendar."""
     days = (stage.end_date - stage.start_date).days
     return float((1.0 + _annual_rate(horizon, stage)) ** -(days / DAYS_PER_YEAR))
 
 
 def _annual_rate(horizon: Horizon, stage: Stage) -> float:
-    """The stage's own rate, else that of the transition that leaves it, else the graph's."""
+    """Return the stage's own rate, else that of the transition that leaves it, else the graph's."""
     if stage.annual_discount_rate_override is not None:
         return stage.annual_discount_rate_override
     for transition in horizon.policy_graph.transitions:
@@ -102,7 +102,7 @@ class OverrideRows:
         return np.array([order[key] for key in keys], dtype=np.int64)
 
     def by_block(self, stage_id: int, name: str, declared: Floats) -> Floats:
-        """`declared` [entities, blocks] with a column's values: rows for all blocks first, rows for one block last.
+        """Put a column's values over `declared` [entities, blocks]: rows for all blocks first, rows for one block last.
 
         Without any, `declared` itself: stages share it.
         """
@@ -117,7 +117,7 @@ class OverrideRows:
         return values
 
     def by_stage(self, stage_id: int, name: str, declared: Floats) -> Floats:
-        """`declared` [entities] with a column's values; without any, `declared` itself."""
+        """Put a column's values over `declared` [entities]; without any, return `declared` itself."""
         rows = self._rows(name).get(stage_id)
         if rows is None:
             return declared

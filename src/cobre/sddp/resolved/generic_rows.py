@@ -87,7 +87,7 @@ class ParameterValues:
         return max(map(abs, parameter.values.values()), default=0.0)
 
     def value(self, name: str, stage: Stage, block: int | None) -> float:
-        """The number; `block` None: the row is one of the stage."""
+        """Return the value of a parameter; `block` None: the row is one of the stage."""
         parameter = self._parameters[name]
         if parameter.kind == "computed":
             assert parameter.computed_tag is not None and parameter.hydro_id is not None  # noqa: S101
@@ -97,7 +97,7 @@ class ParameterValues:
         return parameter.values[_key(parameter, stage, block)]
 
     def total(self, parts: Iterable[Coefficient], stage: Stage, block: int | None) -> float:
-        """The value of a sum of products. Raises UnusableNumberError for a division by 0 and beyond 1e20."""
+        """Return the value of a sum of products. Raises UnusableNumberError for a division by 0 and beyond 1e20."""
         try:
             return usable(total(parts, lambda name: self.value(name, stage, block)), stage)
         except ZeroDivisionError as error:
@@ -106,7 +106,7 @@ class ParameterValues:
             raise UnusableNumberError("something is divided by 0", by, remedy, stage) from error
 
     def product(self, coefficient: Coefficient, stage: Stage, block: int | None) -> float:
-        """As `total`, of one product."""
+        """Return the value of one product, as `total` does."""
         return self.total((coefficient,), stage, block)
 
 
@@ -119,7 +119,7 @@ def _key(parameter: Parameter, stage: Stage, block: int | None) -> object:
 
 
 def _computations(case: Case) -> Mapping[str, Callable[[int, Stage], float]]:
-    """By tag: the number of a hydro in a stage. Volumes are the declared ones."""
+    """Return by tag the number of a hydro in a stage. Volumes are the declared ones."""
     energy = EnergyProductivity(case, geometry_by_hydro(case.production.geometry))
     reservoirs = {hydro.id: hydro.reservoir for hydro in case.system.hydros}
     return {
@@ -140,7 +140,7 @@ def _computations(case: Case) -> Mapping[str, Callable[[int, Stage], float]]:
 
 
 def _in_mwh(computed: Callable[[int, Stage], float]) -> Callable[[int, Stage], float]:
-    """The same with volumes in hm3 turned into flows over hours."""
+    """Return the same computation with volumes in hm3 turned into flows over hours."""
     return lambda hydro_id, stage: computed(hydro_id, stage) * MWH_PER_HM3
 
 
@@ -184,14 +184,14 @@ class GenericRowResolver:
         self._plain_terms: dict[tuple[int, int | None], tuple[GenericTerm, ...]] = {}
 
     def of(self, stage: Stage) -> tuple[GenericRow, ...]:
-        """The rows of a stage, in order of constraint and block."""
+        """Return the rows of a stage, in order of constraint and block."""
         if self._bounds is None:
             return ()
         rows = np.flatnonzero(self._bounds["stage_id"] == stage.id)
         return tuple(row for position in rows for row in self._rows(int(position), stage))
 
     def unusable_numbers(self, stage: Stage) -> Iterator[tuple[GenericConstraint, UnusableNumberError]]:
-        """Constraints with a row that no LP can have in a stage: divided by 0, or with a number beyond 1e20."""
+        """Yield constraints with a row that no LP can have in a stage: divided by 0, or with a number beyond 1e20."""
         if self._bounds is None:
             return
         for position in np.flatnonzero(self._bounds["stage_id"] == stage.id):
@@ -212,7 +212,7 @@ class GenericRowResolver:
             yield self._row(constraint, stage, block, lower, upper)
 
     def _blocks(self, constraint: GenericConstraint, block_id: int, stage: Stage) -> Iterable[int | None]:
-        """The block of the row; without one all blocks, or the stage when nothing in it differs by block."""
+        """Return the block of the row; without one all blocks, or the stage when nothing in it differs by block."""
         if block_id != ABSENT_ID:
             return (block_id,)
         by_block = any(term.variable not in STAGE_VARIABLES for term in constraint.terms)
@@ -241,7 +241,7 @@ class GenericRowResolver:
     def _limits(
         self, constraint: GenericConstraint, stage: Stage, block: int | None, lower: float, upper: float
     ) -> tuple[float, float]:
-        """Limits from the table of bounds; to the side or sides of a relation they are added."""
+        """Return limits from the table of bounds, added to the sides of the relation where there is one."""
         constant = self._sum(constraint.constant, stage, block)
         low = -np.inf if np.isnan(lower) else lower
         high = np.inf if np.isnan(upper) else upper

@@ -74,7 +74,7 @@ class HydroCostResolver:
         self._both = {name: self._of_both_directions(name, both) for name, both in DIRECTED.items()}
 
     def of(self, stage_id: int) -> dict[str, Floats]:
-        """Every price of every plant, by name."""
+        """Return every price of every plant, by name."""
         plain = {name: self._prices.by_stage(stage_id, name, declared) for name, declared in self._plain.items()}
         return plain | {name: self._directed(stage_id, name, both) for name, both in DIRECTED.items()}
 
@@ -83,7 +83,7 @@ class HydroCostResolver:
         return np.array([self._shared[name] if value is None else value for value in values], dtype=np.float64)
 
     def _directed(self, stage_id: int, name: str, both: str) -> Floats:
-        """The nearest price wins: a stage's or a plant's price of both directions beats one direction's further out."""
+        """Apply the nearest price: one of both directions, of a stage or plant, beats one direction's further out."""
         return self._prices.by_stage(stage_id, name, self._prices.by_stage(stage_id, both, self._both[name]))
 
     def _of_both_directions(self, name: str, both: str) -> Floats:
@@ -192,7 +192,7 @@ class ProductionResolver:
         self._fitted_to: dict[tuple[int, int, float | None], Fit] = {}  # by the identity of a choice, which is quicker
 
     def productivity(self, stage: Stage) -> Floats:
-        """MW per m3/s; NaN for plants with planes, 0 for plants that are out of service."""
+        """Return MW per m3/s; NaN for plants with planes, 0 for plants that are out of service."""
         serving = self._service.at(stage.id).tolist()
         pairs = zip(self._hydros, serving, strict=True)
         return np.array(
@@ -200,7 +200,7 @@ class ProductionResolver:
         )
 
     def planes(self, stage: Stage) -> tuple[Floats | None, ...]:
-        """Rows of (gamma_0 with kappa, gamma_v, gamma_q, gamma_s); None for plants with one rate or out of service."""
+        """Return rows of (gamma_0 with kappa, gamma_v, gamma_q, gamma_s); None without planes or out of service."""
         serving = self._service.at(stage.id).tolist()
         pairs = zip(self._hydros, serving, strict=True)
         return tuple(self._planes(hydro, stage) if serves else None for hydro, serves in pairs)
@@ -231,7 +231,7 @@ class ProductionResolver:
         return _given_planes(self._models.hyperplanes, hydro, stage) if fit is None else fit.planes
 
     def fit(self, hydro: Hydro, stage: Stage) -> Fit | None:
-        """Planes of a plant that are fitted to its geometry, with the grid; None for any other model."""
+        """Return planes of a plant that are fitted to its geometry, with the grid; None for any other model."""
         choice = self._choice(hydro, stage)
         config = choice.fpha_config or PRECOMPUTED
         if choice.model != "fpha" or config.source == "precomputed":
@@ -254,7 +254,7 @@ class ProductionResolver:
         return self._fitted[key]
 
     def _downstream_level_m(self, hydro: Hydro, stage: Stage) -> float | None:
-        """Level of the next reservoir downstream at its reference volume; None where there is none or it is unknown."""
+        """Return the level of the next reservoir downstream at its reference volume; None where there is none."""
         below = None if hydro.downstream_id is None else self._by_id.get(hydro.downstream_id)
         if below is None or below.id not in self._geometry:
             return None
@@ -265,7 +265,7 @@ class ProductionResolver:
 
 
 def _mean_inflows(history: Table | None) -> dict[int, float]:
-    """The mean of the rows of inflow_history.parquet by hydro id, m3/s; every row counts once, whatever its length."""
+    """Return mean inflows by hydro id from inflow_history.parquet, m3/s; every row counts once, whatever its length."""
     if history is None:
         return {}
     order = np.argsort(history["hydro_id"], kind="stable")
@@ -275,7 +275,7 @@ def _mean_inflows(history: Table | None) -> dict[int, float]:
 
 
 def _given_planes(table: Table | None, hydro: Hydro, stage: Stage) -> Floats:
-    """Planes of the stage, or those of all stages."""
+    """Return planes of the stage, or those of all stages."""
     if table is None:
         raise NoProductivityError(f"no planes are given for hydro {hydro.id} ({hydro.name})")
     for wanted in (stage.id, ABSENT_ID):
@@ -323,7 +323,7 @@ class HydroResolver:
         self._lines: dict[tuple[int, float], tuple[Floats, Floats]] = {}
 
     def of(self, stage: Stage) -> HydroNumbers:
-        """The numbers of all hydro plants in a stage."""
+        """Return the numbers of all hydro plants in a stage."""
         is_active = self._service.at(stage.id)
         is_filling = self._filling.is_filling(stage.id)
         k0, kv = self._evaporation(stage)
@@ -343,7 +343,7 @@ class HydroResolver:
         )
 
     def storage_limits(self, stage: Stage) -> tuple[Floats, Floats]:
-        """Least and most, whatever the state of a plant."""
+        """Return least and most storage, whatever the state of a plant."""
         least, most = self._declared_storage
         return (
             self._bounds.by_stage(stage.id, "min_storage_hm3", least),
@@ -371,7 +371,7 @@ class HydroResolver:
         return limits
 
     def _evaporation(self, stage: Stage) -> tuple[Floats, Floats]:
-        """Constants and slopes of all plants, the same in every stage of a month."""
+        """Return constants and slopes of all plants, the same in every stage of a month."""
         month = (stage.start_date.month, hours_of_month(stage))
         if month not in self._lines:
             lines = [evaporation_line(hydro, self._geometry.get(hydro.id), stage) for hydro in self._hydros]
@@ -380,7 +380,7 @@ class HydroResolver:
 
 
 def _declared(hydros: Sequence[Hydro]) -> dict[str, Floats]:
-    """What files of entities say, by the names of override columns."""
+    """Return what files of entities say, by the names of override columns."""
     return {
         "min_outflow_m3s": numbers(hydros, lambda hydro: hydro.outflow.min_outflow_m3s),
         "max_outflow_m3s": numbers(hydros, _max_outflow),
@@ -416,7 +416,7 @@ class GroupResolver:
         self._bounds = OverrideRows(case.overrides.hydro_unit_group_bounds, ids, order)
 
     def of(self, stage: Stage) -> GroupNumbers:
-        """The numbers of all unit groups in a stage."""
+        """Return the numbers of all unit groups in a stage."""
         return GroupNumbers(
             min_turbined_m3s=self._limit(stage, "min_turbined_m3s"),
             max_turbined_m3s=self._limit(stage, "max_turbined_m3s"),
@@ -438,7 +438,7 @@ NO_PLANT = -1
 
 
 def find_topology(case: Case) -> Topology:
-    """All connections; ids become positions in canonical order."""
+    """Return all connections; ids become positions in canonical order."""
     system = case.system
     hydros = positions_by_id(hydro.id for hydro in system.hydros)
     buses = positions_by_id(bus.id for bus in system.buses)

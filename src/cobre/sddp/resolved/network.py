@@ -31,7 +31,7 @@ class ThermalResolver:
         self._cost = numbers(self._plants, lambda plant: plant.cost_per_mwh)
 
     def of(self, stage: Stage) -> ThermalNumbers:
-        """The numbers of all thermal plants in a stage."""
+        """Return the numbers of all thermal plants in a stage."""
         is_active = self._service.at(stage.id)
         least = self._of(stage, "min_generation_mw", self._least)
         most = self._of(stage, "max_generation_mw", self._most)
@@ -54,7 +54,7 @@ class LineResolver:
         self._service = ServiceTimes(self._lines)
 
     def of(self, stage: Stage) -> LineNumbers:
-        """The numbers of all lines in a stage."""
+        """Return the numbers of all lines in a stage."""
         is_active = self._service.at(stage.id)
         direct = self._of(stage, "direct_mw", numbers(self._lines, lambda line: line.capacity.direct_mw))
         reverse = self._of(stage, "reverse_mw", numbers(self._lines, lambda line: line.capacity.reverse_mw))
@@ -88,7 +88,7 @@ class BusResolver:
         return tuple((np.inf if part.depth_mw is None else part.depth_mw, part.cost) for part in segments)
 
     def of(self, stage: Stage) -> BusNumbers:
-        """The numbers of all buses in a stage."""
+        """Return the numbers of all buses in a stage."""
         zeros = np.zeros(len(self._buses))
         excess = np.full(len(self._buses), self._penalties.excess_cost)
         return BusNumbers(
@@ -114,7 +114,7 @@ class SourceResolver:
         self._service = ServiceTimes(self._sources)
 
     def of(self, stage: Stage) -> SourceNumbers:
-        """The numbers of all non-controllable sources in a stage."""
+        """Return the numbers of all non-controllable sources in a stage."""
         sources, price = self._sources, self._price
         is_active = self._service.at(stage.id)
         most = numbers(sources, lambda source: source.max_generation_mw)
@@ -140,7 +140,7 @@ class PumpingResolver:
         self._service = ServiceTimes(self._stations)
 
     def of(self, stage: Stage) -> PumpingNumbers:
-        """The numbers of all pumping stations in a stage."""
+        """Return the numbers of all pumping stations in a stage."""
         is_active = self._service.at(stage.id)
         least = per_block(numbers(self._stations, lambda station: station.flow.min_m3s), len(stage.blocks))
         most = per_block(numbers(self._stations, lambda station: station.flow.max_m3s), len(stage.blocks))
@@ -160,7 +160,7 @@ class ContractResolver:
         self._service = ServiceTimes(self._contracts)
 
     def of(self, stage: Stage) -> ContractNumbers:
-        """The numbers of all contracts in a stage."""
+        """Return the numbers of all contracts in a stage."""
         is_active = self._service.at(stage.id)
         least = self._of(stage, "min_mw", numbers(self._contracts, lambda contract: contract.limits.min_mw))
         most = self._of(stage, "max_mw", numbers(self._contracts, lambda contract: contract.limits.max_mw))
@@ -172,7 +172,7 @@ class ContractResolver:
 
 
 def block_factors(ids: list[int], stage: Stage, factors: Mapping[tuple[int, int], tuple[float, ...]]) -> Floats:
-    """[entities, blocks]; one where none is given."""
+    """Return factors [entities, blocks]; 1 where none is given."""
     ones = (1.0,) * len(stage.blocks)
     rows = [factors.get((entity_id, stage.id), ones) for entity_id in ids]
     return np.array(rows, dtype=np.float64).reshape(len(ids), len(stage.blocks))

@@ -1,4 +1,4 @@
-"""Resolves a case into numbers for every stage."""
+"""The numbers of every stage, resolved from a case."""
 
 from collections.abc import Sequence
 
@@ -83,7 +83,7 @@ class _StageResolver:
 
 
 def _initial_storage(case: Case) -> Floats:
-    """Initial storages, hm3; a plant that is being filled starts from its filling storage.
+    """Return initial storages, hm3; a plant that is being filled starts from its filling storage.
 
     As given in cases of 0.18, whose limits are applied later, stage by stage. In cases of 0.19 a plant that is there
     from the beginning starts within its own limits; validation warns where that changes a number.

@@ -16,7 +16,7 @@ from cobre.stochastic.layout import CLASSES
 
 
 def with_tree(case: Case, problem: Problem) -> Problem:
-    """The problem over the tree that a case enumerates; where paths are sampled, nodes of a stage do not differ."""
+    """Add the tree that a case enumerates to a problem; where paths are sampled, nodes of a stage do not differ."""
     if not (case.config.training.is_enumerated or case.config.simulation.is_enumerated):
         return problem
     tree = build_tree(case, problem)
@@ -24,7 +24,7 @@ def with_tree(case: Case, problem: Problem) -> Problem:
 
 
 def build_tree(case: Case, problem: Problem) -> ScenarioTree:
-    """The tree of a case; without nodes it is the chain of stages."""
+    """Return the tree of a case; without nodes it is the chain of stages."""
     graph, stages = case.horizon.policy_graph, [stage.id for stage in case.horizon.stages]
     if not graph.nodes:
         graph = _chain(stages)
@@ -45,13 +45,13 @@ def build_tree(case: Case, problem: Problem) -> ScenarioTree:
 
 
 def _chain(stages: list[int]) -> PolicyGraph:
-    """One node for each stage, where the file has none."""
+    """Return a graph with one node for each stage, where the file has none."""
     edges = tuple(Transition(a, b, 1.0) for a, b in pairwise(stages))
     return PolicyGraph("finite_horizon", 0.0, edges, tuple(Node(stage, stage) for stage in stages))
 
 
 def _in_order(graph: PolicyGraph, stages: list[int], parent_of: dict[int, int]) -> list[Node]:
-    """Stage by stage, children of one parent side by side, and then by id."""
+    """Sort nodes by stage, children of one parent side by side, and then by id."""
     nodes: list[Node] = []
     index_of: dict[int, int] = {}
     for stage in stages:
@@ -63,7 +63,7 @@ def _in_order(graph: PolicyGraph, stages: list[int], parent_of: dict[int, int]) 
 
 
 def _normalised(given: Floats, parent: Ints) -> Floats:
-    """Probabilities of a parent's children add up to one."""
+    """Scale probabilities of a parent's children so that they add up to one."""
     total = np.zeros(len(given) + 1)
     for node, above in enumerate(parent.tolist()):
         total[above] += given[node]
@@ -86,7 +86,7 @@ class _NodeRealisations:
         self._slots = np.zeros((len(nodes), *noise.initial_lags.shape))
 
     def at(self, stage: int, nodes: range) -> Realisations:
-        """Realisations of all nodes of a stage; those of their parents must be known."""
+        """Return realisations of all nodes of a stage; those of their parents must be known."""
         noise = self._problem.noise
         opening = realise(noise, stage, noise.openings[stage])
         rows = [

@@ -29,7 +29,7 @@ class ScenarioTree:
         return self.first[-1]
 
     def nodes(self, stage: int) -> range:
-        """The node numbers of a stage."""
+        """Return the node numbers of a stage."""
         return range(self.first[stage], self.first[stage + 1])
 
     @property
@@ -38,12 +38,12 @@ class ScenarioTree:
         return self.nodes(len(self.first) - 2)
 
     def children(self, node: int) -> range:
-        """The children of a node, which are numbered consecutively."""
+        """Return the children of a node, which are numbered consecutively."""
         start = int(np.searchsorted(self.parent, node))
         return range(start, int(np.searchsorted(self.parent, node, side="right")))
 
     def paths(self) -> Ints:
-        """Nodes (path, stage) from the root to every leaf."""
+        """Return nodes (path, stage) from the root to every leaf."""
         at = np.array(self.leaves, np.int32)
         found = [at]
         while at[0] != 0:
@@ -52,6 +52,6 @@ class ScenarioTree:
         return np.stack(found[::-1], axis=1).astype(np.int32)
 
     def path_probabilities(self) -> Floats:
-        """By leaf: the probability of the path from the root to it."""
+        """Return by leaf the probability of the path from the root to it."""
         total: Floats = np.multiply.accumulate(self.probability[self.paths()], axis=1)[:, -1]
         return total

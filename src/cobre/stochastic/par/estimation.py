@@ -63,7 +63,7 @@ class Fits:
 
 
 def fit_hydros(sample: PeriodicSample, max_order: int, max_magnitude: float | None = None) -> Fits:
-    """The models of all seasons and hydros.
+    """Return the models of all seasons and hydros.
 
     In each round the largest order allowed to a season with a negative contribution goes down by one, in all such
     seasons of a hydro at once: the contributions of one depend on the orders of the others. A model with a coefficient
@@ -99,7 +99,7 @@ _MIN_OBSERVATIONS = 2
 
 
 def checked_statistics(case: Case, observations: Observations, cycle: SeasonCycle) -> SampleStatistics:
-    """Statistics of history, which must tell something of every season of the study for every hydro."""
+    """Return statistics of history, which must cover every season of the study for every hydro."""
     statistics = sample_statistics(observations)
     for position in sorted(set(cycle.stage_positions)):
         for index, hydro in enumerate(case.system.hydros):
@@ -116,7 +116,7 @@ def checked_statistics(case: Case, observations: Observations, cycle: SeasonCycl
 def fitted_terms(
     observations: Observations, statistics: SampleStatistics, cycle: SeasonCycle, config: EstimationConfig
 ) -> AutoregressiveTerms:
-    """PAR(p), or PAR(p)-A where the configuration selects orders by `pacf_annual`."""
+    """Fit PAR(p), or PAR(p)-A where the configuration selects orders by `pacf_annual`."""
     seasons, hydros = statistics.mean.shape
     annual = annual_statistics(observations) if config.order_selection == "pacf_annual" else None
     fits = fit_hydros(_sample(statistics, annual, config.max_order), config.max_order, config.max_coefficient_magnitude)
@@ -129,7 +129,7 @@ def fitted_terms(
 
 
 def annual_statistics(observations: Observations) -> SampleStatistics:
-    """Statistics of the mean of the last twelve months, beside the season that follows, where that is known."""
+    """Return statistics of the mean of the last twelve months, beside the season that follows, where known."""
     years, seasons, hydros = observations.values.shape
     if seasons != MONTHS_PER_YEAR:
         raise NoiseModelError(CONFIG_FILE, "estimation, order_selection", "pacf_annual needs twelve monthly seasons")
@@ -152,7 +152,7 @@ def _sample(statistics: SampleStatistics, annual: SampleStatistics | None, max_o
 
 
 def _with_last_year(statistics: SampleStatistics, annual: SampleStatistics, season: int, lag: int) -> Floats:
-    """The correlation of a lag and the last year's mean, divided by all observations of the season that is lagged.
+    """Return the correlation of a lag and the last year's mean, divided by all observations of the lagged season.
 
     The first year has no year before it, and counts all the same. Seasons differ in their number of observations where
     history ends within a year.
@@ -166,7 +166,7 @@ def _with_last_year(statistics: SampleStatistics, annual: SampleStatistics, seas
 
 
 def notes_on_kinds(case: Case, statistics: SampleStatistics, cycle: SeasonCycle) -> Iterator[NoiseNote]:
-    """Seasons of the study whose observations are mostly one number, or often negative; one note for each plant."""
+    """Yield a note for each plant on seasons whose observations are mostly one number, or often negative."""
     kinds = statistics.kinds
     texts = (
         (
@@ -190,7 +190,7 @@ def notes_on_kinds(case: Case, statistics: SampleStatistics, cycle: SeasonCycle)
 def notes_on_short_history(
     case: Case, observations: Observations, statistics: SampleStatistics, cycle: SeasonCycle
 ) -> Iterator[NoiseNote]:
-    """Seasons of the study that are white noise for want of years before them; one note for each plant."""
+    """Yield a note for each plant on seasons that are white noise because years before them are missing."""
     if case.config.estimation.order_selection != "pacf_annual":
         return
     is_short = (annual_statistics(observations).std == 0.0) & (statistics.std > 0.0)

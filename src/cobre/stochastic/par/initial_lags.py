@@ -23,7 +23,7 @@ class InitialLags:
 
 
 def initial_lags(case: Case, psi: Floats, cycle: SeasonCycle | None, *, may_miss: bool = False) -> InitialLags:
-    """Lags that no stage reads may be unknown, and are 0 then; so is a lag that is read where `may_miss`, with a note.
+    """Return initial lags; unknown ones are 0 if no stage reads them, or with a note where `may_miss`.
 
     Whoever gives coefficients knows what they need; an estimated model may ask for more than history has.
     """
@@ -45,7 +45,7 @@ def initial_lags(case: Case, psi: Floats, cycle: SeasonCycle | None, *, may_miss
 
 
 def _notes(case: Case, missing: Flags) -> Iterator[NoiseNote]:
-    """One note for all plants that miss the same lags."""
+    """Yield one note for all plants that miss the same lags."""
     plants: dict[tuple[int, ...], list[str]] = {}
     for index, hydro in enumerate(case.system.hydros):
         lags = tuple(int(lag) + 1 for lag in np.flatnonzero(missing[:, index]))
@@ -69,7 +69,7 @@ def _is_read(psi: Floats) -> Flags:
 
 
 def _windows_by_hydro(case: Case, since: date) -> dict[int, list[Sequence[InflowWindow]]]:
-    """By hydro: recent observations, which take precedence, then the history since a day."""
+    """Return by hydro recent observations, which take precedence, then the history since a day."""
     found: dict[int, list[Sequence[InflowWindow]]] = {}
     recent = case.initial_conditions.recent_observations
     history = history_windows(case)
@@ -88,7 +88,7 @@ class _Days:
     layers: Sequence[Sequence[InflowWindow]]
 
     def mean(self, start: date, end: date) -> float | None:
-        """The mean over days; None when a day is not covered."""
+        """Return the mean over days; None when a day is not covered."""
         total, missing = 0.0, [(start, end)]
         for windows in self.layers:
             uncovered: list[tuple[date, date]] = []
@@ -101,7 +101,7 @@ class _Days:
 
 
 def _covered(windows: Iterable[InflowWindow], start: date, end: date) -> tuple[float, list[tuple[date, date]]]:
-    """Value-days inside a period, and the parts of it that no window covers."""
+    """Return value-days inside a period, and the parts of it that no window covers."""
     total, gaps, reached = 0.0, [], start
     for window in windows:
         first, last = max(window.start_date, reached), min(window.end_date, end)
@@ -136,7 +136,7 @@ class KnownPast:
         self._days = [_Days(windows[hydro.id]) for hydro in self._hydros]
 
     def days_of(self, period: tuple[date, date]) -> int:
-        """Observed days of a period before the study.
+        """Return observed days of a period before the study.
 
         For a period that continues in the study, only if all plants have them.
         """
@@ -145,7 +145,7 @@ class KnownPast:
         return max(0, (end - start).days) if is_known else 0
 
     def means(self, period: tuple[date, date], lag: int, is_read: Flags) -> Floats:
-        """Mean inflow of every hydro over the days before the study; 0 where it is unknown and not read."""
+        """Return the mean inflow of every hydro over the days before the study; 0 where it is unknown and not read."""
         start, end = period[0], min(period[1], self._start)
         found = np.zeros(len(self._days))
         for index, (hydro, days) in enumerate(zip(self._hydros, self._days, strict=True)):
@@ -181,7 +181,7 @@ class LagSteps:
 
 
 def next_lags(steps: LagSteps | None, stage: int, slots: Floats, inflow: Floats) -> Floats:
-    """What slots (slot, ..., hydro) hold after a stage with some inflows (..., hydro).
+    """Return what slots (slot, ..., hydro) hold after a stage with some inflows (..., hydro).
 
     steps: None where slots are lags, which move on by one lag.
     """
@@ -208,7 +208,7 @@ class LagSlots:
 def lag_slots(
     periods: StagePeriods, psi: Floats, days_observed: Callable[[Occurrence], int], end_depth: int = 0
 ) -> LagSlots:
-    """Slots for a model with coefficients `psi` (stage, lag, hydro).
+    """Return slots for a model with coefficients `psi` (stage, lag, hydro).
 
     days_observed: how many days of an occurrence are known from before the study. end_depth: lags that are read at the
     end of the study.
@@ -233,7 +233,7 @@ class _Slots:
         return [self.periods.earlier(occurrence, lag) for lag in range(1, depth + 1)]
 
     def _shares(self, found: Occurrence) -> dict[int, float]:
-        """By stage (-1: before the study): the share of an occurrence's mean, which is whole when it is first read."""
+        """Return by stage (-1: before the study) the share of an occurrence's mean; whole when it is first read."""
         occurrences = [*self.periods.of_stages, self.periods.end]
         whole = next(t for t, own in enumerate(occurrences) if own.cycle == found.cycle and own.days > found.days)
         days = {NO_SLOT: self.days_observed(found)} | {t: self.periods.days_of(t, found) for t in range(whole)}
@@ -263,7 +263,7 @@ class _Slots:
         return LagSlots(psi, LagSteps(taken, share), (*known, *[None] * (width - len(known))))
 
     def _held(self, start: int) -> list[Occurrence]:
-        """What slots hold before a stage: its own lags first, in order, then what later stages read."""
+        """Return what slots hold before a stage: its own lags first, in order, then what later stages read."""
         known = [
             found
             for found, last in self.last_reader.items()
@@ -274,6 +274,6 @@ class _Slots:
 
 
 def _depth(psi: Floats) -> int:
-    """The deepest lag that some plant reads."""
+    """Return the deepest lag that some plant reads."""
     read = np.flatnonzero((psi != 0.0).any(axis=1))
     return int(read[-1]) + 1 if len(read) else 0

@@ -35,13 +35,13 @@ class InflowModel:
 
 
 def white_noise(statistics: InflowStatistics) -> InflowModel:
-    """A model without autoregression: independent inflows with these means and deviations."""
+    """Return a model without autoregression: independent inflows with these means and deviations."""
     stages, hydros = statistics.mean_m3s.shape
     return InflowModel(np.zeros((stages, 0, hydros)), statistics.mean_m3s, statistics.std_m3s)
 
 
 def inflow_model(statistics: InflowStatistics, terms: AutoregressiveTerms, periods: StagePeriods | None) -> InflowModel:
-    """Coefficients in m3/s, base and noise of every stage; `periods` may be missing only when nothing remembers."""
+    """Return coefficients in m3/s, base and noise of every stage; `periods` may be missing only without memory."""
     if periods is None or terms.order == 0:
         return white_noise(statistics)
     order, cycle = terms.order, periods.cycle
@@ -76,7 +76,7 @@ class ResidualRatios:
 
 
 def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, periods: StagePeriods) -> ResidualRatios:
-    """The earliest stage of a season represents it in the model's correlations.
+    """Return residual ratios; the earliest stage of a season represents it in the model's correlations.
 
     A process without a steady state cannot keep its deviation. A study ends before that matters, so its residuals are
     those of history (or of the file), with a note for the user; where neither has them the model is refused.
@@ -114,7 +114,7 @@ def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, pe
 def _of_seasons(
     seasons: SeasonStatistics, terms: AutoregressiveTerms, periods: StagePeriods, of_stages: list[Floats], order: int
 ) -> Floats:
-    """Standardised coefficients (season, lag, hydro): fitted; stages before the study count more, study stages most."""
+    """Return standardised coefficients (season, lag, hydro): fitted, or those of stages; study stages count most."""
     cycle = periods.cycle
     found = np.zeros((cycle.length, order, seasons.hydros))
     for position, row in terms.by_season.items():
@@ -130,7 +130,7 @@ def _of_seasons(
 def _standardised(
     seasons: SeasonStatistics, periods: StagePeriods, row: TermsRow, stage_id: int | None, position: int, order: int
 ) -> Floats:
-    """Coefficients (lag, hydro) with the yearly component shared out to its lags."""
+    """Return coefficients (lag, hydro) with the yearly component shared out to its lags."""
     found = np.zeros((order, seasons.hydros))
     has_annual = bool((row.annual_coefficient != 0.0).any())
     for lag in range(1, order + 1):
@@ -149,7 +149,7 @@ def _refuse_explosive(statistics: InflowStatistics, source: str, variance: Float
 
 
 def _explosive(statistics: InflowStatistics, source: str, variance: Floats, is_broken: Flags) -> Iterator[NoiseNote]:
-    """A message for each plant whose model is not stationary in some stage; the worst stage is named."""
+    """Yield a message for each plant whose model is not stationary in some stage; the worst stage is named."""
     for hydro in np.flatnonzero(is_broken.any(axis=0)):
         stages = np.flatnonzero(is_broken[:, hydro])
         explained = 1.0 - variance[stages, hydro]
@@ -184,14 +184,14 @@ class InflowMemory:
     notes: tuple[NoiseNote, ...] = ()
 
     def after(self, stage: int, slots: Floats, inflow: Floats) -> Floats:
-        """What slots (slot, draw, hydro) hold after a stage with some inflows (draw, hydro)."""
+        """Return what slots (slot, draw, hydro) hold after a stage with some inflows (draw, hydro)."""
         return next_lags(self.steps, stage, slots, inflow)
 
 
 def inflow_memory(
     case: Case, psi: Floats, periods: StagePeriods | None, end_reads: Floats | None = None, *, may_miss: bool = False
 ) -> InflowMemory:
-    """The memory of a model with coefficients `psi` (stage, lag, hydro).
+    """Return the memory of a model with coefficients `psi` (stage, lag, hydro).
 
     end_reads (lag, hydro): not zero where the lags at the end of the study are read, by the cuts of another study.
     may_miss: what is read and was not observed counts as 0, with a note.
@@ -215,12 +215,12 @@ def inflow_memory(
 
 
 def _earliest(periods: StagePeriods, depth: int) -> date:
-    """The first day that some stage may remember."""
+    """Return the first day that some stage may remember."""
     return min(periods.earlier(found, depth).days[0] for found in periods.of_stages)
 
 
 def _first(past: KnownPast, slots: LagSlots, end_reads: Floats | None) -> Floats:
-    """What slots hold before the first stage; slots that no stage reads may be unknown."""
+    """Return what slots hold before the first stage; slots that no stage reads may be unknown."""
     is_read = _is_read(slots, end_reads)
     values = np.zeros((len(slots.first), slots.psi.shape[2]))
     for slot, held in enumerate(slots.first):

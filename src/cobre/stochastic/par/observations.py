@@ -40,7 +40,7 @@ class InflowWindows:
     value_m3s: Floats
 
     def since(self, day: date) -> list[InflowWindow]:
-        """The windows of observations that end after a day."""
+        """Return the windows of observations that end after a day."""
         later = np.flatnonzero(self.end > day.toordinal())
         columns = (self.start[later].tolist(), self.end[later].tolist(), self.value_m3s[later].tolist())
         return [
@@ -53,7 +53,7 @@ NOTHING = InflowWindows(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0
 
 
 def history_windows(case: Case) -> Mapping[int, InflowWindows]:
-    """The windows of each hydro that has any; overlaps are refused."""
+    """Return the windows of each hydro that has any; overlaps are refused."""
     table = case.scenarios.inflow_history
     if table is None:
         return {}
@@ -96,7 +96,7 @@ class Observations:
         return range(self.first_year, self.first_year + len(self.values))
 
     def at(self, year: int, position: int) -> Floats:
-        """One season of one year, per hydro; NaN outside the grid."""
+        """Return one season of one year, per hydro; NaN outside the grid."""
         if year not in self.years:
             return np.full(self.values.shape[2], np.nan)
         found: Floats = self.values[year - self.first_year, position]
@@ -104,7 +104,7 @@ class Observations:
 
 
 def observations(case: Case, cycle: SeasonCycle) -> Observations:
-    """The grid of a case's history; a season belongs to the year in which it starts."""
+    """Return the grid of a case's history; a season belongs to the year in which it starts."""
     windows = history_windows(case)
     if not windows:
         return Observations(0, np.empty((0, cycle.length, len(case.system.hydros))))
@@ -118,7 +118,7 @@ def observations(case: Case, cycle: SeasonCycle) -> Observations:
 
 
 def _grid(case: Case, occurrences: "_Occurrences", windows: Mapping[int, InflowWindows]) -> Floats:
-    """Mean inflows by season occurrence and hydro, m3/s."""
+    """Return mean inflows by season occurrence and hydro, m3/s."""
     return np.stack([occurrences.means(windows.get(hydro.id, NOTHING)) for hydro in case.system.hydros], axis=1)
 
 
@@ -132,7 +132,7 @@ class _Occurrences:
         self._seasons = np.searchsorted(self._bounds, [start.toordinal() for start, _ in periods])  # without gaps
 
     def means(self, windows: InflowWindows) -> Floats:
-        """The mean of each season; days are shared out, and NaN is left where some are missing."""
+        """Return the mean of each season; days are shared out, and NaN is left where some are missing."""
         total = np.zeros(len(self._bounds))
         covered = np.zeros(len(total), dtype=np.int64)
         begin, end, value = windows.start, windows.end, windows.value_m3s
@@ -186,7 +186,7 @@ class ObservationKinds:
 
 
 def ordinary(values: Floats) -> ObservationKinds:
-    """Kinds for means over many observations, which may be nearly equal: only what does not vary at all is constant."""
+    """Return kinds for means over many observations, which may be nearly equal: constant only if nothing varies."""
     first = _first_known(values)
     is_constant = ~np.isnan(first) & ~(np.abs(values - first) > _ROUNDING * np.abs(first)).any(axis=0)
     none = np.zeros(is_constant.shape, dtype=np.bool_)
@@ -194,7 +194,7 @@ def ordinary(values: Floats) -> ObservationKinds:
 
 
 def observation_kinds(values: Floats) -> ObservationKinds:
-    """The kinds of a grid (year, season, hydro) of observations; NaN is none. Seasons without any are ordinary."""
+    """Classify a grid (year, season, hydro) of observations; NaN is none. Seasons without any are ordinary."""
     count = (~np.isnan(values)).sum(axis=0)
     first = _first_known(values)
     is_constant = (count > 0) & ~(np.abs(values - first) > _SAME_M3S).any(axis=0)
@@ -206,7 +206,7 @@ def observation_kinds(values: Floats) -> ObservationKinds:
 
 
 def rounded(values: Floats) -> Floats:
-    """The nearest whole numbers; halves go away from zero."""
+    """Return the nearest whole numbers; halves go away from zero."""
     whole = np.trunc(values)
     result: Floats = np.where(np.abs(values - whole) >= 0.5, whole + np.copysign(1.0, values), whole)
     return result
@@ -220,7 +220,7 @@ def _first_known(values: Floats) -> Floats:
 
 
 def _most_frequent(values: Floats) -> tuple[Floats, Indices]:
-    """The number that occurs most often over the first axis, and how often; the smallest of several."""
+    """Return the most frequent number over the first axis, and how often it occurs; the smallest of several."""
     mode = np.full(values.shape[1:], np.nan)
     most = np.zeros(values.shape[1:], dtype=np.int64)
     run, before = most, mode

@@ -25,7 +25,7 @@ _DIVERGED = 1e6
 
 
 def periodic_correlations(coefficients: Floats) -> Floats:
-    """Correlations (season, lag, hydro) of a cyclic model with standardised `coefficients` (season, order, hydro).
+    """Return correlations (season, lag, hydro) of a cyclic model with `coefficients` (season, order, hydro).
 
     `result[m, k]` belongs to seasons m and m - k; lag 0 is 1. Found by running the cycle until nothing changes. NaN for
     hydros whose process grows without bound.
@@ -40,7 +40,7 @@ def periodic_correlations(coefficients: Floats) -> Floats:
 
 
 def residual_variance(correlations: Floats, season: int, coefficients: Floats) -> Floats:
-    """r^2 per hydro of a stage in `season` with standardised `coefficients` (order, hydro)."""
+    """Return r^2 per hydro of a stage in `season` with standardised `coefficients` (order, hydro)."""
     explained = np.empty(coefficients.shape[1])
     given = np.ascontiguousarray(coefficients)
     _native.explained_variance(np.ascontiguousarray(correlations), season, given, explained)
@@ -59,7 +59,7 @@ _MIN_PAIRS = 30
 def residual_correlation(
     case: Case, statistics: SampleStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle
 ) -> Correlation:
-    """A profile per season of the study that has enough years, scheduled for its stages, and one for the rest."""
+    """Return a profile for each season of the study with enough years, scheduled for its stages, and one for others."""
     entities = tuple(("inflow", hydro.id) for hydro in case.system.hydros)
     residuals = _residuals_by_season(statistics, terms, cycle)
     of_study = sorted(set(cycle.stage_positions))
@@ -82,7 +82,7 @@ def _profile_name(cycle: SeasonCycle, position: int) -> str:
 def _residuals_by_season(
     statistics: SampleStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle
 ) -> dict[int, Floats]:
-    """Residuals (year, hydro) by position in the cycle; seasons without terms are white noise."""
+    """Return residuals (year, hydro) by position in the cycle; seasons without terms are white noise."""
     hydros = statistics.mean.shape[1]
     coefficients = dict.fromkeys(range(cycle.length), np.zeros((0, hydros)))
     coefficients |= {position: row.coefficients for position, row in terms.by_season.items()}
@@ -92,13 +92,13 @@ def _residuals_by_season(
 
 
 def _pooled(residuals: dict[int, Floats]) -> Floats:
-    """Residuals of all seasons in order of time."""
+    """Return residuals of all seasons in order of time."""
     by_year = np.stack([residuals[position] for position in sorted(residuals)], axis=1)
     return by_year.reshape(-1, by_year.shape[2])
 
 
 def _correlation_matrix(residuals: Floats) -> Floats:
-    """Correlations of all pairs of hydros, each over the times that both have."""
+    """Return correlations of all pairs of hydros, each over the times that both have."""
     known = ~np.isnan(residuals)
     values = np.where(known, residuals, 0.0)
     if known.all():
@@ -116,7 +116,7 @@ def _whole_products(values: Floats) -> tuple[Floats, Floats]:
 
 
 def _pairwise_products(values: Floats, known: Flags) -> tuple[Floats, Floats]:
-    """Products and squares of deviations where values are missing: each pair has means of its own."""
+    """Return products and squares of deviations where values are missing: each pair has means of its own."""
     hydros = values.shape[1]
     products, squares = np.empty((hydros, hydros)), np.empty((hydros, hydros))
     # Squares in row i, column j: of what i deviates from its mean over the times it shares with j.

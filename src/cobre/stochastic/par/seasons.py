@@ -31,7 +31,7 @@ class SeasonDays(ABC):
 
     @abstractmethod
     def of_year(self, year: int) -> tuple[date, date]:
-        """First day, and first day after it, of the season that starts in a year (of weeks: the ISO year)."""
+        """Return the first day of the season that starts in a year (of weeks: an ISO year), and the day after its last."""
 
     @property
     def start(self) -> tuple[int, int]:
@@ -59,7 +59,7 @@ class MonthDays(SeasonDays):
     month: int
 
     def of_year(self, year: int) -> tuple[date, date]:
-        """From the first of the month, for at most a year."""
+        """Return the limits of a season from the first of a month on, for at most a year."""
         return date(year, self.month, 1), date(year + 1, self.month, 1)
 
 
@@ -70,7 +70,7 @@ class WeekDays(SeasonDays):
     week: int
 
     def of_year(self, year: int) -> tuple[date, date]:
-        """The last week has fourteen days in a year of 53."""
+        """Return the limits of a week; the last one has fourteen days in a year of 53."""
         first = date.fromisocalendar(year, self.week, 1)
         end = date.fromisocalendar(year + 1, 1, 1) if self.week == LAST_WEEK else first + timedelta(days=7)
         return first, end
@@ -84,13 +84,13 @@ class DatedDays(SeasonDays):
     last: tuple[int, int]
 
     def of_year(self, year: int) -> tuple[date, date]:
-        """A season that ends before it begins ends in the next year."""
+        """Return the limits of a season; one that ends before it begins ends in the next year."""
         later = year + (self.last < self.first)
         return date(year, *self.first), _day_after(later, *self.last)
 
 
 def _day_after(year: int, month: int, day: int) -> date:
-    """Days that a month does not have count as its last."""
+    """Return the day after a day of a year; days that a month does not have count as its last."""
     following = date(year + (month == DECEMBER), month % DECEMBER + 1, 1)
     length = (following - date(year, month, 1)).days
     ends_month = day >= length or (month == FEBRUARY and day >= LAST_OF_FEBRUARY)
@@ -98,7 +98,7 @@ def _day_after(year: int, month: int, day: int) -> date:
 
 
 def season_days(definitions: SeasonDefinitions, season: Season) -> SeasonDays:
-    """The days of a season; its end matters in custom cycles alone."""
+    """Return the days of a season; its end matters in custom cycles alone."""
     if definitions.cycle_type == "monthly":
         return MonthDays(season.month_start)
     if definitions.cycle_type == "weekly":
@@ -125,18 +125,18 @@ class SeasonCycle:
         return len(self.seasons)
 
     def cycle_of(self, position: int) -> range:
-        """The positions of the cycle that a season belongs to."""
+        """Return the positions of the cycle that a season belongs to."""
         number = bisect_right(self.cycle_starts, position)
         last = self.cycle_starts[number] if number < len(self.cycle_starts) else self.length
         return range(self.cycle_starts[number - 1], last)
 
     def before(self, position: int, lag: int) -> int:
-        """The season `lag` seasons before another one of its cycle."""
+        """Return the season `lag` seasons before another one of its cycle."""
         cycle = self.cycle_of(position)
         return cycle[(position - cycle.start - lag) % len(cycle)]
 
     def occurrence(self, position: int, year: int) -> Period:
-        """The days of a season that starts in a year; it lasts no longer than until the next one of its cycle."""
+        """Return the days of a season that starts in a year; it lasts at most until the next one of its cycle."""
         start, end = self.days[position].of_year(year)
         following = self.before(position, -1)
         next_start = self.days[following].of_year(year + (following <= position))[0]
@@ -148,15 +148,15 @@ class SeasonCycle:
         return [self.cycle_of(start) for start in self.cycle_starts]
 
     def year_of(self, day: date, cycle: range) -> int:
-        """The year of the season of a cycle that holds a day."""
+        """Return the year of the season of a cycle that holds a day."""
         return self._holding(day, cycle)[1]
 
     def position_of(self, day: date) -> int:
-        """The season of the first cycle that a day belongs to."""
+        """Return the season of the first cycle that a day belongs to."""
         return self._holding(day, self.cycle_of(0))[0]
 
     def _holding(self, day: date, cycle: range) -> tuple[int, int]:
-        """The season of a cycle that started last before a day was over, and its year."""
+        """Return the season of a cycle that started last before a day was over, and its year."""
         candidates = [
             (self.days[p].of_year(year)[0], p, year) for year in range(day.year - 1, day.year + 2) for p in cycle
         ]
@@ -164,17 +164,17 @@ class SeasonCycle:
         return position, year
 
     def stage_occurrence(self, position: int, start: date, end: date) -> tuple[int, Period]:
-        """Year and days of that occurrence of a season which shares most days with a stage."""
+        """Return year and days of the occurrence of a season that shares most days with a stage."""
         found = [(year, self.occurrence(position, year)) for year in range(start.year - 1, end.year + 2)]
         return max(found, key=lambda item: (shared_days(item[1], (start, end)), -abs((item[1][0] - start).days)))
 
     def past_periods(self, study_start: date, count: int) -> list[Period]:
-        """The last `count` seasons before the study's, the latest first."""
+        """Return the last `count` seasons before the study's, the latest first."""
         position, year = self._holding(study_start, self.cycle_of(0))
         return self.periods_before(position, year, count)
 
     def periods_before(self, position: int, year: int, count: int) -> list[Period]:
-        """The `count` seasons before an occurrence of a season, the latest first."""
+        """Return the `count` seasons before an occurrence of a season, the latest first."""
         periods = []
         for _ in range(count):
             earlier = self.before(position, 1)
@@ -189,12 +189,12 @@ class SeasonCycle:
 
 
 def shared_days(one: Period, other: Period) -> int:
-    """How many days two periods have in common."""
+    """Return how many days two periods have in common."""
     return max(0, (min(one[1], other[1]) - max(one[0], other[0])).days)
 
 
 def season_cycle(horizon: Horizon) -> SeasonCycle:
-    """The season cycle of a study with autoregressive inflows; raises if stages.json has none that is usable."""
+    """Return the season cycle of a study with autoregressive inflows; raises if stages.json has no usable one."""
     definitions = horizon.season_definitions
     if definitions is None:
         raise NoiseModelError(
@@ -210,7 +210,7 @@ def season_cycle(horizon: Horizon) -> SeasonCycle:
 
 
 def _cycles(definitions: SeasonDefinitions) -> list[list[Season]]:
-    """Seasons that overlap belong to different cycles; the shortest ones come first."""
+    """Split seasons into cycles: those that overlap belong to different ones; the shortest come first."""
     if not definitions.seasons:
         raise NoiseModelError(STAGES_FILE, "season_definitions", "there is no season")
     if definitions.cycle_type == "weekly":
@@ -236,7 +236,7 @@ def _check_unique_months(seasons: list[Season]) -> list[Season]:
 
 
 def _position(cycle: SeasonCycle, stage: Stage, position: dict[int, int]) -> int:
-    """The position of a stage's season; where seasons do not overlap, by the day on which the stage starts."""
+    """Return the position of a stage's season; where seasons do not overlap, by the day on which the stage starts."""
     if stage.season_id is None and len(cycle.cycle_starts) == 1:
         return cycle.position_of(stage.start_date)
     if stage.season_id is None or stage.season_id not in position:
@@ -301,7 +301,7 @@ class StagePeriods:
         return Occurrence(last.cycle, self.cycle.occurrence(position, year), position, year)
 
     def earlier(self, occurrence: Occurrence, lag: int) -> Occurrence:
-        """The season `lag` seasons before, in the same cycle."""
+        """Return the season `lag` seasons before, in the same cycle."""
         position, year = occurrence.position, occurrence.year
         for _ in range(lag):
             before = self.cycle.before(position, 1)
@@ -309,12 +309,12 @@ class StagePeriods:
         return Occurrence(occurrence.cycle, self.cycle.occurrence(position, year), position, year)
 
     def days_of(self, stage: int, occurrence: Occurrence) -> int:
-        """How many days of an occurrence a stage has."""
+        """Return how many days of an occurrence a stage has."""
         found = self.horizon.stages[stage]
         return shared_days((found.start_date, found.end_date), occurrence.days)
 
     def lag_stage_id(self, stage: int, lag: int) -> int | None:
-        """The stage, in or before the study, that has the statistics of a lag; None: its season has them."""
+        """Return the stage, in or before the study, that has the statistics of a lag; None: its season has them."""
         stages = self.horizon.stages
         if self.is_plain:
             return stages[stage].id - lag
@@ -325,7 +325,7 @@ class StagePeriods:
         return next(dated, self._counted_back(wanted))
 
     def _counted_back(self, wanted: Occurrence) -> int | None:
-        """The id of an occurrence before the study, if the seasons before it are numbered one by one."""
+        """Return the id of an occurrence before the study, if the seasons before it are numbered one by one."""
         first = self.of_stages[0]
         if wanted.cycle != first.cycle or wanted.days >= first.days:
             return None
@@ -346,7 +346,7 @@ class StagePeriods:
         }
 
     def position_before_study(self, stage_id: int) -> int:
-        """The season of a stage before the study: as its dates say, or counted back from the first stage."""
+        """Return the season of a stage before the study: by its dates, or counted back from the first stage."""
         if not self.is_plain and stage_id in self.before_study:
             return self.before_study[stage_id].position
         first = self.cycle.stage_positions[0]

@@ -28,22 +28,22 @@ class SampleStatistics:
     kinds: ObservationKinds
 
     def correlation(self, season: int, lag: int) -> Floats:
-        """Per hydro, of a season and the one `lag` seasons before it, over the years that have both; within [-1, 1]."""
+        """Return per hydro the correlation of a season with the one `lag` before it, over years with both."""
         return mean_product(self.standardised[:, season], self.lagged(season, lag))
 
     def lagged(self, season: int, lag: int) -> Floats:
-        """Standardised values (year, hydro) of the season `lag` seasons before, beside the year of `season`."""
+        """Return standardised values (year, hydro) of the season `lag` seasons before, beside the year of `season`."""
         seasons = self.standardised.shape[1]
         return shift_years(self.standardised[:, (season - lag) % seasons], (lag - season + seasons - 1) // seasons)
 
 
 def sample_statistics(observations: Observations) -> SampleStatistics:
-    """Statistics of history; a season that hardly varies has deviation 0 and standardised values 0."""
+    """Return statistics of history; a season that hardly varies has deviation 0 and standardised values 0."""
     return statistics_of(observations.values, observation_kinds(observations.values))
 
 
 def statistics_of(values: Floats, kinds: ObservationKinds) -> SampleStatistics:
-    """Statistics of a grid (year, season, hydro) whose kinds are known."""
+    """Return statistics of a grid (year, season, hydro) whose kinds are known."""
     known = ~np.isnan(values)
     count = known.sum(axis=0)
     divisor = np.maximum(count, 1)
@@ -62,7 +62,7 @@ def ordered_sum(values: Floats) -> Floats:
 
 
 def mean_product(left: Floats, right: Floats) -> Floats:
-    """The mean over years of the products where both are known; 0 where none is."""
+    """Return the mean over years of the products where both are known; 0 where none is."""
     both = ~(np.isnan(left) | np.isnan(right))
     total = ordered_sum(np.where(both, left * right, 0.0))
     result: Floats = np.clip(total / np.maximum(both.sum(axis=0), 1), -1.0, 1.0)
@@ -70,7 +70,7 @@ def mean_product(left: Floats, right: Floats) -> Floats:
 
 
 def shift_years(values: Floats, years: int) -> Floats:
-    """Values of `years` before, beside each year; NaN where the grid begins."""
+    """Return values of `years` before, beside each year; NaN where the grid begins."""
     if years <= 0:
         return values
     shifted = np.full_like(values, np.nan)
@@ -116,7 +116,7 @@ class SeasonStatistics:
         return len(self._statistics.hydro_ids)
 
     def of(self, stage_id: int | None, position: int) -> Pair:
-        """Mean and deviation of a stage by its id, or of its season by its position in the cycle.
+        """Return mean and deviation of a stage by its id, or of its season by its position in the cycle.
 
         The row of that very stage counts first, then the earliest study stage of the same season, then what is known of
         the season. Plants with none of them get zeros: such a lag takes no part.
@@ -154,7 +154,7 @@ class SeasonStatistics:
 
 
 def _first_known(pairs: Sequence[Pair]) -> Pair:
-    """Per hydro the first pair whose mean is known."""
+    """Return per hydro the first pair whose mean is known."""
     mean, std = pairs[0]
     for found_mean, found_std in pairs[1:]:
         is_new = np.isnan(mean)
@@ -163,7 +163,7 @@ def _first_known(pairs: Sequence[Pair]) -> Pair:
 
 
 def given_statistics(case: Case) -> InflowStatistics:
-    """What the table of seasonal statistics says; no row: no inflow."""
+    """Return what the table of seasonal statistics says; no row: no inflow."""
     hydro_ids = tuple(hydro.id for hydro in case.system.hydros)
     table = StageTable(STATS_FILE, case.scenarios.inflow_seasonal_stats, "hydro_id", ("mean_m3s", "std_m3s"), hydro_ids)
     stage_ids = tuple(stage.id for stage in case.horizon.stages)
@@ -175,7 +175,7 @@ def given_statistics(case: Case) -> InflowStatistics:
 
 
 def estimated_statistics(case: Case, sample: SampleStatistics, cycle: SeasonCycle) -> InflowStatistics:
-    """What history says of the seasons, given to the stages."""
+    """Return what history says of the seasons, by stage."""
     positions = list(cycle.stage_positions)
     mean, std = sample.mean[positions], sample.std[positions]
     known = sample.count > 0
@@ -201,7 +201,7 @@ def estimated_statistics(case: Case, sample: SampleStatistics, cycle: SeasonCycl
 
 
 def lag_residuals(statistics: SampleStatistics, coefficients: Floats, season: int) -> Floats:
-    """What the lags, with `coefficients` (lag, hydro), leave of the standardised values (year, hydro) of a season.
+    """Return what the lags, with `coefficients` (lag, hydro), leave of a season's standardised values (year, hydro).
 
     A yearly component is left in. So it is in the correlations of the Rust program; it is a small part.
     """
@@ -214,7 +214,7 @@ def lag_residuals(statistics: SampleStatistics, coefficients: Floats, season: in
 def residual_deviations(
     statistics: SampleStatistics, annual: SampleStatistics | None, coefficients: Floats, annual_coefficient: Floats
 ) -> Floats:
-    """Root mean squares (season, hydro) of residuals without the yearly component; 1 where nothing is remembered.
+    """Return root mean squares (season, hydro) of residuals without the yearly component; 1 without memory.
 
     Coefficients are (season, lag, hydro) and (season, hydro).
     """

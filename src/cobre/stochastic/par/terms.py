@@ -50,13 +50,13 @@ class AutoregressiveTerms:
         return any((row.annual_coefficient != 0.0).any() for row in self.stages)
 
     def has_memory(self) -> Flags:
-        """Per hydro: whether it has any term at any stage."""
+        """Return per hydro whether it has any term at any stage."""
         rows = [(row.coefficients != 0.0).any(axis=0) | (row.annual_coefficient != 0.0) for row in self.stages]
         return np.asarray(np.array(rows).any(axis=0))
 
 
 def given_terms(case: Case) -> AutoregressiveTerms:
-    """What the tables of coefficients say."""
+    """Return what the tables of coefficients say."""
     hydro_ids = [hydro.id for hydro in case.system.hydros]
     columns = ("annual_coefficient", "annual_mean_m3s", "annual_std_m3s")
     annual = StageTable(ANNUAL_FILE, case.scenarios.inflow_annual_component, "hydro_id", columns, hydro_ids)
@@ -99,7 +99,7 @@ class _GivenCoefficients:
         return np.full((self._order, hydros), np.nan), np.full(hydros, np.nan)
 
     def row(self, stage_id: int, annual: StageTable) -> TermsRow:
-        """All that the tables say of a stage."""
+        """Return all that the tables say of a stage."""
         coefficients, ratios = self.by_stage.get(stage_id, self._empty())
         coefficients = np.nan_to_num(coefficients)
         yearly = annual.over([stage_id], (0.0, 0.0, 0.0))[0]

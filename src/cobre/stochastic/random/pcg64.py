@@ -45,7 +45,7 @@ class Pcg64Streams:
         return len(self.state.low)
 
     def next_u64(self, streams: NDArray[np.intp] | None = None) -> Words:
-        """The next 64 bits of all streams, or of those that are named."""
+        """Return the next 64 bits of all streams, or of those that are named."""
         if streams is None:
             self.state = _step(self.state, self.increment)
             return _output(self.state)
@@ -56,11 +56,11 @@ class Pcg64Streams:
         return _output(state)
 
     def next_range_unit(self) -> Floats:
-        """Numbers in [0, 1) as Rust draws them from a range of floats: multiples of 2^-52."""
+        """Draw numbers in [0, 1) as Rust draws them from a range of floats: multiples of 2^-52."""
         return _range_unit(self.next_u64())
 
     def next_unit(self, streams: NDArray[np.intp] | None = None) -> Floats:
-        """The next numbers in [0, 1), multiples of 2^-53."""
+        """Return the next numbers in [0, 1), multiples of 2^-53."""
         return (self.next_u64(streams) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
@@ -78,15 +78,15 @@ class Pcg64Sequence:
         }
 
     def next_u64(self, count: int) -> Words:
-        """The next `count` 64-bit words."""
+        """Return the next `count` 64-bit words."""
         return self._bits.random_raw(count)
 
     def next_range_unit(self, count: int) -> Floats:
-        """Numbers in [0, 1) as Rust draws them from a range of floats: multiples of 2^-52."""
+        """Draw numbers in [0, 1) as Rust draws them from a range of floats: multiples of 2^-52."""
         return _range_unit(self.next_u64(count))
 
     def choices(self, counts: Indices) -> list[int]:
-        """For each count a number in 0..count, as `selection.choose` gives it."""
+        """Draw for each count a number in 0..count, as `selection.choose` gives it."""
         before = self._bits.state
         products = (self.next_u64(len(counts)) & _LOW_32) * counts.astype(np.uint64)
         if ((products & _LOW_32) <= np.uint64(2**32) - counts.astype(np.uint64)).all():
@@ -123,7 +123,7 @@ def _step(state: Wide, increment: Wide) -> Wide:
 
 
 def _multiply_low(low: Words) -> Wide:
-    """The full product of `low` and the low word of the multiplier, from 32-bit halves."""
+    """Return the full product of `low` and the low word of the multiplier, from 32-bit halves."""
     a1, a0 = low >> _32, low & _LOW_32
     b1, b0 = _MULTIPLIER_LOW >> _32, _MULTIPLIER_LOW & _LOW_32
     middle = a1 * b0 + ((a0 * b0) >> _32)
@@ -161,7 +161,7 @@ _LAYER_AREA = 0.00492867323399
 
 
 def standard_normals(streams: Pcg64Streams, dimension: int) -> Floats:
-    """`dimension` numbers from each stream, as rows."""
+    """Draw `dimension` numbers from each stream, as rows."""
     values = np.empty((streams.count, dimension))
     widths, heights = _tables()
     state, increment = streams.state, streams.increment
@@ -175,7 +175,7 @@ def _density(x: float) -> float:
 
 @cache
 def _tables() -> tuple[Floats, Floats]:
-    """Widths of the layers from the widest on, and the density at each."""
+    """Return widths of the layers from the widest on, and the density at each."""
     widths = [_LAYER_AREA / _density(_TAIL_START), _TAIL_START]
     while len(widths) < _LAYERS:
         last = widths[-1]
@@ -220,7 +220,7 @@ _MAX_QUANTILE = 8.21
 
 
 def norm_quantile(probabilities: Floats) -> Floats:
-    """The numbers below which a standard normal falls with these probabilities, strictly between 0 and 1."""
+    """Return the numbers below which a standard normal falls with these probabilities, strictly between 0 and 1."""
     centred = probabilities - 0.5
     squared = centred * centred
     result: Floats = centred * _polynomial(_NUMERATOR, squared) / _polynomial(_DENOMINATOR, squared)
@@ -238,7 +238,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Floats) -> Floats:
 
 
 def _tail(probability: float) -> float:
-    """Scalar, with the C library's logarithm: NumPy's differs between processors."""
+    """Return the quantile of one probability with the C library's logarithm: NumPy's differs between processors."""
     nearer_end = min(probability, 1.0 - probability)
     if nearer_end <= _MIN_PROBABILITY:
         return math.copysign(_MAX_QUANTILE, probability - 0.5)

@@ -25,12 +25,12 @@ _MANTISSA_BITS = 53
 
 
 def halton(seed: int, stage_id: int, count: int, dimension: int) -> Floats:
-    """Standard normals (opening, entity) of a stage."""
+    """Draw standard normals (opening, entity) of a stage."""
     return halton_points(int(stage_seeds(seed, stage_id)[0]), np.arange(count), dimension)
 
 
 def halton_points(seed: int, numbers: Indices, dimension: int) -> Floats:
-    """The points with these numbers, scrambled by `seed`."""
+    """Return the points with these numbers, scrambled by `seed`."""
     stream = Pcg64Sequence(seed)
     values = np.empty((len(numbers), dimension))
     for column, base in enumerate(first_primes(dimension)):
@@ -39,7 +39,7 @@ def halton_points(seed: int, numbers: Indices, dimension: int) -> Floats:
 
 
 def _scrambled_inverse(stream: Pcg64Sequence, numbers: Indices, base: int) -> Floats:
-    """The digits of each number in reverse, behind the point, each sent through a permutation of its own."""
+    """Reverse the digits of each number behind the point, each sent through a permutation of its own."""
     total, weight, rest = np.zeros(len(numbers)), 1.0, numbers
     for _ in range(math.ceil(_MANTISSA_BITS / math.log2(base))):
         weight = weight / base
@@ -51,7 +51,7 @@ def _scrambled_inverse(stream: Pcg64Sequence, numbers: Indices, base: int) -> Fl
 
 
 def first_primes(count: int) -> list[int]:
-    """The first `count` primes, the bases of the Halton sequence."""
+    """Return the first `count` primes, the bases of the Halton sequence."""
     primes: list[int] = []
     candidate = 2
     while len(primes) < count:
@@ -72,12 +72,12 @@ _LOW_32 = np.uint64(0xFFFFFFFF)
 
 
 def sobol(seed: int, stage_id: int, count: int, dimension: int) -> Floats:
-    """Standard normals (opening, entity) of a stage."""
+    """Draw standard normals (opening, entity) of a stage."""
     return sobol_points(int(stage_seeds(seed, stage_id)[0]), np.arange(count), dimension)
 
 
 def sobol_points(seed: int, numbers: Indices, dimension: int) -> Floats:
-    """The points with these numbers, in the order of the Gray code, scrambled by `seed`."""
+    """Return the points with these numbers, in the order of the Gray code, scrambled by `seed`."""
     factors, offsets = _scrambling(seed, dimension)
     gray = numbers ^ (numbers >> 1)
     values = np.empty((len(numbers), dimension))
@@ -89,7 +89,7 @@ def sobol_points(seed: int, numbers: Indices, dimension: int) -> Floats:
 
 
 def gray_rank(numbers: Indices) -> Indices:
-    """Positions in the Gray-code order of the points with these numbers."""
+    """Return positions in the Gray-code order of the points with these numbers."""
     rank, shift = numbers, 1
     while shift < _BITS:
         rank = rank ^ (rank >> shift)
@@ -98,7 +98,7 @@ def gray_rank(numbers: Indices) -> Indices:
 
 
 def _scrambling(seed: int, dimension: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """An odd factor and an offset per dimension."""
+    """Draw an odd factor and an offset for each dimension."""
     drawn = Pcg64Sequence(seed).next_u64(2 * dimension) & _LOW_32
     return drawn[0::2] | np.uint64(1), drawn[1::2]
 
@@ -116,7 +116,7 @@ def _as_probabilities(points: NDArray[np.uint64]) -> Floats:
 
 @cache
 def _directions(column: int) -> NDArray[np.uint64]:
-    """The 32 direction numbers of a dimension, counted from 0."""
+    """Return the 32 direction numbers of a dimension, counted from 0."""
     if column == 0:
         return np.array([1 << (_BITS - 1 - bit) for bit in range(_BITS)], dtype=np.uint64)
     table = _table()
@@ -131,7 +131,7 @@ def _directions(column: int) -> NDArray[np.uint64]:
 
 
 def _extend(polynomial: int, initial: tuple[int, ...]) -> list[int]:
-    """Direction numbers by the recurrence of a primitive polynomial."""
+    """Extend direction numbers by the recurrence of a primitive polynomial."""
     degree = len(initial)
     numbers = [m << (_BITS - 1 - bit) for bit, m in enumerate(initial)]
     for bit in range(degree, _BITS):
@@ -156,7 +156,7 @@ def _table() -> tuple[tuple[int, tuple[int, ...]], ...]:
 
 
 def latin_hypercube(seed: int, stage_id: int, count: int, dimension: int) -> Floats:
-    """Standard normals (opening, entity) of a stage."""
+    """Draw standard normals (opening, entity) of a stage."""
     stream = Pcg64Sequence(int(stage_seeds(seed, stage_id)[0]))
     values = np.empty((count, dimension))
     for column in range(dimension):
@@ -166,7 +166,7 @@ def latin_hypercube(seed: int, stage_id: int, count: int, dimension: int) -> Flo
 
 
 def shuffled(stream: Pcg64Sequence, count: int) -> Indices:
-    """A random order of 0..count, by exchanging each entry, from the last, with one at or before it."""
+    """Draw an order of 0..count: exchange each entry, from the last on, with one at or before it."""
     order = list(range(count))
     others = stream.choices(np.arange(count, 1, -1))
     for last, other in zip(range(count - 1, 0, -1), others, strict=True):
@@ -180,7 +180,7 @@ _32 = np.uint64(32)
 
 
 def choose(streams: Pcg64Streams, count: int) -> Indices:
-    """A number in 0..count from each stream.
+    """Draw a number in 0..count from each stream.
 
     32 random bits times `count`: the high half is the choice. Where the low half leaves doubt, 32 more bits
     decide whether it should have carried.

@@ -34,7 +34,7 @@ def siphash13(message: Sequence[Words]) -> Words:
 
 
 def siphash13_bytes(data: bytes) -> int:
-    """The hash of one message of bytes."""
+    """Return the hash of one message of bytes."""
     whole = len(data) // 8 * 8
     words = [int.from_bytes(data[start : start + 8], "little") for start in range(0, whole, 8)]
     words.append(int.from_bytes(data[whole:], "little") | (len(data) & 0xFF) << 56)
@@ -68,17 +68,17 @@ _CLASS_TAG = 2
 
 
 def opening_seeds(base: int, openings: Integers, stage_id: Integers) -> Words:
-    """Seeds of the vectors of an opening tree."""
+    """Return seeds of the vectors of an opening tree."""
     return siphash13([_word(base), _pack(openings, stage_id), _length(16)])
 
 
 def forward_seeds(base: int, iteration: Integers, scenarios: Integers, stage: Integers) -> Words:
-    """Seeds of what happens to a scenario of a forward pass at one stage."""
+    """Return seeds of what happens to a scenario of a forward pass at one stage."""
     return siphash13([_word(base), _pack(iteration, scenarios), _field(stage) | _length(20)])
 
 
 def grouped_forward_seeds(forward_seed: int, iteration: Integers, scenarios: Integers, group: Integers) -> Words:
-    """Seeds of fresh noise, one for all stages of a noise group."""
+    """Return seeds of fresh noise, one for all stages of a noise group."""
     seed, scenario = _word(forward_seed), _field(scenarios)
     first = np.uint64(_GROUPED_TAG) | (seed << np.uint64(8))
     second = (seed >> np.uint64(56)) | (_field(iteration) << np.uint64(8)) | (scenario << np.uint64(40))
@@ -87,25 +87,25 @@ def grouped_forward_seeds(forward_seed: int, iteration: Integers, scenarios: Int
 
 
 def class_forward_seed(forward_seed: int, entity_class: str) -> int:
-    """The seed of a class's fresh noise: inflows use the configured one, loads and sources one of their own."""
+    """Return the seed of a class's fresh noise: inflows use the configured one, others one of their own."""
     if entity_class == "inflow":
         return forward_seed
     return siphash13_bytes(bytes([_CLASS_TAG]) + forward_seed.to_bytes(8, "little") + entity_class.encode("ascii"))
 
 
 def stage_seeds(base: int, stage_ids: Integers) -> Words:
-    """Seeds of designs that are drawn for a stage as a whole: Latin hypercubes, Sobol and Halton points."""
+    """Return seeds of designs that are drawn for a stage as a whole: Latin hypercubes, Sobol and Halton points."""
     return siphash13([_word(base), _field(stage_ids) | _length(12)])
 
 
 def uniform_draws(base: int, seed: int, count: int) -> Floats:
-    """Numbers in [0, 1), one for each scenario of a simulation."""
+    """Draw numbers in [0, 1), one for each scenario of a simulation."""
     words = siphash13([_word(base ^ as_seed(seed)), _field(np.arange(count)) | _length(12)])
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def as_seed(value: int) -> int:
-    """A configured seed as 64 bits; its sign is dropped."""
+    """Return a configured seed as 64 bits; its sign is dropped."""
     return abs(value) & 0xFFFFFFFFFFFFFFFF
 
 
@@ -114,7 +114,7 @@ def _word(value: int) -> Words:
 
 
 def _field(values: Integers) -> Words:
-    """32-bit fields, each in a word of its own; negative ids wrap as two's complement."""
+    """Return 32-bit fields, each in a word of its own; negative ids wrap as two's complement."""
     wide: Indices = np.atleast_1d(np.asarray(values, dtype=np.int64))
     return (wide & 0xFFFFFFFF).astype(np.uint64)
 
@@ -128,5 +128,5 @@ def _length(count_bytes: int) -> Words:
 
 
 def as_indices(values: Sequence[int] | Indices) -> Indices:
-    """Scenario numbers as an array."""
+    """Return scenario numbers as an array."""
     return np.asarray(values, dtype=np.int64)

@@ -49,5 +49,5 @@ def convexity_notes(case: Case, noise: NoiseModel) -> list[NoiseNote]:
 
 
 def _grouped(notes: Sequence[NoiseNote]) -> list[str]:
-    """Notes that say the same of many plants share a line."""
+    """Join notes that say the same of many plants in one line."""
     return lines_of(CaseProblem(Layer.MEANING, note.file, note.where, "", note.text, is_warning=True) for note in notes)

@@ -90,7 +90,7 @@ class StudyCache:
 
     @classmethod
     def of(cls, request: CaseRequest) -> "StudyCache | None":
-        """The entry for a request; None where it has none: a case in memory, a boundary policy, or no cache wanted."""
+        """Return the entry for a request; None for a case in memory, a boundary policy, or without a cache."""
         folder = cache_folder()
         if folder is None or not request.use_cache or not isinstance(request.case, Path):
             return None
@@ -108,7 +108,7 @@ class StudyCache:
         return self.folder / f"{self.key}{ENDING}"
 
     def load(self, say: Callable[[str], None]) -> CachedStudy | None:
-        """What was kept; None where nothing was, or where it is damaged, which `say` is told."""
+        """Return what was kept; None where nothing was, or where it is damaged, which is reported to `say`."""
         try:
             found = read_records(self.path)
             if not isinstance(found, CachedStudy):
@@ -139,7 +139,7 @@ class StudyCache:
 
 
 def cache_folder() -> Path | None:
-    """The folder of all entries; None where the environment wants none."""
+    """Return the folder of all entries; None where the environment wants none."""
     given = os.environ.get(FOLDER_VARIABLE)
     if given is not None:
         return None if given.strip().lower() in OFF else Path(given).expanduser()
@@ -150,7 +150,7 @@ def cache_folder() -> Path | None:
 
 
 def min_seconds() -> float:
-    """CPU seconds from which on a preparation is kept."""
+    """Return the CPU seconds from which on a preparation is kept."""
     try:
         return float(os.environ[MIN_SECONDS_VARIABLE])
     except (KeyError, ValueError):
@@ -177,7 +177,7 @@ def make_room(folder: Path, max_bytes: int = MAX_BYTES) -> None:
 
 
 def _key(request: CaseRequest) -> str:
-    """SHA-256 of the program, the settings and every input file. Raises OSError."""
+    """Return a SHA-256 of the program, the settings and every input file. Raises OSError."""
     assert isinstance(request.case, Path)  # noqa: S101
     folder = request.case.resolve()
     digest = hashlib.sha256()
@@ -197,7 +197,7 @@ def _feed(digest: Any, part: bytes) -> None:
 
 
 def _inputs(folder: Path) -> Iterator[tuple[str, Path]]:
-    """All files that reading a case looks at, those that it does not know included: they give warnings."""
+    """Yield all files that reading a case looks at, unknown ones included: they give warnings."""
     for part in _FOLDERS:
         directory = folder / part
         if directory.is_dir():
@@ -207,7 +207,7 @@ def _inputs(folder: Path) -> Iterator[tuple[str, Path]]:
 
 @lru_cache(maxsize=1)
 def _program() -> tuple[str, ...]:
-    """Versions, and the files of this package: their sizes and times, since a checkout changes between versions."""
+    """Return versions, and sizes and times of this package's files, since a checkout changes between versions."""
     digest = hashlib.sha256()
     native = sys.modules["cobre._native"].__file__
     folders = [Path(entry) for entry in cobre.__path__]
@@ -256,19 +256,19 @@ class Fingerprint:
 
     @classmethod
     def of(cls, study: PreparedStudy, solver: LpSolver, known_digest: str = "") -> "Fingerprint":
-        """The fingerprint of this process: its versions, and the study that it has prepared.
+        """Return the fingerprint of this process: its versions, and the study that it has prepared.
 
         known_digest: that of the case, where it was kept with the study.
         """
         return cls(__version__, solver.version, np.__version__, known_digest or case_digest(study))
 
     def differences(self, other: "Fingerprint") -> list[str]:
-        """What differs, in words; this fingerprint's value comes first."""
+        """Describe what differs; this fingerprint's value comes first."""
         pairs = ((item.name, getattr(self, item.name), getattr(other, item.name)) for item in fields(self))
         return [f"{_WORDS[name]}: {_short(mine)} here, {_short(its)} there" for name, mine, its in pairs if mine != its]
 
     def as_dict(self) -> dict[str, str]:
-        """As plain values, for the file of a checkpoint."""
+        """Return plain values, for the file of a checkpoint."""
         return asdict(self)
 
 
@@ -334,7 +334,7 @@ class ReadyStudy:
 
     @classmethod
     def of(cls, study: PreparedStudy, solver: LpSolver) -> Self:
-        """A study that this process prepared for itself."""
+        """Return a study that this process prepared for itself."""
         return cls(study, solver, Fingerprint.of(study, solver))
 
     def keep(self) -> None:
@@ -384,7 +384,7 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Search for no garbage while a study is read and built: nearly all that is made stays."""
+    """Disable garbage collection while a study is read and built: nearly all that is made stays."""
     is_collecting = gc.isenabled()
     gc.disable()
     try:
@@ -400,7 +400,7 @@ def as_case(
     config: ConfigDocument | None = None,
     report: Report = no_report,
 ) -> tuple[Case, tuple[str, ...]]:
-    """A case that was given, or the one in a directory, with its warnings. config: config.json, if already read."""
+    """Return a given case, or the one in a directory, with its warnings. config: config.json, if already read."""
     if isinstance(case, Case):
         if overrides:
             raise ValueError(
@@ -419,7 +419,7 @@ def as_case(
 def case_and_overrides(
     case: Case | str | Path, overrides: Overrides | None, iterations: int | None = None
 ) -> tuple[Case | Path, Overrides | None]:
-    """The case with another iteration limit. One that is an object is put in canonical order and checked.
+    """Return the case with another iteration limit; one that is an object is put in canonical order and checked.
 
     A directory is checked by whoever reads it.
     """
