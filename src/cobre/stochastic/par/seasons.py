@@ -31,7 +31,7 @@ class SeasonDays(ABC):
 
     @abstractmethod
     def of_year(self, year: int) -> tuple[date, date]:
-        """Return the first day of the season that starts in a year (of weeks: an ISO year), and the day after its last."""
+        """Return the first day of the season of a year (of weeks: an ISO year), and the day after its last."""
 
     @property
     def start(self) -> tuple[int, int]:
