@@ -14,7 +14,7 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults oracle torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-first bench-scale bench-official decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz fuzz-stages package wheels clean
+.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults oracle torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-first bench-scale bench-official decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 check-highs fuzz fuzz-stages package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -153,6 +153,10 @@ coverage: mpi-environments  ## lines of native code and of the contract that the
 
 aarch64: $(READY)  ## compile native code for aarch64 and run its arithmetic and its barriers under qemu; needs Debian's cross compiler
 	$(BIN)/python tests/native/aarch64.py
+
+check-highs:  ## compare our declarations of HiGHS with its header: make check-highs HIGHS=path/to/its/source
+	mkdir -p build/highs && : > build/highs/HConfig.h
+	$(CXX) -std=c++20 -fsyntax-only -Inative -Ibuild/highs -I$(HIGHS)/highs tests/native/highs_signatures.cpp
 
 fuzz: $(READY)  ## ten minutes each: the tcp parser and handshake guided by coverage, random LPs against HiGHS
 	$(BIN)/python -m pip install --quiet atheris
