@@ -23,7 +23,7 @@ INTRODUCTION = """\
 A case is a folder of JSON files and Parquet tables, in the format of Cobre 0.18 or that of its successor, 0.19.
 `cobre init` creates one of format 0.19 from a template. `cobre validate` says which format a case is of, lists its
 errors with file, entity and field, and warns about values that look like mistakes. `cobre migrate` converts a case of
-format 0.18 to 0.19, and one of format 0.5 to 0.18.
+format 0.18 to 0.19.
 
 Names contain the units: `_hm3` (millions of cubic metres), `_m3s`, `_mw`, `_mwh`. Costs are in $. Entities and stages
 are identified by their `id`. Dates are written `2026-01-31`; an `end_date` is the first day after the period. Terms are

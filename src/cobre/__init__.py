@@ -13,7 +13,7 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "Case": "cobre.core.case",
-    "InvalidCaseError": "cobre.io.findings.problems",
+    "InvalidCaseError": "cobre.io.findings.finding",
     "Policy": "cobre.policy.object",
     "SimulationResult": "cobre.study.results",
     "Study": "cobre.compat.study_object",

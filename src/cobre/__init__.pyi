@@ -13,7 +13,7 @@ from cobre.compat.study_object import Study as Study
 from cobre.core.case import Case as Case
 from cobre.core.case import changed as changed
 from cobre.io.case import load_case as load_case
-from cobre.io.findings.problems import InvalidCaseError as InvalidCaseError
+from cobre.io.findings.finding import InvalidCaseError as InvalidCaseError
 from cobre.io.saving import save_case as save_case
 from cobre.policy.object import Policy as Policy
 from cobre.study.api import simulate as simulate

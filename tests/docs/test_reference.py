@@ -10,6 +10,7 @@ from command_page import command_page
 from config_page import config_page
 from environment_page import CONFIGS, environment_page, variables_of
 from fault_plans.table import all_plans
+from findings_page import findings_page
 from snippets import DOCS, ROOT
 
 from cobre.cli.main import main
@@ -18,6 +19,7 @@ from cobre.comm.testing.case import all_cases
 from cobre.io.case_folder.case_files import known_files
 from cobre.io.config.file import ConfigFile
 from cobre.io.decoding.format_version import INTEGRATED_COLUMN, MARKS
+from cobre.io.findings.finding import CODES, load_all_codes
 
 COMM = ROOT / "src" / "cobre" / "comm"
 INTERNAL = {"COBRE_TABLE", "COBRE_VECTOR", "COBRE_SANITIZE", "COBRE_WIDE"}  # macros of native code
@@ -53,6 +55,19 @@ def test_variables_have_their_true_defaults_and_meanings():
     assert "| `COBRE_SHM_NAME` | a string | required | Name of the shared memory segment" in page
     assert "| `COBRE_TCP_INSECURE` | 1 or 0 | `0` |" in page
     assert "| `COBRE_TCP_TLS_CA` | a string | none | PEM files" in page
+
+
+def test_every_code_of_validation_is_documented_and_every_documented_code_exists():
+    load_all_codes()
+    page = (DOCS / "reference" / "findings.md").read_text()
+    documented = re.findall(r"^\| `([a-z0-9-]+)` \| (?:error|warning) \|", page, re.MULTILINE)
+    assert sorted(documented) == sorted(CODES)
+    assert page == findings_page(), "run `python docs/_extensions/findings_page.py > docs/reference/findings.md`"
+
+
+def test_codes_are_words_joined_by_hyphens():
+    load_all_codes()
+    assert [name for name in CODES if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", name)] == []
 
 
 def test_every_field_of_the_configuration_is_documented():

@@ -88,7 +88,7 @@ def validate(case: Path, as_json: bool, **options: Any) -> None:
 @click.argument("old", type=CASE)
 @click.argument("new", type=click.Path(path_type=Path))
 def migrate(old: Path, new: Path) -> None:
-    """Convert a case of format 0.18 to 0.19, or one of format 0.5 to 0.18.
+    """Convert a case of format 0.18 to 0.19.
 
     OLD is left as it is; NEW is a new directory. What cannot be carried over, and what acts differently in the new
     format, is named.
@@ -98,13 +98,9 @@ def migrate(old: Path, new: Path) -> None:
       cobre migrate old_case new_case
     """
     from cobre.io.case import format_of
-    from cobre.io.decoding.format_version import has_old_format
-    from cobre.io.migrate import migrate_case, migrate_to_019
+    from cobre.io.migrate import migrate_to_019
 
     with report_errors():
-        if has_old_format(old):
-            echo(migrate_case(old, new))
-            return
         seen = format_of(old)
         if seen is not None and seen.version == "0.19":
             raise click.UsageError(f"{old} is of {seen} already: it needs no migration")

@@ -163,7 +163,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.errors import MissingLibraryError
     from cobre.export.run_tables import ExportError
     from cobre.io.case_folder.templates import UnknownTemplateError
-    from cobre.io.findings.problems import InvalidCaseError
+    from cobre.io.findings.finding import InvalidCaseError
     from cobre.io.policies.policy_file import PolicyFileError
     from cobre.io.storage.atomic import WriteError
     from cobre.policy.store import PolicyMismatchError

@@ -1,4 +1,4 @@
-"""The functions of `cobre.io` for scripts: an overview of a case, and its problems as dictionaries."""
+"""The functions of `cobre.io` for scripts: an overview of a case, and its findings as dictionaries."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,11 +7,11 @@ from typing import Any
 from cobre.core.system_overview import System, system_of
 from cobre.errors import CaseIoError
 from cobre.io.case import load_case as load_whole_case
-from cobre.io.findings.problems import CaseProblem
+from cobre.io.findings.finding import Finding
 
 
 def load_case(path: str | Path) -> System:
-    """The counts and entities of a case; `cobre.load_case` returns all of it.
+    """Return the counts and entities of a case; `cobre.load_case` returns all of it.
 
     Raises CaseIoError if there is no such directory, and ValidationError with all errors of the case.
     """
@@ -19,11 +19,14 @@ def load_case(path: str | Path) -> System:
     return system_of(load_whole_case(path))
 
 
-def as_findings(problems: Iterable[CaseProblem]) -> dict[str, Any]:
-    """Problems as dictionaries: kind, message, file, and entity and field (None for a problem of the file)."""
-    found = list(problems)
-    errors = [_finding(problem) for problem in found if not problem.is_warning]
-    warnings = [_finding(problem) for problem in found if problem.is_warning]
+def as_findings(findings: Iterable[Finding]) -> dict[str, Any]:
+    """Return findings as dictionaries: kind (the layer), code, message, file, entity, field, value, expected, remedy.
+
+    Entity and field are None for a finding on the file.
+    """
+    found = list(findings)
+    errors = [_as_dict(finding) for finding in found if not finding.is_warning]
+    warnings = [_as_dict(finding) for finding in found if finding.is_warning]
     return {"valid": not errors, "errors": errors, "warnings": warnings}
 
 
@@ -34,11 +37,16 @@ def check_folder(path: str | Path) -> None:
         raise CaseIoError(f"case directory {what}: {path}")
 
 
-def _finding(problem: CaseProblem) -> dict[str, Any]:
+def _as_dict(finding: Finding) -> dict[str, Any]:
+    plain = finding.as_dict()
     return {
-        "kind": problem.layer.value,
-        "message": str(problem),
-        "file": problem.file,
-        "entity": problem.entity or None,
-        "field": problem.field or None,
+        "kind": plain["layer"],
+        "code": plain["code"],
+        "message": str(finding),
+        "file": finding.file,
+        "entity": finding.entity or None,
+        "field": finding.field or None,
+        "value": plain["value"],
+        "expected": plain["expected"],
+        "remedy": plain["remedy"],
     }

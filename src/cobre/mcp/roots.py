@@ -12,7 +12,7 @@ from cobre.errors import CobreError
 from cobre.io.config.file import read_config, with_paths_from
 from cobre.io.decoding.json_documents import read_document
 from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
-from cobre.io.findings.problems import Problems
+from cobre.io.findings.finding import Findings
 from cobre.records import dataclass
 from cobre.runs.files import is_run_folder
 from cobre.wording import MAX_COUNT, MAX_THREADS
@@ -166,8 +166,8 @@ class CaseChange(BaseModel):
 
 def check_case_paths(roots: Roots, case: Path, output: Path | None = None) -> None:
     """Refuse a case whose config.json reads or writes a policy outside; one that cannot be read is left to the run."""
-    problems = Problems()
-    found = read_config(read_document(case, CONFIG_FILE, problems), None, problems)
+    findings = Findings()
+    found = read_config(read_document(case, CONFIG_FILE, findings), None, findings)
     if found is None:
         return
     policy = with_paths_from(case, found).policy

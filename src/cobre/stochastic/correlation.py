@@ -126,7 +126,7 @@ def _mixing(
             f"the matrix is not positive semidefinite: negative eigenvalues, down to {least:.6g}, count as zero, and "
             f"the standard deviations of the noise grow by up to {100.0 * growth:.1f} %"
         )
-        notes.append(NoiseNote(source, where, text))
+        notes.append(NoiseNote("correlation-not-semidefinite", source, where, text))
     return Mixing(positions, root)
 
 

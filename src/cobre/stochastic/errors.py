@@ -19,8 +19,9 @@ class NoiseModelError(ValidationError):
 
 @dataclass(frozen=True, slots=True)
 class NoiseNote:
-    """A warning: in which file, concerning what, and what was done about it."""
+    """A warning: in which file, concerning what, and what was done about it. kind: a stable name of what it says."""
 
+    kind: str
     file: str
     where: str
     text: str

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from cobre.io.config.overrides import ConfigDocument, with_overrides
-from cobre.io.findings.problems import Problems
+from cobre.io.findings.finding import Findings
 from cobre.io.storage.stored_json import is_shallow
 from cobre.records import dataclass
 from cobre.study.requests import CaseRequest, Overrides
@@ -43,7 +43,7 @@ class ConfigOutline:
         document = None if config is None else config.document
         if document is None or not is_shallow(document.content):
             return cls(None)
-        return cls(with_overrides(document.content, overrides, Problems()) if overrides else document.content)
+        return cls(with_overrides(document.content, overrides, Findings()) if overrides else document.content)
 
     @property
     def is_trained(self) -> bool:

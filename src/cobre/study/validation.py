@@ -1,4 +1,4 @@
-"""Validation as `import cobre` offers it to scripts: everything that can be said of a case before it is run."""
+"""Validation of a case before it is run, as `import cobre`, the command line and the assistant server offer it."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from cobre.io.case import format_of, read_case
 from cobre.io.case_overview import as_findings
 from cobre.io.decoding.format_version import FormatSeen
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.problems import CaseProblem, Layer, Problems, lines_of
+from cobre.io.findings.finding import Finding, Findings, Layer, error_code, label, lines_of
 from cobre.io.input_files.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.policies.policy_file import PolicyFileError
 from cobre.io.saving.case_writer import checked_case
@@ -16,45 +16,54 @@ from cobre.policy.boundary import load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.problem.boundary import BoundaryMismatchError
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
-from cobre.study.plausibility import check_generic_numbers, check_plausibility
+from cobre.study.plausibility import check_generic_numbers, check_plausibility, finding_of_note
 from cobre.study.preparation.prepare import convexity_notes
 from cobre.study.preparation.study_cache import as_case
 from cobre.study.requests import Overrides
 from cobre.wording import counted
 
+NOISE_MODEL = error_code("noise-model", Layer.MEANING, "{reason}", remedy="correct the data of this model")
+
+BOUNDARY_MISMATCH = error_code(
+    "boundary-policy-mismatch",
+    Layer.MEANING,
+    "{reason}",
+    expected="a policy of this system with a stage that ends where the study does",
+)
+
 
 class ValidationReport:
-    """What `validate` found; true when no error keeps the case from running.
+    """The result of `validate`; true when no error keeps the case from running.
 
-    errors, warnings: a `CaseProblem` each, with layer, file, entity, field, message and remedy. As text, findings that
-    are alike share a line with a count.
-    format: the format of the case, 0.18 or 0.19, and what says so; None where there is no case at all.
-    conversion: what deck the case was made from, where a bridge made it; else None.
+    errors, warnings: a `Finding` each, with code, layer, file, entity, field, value, message, expected and remedy. As
+    text, findings that are alike share a line with a count.
+    format: the format of the case, 0.18 or 0.19, and the reason; None where there is no case at all.
+    conversion: the deck that a bridge made the case from; None for other cases.
     """
 
-    def __init__(self, path: str, problems: Problems, seen: FormatSeen | None, *, is_directory: bool = True) -> None:
+    def __init__(self, path: str, findings: Findings, seen: FormatSeen | None, *, is_directory: bool = True) -> None:
         self.path = path
         self.format = seen
-        self.errors: tuple[CaseProblem, ...] = tuple(problems.errors)
-        self.warnings: tuple[CaseProblem, ...] = tuple(problems.warnings)
+        self.errors: tuple[Finding, ...] = tuple(findings.errors)
+        self.warnings: tuple[Finding, ...] = tuple(findings.warnings)
         self.conversion = read_conversion(Path(path)) if is_directory else None
 
     def __bool__(self) -> bool:
         return not self.errors
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain values: case, is_valid, format, errors, warnings; the output of `cobre validate --json`."""
+        """Return plain values: case, is_valid, format, errors, warnings; the output of `cobre validate --json`."""
         return {
             "case": self.path,
             "is_valid": bool(self),
             "format": None if self.format is None else self.format.version,
-            "errors": [problem.as_dict() for problem in self.errors],
-            "warnings": [problem.as_dict() for problem in self.warnings],
+            "errors": [finding.as_dict() for finding in self.errors],
+            "warnings": [finding.as_dict() for finding in self.warnings],
             **({} if self.conversion is None else {"conversion": self.conversion}),
         }
 
     def findings(self) -> dict[str, Any]:
-        """`valid`, `errors` and `warnings` as `cobre.io.validate` has them."""
+        """Return `valid`, `errors` and `warnings` as `cobre.io.validate` has them."""
         return as_findings([*self.errors, *self.warnings])
 
     def __str__(self) -> str:
@@ -83,29 +92,28 @@ def validate(path: Case | str | Path, config_overrides: Overrides | None = None)
     >>> bool(report), len(report.errors)
     (True, 0)
     """
-    problems, formats = Problems(), list[FormatSeen]()
+    findings, formats = Findings(), list[FormatSeen]()
     if isinstance(path, Case):
         as_case(path, config_overrides)  # refuses overrides
-        case = checked_case(path, problems)
+        case = checked_case(path, findings)
     else:
-        case = read_case(path, problems, config_overrides, formats=formats)
-    if case is not None and not problems.errors:
-        check_generic_numbers(case, problems)
+        case = read_case(path, findings, config_overrides, formats=formats)
+    if case is not None and not findings.errors:
+        check_generic_numbers(case, findings)
         try:
             noise = with_lags_of_boundary(case, build_noise_model(case), load_boundary_policy(case))
             for note in (*noise.notes, *convexity_notes(case, noise)):
-                problems.warn(Layer.MEANING, note.file, note.where, "", note.text)
-            if not problems.errors:
-                check_plausibility(case, noise, problems)
+                findings.extend([finding_of_note(note)])
+            if not findings.errors:
+                check_plausibility(case, noise, findings)
         except NoiseModelError as error:
-            problems.error(Layer.MEANING, error.file, error.where, "", error.problem, "correct the data of this model")
+            findings.add(NOISE_MODEL, error.file, label(error.where), reason=error.problem)
         except (BoundaryMismatchError, PolicyFileError) as error:
-            remedy = "a policy of this system with a stage that ends where the study does"
-            problems.error(Layer.MEANING, CONFIG_FILE, "", "policy.boundary", str(error), remedy)
+            findings.add(BOUNDARY_MISMATCH, CONFIG_FILE, (), "policy.boundary", reason=str(error))
     if isinstance(path, Case):
         seen = FormatSeen(path.format_version, "format_version of the case")
-        return ValidationReport(path.name, problems, seen, is_directory=False)
-    return ValidationReport(str(path), problems, formats[0] if formats else format_of(path))
+        return ValidationReport(path.name, findings, seen, is_directory=False)
+    return ValidationReport(str(path), findings, formats[0] if formats else format_of(path))
 
 
 def validate_as_dict(

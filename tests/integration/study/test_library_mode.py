@@ -23,7 +23,7 @@ from cobre.comm import (
     launch,
 )
 from cobre.comm.testing.leaks import no_leaks
-from cobre.io.findings.problems import InvalidCaseError
+from cobre.io.findings.finding import InvalidCaseError
 from cobre.study.placement import Placement, WorldRequest, choose_placement
 
 PROGRAMS = Path(__file__).resolve().parents[3] / "examples" / "own_processes"

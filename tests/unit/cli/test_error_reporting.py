@@ -10,7 +10,7 @@ from cobre.comm import AbortedError, TerminatedError
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.flight_recorder import ExitReport, attach_exit_report
 from cobre.comm.launch import WorkerError
-from cobre.io.findings.problems import InvalidCaseError
+from cobre.io.findings.finding import InvalidCaseError
 
 
 class SecondRank(LocalCommunicator):

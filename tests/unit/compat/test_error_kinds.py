@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cobre import errors
-from cobre.io.findings.problems import CaseProblem, InvalidCaseError, Layer
+from cobre.io.findings.finding import Finding, InvalidCaseError, code_named
 from cobre.io.policies.policy_file import PolicyFileError
 from cobre.io.storage.atomic import WriteError
 from cobre.policy.store import PolicyMismatchError
@@ -24,7 +24,7 @@ BUILT_IN = {
     errors.InternalError: RuntimeError,
 }
 OURS = {
-    InvalidCaseError("case", (CaseProblem(Layer.SCHEMA, "a.json", "", "", "is wrong"),)): errors.ValidationError,
+    InvalidCaseError("case", (Finding(code_named("missing-file"), "a.json"),)): errors.ValidationError,
     NoiseModelError("a.parquet", "row 3", "is wrong"): errors.ValidationError,
     PolicyFileError(Path("policy.bin"), "is damaged"): errors.ValidationError,
     PolicyMismatchError("other plants"): errors.PolicyIncompatibleError,

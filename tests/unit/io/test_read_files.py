@@ -8,9 +8,9 @@ import sys
 import pytest
 from validation_case import problems_after, sound_documents, sound_tables, write_case
 
-from cobre.io.case import load_case, load_case_with_problems, read_case
+from cobre.io.case import load_case, load_case_with_findings, read_case
 from cobre.io.case_folder.case_files import MOVED, REQUIRED_JSON, known_files
-from cobre.io.findings.problems import InvalidCaseError, Layer, Problems
+from cobre.io.findings.finding import Findings, InvalidCaseError, Layer
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def folder(tmp_path):
 
 
 def read(folder):
-    problems = Problems()
+    problems = Findings()
     return read_case(folder, problems), problems
 
 
@@ -153,7 +153,7 @@ def test_a_file_that_moved_names_its_successor(folder, name):
     (folder / name).write_text("{}")
     problem = only_error(folder)
     assert problem.file == name
-    assert "constraints/" in problem.remedy
+    assert "constraints/" in problem.advice
 
 
 def test_an_unknown_file_is_a_warning(folder):
@@ -195,38 +195,14 @@ def test_the_exception_shows_every_problem(folder):
         load_case(folder)
     assert "2 errors" in str(raised.value)
     assert "config.json, training: is missing" in str(raised.value)
-    assert len(raised.value.problems) == 2
+    assert len(raised.value.findings) == 2
 
 
 def test_warnings_come_with_the_case(folder):
     (folder / "old.json").write_text("{}")
-    case, problems = load_case_with_problems(folder)
+    case, problems = load_case_with_findings(folder)
     assert case.system.hydros
     assert any(problem.file == "old.json" for problem in problems.warnings)
-
-
-def test_a_case_of_the_old_format_is_recognised_with_one_message(tmp_path):
-    problems = problems_after(tmp_path, make_old)
-    assert len(problems) == 1
-    text = str(problems.errors[0])
-    assert "format version 0.5" in text
-    assert "cobre migrate OLD NEW" in text
-    assert "num_scenarios" in text
-
-
-def make_old(documents, tables):
-    training = documents["config.json"]["training"]
-    del training["selection"]
-    training["forward_passes"] = 1
-    for stage in documents["stages.json"]["stages"]:
-        stage["num_scenarios"] = stage.pop("num_openings")
-    prices = documents["penalties.json"]["hydro"]
-    prices["fpha_turbined_cost"] = prices.pop("turbined_cost")
-    for name in ("buses", "lines", "hydros", "thermals"):
-        for entity in documents[f"system/{name}.json"][name]:
-            del entity["operational_start_date"]
-    for hydro in documents["system/hydros.json"]["hydros"]:
-        hydro["bus_id"] = hydro.pop("unit_groups")[0]["bus_id"]
 
 
 def test_one_old_key_in_a_new_case_says_what_it_became(tmp_path):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cobre.io.case import load_case_with_problems
+from cobre.io.case import load_case_with_findings
 from cobre.sddp.resolved import resolve
 
 CASES = Path(__file__).resolve().parents[4] / "shared" / "cases"
@@ -14,7 +14,7 @@ FOLDERS = sorted(path.parent for place in (EXAMPLES, CASES) for path in place.gl
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_case_loads_and_has_numbers(folder):
-    case, _ = load_case_with_problems(folder)
+    case, _ = load_case_with_findings(folder)
     study = resolve(case)
     assert len(study.stages) == len(case.horizon.stages)
     assert study.initial_storage_hm3.size == len(case.system.hydros)
@@ -22,7 +22,7 @@ def test_every_case_loads_and_has_numbers(folder):
 
 def test_numbers_of_an_example():
     """As they stand in its files."""
-    case, problems = load_case_with_problems(EXAMPLES / "four_regions")
+    case, problems = load_case_with_findings(EXAMPLES / "four_regions")
     assert not list(problems)
     first = resolve(case).stages[0]
     assert first.bus.load_mean_mw.tolist() == [3392.0, 4384.0563, 1710.0, 931.1769]
@@ -33,7 +33,7 @@ def test_numbers_of_an_example():
 
 @pytest.mark.skipif(not (CASES / "4ree").is_dir(), reason=f"there is no published case 4ree in {CASES}")
 def test_numbers_of_a_published_case():
-    case, problems = load_case_with_problems(CASES / "4ree")
+    case, problems = load_case_with_findings(CASES / "4ree")
     assert not list(problems)
     assert (len(case.system.hydros), len(case.system.thermals), len(case.system.buses)) == (4, 126, 5)
     first = resolve(case).stages[0]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from validation_case import drop, problems_after, put, sound_documents, together, write_case
 
 from cobre.io.case import read_case
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.finding import Findings, Layer
 
 FOREIGN_WORDS = ("pydantic", "Input should", "valid integer", "Field required", "validation error", "Traceback")
 
@@ -36,7 +36,7 @@ def replaced(document, way, value):
 
 def read_with(folder, name, content):
     (folder / name).write_text(json.dumps(content))
-    problems = Problems()
+    problems = Findings()
     return read_case(folder, problems), problems
 
 
@@ -206,7 +206,7 @@ def test_schema_errors(tmp_path, spoil, text):
                 "scenarios/load_factors.json:load_factors",
                 [{"bus_id": 0, "stage_id": 0, "block_factors": []}] * 2,
             ),
-            "bus, stage 0, 0, block_factors: appears 2 times",
+            "bus 0, stage 0, block_factors: appears 2 times",
         ),
     ],
 )
@@ -230,7 +230,7 @@ def test_features_not_modelled_are_refused_with_a_remedy(tmp_path, spoil, field)
     problems = problems_after(tmp_path, spoil)
     found = [problem for problem in problems.errors if problem.field == field]
     assert found, [str(problem) for problem in problems.errors]
-    assert found[0].remedy
+    assert found[0].advice
 
 
 def test_weekly_seasons_and_short_stages_are_fine_without_lags(tmp_path):

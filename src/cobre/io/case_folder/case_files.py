@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.finding import Findings, Layer, error_code, warning_code
 from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.io.storage.confined import MAX_TABLE_BYTES, open_untrusted
+
+NO_DIRECTORY = error_code("no-case-directory", Layer.STRUCTURE, "{value}", expected="the path of a case directory")
+
+MOVED_FILE = error_code("moved-file", Layer.STRUCTURE, "this file is no longer read", remedy="{advice}")
+
+UNKNOWN_FILE = warning_code("unknown-file", Layer.STRUCTURE, "is not a file of the case format and is not read")
 
 REQUIRED_JSON = (
     CONFIG_FILE,
@@ -49,16 +55,16 @@ FOLDERS = ("system", "scenarios", "constraints")
 NOT_INPUT = (CONVERSION_MANIFEST,)  # records the case's origin; no result depends on it
 
 
-def check_files(folder: Path, problems: Problems) -> bool:
-    """Whether the path is a directory; moved and unknown files are reported."""
+def check_files(folder: Path, findings: Findings) -> bool:
+    """Return whether the path is a directory; moved and unknown files are reported."""
     if not folder.is_dir():
         what = "is not a directory" if folder.exists() else "does not exist"
-        problems.error(Layer.STRUCTURE, str(folder), "", "", what, "the path of a case directory")
+        findings.add(NO_DIRECTORY, str(folder), value=what)
         return False
     for name, remedy in MOVED.items():
         if (folder / name).exists():
-            problems.error(Layer.STRUCTURE, name, "", "", "this file is no longer read", remedy)
-    _warn_of_unknown(folder, problems)
+            findings.add(MOVED_FILE, name, advice=remedy)
+    _warn_of_unknown(folder, findings)
     return True
 
 
@@ -69,7 +75,7 @@ def known_files() -> frozenset[str]:
     return frozenset([*REQUIRED_JSON, *OPTIONAL_JSON, CONSTRAINT_BOUNDS, *MOVED, *parquet])
 
 
-def _warn_of_unknown(folder: Path, problems: Problems) -> None:
+def _warn_of_unknown(folder: Path, findings: Findings) -> None:
     """Warn of unknown files in the folders of inputs; other folders are left to the user."""
     known = known_files()
     for directory in (folder, *(folder / name for name in FOLDERS)):
@@ -78,7 +84,7 @@ def _warn_of_unknown(folder: Path, problems: Problems) -> None:
         ):
             name = path.relative_to(folder).as_posix()
             if name not in known and name not in NOT_INPUT:
-                problems.warn(Layer.STRUCTURE, name, "", "", "is not a file of the case format and is not read")
+                findings.add(UNKNOWN_FILE, name)
 
 
 # Digests of the files of a case directory, by which changed files are found later.

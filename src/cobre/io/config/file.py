@@ -25,7 +25,7 @@ from cobre.io.decoding.format_version import FORMAT_018, FormatSeen, fit_message
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.finding import Findings, Layer, error_code, warning_code
 
 
 def _sections() -> dict[str, Any]:
@@ -37,30 +37,67 @@ def _sections() -> dict[str, Any]:
 ConfigFile = create_model("ConfigFile", __base__=JsonFile, __doc__="All of config.json.", **_sections())
 
 
+NO_ITERATION_LIMIT = error_code(
+    "no-iteration-limit",
+    Layer.SCHEMA,
+    "there is no rule of type iteration_limit",
+    remedy='add {{"type": "iteration_limit", "limit": N}}',
+)
+
+CAP_OF_DYNAMIC = error_code(
+    "cap-of-dynamic-selection",
+    Layer.MEANING,
+    "cannot be combined with the method dynamic, which takes its cuts from all active ones",
+    remedy="remove it, or use the method level1",
+)
+
+LOOKBACK_TOO_SHORT = error_code(
+    "lookback-too-short",
+    Layer.MEANING,
+    "is {value}, below check_frequency, which is {frequency}",
+    expected="at least check_frequency",
+)
+
+WINDOW_TWICE = error_code(
+    "state-window-twice",
+    Layer.MEANING,
+    "cannot be combined with training.cut_selection.state_window, which means the same",
+    remedy="keep one of them",
+)
+
+YEARS_REVERSED = error_code(
+    "years-reversed", Layer.MEANING, "goes from {value} to {last}", expected="an earlier `from`"
+)
+
+TOLERANCES_DIFFER = warning_code(
+    "tolerances-differ", Layer.SCHEMA, "differs between forward and backward; {value} is used for both"
+)
+
+
 def read_config(
     document: Document | None,
     overrides: Mapping[str, object] | None,
-    problems: Problems,
+    findings: Findings,
     seen: FormatSeen = FORMAT_018,
 ) -> Config | None:
     """Return the configuration, with overrides merged in before it is checked.
 
-    Returns None after errors, which are added to `problems`. seen: the format of the case, which decides about
+    Returns None after errors, which are added to `findings`. seen: the format of the case, which decides about
     defaults.
     """
-    known = len(problems.errors)
+    known = len(findings.errors)
     if document is not None and overrides:
-        _check_replaced_rules(document, overrides, problems)
-        document = rewritten(document, with_overrides(document.content, overrides, problems))
-    start = len(problems)
-    refuse_other_format(seen, document, problems)
-    config = _decoded(document, problems)
-    fit_messages(seen, problems, start)
+        _check_replaced_rules(document, overrides, findings)
+        document = rewritten(document, with_overrides(document.content, overrides, findings))
+    start = len(findings)
+    refuse_other_format(seen, document, findings)
+    config = _decoded(document, findings)
+    fit_messages(seen, findings, start)
     if config is not None:
-        warn_of_settings_without_effect(config, problems)
-        _check(config, seen, problems)
-    name_overrides(overrides or {}, problems, start)
-    if config is None or len(problems.errors) > known:
+        warn_of_settings_without_effect(config, findings)
+        _check(config, seen, findings)
+    name_overrides(overrides or {}, findings, start)
+    if config is None or len(findings.errors) > known:
         return None
     return _with_defaults_of(seen, config)
 
@@ -74,25 +111,23 @@ def with_paths_from(folder: Path, config: Config) -> Config:
     return replace(config, policy=replace(config.policy, boundary=located))
 
 
-def _decoded(document: Document | None, problems: Problems) -> Config | None:
-    file = decode(document, ConfigFile, problems)
+def _decoded(document: Document | None, findings: Findings) -> Config | None:
+    file = decode(document, ConfigFile, findings)
     return None if file is None else Config(**{item.name: getattr(file, item.name) for item in fields(Config)})
 
 
-def _check_replaced_rules(document: Document, overrides: Mapping[str, object], problems: Problems) -> None:
+def _check_replaced_rules(document: Document, overrides: Mapping[str, object], findings: Findings) -> None:
     """Check the stopping rules that an override replaces, too: the next run may use them."""
     rules = "training.stopping_rules"
     training = document.content.get("training") if isinstance(document.content, dict) else None
     if rules not in overrides or not isinstance(training, dict) or "stopping_rules" not in training:
         return
-    found = Problems()
+    found = Findings()
     others = {name: value for name, value in overrides.items() if name != rules}
     config = _decoded(rewritten(document, with_overrides(document.content, others, found)), found)
     if config is not None:
         _check_stopping_rules(config, found)
-    for problem in found.errors:
-        if "stopping_rules" in f"{problem.entity} {problem.field}":
-            problems.error(problem.layer, problem.file, problem.entity, problem.field, problem.message, problem.remedy)
+    findings.extend(error for error in found.errors if "stopping_rules" in f"{error.entity} {error.field}")
 
 
 def _with_defaults_of(seen: FormatSeen, config: Config) -> Config:
@@ -107,50 +142,46 @@ def _with_defaults_of(seen: FormatSeen, config: Config) -> Config:
 # Checks of settings that depend on each other.
 
 
-def _check(config: Config, seen: FormatSeen, problems: Problems) -> None:
+def _check(config: Config, seen: FormatSeen, findings: Findings) -> None:
     training, simulation = config.training, config.simulation
-    _check_stopping_rules(config, problems)
-    _check_cut_selection(training.cut_selection, seen, problems)
-    _check_years(training.scenario_source, "training", problems)
-    _check_tolerances(training.solver, problems)
+    _check_stopping_rules(config, findings)
+    _check_cut_selection(training.cut_selection, seen, findings)
+    _check_years(training.scenario_source, "training", findings)
+    _check_tolerances(training.solver, findings)
     if simulation.scenario_source is not None:
-        _check_years(simulation.scenario_source, "simulation", problems)
+        _check_years(simulation.scenario_source, "simulation", findings)
 
 
-def _check_stopping_rules(config: Config, problems: Problems) -> None:
+def _check_stopping_rules(config: Config, findings: Findings) -> None:
     if not any(isinstance(rule, IterationLimit) for rule in config.training.stopping_rules):
-        message, remedy = "there is no rule of type iteration_limit", 'add {"type": "iteration_limit", "limit": N}'
-        problems.error(Layer.SCHEMA, CONFIG_FILE, "", "training.stopping_rules", message, remedy)
+        findings.add(NO_ITERATION_LIMIT, CONFIG_FILE, (), "training.stopping_rules")
 
 
-def _check_cut_selection(config: CutSelectionConfig, seen: FormatSeen, problems: Problems) -> None:
+def _check_cut_selection(config: CutSelectionConfig, seen: FormatSeen, findings: Findings) -> None:
     chosen = config.selection
     if seen.version == "0.19" and isinstance(chosen, DynamicSelection) and config.max_active_per_stage is not None:
         field = "training.cut_selection.max_active_per_stage"
-        message = "cannot be combined with the method dynamic, which takes its cuts from all active ones"
-        problems.error(Layer.MEANING, CONFIG_FILE, "", field, message, "remove it, or use the method level1")
+        findings.add(CAP_OF_DYNAMIC, CONFIG_FILE, (), field, value=config.max_active_per_stage)
     if not isinstance(chosen, Level1Selection) or chosen.lookback_iterations is None:
         return
     field = "training.cut_selection.selection.lookback_iterations"
     if chosen.lookback_iterations < chosen.check_frequency:
-        message = f"is {chosen.lookback_iterations}, below check_frequency, which is {chosen.check_frequency}"
-        problems.error(Layer.MEANING, CONFIG_FILE, "", field, message, "at least check_frequency")
+        facts = {"value": chosen.lookback_iterations, "frequency": chosen.check_frequency}
+        findings.add(LOOKBACK_TOO_SHORT, CONFIG_FILE, (), field, **facts)
     if config.state_window is not None:
-        message = "cannot be combined with training.cut_selection.state_window, which means the same"
-        problems.error(Layer.MEANING, CONFIG_FILE, "", field, message, "keep one of them")
+        findings.add(WINDOW_TWICE, CONFIG_FILE, (), field, value=chosen.lookback_iterations)
 
 
-def _check_years(source: ScenarioSource, section: str, problems: Problems) -> None:
+def _check_years(source: ScenarioSource, section: str, findings: Findings) -> None:
     years = source.historical_years
     if isinstance(years, YearRange) and years.from_ > years.to:
-        field, message = f"{section}.scenario_source.historical_years", f"goes from {years.from_} to {years.to}"
-        problems.error(Layer.MEANING, CONFIG_FILE, "", field, message, "an earlier `from`")
+        field = f"{section}.scenario_source.historical_years"
+        findings.add(YEARS_REVERSED, CONFIG_FILE, (), field, value=years.from_, last=years.to)
 
 
-def _check_tolerances(solver: SolverConfig, problems: Problems) -> None:
+def _check_tolerances(solver: SolverConfig, findings: Findings) -> None:
     """Warn of tolerances that differ: one is used for both phases, so that an LP has the same bits in each."""
     for name in TOLERANCES:
         values = solver.tolerances(name)
         if len(values) > 1 and values[0] != values[1]:
-            message = f"differs between forward and backward; {values[0]} is used for both"
-            problems.warn(Layer.SCHEMA, CONFIG_FILE, "", f"training.solver.*.{name}", message)
+            findings.add(TOLERANCES_DIFFER, CONFIG_FILE, (), f"training.solver.*.{name}", value=values[0])

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +9,35 @@ from typing import Any, Self
 
 from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.problems import CaseProblem, Layer, Problems
+from cobre.io.findings.finding import Finding, Findings, Layer, error_code, label
 from cobre.records import dataclass
 
-_QUOTED = re.compile(r"`([^`]+)`")
+OVERRIDES = label("overrides")
+
+OVERRIDE_KEY = error_code(
+    "override-key",
+    Layer.SCHEMA,
+    "the override {value} is not a string",
+    expected="a key such as training.tree_seed",
+)
+
+OVERRIDE_VALUE = error_code(
+    "override-value",
+    Layer.SCHEMA,
+    "the override has a value of type {value}",
+    expected="a number, string, boolean, None, or a list of these",
+)
+
+OVERRIDE_PATH = error_code(
+    "override-path",
+    Layer.SCHEMA,
+    "the override `{value}` contains `{parent}`, which is not an object",
+    expected="a key such as training.tree_seed",
+)
 
 
-def with_overrides(content: Any, overrides: Mapping[str, object], problems: Problems) -> Any:
-    """The content of config.json with every override applied; objects are merged, other values replaced.
+def with_overrides(content: Any, overrides: Mapping[str, object], findings: Findings) -> Any:
+    """Return the content of config.json with every override applied; objects are merged, other values replaced.
 
     An object with another `method` or `type` than the file's replaces it: fields of the old one do not apply.
     """
@@ -25,25 +45,16 @@ def with_overrides(content: Any, overrides: Mapping[str, object], problems: Prob
         return content
     merged = copy.deepcopy(content)
     for dotted, value in overrides.items():
-        _put(merged, dotted, value, problems)
+        _put(merged, dotted, value, findings)
     return merged
 
 
-def _put(merged: dict[str, Any], dotted: object, value: object, problems: Problems) -> None:
+def _put(merged: dict[str, Any], dotted: object, value: object, findings: Findings) -> None:
     if not isinstance(dotted, str):
-        message = f"the override {dotted!r} is not a string"
-        problems.error(Layer.SCHEMA, CONFIG_FILE, "overrides", str(dotted), message, "a key such as training.tree_seed")
+        findings.add(OVERRIDE_KEY, CONFIG_FILE, OVERRIDES, str(dotted), value=repr(dotted))
         return
     if not _is_json(value):
-        message = f"the override has a value of type {type(value).__name__}"
-        problems.error(
-            Layer.SCHEMA,
-            CONFIG_FILE,
-            "overrides",
-            dotted,
-            message,
-            "a number, string, boolean, None, or a list of these",
-        )
+        findings.add(OVERRIDE_VALUE, CONFIG_FILE, OVERRIDES, dotted, value=type(value).__name__)
         return
     *parents, last = dotted.split(".")
     node = merged
@@ -52,8 +63,7 @@ def _put(merged: dict[str, Any], dotted: object, value: object, problems: Proble
             node[key] = {}
         node = node[key]
         if not isinstance(node, dict):
-            message = f"the override `{dotted}` contains `{key}`, which is not an object"
-            problems.error(Layer.SCHEMA, CONFIG_FILE, "overrides", dotted, message, "a key such as training.tree_seed")
+            findings.add(OVERRIDE_PATH, CONFIG_FILE, OVERRIDES, dotted, value=dotted, parent=key)
             return
     node[last] = _merged(node.get(last), value)
 
@@ -76,18 +86,18 @@ def _is_other_kind(old: Mapping[str, Any], new: Mapping[str, object]) -> bool:
     return any(tag in new and tag in old and new[tag] != old[tag] for tag in ("method", "type"))
 
 
-def name_overrides(overrides: Mapping[str, object], problems: Problems, start: int) -> None:
-    """Say of problems from number `start` on which of them an override made: the file need not be corrected."""
+def name_overrides(overrides: Mapping[str, object], findings: Findings, start: int) -> None:
+    """Say of findings from number `start` on which of them an override made: the file need not be corrected."""
 
-    def named(problem: CaseProblem) -> CaseProblem:
-        path = ".".join(part for part in (problem.entity, problem.field) if part)
-        about = [f"{path}.{quoted}" for quoted in _QUOTED.findall(problem.message)]
-        for name in overrides if problem.file == CONFIG_FILE else ():
-            if path == name or path.startswith((f"{name}.", f"{name}[")) or name in about:
-                return replace(problem, message=f"{problem.message}, as --set or an override of {name} says")
-        return problem
+    def named(finding: Finding) -> Finding:
+        path = ".".join(part for part in (finding.entity, finding.field) if part)
+        about = f"{path}.{finding.facts.get('key')}"
+        for name in overrides if finding.file == CONFIG_FILE else ():
+            if path == name or path.startswith((f"{name}.", f"{name}[")) or name == about:
+                return replace(finding, override=name)
+        return finding
 
-    problems.revise(named, start)
+    findings.revise(named, start)
 
 
 def _plain(value: object) -> Any:
@@ -101,14 +111,14 @@ def _plain(value: object) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ConfigDocument:
-    """The parsed file. document: None where it is missing or is not JSON; problems: why, and duplicate keys."""
+    """The parsed file. document: None where it is missing or is not JSON; findings: why, and duplicate keys."""
 
     document: Document | None
-    problems: tuple[CaseProblem, ...]
+    findings: tuple[Finding, ...]
 
     @classmethod
     def read(cls, case: Path) -> Self:
         """Read config.json of a case directory. Raises OSError if its folder cannot be accessed."""
-        problems = Problems()
-        document = read_document(case, CONFIG_FILE, problems, is_required=True)
-        return cls(document, tuple(problems))
+        findings = Findings()
+        document = read_document(case, CONFIG_FILE, findings, is_required=True)
+        return cls(document, tuple(findings))

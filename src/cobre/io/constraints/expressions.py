@@ -73,6 +73,14 @@ class ExpressionError(CobreError, ValueError):
         self.remedy = remedy
 
 
+class UndefinedNameError(ExpressionError):
+    """A name after `@` that nothing defines."""
+
+    def __init__(self, position: int, name: str, remedy: str) -> None:
+        super().__init__(position, f"@{name} is not defined", remedy)
+        self.name = name
+
+
 def tokenise(text: str) -> list[Token]:
     """The tokens of a text, and an end token. Raises ExpressionError."""
     tokens = []
@@ -412,7 +420,7 @@ class _Parser:
             remedy = "declare it in generic_parameters.json or under `expressions`" + _suggestion(
                 name, self._references
             )
-            self._undefined.setdefault(name, ExpressionError(token.position, f"@{name} is not defined", remedy))
+            self._undefined.setdefault(name, UndefinedNameError(token.position, name, remedy))
             return parameter(name)  # the rest is parsed, and all undefined names are reported together
         return self._references[name]
 
@@ -457,7 +465,7 @@ class _Parser:
 def _kind_of(token: Token) -> VariableKind:
     kind = VARIABLES.get(token.text)
     if kind is None:
-        remedy = f"one of {', '.join(VARIABLES)}" + _suggestion(token.text, VARIABLES)
+        remedy = f"use one of {', '.join(VARIABLES)}" + _suggestion(token.text, VARIABLES)
         raise ExpressionError(token.position, f"{token} is not a variable", remedy)
     return kind
 

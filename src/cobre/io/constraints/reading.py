@@ -19,6 +19,7 @@ from cobre.core.generic_constraints import (
 from cobre.io.constraints.expressions import (
     ExpressionError,
     LinearForm,
+    UndefinedNameError,
     parameter,
     parse_constraint,
     parse_expression,
@@ -29,7 +30,7 @@ from cobre.io.decoding.format_version import FORMAT_018, FormatSeen
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.decoding.parquet_tables import Column, TableFormat
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.finding import Findings, Layer, Part, Subject, error_code
 
 # constraints/generic_parameters.json: the named parameters of generic constraints.
 
@@ -65,6 +66,83 @@ PAYLOADS: Mapping[ParameterKind, str] = {
 }
 
 
+REFERENCE_NAME = error_code(
+    "name-not-referable",
+    Layer.SCHEMA,
+    "`{value}` cannot be used after `@`",
+    expected="letters, digits and underscores, not starting with a digit",
+)
+
+INVALID_EXPRESSION = error_code(
+    "invalid-expression", Layer.SCHEMA, "at character {position}: {reason}", remedy="{advice}"
+)
+
+UNDEFINED_NAME = error_code(
+    "undefined-name", Layer.SCHEMA, "at character {position}: @{value} is not defined", remedy="{advice}"
+)
+
+REFERENCE_CYCLE = error_code(
+    "reference-cycle",
+    Layer.SCHEMA,
+    "these {kind} refer to one another in a cycle: {value}",
+    remedy="remove one reference",
+)
+
+PARAMETER_TWICE = error_code(
+    "parameter-twice", Layer.SCHEMA, "another parameter has the {name} {value}", expected="a different one for each"
+)
+
+PAYLOAD_MISSING = error_code(
+    "parameter-payload-missing", Layer.SCHEMA, "is missing", remedy="a parameter of kind {kind} needs it"
+)
+
+PAYLOAD_OF_OTHER_KIND = error_code(
+    "parameter-payload-of-other-kind",
+    Layer.SCHEMA,
+    "cannot be combined with kind {kind}",
+    remedy="remove it and give `{wanted}`",
+)
+
+KEY_TWICE = error_code("parameter-key-twice", Layer.SCHEMA, "a key is given twice", remedy="give each key once")
+
+BOUNDS_WITHOUT_CONSTRAINTS = error_code(
+    "bounds-without-constraints",
+    Layer.STRUCTURE,
+    "there are bounds, but no constraints",
+    remedy="add {needed} or remove this file",
+)
+
+NAME_TAKEN = error_code(
+    "expression-name-taken",
+    Layer.SCHEMA,
+    "another expression or a parameter has this name",
+    expected="unique names for use with `@`",
+)
+
+SLACK_WITHOUT_COST = error_code(
+    "slack-without-cost", Layer.SCHEMA, "a slack without a cost", remedy="add it, in {unit}"
+)
+
+SLACK_COST = error_code("slack-cost", Layer.SCHEMA, "is {value:g}", expected="a number above 0")
+
+SLACK_BASIS = error_code(
+    "slack-basis-missing",
+    Layer.SCHEMA,
+    "is missing: format 0.19 does not say whether the penalty counts by the hour",
+    expected='"per_hour" for a row in MW or m3/s, "per_unit" for a row in MWh or hm3',
+)
+
+SLACK_NOT_ENABLED = error_code(
+    "slack-not-enabled",
+    Layer.SCHEMA,
+    "is given, but the slack is not enabled",
+    remedy="remove it, or set `enabled` to true",
+)
+
+CONSTRAINT_ID_TWICE = error_code(
+    "constraint-id-twice", Layer.SCHEMA, "another constraint has this id", expected="a different one for each"
+)
+
 _REFERENCE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -97,27 +175,21 @@ def is_reference_name(name: str) -> bool:
     return _REFERENCE_NAME.fullmatch(name) is not None
 
 
-def report_reference_name(file: str, entity: str, name: str, problems: Problems) -> None:
-    """Add the error of a name that cannot be used after `@`."""
-    message, remedy = f"`{name}` cannot be used after `@`", "letters, digits and underscores, not starting with a digit"
-    problems.error(Layer.SCHEMA, file, entity, "name", message, remedy)
-
-
-def read_parameters(document: Document | None, problems: Problems) -> dict[str, Parameter]:
+def read_parameters(document: Document | None, findings: Findings) -> dict[str, Parameter]:
     """The parameters of generic_parameters.json by name, in the order of their ids; empty without the file."""
     if document is not None and isinstance(document.content, dict):
         # The one file of the format that allows other keys at its root.
         kept = {key: value for key, value in document.content.items() if key == "scalar_parameters"}
         document = rewritten(document, kept)
-    file = decode(document, GenericParametersFile, problems)
+    file = decode(document, GenericParametersFile, findings)
     if file is None:
         return {}
-    _refuse_names(file.scalar_parameters, problems)
-    _refuse_repeated_parameters(file.scalar_parameters, problems)
-    sound = [record for record in file.scalar_parameters if _has_its_payload(record, problems)]
+    _refuse_names(file.scalar_parameters, findings)
+    _refuse_repeated_parameters(file.scalar_parameters, findings)
+    sound = [record for record in file.scalar_parameters if _has_its_payload(record, findings)]
     ordered = sorted(sound, key=lambda record: record.id)
-    sums = _sums(ordered, declared_names(document), problems)
-    return {record.name: _parameter(record, sums.get(record.name, ()), problems) for record in ordered}
+    sums = _sums(ordered, declared_names(document), findings)
+    return {record.name: _parameter(record, sums.get(record.name, ()), findings) for record in ordered}
 
 
 def declared_names(document: Document | None) -> list[str]:
@@ -128,31 +200,27 @@ def declared_names(document: Document | None) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
-def _sums(records: list[_Parameter], names: list[str], problems: Problems) -> dict[str, tuple[Coefficient, ...]]:
+def _sums(records: list[_Parameter], names: list[str], findings: Findings) -> dict[str, tuple[Coefficient, ...]]:
     """By name: what the parameters of kind `expression` stand for, parsed. names: all that may be referred to."""
     references = {name: parameter(name) for name in names}
     found = {}
     for record in records:
         if record.kind == "expression":
-            found[record.name] = _parsed(record, references, problems)
-    _refuse_cycle([record for record in records if record.kind == "expression"], problems)
+            found[record.name] = _parsed(record, references, findings)
+    _refuse_cycle([record for record in records if record.kind == "expression"], findings)
     return found
 
 
-def _parsed(record: _Parameter, references: Mapping[str, LinearForm], problems: Problems) -> tuple[Coefficient, ...]:
+def _parsed(record: _Parameter, references: Mapping[str, LinearForm], findings: Findings) -> tuple[Coefficient, ...]:
     try:
         return parse_number(record.expression or "", references)
     except ExpressionError as error:
-        for each in (error, *error.others):
-            remedy = each.remedy
-            if "is not defined" in each.message:
-                remedy = "the name of another parameter of this file; expressions of constraints cannot be used here"
-            message = f"at character {each.position}: {each.message}"
-            problems.error(Layer.SCHEMA, PARAMETERS_FILE, _entity(record), "expression", message, remedy)
+        advice = "use the name of another parameter of this file; expressions of constraints cannot be used here"
+        _report(PARAMETERS_FILE, _subject(record), error, findings, advice)
         return (Coefficient(),)
 
 
-def _refuse_cycle(records: list[_Parameter], problems: Problems) -> None:
+def _refuse_cycle(records: list[_Parameter], findings: Findings) -> None:
     """Report parameters that refer to one another: those that are left when all with known references are gone."""
     waiting = {record.name: set(_named_in(record)) for record in records}
     while ready := [name for name, names in waiting.items() if not names & waiting.keys()]:
@@ -160,8 +228,7 @@ def _refuse_cycle(records: list[_Parameter], problems: Problems) -> None:
             del waiting[name]
     if waiting:
         names = ", ".join(f"@{name}" for name in waiting)
-        message = f"these parameters refer to one another in a cycle: {names}"
-        problems.error(Layer.SCHEMA, PARAMETERS_FILE, "", "scalar_parameters", message, "remove one reference")
+        findings.add(REFERENCE_CYCLE, PARAMETERS_FILE, (), "scalar_parameters", kind="parameters", value=names)
 
 
 def _named_in(record: _Parameter) -> tuple[str, ...]:
@@ -171,52 +238,48 @@ def _named_in(record: _Parameter) -> tuple[str, ...]:
         return ()  # reported when it is parsed
 
 
-def _refuse_names(records: tuple[_Parameter, ...], problems: Problems) -> None:
+def _refuse_names(records: tuple[_Parameter, ...], findings: Findings) -> None:
     for record in records:
         if not is_reference_name(record.name):
-            report_reference_name(PARAMETERS_FILE, _entity(record), record.name, problems)
+            findings.add(REFERENCE_NAME, PARAMETERS_FILE, _subject(record), "name", value=record.name)
 
 
-def _refuse_repeated_parameters(records: tuple[_Parameter, ...], problems: Problems) -> None:
+def _refuse_repeated_parameters(records: tuple[_Parameter, ...], findings: Findings) -> None:
     for field in ("id", "name"):
         seen: set[Any] = set()
         for record in records:
             value = getattr(record, field)
             if value in seen:
-                message = f"another parameter has the {field} {value}"
-                problems.error(Layer.SCHEMA, PARAMETERS_FILE, _entity(record), field, message, "they must differ")
+                findings.add(PARAMETER_TWICE, PARAMETERS_FILE, _subject(record), field, name=field, value=value)
             seen.add(value)
 
 
-def _has_its_payload(record: _Parameter, problems: Problems) -> bool:
+def _has_its_payload(record: _Parameter, findings: Findings) -> bool:
     wanted = PAYLOADS[record.kind]
     for field in sorted(set(PAYLOADS.values())):
         is_given = getattr(record, field) is not None
         if field == wanted and not is_given:
-            message, remedy = "is missing", f"a parameter of kind {record.kind} needs it"
-            problems.error(Layer.SCHEMA, PARAMETERS_FILE, _entity(record), field, message, remedy)
+            findings.add(PAYLOAD_MISSING, PARAMETERS_FILE, _subject(record), field, kind=record.kind)
         elif field != wanted and is_given:
-            message = f"cannot be combined with kind {record.kind}"
-            problems.error(
-                Layer.SCHEMA, PARAMETERS_FILE, _entity(record), field, message, f"remove it and give `{wanted}`"
-            )
+            facts = {"kind": record.kind, "wanted": wanted}
+            findings.add(PAYLOAD_OF_OTHER_KIND, PARAMETERS_FILE, _subject(record), field, **facts)
     return getattr(record, wanted) is not None
 
 
-def _parameter(record: _Parameter, expression: tuple[Coefficient, ...], problems: Problems) -> Parameter:
+def _parameter(record: _Parameter, expression: tuple[Coefficient, ...], findings: Findings) -> Parameter:
     spec = record.computed_spec if record.kind == "computed" else None
     return Parameter(
         id=record.id,
         name=record.name,
         kind=record.kind,
-        values=_values(record, problems),
+        values=_values(record, findings),
         computed_tag=spec.tag if spec else None,
         hydro_id=spec.hydro_id if spec else None,
         expression=expression,
     )
 
 
-def _values(record: _Parameter, problems: Problems) -> Mapping[Any, float]:
+def _values(record: _Parameter, findings: Findings) -> Mapping[Any, float]:
     if record.kind == "constant":
         return {None: record.value or 0.0}
     if record.kind == "per_stage_block":
@@ -225,15 +288,12 @@ def _values(record: _Parameter, problems: Problems) -> Mapping[Any, float]:
         pairs = list(record.values or ())
     values = dict(sorted(pairs))
     if len(values) < len(pairs):
-        field = PAYLOADS[record.kind]
-        problems.error(
-            Layer.SCHEMA, PARAMETERS_FILE, _entity(record), field, "a key is given twice", "give each key once"
-        )
+        findings.add(KEY_TWICE, PARAMETERS_FILE, _subject(record), PAYLOADS[record.kind])
     return values
 
 
-def _entity(record: _Parameter) -> str:
-    return f"parameter {record.id} ({record.name})"
+def _subject(record: _Parameter) -> Subject:
+    return (Part("parameter", record.id, record.name),)
 
 
 FILE = "constraints/generic_constraints.json"
@@ -289,64 +349,61 @@ def read_generic_constraints(
     constraints: Document | None,
     parameters: Document | None,
     bounds: Table | None,
-    problems: Problems,
+    findings: Findings,
     seen: FormatSeen = FORMAT_018,
 ) -> GenericConstraints:
     """All generic constraints of a case, parsed; empty without such files."""
-    known = read_parameters(parameters, problems)
+    known = read_parameters(parameters, findings)
     # What cannot be read is reported as such, and not as missing wherever it is used.
     usable = {name: parameter(name) for name in declared_names(parameters)}
-    parsed = _read_constraints(constraints, usable, problems, seen)
-    if bounds is not None and constraints is None and not any(error.file == FILE for error in problems.errors):
-        message = "there are bounds, but no constraints"
-        problems.error(Layer.STRUCTURE, BOUNDS.file, "", "", message, f"add {FILE} or remove this file")
+    parsed = _read_constraints(constraints, usable, findings, seen)
+    if bounds is not None and constraints is None and not any(error.file == FILE for error in findings.errors):
+        findings.add(BOUNDS_WITHOUT_CONSTRAINTS, BOUNDS.file, needed=FILE)
     return GenericConstraints(parsed or (), known, bounds)
 
 
 def _read_constraints(
-    document: Document | None, parameters: Mapping[str, LinearForm], problems: Problems, seen: FormatSeen
+    document: Document | None, parameters: Mapping[str, LinearForm], findings: Findings, seen: FormatSeen
 ) -> tuple[GenericConstraint, ...] | None:
     """All constraints of a document, by id; None without a document that can be decoded."""
-    file = decode(document, GenericConstraintsFile, problems)
+    file = decode(document, GenericConstraintsFile, findings)
     if file is None:
         return None
-    references = _references(file.expressions, parameters, problems)
-    _refuse_duplicates(file.constraints, problems)
-    parsed = [_constraint(record, references, problems, seen) for record in file.constraints]
+    references = _references(file.expressions, parameters, findings)
+    _refuse_duplicates(file.constraints, findings)
+    parsed = [_constraint(record, references, findings, seen) for record in file.constraints]
     return tuple(sorted((found for found in parsed if found is not None), key=lambda found: found.id))
 
 
 def _references(
-    expressions: Sequence[_NamedExpression], parameters: Mapping[str, LinearForm], problems: Problems
+    expressions: Sequence[_NamedExpression], parameters: Mapping[str, LinearForm], findings: Findings
 ) -> dict[str, LinearForm]:
     """The forms that `@name` may name: parameters and named expressions."""
     found = dict(parameters)
     waiting: dict[str, _NamedExpression] = {}
     for expression in expressions:
         if not is_reference_name(expression.name):
-            report_reference_name(FILE, _named(expression), expression.name, problems)
+            findings.add(REFERENCE_NAME, FILE, _named(expression), "name", value=expression.name)
         elif expression.name in found or expression.name in waiting:
-            message, remedy = "another expression or a parameter has this name", "names used with `@` must be unique"
-            problems.error(Layer.SCHEMA, FILE, _named(expression), "name", message, remedy)
+            findings.add(NAME_TAKEN, FILE, _named(expression), "name", value=expression.name)
         else:
             waiting[expression.name] = expression
-    _resolve(waiting, found, problems)
+    _resolve(waiting, found, findings)
     return found
 
 
-def _resolve(waiting: dict[str, _NamedExpression], found: dict[str, LinearForm], problems: Problems) -> None:
+def _resolve(waiting: dict[str, _NamedExpression], found: dict[str, LinearForm], findings: Findings) -> None:
     """Parse expressions whose references are known, until none is left or the rest refer to one another in a cycle."""
     while waiting:
         ready = [expression for expression in waiting.values() if not _awaits(expression, waiting)]
         if not ready:
             names = ", ".join(f"@{name}" for name in waiting)
-            message = f"these expressions refer to one another in a cycle: {names}"
-            problems.error(Layer.SCHEMA, FILE, "", "expressions", message, "remove one reference")
+            findings.add(REFERENCE_CYCLE, FILE, (), "expressions", kind="expressions", value=names)
             found.update(dict.fromkeys(waiting, UNREADABLE))
             return
         for expression in ready:
             del waiting[expression.name]
-            _read_named(expression, found, problems)
+            _read_named(expression, found, findings)
 
 
 def _awaits(expression: _NamedExpression, waiting: Mapping[str, _NamedExpression]) -> bool:
@@ -356,23 +413,23 @@ def _awaits(expression: _NamedExpression, waiting: Mapping[str, _NamedExpression
         return False  # reported when it is read
 
 
-def _read_named(expression: _NamedExpression, found: dict[str, LinearForm], problems: Problems) -> None:
+def _read_named(expression: _NamedExpression, found: dict[str, LinearForm], findings: Findings) -> None:
     try:
         found[expression.name] = parse_expression(expression.expression, found)
     except ExpressionError as error:
-        _report(_named(expression), error, problems)
+        _report(FILE, _named(expression), error, findings)
         found[expression.name] = UNREADABLE
 
 
 def _constraint(
-    record: _Constraint, references: Mapping[str, LinearForm], problems: Problems, seen: FormatSeen
+    record: _Constraint, references: Mapping[str, LinearForm], findings: Findings, seen: FormatSeen
 ) -> GenericConstraint | None:
-    entity = f"constraint {record.id} ({record.name})"
-    _check_slack(record.slack, entity, problems, seen)
+    subject = (Part("constraint", record.id, record.name),)
+    _check_slack(record.slack, subject, findings, seen)
     try:
         parsed = parse_constraint(record.expression, references)
     except ExpressionError as error:
-        _report(entity, error, problems)
+        _report(FILE, subject, error, findings)
         return None
     return GenericConstraint(
         id=record.id,
@@ -388,43 +445,46 @@ def _constraint(
     )
 
 
-def _check_slack(slack: _Slack, entity: str, problems: Problems, seen: FormatSeen) -> None:
+def _check_slack(slack: _Slack, subject: Subject, findings: Findings, seen: FormatSeen) -> None:
     if not slack.enabled:
         if seen.version == "0.19":
-            _refuse_unused(slack, entity, problems)
+            _refuse_unused(slack, subject, findings)
         return
     if slack.penalty is None:
-        remedy = "add it, in $ per unit and hour" if seen.version == "0.18" else "add it, in $"
-        problems.error(Layer.SCHEMA, FILE, entity, "slack.penalty", "a slack without a cost", remedy)
+        unit = "$ per unit and hour" if seen.version == "0.18" else "$"
+        findings.add(SLACK_WITHOUT_COST, FILE, subject, "slack.penalty", unit=unit)
     elif slack.penalty <= 0:
-        problems.error(Layer.SCHEMA, FILE, entity, "slack.penalty", f"is {slack.penalty:g}", "a number above 0")
+        findings.add(SLACK_COST, FILE, subject, "slack.penalty", value=slack.penalty)
     if slack.penalty_basis is None and seen.version == "0.19":
-        message = "is missing: format 0.19 does not say whether the penalty counts by the hour"
-        remedy = '"per_hour" for a row in MW or m3/s, "per_unit" for a row in MWh or hm3'
-        problems.error(Layer.SCHEMA, FILE, entity, "slack.penalty_basis", message, remedy)
+        findings.add(SLACK_BASIS, FILE, subject, "slack.penalty_basis")
 
 
-def _refuse_unused(slack: _Slack, entity: str, problems: Problems) -> None:
+def _refuse_unused(slack: _Slack, subject: Subject, findings: Findings) -> None:
     for name in ("penalty", "penalty_basis"):
         if getattr(slack, name) is not None:
-            message, remedy = "is given, but the slack is not enabled", "remove it, or set `enabled` to true"
-            problems.error(Layer.SCHEMA, FILE, entity, f"slack.{name}", message, remedy)
+            findings.add(SLACK_NOT_ENABLED, FILE, subject, f"slack.{name}")
 
 
-def _refuse_duplicates(constraints: Sequence[_Constraint], problems: Problems) -> None:
+def _refuse_duplicates(constraints: Sequence[_Constraint], findings: Findings) -> None:
     seen: set[int] = set()
     for record in constraints:
         if record.id in seen:
-            entity = f"constraint {record.id} ({record.name})"
-            problems.error(Layer.SCHEMA, FILE, entity, "id", "another constraint has this id", "ids must be unique")
+            findings.add(CONSTRAINT_ID_TWICE, FILE, (Part("constraint", record.id, record.name),), "id")
         seen.add(record.id)
 
 
-def _report(entity: str, error: ExpressionError, problems: Problems) -> None:
+def _report(
+    file: str, subject: Subject, error: ExpressionError, findings: Findings, on_undefined: str | None = None
+) -> None:
+    """Add the errors of an expression. on_undefined: advice on names that are not defined; None: the usual one."""
     for each in (error, *error.others):
-        message = f"at character {each.position}: {each.message}"
-        problems.error(Layer.SCHEMA, FILE, entity, "expression", message, each.remedy)
+        if isinstance(each, UndefinedNameError):
+            facts = {"position": each.position, "value": each.name, "advice": on_undefined or each.remedy}
+            findings.add(UNDEFINED_NAME, file, subject, "expression", **facts)
+        else:
+            facts = {"position": each.position, "reason": each.message, "advice": each.remedy}
+            findings.add(INVALID_EXPRESSION, file, subject, "expression", **facts)
 
 
-def _named(expression: _NamedExpression) -> str:
-    return f"expression {expression.name}"
+def _named(expression: _NamedExpression) -> Subject:
+    return (Part("expression", expression.name),)

@@ -6,16 +6,16 @@ case does not know is refused, wherever it is found; both questions are answered
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cobre.core.case import FormatVersion
-from cobre.io.decoding.json_documents import Document, read_document
+from cobre.io.decoding.json_documents import Document
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.problems import CaseProblem, Layer, Problems
-from cobre.io.findings.schema_messages import FileLocation
+from cobre.io.findings.finding import Finding, Findings, Layer, error_code, subject_text
+from cobre.io.findings.schema_messages import MISSING_FIELD, Choices, FileLocation
 from cobre.records import dataclass
 
 CONSTRAINTS = "constraints/generic_constraints.json"
@@ -38,8 +38,9 @@ _ADDRESSES: Mapping[str, FormatVersion] = {"/novomodelo/": "0.19", "/cobre-rs/co
 
 _INDEX = re.compile(r"\[\d+\]")
 
-_SEPARATORS = re.compile(r", | or ")
-
+OTHER_FORMAT = error_code(
+    "other-format", Layer.SCHEMA, "belongs to format {value}, and this case is of {format}", remedy="{advice}"
+)
 
 Documents = Mapping[str, Document | None]
 
@@ -76,7 +77,7 @@ class Mark:
     values: tuple[str | None, ...] = ()
 
     def find(self, content: Any) -> Iterator[Keys]:
-        """Yield the places of the feature in the content of its file."""
+        """Yield the paths at which it is, in the content of its file."""
         for field in self.fields:
             yield from self._below(content, field.split("."), ())
 
@@ -111,7 +112,7 @@ def recognise_format(folder: Path, documents: Documents) -> FormatSeen:
     return FORMAT_018
 
 
-def refuse_other_format(seen: FormatSeen, document: Document | None, problems: Problems) -> None:
+def refuse_other_format(seen: FormatSeen, document: Document | None, findings: Findings) -> None:
     """Add an error for documents in a file that only the other format has, with what to do."""
     if document is None:
         return
@@ -120,45 +121,37 @@ def refuse_other_format(seen: FormatSeen, document: Document | None, problems: P
             continue
         for path in mark.find(document.content):
             location = FileLocation.of(document.content, path)
-            message = f"belongs to format {mark.version}, and this case is of {seen}"
-            problems.error(Layer.SCHEMA, mark.file, location.entity, location.field, message, mark.remedy)
+            facts = {"value": mark.version, "format": str(seen), "advice": mark.remedy}
+            findings.add(OTHER_FORMAT, mark.file, location.subject, location.field, **facts)
 
 
-def fit_messages(seen: FormatSeen, problems: Problems, start: int) -> None:
+def fit_messages(seen: FormatSeen, findings: Findings, start: int) -> None:
     """Correct schema errors from number `start` on, which know both formats, for the one that the case is of.
 
     Values of the other format are no choices, and its fields are not missing.
     """
     others = [mark for mark in MARKS if mark.version != seen.version]
 
-    def fitted(problem: CaseProblem) -> CaseProblem | None:
+    def fitted(finding: Finding) -> Finding | None:
         for mark in others:
-            if problem.file != mark.file or not any(_is_about(problem, field) for field in mark.fields):
+            if finding.file != mark.file or not any(_is_about(finding, field) for field in mark.fields):
                 continue
-            if mark.values and not problem.message.startswith("belongs to format"):
-                return replace(problem, remedy=_without(problem.remedy, mark.values))
-            return None if problem.message == "is missing" else problem
-        return problem
+            choices = finding.facts.get("choices")
+            if mark.values and isinstance(choices, Choices):
+                left = type(choices)(choice for choice in choices if choice not in mark.values)
+                return replace(finding, facts={**finding.facts, "choices": left})
+            return None if finding.code is MISSING_FIELD and not mark.values else finding
+        return finding
 
-    problems.revise(fitted, start)
+    findings.revise(fitted, start)
 
 
-def _is_about(problem: CaseProblem, field: str) -> bool:
-    """Whether a schema error is about a field, in itself or as the tag of the object around it."""
+def _is_about(finding: Finding, field: str) -> bool:
+    """Return whether a schema error is about a field, in itself or as the tag of the object around it."""
     path, _, key = field.rpartition("[].")[2].rpartition(".")
-    found = _INDEX.sub("[]", problem.field)
-    return found.endswith(f"{path}.{key}" if path else key) or (
-        problem.message.startswith(f"`{key}` is") and found.endswith(path)
-    )
-
-
-def _without(remedy: str, values: Collection[str | None]) -> str:
-    """Return a list of choices, such as `one of a, b, c` or `a, b or c`, without some of them."""
-    head = "one of " if remedy.startswith("one of ") else ""
-    choices = [choice for choice in _SEPARATORS.split(remedy.removeprefix("one of ")) if choice not in values]
-    if head or len(choices) < 2:
-        return head + ", ".join(choices)
-    return f"{', '.join(choices[:-1])} or {choices[-1]}"
+    found = _INDEX.sub("[]", finding.field)
+    is_kind = finding.facts.get("key") == key and found.endswith(path)
+    return is_kind or found.endswith(f"{path}.{key}" if path else key)
 
 
 def _addressed(document: Document | None) -> FormatVersion | None:
@@ -171,7 +164,7 @@ def _addressed(document: Document | None) -> FormatVersion | None:
 
 def _words(document: Document | None, path: Keys) -> str:
     location = FileLocation.of(document.content if document else None, path)
-    return location.field or location.entity
+    return location.field or subject_text(location.subject)
 
 
 def _has_integrated_column(folder: Path) -> bool:
@@ -234,72 +227,4 @@ MARKS: tuple[Mark, ...] = (
     Mark("0.18", CONFIG_FILE, (f"{_SELECTION}.domination_tolerance",), 'remove it, and use the method "level1"'),
     Mark("0.18", HYDROS, ("hydros[].generation.model",), _CONSTANT, _OLD_MODEL),
     Mark("0.18", PRODUCTION, _MODELS, _CONSTANT, _OLD_MODEL),
-)
-
-
-# Recognise cases of the 0.5 format, which are converted rather than read.
-
-
-def is_old_format(documents: Documents, problems: Problems) -> bool:
-    """Whether the case has marks of the 0.5 format and none of the current one; if so, one error is added."""
-    contents = {name: document.content for name, document in documents.items() if document is not None}
-    old = [mark for mark, has_mark in OLD_MARKS if has_mark(contents)]
-    if not old or any(has_mark(contents) for has_mark in NEW_MARKS):
-        return False
-    message = f"this is a case of format version 0.5 ({', '.join(old)})"
-    problems.error(Layer.STRUCTURE, "(the whole case)", "", "", message, "run `cobre migrate OLD NEW` and use NEW")
-    return True
-
-
-def has_old_format(folder: Path) -> bool:
-    """Whether the case in a folder is of the 0.5 format."""
-    names = ("config.json", "stages.json", "initial_conditions.json", "penalties.json", "system/hydros.json")
-    files = (*names, "system/buses.json")
-    return is_old_format({name: read_document(folder, name, Problems()) for name in files}, Problems())
-
-
-OldMark = Callable[[Mapping[str, Any]], bool]
-
-
-def _section(contents: Mapping[str, Any], file: str, *keys: str) -> Any:
-    node = contents.get(file)
-    for key in keys:
-        node = node.get(key) if isinstance(node, dict) else None
-    return node
-
-
-def _has(file: str, *keys: str) -> OldMark:
-    def has_key(contents: Mapping[str, Any]) -> bool:
-        section = _section(contents, file, *keys[:-1])
-        return isinstance(section, dict) and keys[-1] in section
-
-    return has_key
-
-
-def _some(file: str, array: str, key: str) -> OldMark:
-    def any_has_key(contents: Mapping[str, Any]) -> bool:
-        elements = _section(contents, file, array)
-        return isinstance(elements, list) and any(key in element for element in _objects(elements))
-
-    return any_has_key
-
-
-def _objects(elements: Iterable[Any]) -> Iterable[dict[str, Any]]:
-    return (element for element in elements if isinstance(element, dict))
-
-
-OLD_MARKS: tuple[tuple[str, OldMark], ...] = (
-    ("`training.forward_passes` in config.json", _has("config.json", "training", "forward_passes")),
-    ("`num_scenarios` in stages.json", _some("stages.json", "stages", "num_scenarios")),
-    ("`past_inflows` in initial_conditions.json", _has("initial_conditions.json", "past_inflows")),
-    ("`fpha_turbined_cost` in penalties.json", _has("penalties.json", "hydro", "fpha_turbined_cost")),
-    ("`bus_id` of plants in system/hydros.json", _some("system/hydros.json", "hydros", "bus_id")),
-)
-
-NEW_MARKS: tuple[OldMark, ...] = (
-    _has("config.json", "training", "selection"),
-    _some("stages.json", "stages", "num_openings"),
-    _has("penalties.json", "hydro", "turbined_cost"),
-    _some("system/hydros.json", "hydros", "unit_groups"),
-    _some("system/buses.json", "buses", "operational_start_date"),
 )

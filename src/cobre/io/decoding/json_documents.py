@@ -8,10 +8,37 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.finding import Findings, Layer, about, error_code
 from cobre.io.storage.confined import read_untrusted
 from cobre.io.storage.stored_json import is_shallow
 from cobre.records import dataclass
+
+MISSING_FILE = error_code("missing-file", Layer.STRUCTURE, "the file is missing", remedy="every case needs it")
+
+NOT_UTF8 = error_code("not-utf8", Layer.STRUCTURE, "is not UTF-8 text", remedy="save it as UTF-8")
+
+UNREADABLE_FILE = error_code("unreadable-file", Layer.STRUCTURE, "cannot be read: {value}", expected="a readable file")
+
+INVALID_JSON = error_code(
+    "invalid-json", Layer.STRUCTURE, "is not valid JSON: {value}", expected="a complete JSON object"
+)
+
+TRUNCATED_JSON = error_code(
+    "truncated-json",
+    Layer.STRUCTURE,
+    "the file ends before its JSON object is complete",
+    expected="a complete JSON object",
+)
+
+EMPTY_FILE = error_code("empty-file", Layer.STRUCTURE, "the file is empty", expected="{needed}")
+
+DEEP_JSON = error_code(
+    "deep-json", Layer.STRUCTURE, "is nested too deeply", expected="a JSON object of the case format"
+)
+
+DUPLICATE_KEY = error_code(
+    "duplicate-key", Layer.SCHEMA, "the key appears twice in one object", remedy="keep one of them"
+)
 
 MAX_DIGITS = 30
 
@@ -38,15 +65,15 @@ class Document:
     is_ordinary: bool = False
 
 
-def read_document(folder: Path, name: str, problems: Problems, *, is_required: bool = False) -> Document | None:
+def read_document(folder: Path, name: str, findings: Findings, *, is_required: bool = False) -> Document | None:
     """Return the parsed file, or None if it is missing (an error if `is_required`) or not valid JSON."""
     path = folder / name
     if not path.exists():
         if is_required:
-            problems.error(Layer.STRUCTURE, name, "", "", "the file is missing", "every case needs it")
+            findings.add(MISSING_FILE, name)
         return None
-    text = _read_text(path, name, problems)
-    return None if text is None else _parse(name, text, problems)
+    text = _read_text(path, name, findings)
+    return None if text is None else _parse(name, text, findings)
 
 
 def rewritten(document: Document, content: Any) -> Document:
@@ -54,17 +81,17 @@ def rewritten(document: Document, content: Any) -> Document:
     return Document(document.name, content, json.dumps(content))
 
 
-def _read_text(path: Path, name: str, problems: Problems) -> str | None:
+def _read_text(path: Path, name: str, findings: Findings) -> str | None:
     try:
         return read_untrusted(path, MAX_DOCUMENT_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        problems.error(Layer.STRUCTURE, name, f"byte {error.start}", "", "is not UTF-8 text", "save it as UTF-8")
+        findings.add(NOT_UTF8, name, about("byte", error.start))
     except OSError as error:
-        problems.error(Layer.STRUCTURE, name, "", "", f"cannot be read: {error.strerror}", "a readable file")
+        findings.add(UNREADABLE_FILE, name, value=error.strerror)
     return None
 
 
-def _parse(name: str, text: str, problems: Problems) -> Document | None:
+def _parse(name: str, text: str, findings: Findings) -> Document | None:
     duplicates: list[str] = []
     is_ordinary = _is_ordinary(text)
     try:
@@ -72,21 +99,23 @@ def _parse(name: str, text: str, problems: Problems) -> Document | None:
             return Document(name, json.loads(text), text, is_ordinary)
         content = json.loads(text, object_pairs_hook=_collecting(duplicates), parse_int=_whole)
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        ends = not text[error.pos :].strip()
-        what = _trailing_comma(text, error.pos) or f"is not valid JSON: {error.msg.lower()}"
-        if ends:
-            what = "the file ends before its JSON object is complete" if text.strip() else "the file is empty"
-        problems.error(Layer.STRUCTURE, name, where, "", what, "a complete JSON object")
+        where = about("line", error.lineno, "column", error.colno)
+        if text[error.pos :].strip():
+            reason = _trailing_comma(text, error.pos) or error.msg.lower()
+            findings.add(INVALID_JSON, name, where, value=reason)
+        elif text.strip():
+            findings.add(TRUNCATED_JSON, name, where)
+        else:
+            findings.add(EMPTY_FILE, name, where, needed="a complete JSON object")
         return None
     except RecursionError:
-        problems.error(Layer.STRUCTURE, name, "", "", "is nested too deeply", "a JSON object of the case format")
+        findings.add(DEEP_JSON, name)
         return None
     if not is_shallow(content):
-        problems.error(Layer.STRUCTURE, name, "", "", "is nested too deeply", "a JSON object of the case format")
+        findings.add(DEEP_JSON, name)
         return None
     for key in duplicates:
-        problems.error(Layer.SCHEMA, name, "", key, "the key appears twice in one object", "keep one of them")
+        findings.add(DUPLICATE_KEY, name, (), key)
     return Document(name, content, text)
 
 
@@ -100,10 +129,10 @@ def _is_ordinary(text: str) -> bool:
 
 
 def _trailing_comma(text: str, position: int) -> str:
-    """Return a message for the most frequent mistake in JSON, which the parser reports as an unexpected character."""
+    """Return the reason of the most frequent mistake in JSON, which the parser calls an unexpected character."""
     before = text[:position].rstrip()
     ends_list = text[position : position + 1] in ("]", "}")
-    return "is not valid JSON: a comma before a closing bracket" if before.endswith(",") and ends_list else ""
+    return "a comma before a closing bracket" if before.endswith(",") and ends_list else ""
 
 
 def _whole(digits: str) -> int | float:

@@ -10,8 +10,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cobre.io.decoding.json_documents import MAX_NUMBER, Document
-from cobre.io.findings.problems import Layer, Problems
-from cobre.io.findings.schema_messages import FileLocation, report_schema_errors
+from cobre.io.findings.finding import Code, Findings
+from cobre.io.findings.schema_messages import (
+    INVALID_DATE,
+    NUMBER_OUT_OF_RANGE,
+    FileLocation,
+    report_schema_errors,
+)
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 # What every text has in which a leaf may be wrong, and hardly any other: whole parts of ten digits, exponents above
@@ -32,22 +37,22 @@ class JsonFile(BaseModel):
 AnyFile = TypeVar("AnyFile", bound=JsonFile)
 
 
-def decode(document: Document | None, record: type[AnyFile], problems: Problems) -> AnyFile | None:
-    """Return the file as a record, or None if it violates its schema; each violation is added to `problems`."""
+def decode(document: Document | None, record: type[AnyFile], findings: Findings) -> AnyFile | None:
+    """Return the file as a record, or None if it violates its schema; each violation is added to `findings`."""
     if document is None:
         return None
-    known = len(problems.errors)
+    known = len(findings.errors)
     is_suspicious = not document.is_ordinary and SUSPICIOUS.search(document.text) is not None
     wrong = _wrong_leaves(document.content) if is_suspicious else {}
-    for path, what in wrong.items():
+    for path, (code, facts) in wrong.items():
         location = FileLocation.of(document.content, path)
-        problems.error(Layer.SCHEMA, document.name, location.entity, location.field, *what)
+        findings.add(code, document.name, location.subject, location.field, **facts)
     try:
         decoded = record.model_validate_json(_decodable(document) if is_suspicious else document.text)
     except ValidationError as error:
-        report_schema_errors(document.name, document.content, error, record, problems, reported=wrong)
+        report_schema_errors(document.name, document.content, error, record, findings, reported=wrong)
         return None
-    return decoded if len(problems.errors) == known else None
+    return decoded if len(findings.errors) == known else None
 
 
 def build_decoders() -> None:
@@ -56,9 +61,12 @@ def build_decoders() -> None:
         record.model_rebuild()
 
 
-def _wrong_leaves(content: Any) -> dict[tuple[str | int, ...], tuple[str, str]]:
-    """Return errors by path that the decoder does not find: ids beyond 32 bits, large numbers, other date formats."""
-    found: dict[tuple[str | int, ...], tuple[str, str]] = {}
+WrongLeaf = tuple[Code, dict[str, Any]]
+
+
+def _wrong_leaves(content: Any) -> dict[tuple[str | int, ...], WrongLeaf]:
+    """Return errors by path that the decoder misses: ids beyond 32 bits, huge numbers, dates not in ISO form."""
+    found: dict[tuple[str | int, ...], WrongLeaf] = {}
     for path, value in _leaves(content, ()):
         key = next((part for part in reversed(path) if isinstance(part, str)), "")
         what = _wrong_leaf(key, value)
@@ -68,7 +76,7 @@ def _wrong_leaves(content: Any) -> dict[tuple[str | int, ...], tuple[str, str]]:
 
 
 def _decodable(document: Document) -> str:
-    """Return the text for the decoder, with 0 for infinite numbers: they are reported already and would stop it."""
+    """Return the text for the decoder, with 0 for infinite numbers, which are reported already and would stop it."""
     too_large = [path for path, value in _leaves(document.content, ()) if value in (inf, -inf)]
     if not too_large:
         return document.text
@@ -81,15 +89,16 @@ def _decodable(document: Document) -> str:
     return json.dumps(content)
 
 
-def _wrong_leaf(key: str, value: Any) -> tuple[str, str] | None:
+def _wrong_leaf(key: str, value: Any) -> WrongLeaf | None:
     if key.endswith("_date") and isinstance(value, str) and not ISO_DATE.fullmatch(value):
-        return f"is {value!r}", "a date like 2024-01-31"
+        return INVALID_DATE, {"value": value, "shown": repr(value), "wanted": "a date like 2024-01-31"}
     is_id = key == "id" or key.endswith("_id")
     if is_id and type(value) is int and not -INT32_LIMIT < value < INT32_LIMIT:
-        return f"is {value}", "an id of at most 32 bits"
+        return NUMBER_OUT_OF_RANGE, {"value": value, "shown": str(value), "wanted": "an id of at most 32 bits"}
     if isinstance(value, (int, float)) and abs(value) > MAX_NUMBER:
-        found = "is too large" if abs(value) == inf else f"is {value:g}"
-        return found, f"a number between -{MAX_NUMBER:g} and {MAX_NUMBER:g}"
+        shown = "too large" if abs(value) == inf else f"{value:g}"
+        wanted = f"a number between -{MAX_NUMBER:g} and {MAX_NUMBER:g}"
+        return NUMBER_OUT_OF_RANGE, {"value": shown, "shown": shown, "wanted": wanted}
     return None
 
 

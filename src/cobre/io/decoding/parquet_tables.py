@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Table
-from cobre.io.decoding.json_documents import MAX_NUMBER
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.decoding.json_documents import EMPTY_FILE, MAX_NUMBER
+from cobre.io.findings.finding import Code, Findings, Layer, about, error_code, warning_code
 from cobre.io.storage.arrow_columns import check_unpacked_size, null_rows
 from cobre.io.storage.confined import check_untrusted
 from cobre.records import dataclass
@@ -29,6 +29,38 @@ _PLAIN_NAMES = {
     "date32[day]": "date32",
 }  # of Arrow types, as in NumPy and pandas
 MAX_ROWS_NAMED = 5
+
+NOT_PARQUET = error_code(
+    "not-parquet",
+    Layer.STRUCTURE,
+    "cannot be read as Parquet: {value}",
+    remedy="write the file again; it may be truncated",
+)
+
+UNKNOWN_COLUMNS = warning_code(
+    "unknown-columns",
+    Layer.SCHEMA,
+    "these columns are not part of the format and are not used: {value}",
+)
+
+MISSING_COLUMN = error_code("missing-column", Layer.SCHEMA, "the column is missing", expected="a column of type {type}")
+
+COLUMN_TWICE = error_code("column-twice", Layer.SCHEMA, "there are two columns of this name", expected="one of them")
+
+COLUMN_TYPE = error_code(
+    "column-type", Layer.SCHEMA, "expected {type}, got {value}", remedy="convert the column to {type}"
+)
+
+NULL_VALUES = error_code("null-values", Layer.SCHEMA, "is null", expected="a value in every row")
+
+NOT_FINITE = error_code("value-not-finite", Layer.SCHEMA, "is not a finite number", expected="{wanted}")
+
+TOO_LARGE = error_code(
+    "value-too-large",
+    Layer.SCHEMA,
+    "is too large",
+    expected=f"a number between {-MAX_NUMBER:g} and {MAX_NUMBER:g}",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +82,20 @@ class TableFormat:
     keys: tuple[str, ...]
 
 
-def read_table(folder: Path, table: TableFormat, problems: Problems) -> Table | None:
-    """Return the table by column; None without the file or if it violates the format, with errors in `problems`."""
+def read_table(folder: Path, table: TableFormat, findings: Findings) -> Table | None:
+    """Return the table by column; None without the file, or if it violates the format, with errors in `findings`."""
     path = folder / table.file
     if not path.exists():
         return None
-    arrow = _open(path, table, problems)
+    arrow = _open(path, table, findings)
     if arrow is None:
         return None
-    known = len(problems.errors)
-    _check_columns(arrow.schema, table, problems)
-    if len(problems.errors) > known:
+    known = len(findings.errors)
+    _check_columns(arrow.schema, table, findings)
+    if len(findings.errors) > known:
         return None
-    columns = {column.name: _values(arrow, column, table, problems) for column in table.columns}
-    return None if len(problems.errors) > known else sorted_by_keys(columns, table)
+    columns = {column.name: _values(arrow, column, table, findings) for column in table.columns}
+    return None if len(findings.errors) > known else sorted_by_keys(columns, table)
 
 
 def sorted_by_keys(columns: Table, table: TableFormat) -> Table:
@@ -75,7 +107,7 @@ def sorted_by_keys(columns: Table, table: TableFormat) -> Table:
     }
 
 
-def _open(path: Path, table: TableFormat, problems: Problems) -> "pa.Table | None":
+def _open(path: Path, table: TableFormat, findings: Findings) -> "pa.Table | None":
     import pyarrow as pa  # noqa: PLC0415  (a case without tables needs no Arrow)
     from pyarrow import parquet  # noqa: PLC0415
 
@@ -84,64 +116,52 @@ def _open(path: Path, table: TableFormat, problems: Problems) -> "pa.Table | Non
         with parquet.ParquetFile(check_untrusted(path)) as file:
             check_unpacked_size(file, path)
             present = file.schema_arrow.names
-            _warn_of_others([name for name in present if name not in wanted], table, problems)
+            _warn_of_others([name for name in present if name not in wanted], table, findings)
             return file.read(columns=[name for name in present if name in wanted], use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
-        reason = str(error).split("\n", maxsplit=1)[0].strip()
-        is_empty = path.is_file() and path.stat().st_size == 0
-        message = "the file is empty" if is_empty else f"cannot be read as Parquet: {reason}"
-        remedy = "a Parquet table" if is_empty else "write the file again; it may be truncated"
-        problems.error(Layer.STRUCTURE, table.file, "", "", message, remedy)
+        if path.is_file() and path.stat().st_size == 0:
+            findings.add(EMPTY_FILE, table.file, needed="a Parquet table")
+        else:
+            findings.add(NOT_PARQUET, table.file, value=str(error).split("\n", maxsplit=1)[0].strip())
         return None
 
 
-def _warn_of_others(names: Sequence[str], table: TableFormat, problems: Problems) -> None:
+def _warn_of_others(names: Sequence[str], table: TableFormat, findings: Findings) -> None:
     if names:
-        quoted = ", ".join(f"`{name}`" for name in names)
-        message = f"these columns are not part of the format and are not used: {quoted}"
-        problems.warn(Layer.SCHEMA, table.file, "", "", message)
+        findings.add(UNKNOWN_COLUMNS, table.file, value=", ".join(f"`{name}`" for name in names))
 
 
-def _check_columns(schema: "pa.Schema", table: TableFormat, problems: Problems) -> None:
+def _check_columns(schema: "pa.Schema", table: TableFormat, findings: Findings) -> None:
     for column in table.columns:
         count = schema.names.count(column.name)
         if count == 0 and column.is_required:
-            remedy = f"a column of type {TYPE_NAMES[column.kind]}"
-            problems.error(Layer.SCHEMA, table.file, "", column.name, "the column is missing", remedy)
+            findings.add(MISSING_COLUMN, table.file, (), column.name, type=TYPE_NAMES[column.kind])
         elif count > 1:
-            problems.error(
-                Layer.SCHEMA, table.file, "", column.name, "there are two columns of this name", "one of them"
-            )
+            findings.add(COLUMN_TWICE, table.file, (), column.name)
         elif count == 1:
-            _check_type(str(schema.field(column.name).type), column, table, problems)
+            _check_type(str(schema.field(column.name).type), column, table, findings)
 
 
-def _check_type(found: str, column: Column, table: TableFormat, problems: Problems) -> None:
-    wanted = TYPE_NAMES[column.kind]
+def _check_type(found: str, column: Column, table: TableFormat, findings: Findings) -> None:
     if found != STORED_AS[column.kind]:
-        message = f"expected {wanted}, got {_PLAIN_NAMES.get(found, found)}"
-        problems.error(Layer.SCHEMA, table.file, "", column.name, message, f"convert the column to {wanted}")
+        facts = {"type": TYPE_NAMES[column.kind], "value": _PLAIN_NAMES.get(found, found)}
+        findings.add(COLUMN_TYPE, table.file, (), column.name, **facts)
 
 
-def _values(arrow: "pa.Table", column: Column, table: TableFormat, problems: Problems) -> NDArray[Any]:
+def _values(arrow: "pa.Table", column: Column, table: TableFormat, findings: Findings) -> NDArray[Any]:
     if column.name not in arrow.column_names:
         return _absent(column, arrow.num_rows)
     stored = arrow.column(column.name).combine_chunks()
     is_null = null_rows(stored)
     values = _filled(stored, is_null, column)
     if not column.is_nullable:
-        _report_rows(np.flatnonzero(is_null), column, table, problems, "is null", "a value in every row")
+        _report_rows(np.flatnonzero(is_null), column, table, findings, NULL_VALUES)
     if column.kind == "number":
         is_odd, size = ~np.isfinite(values) & ~is_null, np.abs(values)
-        _report_rows(np.flatnonzero(is_odd), column, table, problems, "is not a finite number", _finite(column))
+        _report_rows(np.flatnonzero(is_odd), column, table, findings, NOT_FINITE)
         is_large = np.isfinite(values) & (size > MAX_NUMBER)
-        between = f"a number between {-MAX_NUMBER:g} and {MAX_NUMBER:g}"
-        _report_rows(np.flatnonzero(is_large), column, table, problems, "is too large", between)
+        _report_rows(np.flatnonzero(is_large), column, table, findings, TOO_LARGE)
     return values
-
-
-def _finite(column: Column) -> str:
-    return "a finite number, or null for none" if column.is_nullable else "a finite number"
 
 
 def _absent(column: Column, num_rows: int) -> NDArray[Any]:
@@ -170,11 +190,10 @@ def _numbers(stored: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.frombuffer(stored.buffers()[1], dtype, len(stored), stored.offset * dtype.itemsize)
 
 
-def _report_rows(
-    rows: NDArray[np.intp], column: Column, table: TableFormat, problems: Problems, what: str, remedy: str
-) -> None:
+def _report_rows(rows: NDArray[np.intp], column: Column, table: TableFormat, findings: Findings, code: Code) -> None:
     if rows.size == 0:
         return
-    named = ", ".join(str(row) for row in rows[:MAX_ROWS_NAMED])
+    shown = ", ".join(str(row) for row in rows[:MAX_ROWS_NAMED])
     more = f" and {rows.size - MAX_ROWS_NAMED} more" if rows.size > MAX_ROWS_NAMED else ""
-    problems.error(Layer.SCHEMA, table.file, f"row {named}{more}", column.name, what, remedy)
+    wanted = "a finite number, or null for none" if column.is_nullable else "a finite number"
+    findings.add(code, table.file, about("row", f"{shown}{more}"), column.name, wanted=wanted)

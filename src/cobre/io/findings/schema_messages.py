@@ -1,6 +1,8 @@
-"""Messages for schema violations: entity, field, value found and value expected."""
+"""Findings on schema violations: subject, field, value found and value expected."""
 
-from collections.abc import Container, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -11,7 +13,16 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from cobre.core.setting_types import Choice
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.finding import (
+    THE_FILE,
+    Code,
+    Findings,
+    Layer,
+    Part,
+    Subject,
+    error_code,
+    label,
+)
 from cobre.records import dataclass
 
 # Names of the fields of records, to suggest corrections of misspelt ones.
@@ -19,7 +30,7 @@ from cobre.records import dataclass
 
 @cache
 def known_fields(record: type[BaseModel]) -> tuple[str, ...]:
-    """Names of the fields of a record and of the records in it, at any depth, as files spell them."""
+    """Return names of the fields of a record and of the records in it, at any depth, as files spell them."""
     found: dict[str, None] = {}
     _collect(record, found, set())
     return tuple(found)
@@ -27,7 +38,7 @@ def known_fields(record: type[BaseModel]) -> tuple[str, ...]:
 
 @cache
 def enclosing_fields(record: type[BaseModel], keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the fields of the record that keys lead to, of all alternatives where it has some; none if unknown."""
+    """Return names of the fields of the record that keys lead to, of all its alternatives; none if unknown."""
     records = [record]
     for key in keys:
         hints = [hint for kind in records if (hint := _fields(kind).get(key)) is not None]
@@ -46,7 +57,7 @@ def _collect(hint: Any, found: dict[str, None], seen: set[Any]) -> None:
 
 
 def _records_in(hint: Any) -> Iterator[type[Any]]:
-    """The classes of records in a type hint: of a union all, of an array that of its elements."""
+    """Yield the classes of records in a type hint: of a union all, of an array that of its elements."""
     if _is_record(hint):
         yield hint
         return
@@ -61,7 +72,7 @@ def _is_record(hint: Any) -> bool:
 
 
 def _fields(record: type[Any]) -> Mapping[str, Any]:
-    """Type hints of the fields of a record, by their names in files."""
+    """Return type hints of the fields of a record, by their names in files."""
     if issubclass(record, BaseModel):
         return {info.alias or name: info.annotation for name, info in record.model_fields.items()}
     hints = get_type_hints(record, include_extras=True)
@@ -101,7 +112,7 @@ RENAMED: Mapping[tuple[str, str], str] = {
 
 
 def replacement_of(file: str, path: tuple[str | int, ...]) -> str:
-    """Advice on a key of an older format; empty for other keys."""
+    """Return advice on a key of an older format; empty for other keys."""
     return RENAMED.get((file, str(path[-1])), "") if path else ""
 
 
@@ -146,19 +157,76 @@ UNITS: Mapping[str, str] = {
 }
 
 
+# Codes of schema violations.
+
+
+MISSING_FIELD = error_code("missing-field", Layer.SCHEMA, "is missing", remedy="add {needed}")
+
+UNKNOWN_FIELD = error_code("unknown-field", Layer.SCHEMA, "is not a field of the format", remedy="{advice}")
+
+WRONG_TYPE = error_code("wrong-type", Layer.SCHEMA, "is {shown}", expected="{wanted}")
+
+NUMBER_OUT_OF_RANGE = error_code("number-out-of-range", Layer.SCHEMA, "is {shown}", expected="{wanted}")
+
+WRONG_LENGTH = error_code("wrong-length", Layer.SCHEMA, "is {shown}", expected="{wanted}")
+
+INVALID_DATE = error_code("invalid-date", Layer.SCHEMA, "is {shown}", expected="{wanted}")
+
+UNKNOWN_CHOICE = error_code("unknown-choice", Layer.SCHEMA, "is {shown}", expected="{choices}")
+
+MISSING_KIND = error_code(
+    "missing-kind",
+    Layer.SCHEMA,
+    "has no `{key}`",
+    remedy="add it; the reference of the case format lists its values",
+)
+
+UNKNOWN_KIND = error_code("unknown-kind", Layer.SCHEMA, "`{key}` is {shown}", expected="one of {choices}")
+
+DUPLICATE_ID = error_code("duplicate-id", Layer.SCHEMA, "is used {value} times", expected="a different one for each")
+
+DUPLICATE_ENTRY = error_code("duplicate-entry", Layer.SCHEMA, "appears {value} times", remedy="keep one of them")
+
+
+class Choices(tuple[str, ...]):
+    """Values that a field may have, shown as `a, b or c`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> "Choices":
+        """Return the choices that pydantic lists, such as `'a', 'b' or 'c'`."""
+        return cls(re.findall(r"'([^']*)'", text) or [text])
+
+    def __str__(self) -> str:
+        return f"{', '.join(self[:-1])} or {self[-1]}" if len(self) > 1 else "".join(self)
+
+    def __format__(self, _: str) -> str:
+        return str(self)
+
+
+class KindChoices(Choices):
+    """Kinds that an object may be of, shown as `a, b, c`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return ", ".join(self)
+
+
 @dataclass(frozen=True, slots=True)
 class FileLocation:
-    """A location in a file, for messages: an entity, and a field of it."""
+    """A location in a file: what it is about, and a field of it."""
 
-    entity: str
+    subject: Subject
     field: str
 
     @staticmethod
     def of(content: Any, path: tuple[str | int, ...]) -> "FileLocation":
-        """The location of a path of keys and indices."""
+        """Return the location of a path of keys and indices."""
         if len(path) >= 2 and isinstance(path[0], str) and isinstance(path[1], int):
-            return FileLocation(_entity(content, path[0], path[1]), _dotted(path[2:]))
-        return FileLocation("", _dotted(path))
+            return FileLocation(_subject(content, path[0], path[1]), _dotted(path[2:]))
+        return FileLocation(THE_FILE, _dotted(path))
 
 
 def report_schema_errors(
@@ -166,7 +234,7 @@ def report_schema_errors(
     content: Any,
     error: ValidationError,
     record: type[BaseModel],
-    problems: Problems,
+    findings: Findings,
     *,
     reported: Container[tuple[str | int, ...]] = (),
 ) -> None:
@@ -176,22 +244,44 @@ def report_schema_errors(
         if path in reported:
             continue
         location = FileLocation.of(content, path)
-        if not (location.entity or location.field):
-            location = FileLocation("", "(the whole file)")
-        message, remedy = _message(file, path, details, record)
-        problems.error(Layer.SCHEMA, file, location.entity, location.field, message, remedy)
+        if not (location.subject or location.field):
+            location = FileLocation(THE_FILE, "(the whole file)")
+        code, facts = _violation(file, path, details, record)
+        findings.add(code, file, location.subject, location.field, **facts)
 
 
-def _entity(content: Any, array: str, index: int) -> str:
+def report_duplicates(
+    file: str,
+    kinds: str | tuple[str, ...],
+    keys: Sequence[Hashable],
+    findings: Findings,
+    field: str = "id",
+    within: Subject = THE_FILE,
+) -> None:
+    """Add one error for each key that occurs more than once.
+
+    kinds: what the key identifies, one for each part of it. within: the entity that the keys belong to.
+    """
+    for key, count in Counter(keys).items():
+        if count > 1:
+            parts = key if isinstance(key, tuple) else (key,)
+            named_by = kinds if isinstance(kinds, tuple) else (kinds,)
+            subject = (*within, *(Part(kind, part) for kind, part in zip(named_by, parts, strict=True)))
+            code = DUPLICATE_ID if field == "id" else DUPLICATE_ENTRY
+            findings.add(code, file, subject, field, value=count)
+
+
+def _subject(content: Any, array: str, index: int) -> Subject:
     word = ENTITY_NAMES.get(array)
     element = content[array][index] if isinstance(content, dict) else None
     if word is None or not isinstance(element, dict):
-        return f"{array}[{index}]"
+        return label(f"{array}[{index}]")
     identity = next((element[key] for key in ID_KEYS if key in element), None)
     if identity is None:
-        return f"{array}[{index}]"
+        return label(f"{array}[{index}]")
     name = element.get("name")
-    return f"{word} {identity} ({name})" if isinstance(name, str) and identity != name else f"{word} {identity}"
+    shown = identity if type(identity) is int else str(identity)
+    return (Part(word, shown, name if isinstance(name, str) and identity != name else ""),)
 
 
 def _dotted(path: tuple[str | int, ...]) -> str:
@@ -202,7 +292,7 @@ def _dotted(path: tuple[str | int, ...]) -> str:
 
 
 def path_in_file(content: Any, details: ErrorDetails) -> tuple[str | int, ...]:
-    """The path of a violation in the file: its location without the names of union alternatives."""
+    """Return the path of a violation in the file: its location without the names of union alternatives."""
     path: list[str | int] = []
     node, is_at_end = content, False
     names_a_key = details["type"] in ("missing", "extra_forbidden", "unexpected_keyword_argument")
@@ -222,33 +312,36 @@ def _leads_on(node: Any, part: str | int) -> bool:
     return isinstance(node, dict) and part in node
 
 
-def _message(file: str, path: tuple[str | int, ...], details: ErrorDetails, record: type[BaseModel]) -> tuple[str, str]:
-    """The message on a violation, and the remedy."""
+def _violation(
+    file: str, path: tuple[str | int, ...], details: ErrorDetails, record: type[BaseModel]
+) -> tuple[Code, dict[str, Any]]:
+    """Return the code of a violation, and its facts."""
     kind, value = details["type"], details["input"]
     name = next((part for part in reversed(path) if isinstance(part, str)), "")
     if kind == "missing":
-        return "is missing", f"add {_expected_by_name(name)}"
+        return MISSING_FIELD, {"needed": _expected_by_name(name)}
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        return "is not a field of the format", _advice_on_unknown(file, path, name, record)
+        return UNKNOWN_FIELD, {"advice": _advice_on_unknown(file, path, name, record)}
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return _tag_message(details)
-    return f"is {_formatted(value)}", _expected(kind, details.get("ctx", {}), name)
-
-
-def _expected(kind: str, context: Mapping[str, Any], name: str) -> str:
+        return _violation_of_kind(details)
+    context = details.get("ctx", {})
+    facts = {"value": value if isinstance(value, str | int | float) else None, "shown": shown_value(value)}
+    if kind == "literal_error":
+        return UNKNOWN_CHOICE, facts | {"choices": Choices.parse(str(context["expected"]))}
     by_name = _expected_by_name(name)
     if kind == "float_type":
-        return by_name if by_name.startswith("a number") else "a number"
-    return EXPECTED[kind].format(**context).replace("'", "") if kind in EXPECTED else by_name
+        return WRONG_TYPE, facts | {"wanted": by_name if by_name.startswith("a number") else "a number"}
+    code, wanted = EXPECTED.get(kind, (WRONG_TYPE, by_name))
+    return code, facts | {"wanted": wanted.format(**context)}
 
 
-def _tag_message(details: ErrorDetails) -> tuple[str, str]:
+def _violation_of_kind(details: ErrorDetails) -> tuple[Code, dict[str, Any]]:
     context = details.get("ctx", {})
     key = str(context.get("discriminator", "")).strip("'")
-    choices = str(context.get("expected_tags", "")).replace("'", "")
     if details["type"] == "union_tag_not_found":
-        return f"has no `{key}`", "add it; the reference of the case format lists its values"
-    return f"`{key}` is {_formatted(context.get('tag'))}", f"one of {choices}"
+        return MISSING_KIND, {"key": key}
+    tag, choices = context.get("tag"), KindChoices.parse(str(context.get("expected_tags", "")))
+    return UNKNOWN_KIND, {"key": key, "value": tag, "shown": shown_value(tag), "choices": choices}
 
 
 def _expected_by_name(name: str) -> str:
@@ -270,8 +363,8 @@ def _nearest(name: str, known: tuple[str, ...]) -> str | None:
     return next(iter(get_close_matches(name, known, n=1, cutoff=0.75)), None)
 
 
-def _formatted(value: Any) -> str:
-    """A JSON value for a message: objects and arrays by type, long values shortened to 60 characters."""
+def shown_value(value: Any) -> str:
+    """Return a JSON value for a message: objects and arrays by type, long values shortened to 60 characters."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -284,28 +377,27 @@ def _formatted(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-# By kind of violation: the expected value; names in braces are filled in from the violation.
-EXPECTED: Mapping[str, str] = {
-    "int_type": "a whole number",
-    "int_parsing_size": "a whole number of at most 64 bits",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "string_type": "a string",
-    "date_type": "a date like 2024-01-31",
-    "date_parsing": "a date of the calendar, like 2024-01-31",
-    "date_from_datetime_parsing": "a date of the calendar, like 2024-01-31",
-    "date_from_datetime_inexact": "a date without a time, like 2024-01-31",
-    "tuple_type": "an array",
-    "list_type": "an array",
-    "dict_type": "an object",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
-    "dataclass_type": "an object",
-    "literal_error": "{expected}",
-    "greater_than": "a number above {gt}",
-    "greater_than_equal": "at least {ge}",
-    "less_than": "a number below {lt}",
-    "less_than_equal": "at most {le}",
-    "too_short": "an array of at least {min_length}",
-    "too_long": "an array of at most {max_length}",
+# By kind of violation: its code and the expected value; names in braces are filled in from the violation.
+EXPECTED: Mapping[str, tuple[Code, str]] = {
+    "int_type": (WRONG_TYPE, "a whole number"),
+    "int_parsing_size": (NUMBER_OUT_OF_RANGE, "a whole number of at most 64 bits"),
+    "finite_number": (NUMBER_OUT_OF_RANGE, "a finite number"),
+    "bool_type": (WRONG_TYPE, "true or false"),
+    "string_type": (WRONG_TYPE, "a string"),
+    "date_type": (WRONG_TYPE, "a date like 2024-01-31"),
+    "date_parsing": (INVALID_DATE, "a date of the calendar, like 2024-01-31"),
+    "date_from_datetime_parsing": (INVALID_DATE, "a date of the calendar, like 2024-01-31"),
+    "date_from_datetime_inexact": (INVALID_DATE, "a date without a time, like 2024-01-31"),
+    "tuple_type": (WRONG_TYPE, "an array"),
+    "list_type": (WRONG_TYPE, "an array"),
+    "dict_type": (WRONG_TYPE, "an object"),
+    "model_type": (WRONG_TYPE, "an object"),
+    "model_attributes_type": (WRONG_TYPE, "an object"),
+    "dataclass_type": (WRONG_TYPE, "an object"),
+    "greater_than": (NUMBER_OUT_OF_RANGE, "a number above {gt}"),
+    "greater_than_equal": (NUMBER_OUT_OF_RANGE, "at least {ge}"),
+    "less_than": (NUMBER_OUT_OF_RANGE, "a number below {lt}"),
+    "less_than_equal": (NUMBER_OUT_OF_RANGE, "at most {le}"),
+    "too_short": (WRONG_LENGTH, "an array of at least {min_length}"),
+    "too_long": (WRONG_LENGTH, "an array of at most {max_length}"),
 }

@@ -7,11 +7,26 @@ import numpy as np
 from cobre.core.case import Correlation, CorrelationGroup
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.findings.problems import Layer, Problems, report_duplicates
+from cobre.io.findings.finding import Findings, Layer, about, error_code
+from cobre.io.findings.schema_messages import report_duplicates
 from cobre.records import dataclass
 
 FILE = "scenarios/correlation.json"
 MAX_GROUP = 4_000
+
+GROUP_TOO_LARGE = error_code(
+    "correlation-group-too-large",
+    Layer.SCHEMA,
+    "has {value} entities",
+    expected=f"at most {MAX_GROUP} in a group",
+)
+
+NOT_SQUARE = error_code(
+    "correlation-not-square",
+    Layer.DIMENSIONS,
+    "the matrix is not square with one row for each of the {value} entities",
+    expected="{value} rows of {value} numbers",
+)
 """Entities of the largest group: its matrix takes 128 MB, and its decomposition minutes."""
 
 
@@ -55,20 +70,20 @@ class CorrelationFile(JsonFile):
     schedule: tuple[ScheduleRecord, ...] | None = None
 
 
-def read_correlation(document: Document | None, problems: Problems) -> Correlation | None:
+def read_correlation(document: Document | None, findings: Findings) -> Correlation | None:
     """Profiles and groups in order of name; None without the file."""
-    file = None if _has_large_groups(document, problems) else decode(document, CorrelationFile, problems)
+    file = None if _has_large_groups(document, findings) else decode(document, CorrelationFile, findings)
     if file is None:
         return None
     schedule = file.schedule or ()
-    report_duplicates(FILE, "schedule of stage", [row.stage_id for row in schedule], problems, "stage_id")
+    report_duplicates(FILE, "schedule of stage", [row.stage_id for row in schedule], findings, "stage_id")
     return Correlation(
-        profiles={name: _groups(name, file.profiles[name], problems) for name in sorted(file.profiles)},
+        profiles={name: _groups(name, file.profiles[name], findings) for name in sorted(file.profiles)},
         schedule={row.stage_id: row.profile_name for row in sorted(schedule, key=lambda row: row.stage_id)},
     )
 
 
-def _has_large_groups(document: Document | None, problems: Problems) -> bool:
+def _has_large_groups(document: Document | None, findings: Findings) -> bool:
     """Whether a group is too large for its matrix to be decoded and decomposed; reported before either is tried."""
     profiles = document.content.get("profiles") if document and isinstance(document.content, dict) else None
     found = False
@@ -78,27 +93,25 @@ def _has_large_groups(document: Document | None, problems: Problems) -> bool:
             given = [group.get(part) for part in ("entities", "matrix")] if isinstance(group, dict) else []
             size = max((len(part) for part in given if isinstance(part, list)), default=0)
             if size > MAX_GROUP:
-                entity, message = f"profile {profile}, group {group.get('name')}", f"has {size} entities"
-                problems.error(Layer.SCHEMA, FILE, entity, "entities", message, f"at most {MAX_GROUP} in a group")
+                subject = about("profile", profile, "group", str(group.get("name")))
+                findings.add(GROUP_TOO_LARGE, FILE, subject, "entities", value=size)
                 found = True
     return found
 
 
-def _groups(profile: str, record: ProfileRecord, problems: Problems) -> tuple[CorrelationGroup, ...]:
+def _groups(profile: str, record: ProfileRecord, findings: Findings) -> tuple[CorrelationGroup, ...]:
     named = [group.name for group in record.correlation_groups]
-    report_duplicates(FILE, f"profile {profile}, group", named, problems, "name")
+    report_duplicates(FILE, "group", named, findings, "name", within=about("profile", profile))
     ordered = sorted(record.correlation_groups, key=lambda group: group.name)
-    return tuple(_group(profile, group, problems) for group in ordered)
+    return tuple(_group(profile, group, findings) for group in ordered)
 
 
-def _group(profile: str, record: GroupRecord, problems: Problems) -> CorrelationGroup:
+def _group(profile: str, record: GroupRecord, findings: Findings) -> CorrelationGroup:
     """Entities in order of class and id, with the matrix in the same order."""
     entities = [(entity.type, entity.id) for entity in record.entities]
-    entity = f"profile {profile}, group {record.name}"
     size = len(entities)
     if len(record.matrix) != size or any(len(row) != size for row in record.matrix):
-        message = f"the matrix is not square with one row for each of the {size} entities"
-        problems.error(Layer.DIMENSIONS, FILE, entity, "matrix", message, f"{size} rows of {size} numbers")
+        findings.add(NOT_SQUARE, FILE, about("profile", profile, "group", record.name), "matrix", value=size)
         return CorrelationGroup(record.name, tuple(entities), np.zeros((0, 0)))
     order = sorted(range(size), key=lambda position: entities[position])
     matrix = np.array(record.matrix, dtype=np.float64).reshape(size, size)[np.ix_(order, order)]

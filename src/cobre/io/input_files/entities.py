@@ -25,31 +25,50 @@ from cobre.core.hydro import Hydro
 from cobre.core.travel_time import PastRelease
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.findings.problems import Layer, Problems, report_duplicates
+from cobre.io.findings.finding import Findings, Layer, Subject, error_code, named
+from cobre.io.findings.schema_messages import report_duplicates
 from cobre.records import dataclass
+
+FIELD_OF_FORM_MISSING = error_code("field-of-form-missing", Layer.SCHEMA, "is missing", remedy="{form} needs it")
+
+FIELD_OF_OTHER_FORM = error_code("field-of-other-form", Layer.SCHEMA, "is not a field of {form}", remedy="use `{own}`")
+
+TRAVEL_TIME = error_code("travel-time-negative", Layer.SCHEMA, "is {value:g}", expected="at least 0, or null")
+
+NO_UNIT_GROUPS = error_code("no-unit-groups", Layer.SCHEMA, "there is none", expected="at least one group")
+
+LEADS = error_code(
+    "anticipation-lead",
+    Layer.SCHEMA,
+    "takes either `lead_stages` or `lead_time_hours`",
+    expected="one of the two",
+)
+
+LEAD_STAGES = error_code("anticipation-lead-stages", Layer.SCHEMA, "is {value}", expected="at least 1")
+
+LEAD_HOURS = error_code("anticipation-lead-hours", Layer.SCHEMA, "is {value:g}", expected="a number above 0")
 
 # Checks of the parts of a hydro plant whose fields depend on their `type`.
 
 
-def check_hydro_forms(hydro: Hydro, file: str, problems: Problems) -> None:
+def check_hydro_forms(hydro: Hydro, file: str, findings: Findings) -> None:
     """Add an error for each field that a part lacks or must not have, and for missing or duplicate unit groups."""
-    entity = f"hydro {hydro.id} ({hydro.name})"
+    subject = named("hydro", hydro)
     if hydro.tailrace is not None:
         fields = {"coefficients": hydro.tailrace.coefficients, "points": hydro.tailrace.points}
         own = "coefficients" if hydro.tailrace.type == "polynomial" else "points"
-        _check_form(f"tailrace ({hydro.tailrace.type})", fields, own, file, entity, problems)
+        _check_form(f"tailrace ({hydro.tailrace.type})", fields, own, file, subject, findings)
     if hydro.hydraulic_losses is not None:
         losses = hydro.hydraulic_losses
         own = "value" if losses.type == "factor" else "value_m"
         values = {"value": losses.value, "value_m": losses.value_m}
-        _check_form(f"hydraulic_losses ({losses.type})", values, own, file, entity, problems)
+        _check_form(f"hydraulic_losses ({losses.type})", values, own, file, subject, findings)
     if hydro.travel_time_hours is not None and hydro.travel_time_hours < 0.0:
-        message = f"is {hydro.travel_time_hours:g}"
-        problems.error(Layer.SCHEMA, file, entity, "travel_time_hours", message, "at least 0, or null")
+        findings.add(TRAVEL_TIME, file, subject, "travel_time_hours", value=hydro.travel_time_hours)
     if not hydro.unit_groups:
-        problems.error(Layer.SCHEMA, file, entity, "unit_groups", "there is none", "at least one group")
+        findings.add(NO_UNIT_GROUPS, file, subject, "unit_groups")
     groups = [group.id for group in hydro.unit_groups]
-    report_duplicates(file, f"{entity}, unit group", groups, problems)
+    report_duplicates(file, "unit group", groups, findings, within=subject)
 
 
 def in_order_of_groups(hydro: Hydro) -> Hydro:
@@ -57,13 +76,15 @@ def in_order_of_groups(hydro: Hydro) -> Hydro:
     return replace(hydro, unit_groups=tuple(sorted(hydro.unit_groups, key=lambda group: group.id)))
 
 
-def _check_form(form: str, fields: Mapping[str, object], own: str, file: str, entity: str, problems: Problems) -> None:
+def _check_form(
+    form: str, fields: Mapping[str, object], own: str, file: str, subject: Subject, findings: Findings
+) -> None:
     part = form.split(" ", maxsplit=1)[0]
     for name, value in fields.items():
         if name == own and value is None:
-            problems.error(Layer.SCHEMA, file, entity, f"{part}.{name}", "is missing", f"{form} needs it")
+            findings.add(FIELD_OF_FORM_MISSING, file, subject, f"{part}.{name}", form=form)
         elif name != own and value is not None:
-            problems.error(Layer.SCHEMA, file, entity, f"{part}.{name}", f"is not a field of {form}", f"use `{own}`")
+            findings.add(FIELD_OF_OTHER_FORM, file, subject, f"{part}.{name}", form=form, own=own)
 
 
 BUSES = "system/buses.json"
@@ -123,75 +144,72 @@ class ContractsFile(JsonFile):
     contracts: tuple[EnergyContract, ...]
 
 
-def read_buses(document: Document | None, problems: Problems) -> tuple[Bus, ...]:
+def read_buses(document: Document | None, findings: Findings) -> tuple[Bus, ...]:
     """The buses of system/buses.json, in canonical order."""
-    file = decode(document, BusesFile, problems)
-    return _ordered(file.buses, BUSES, "bus", problems) if file else ()
+    file = decode(document, BusesFile, findings)
+    return _ordered(file.buses, BUSES, "bus", findings) if file else ()
 
 
-def read_lines(document: Document | None, problems: Problems) -> tuple[Line, ...]:
+def read_lines(document: Document | None, findings: Findings) -> tuple[Line, ...]:
     """The lines of system/lines.json, in canonical order."""
-    file = decode(document, LinesFile, problems)
-    return _ordered(file.lines, LINES, "line", problems) if file else ()
+    file = decode(document, LinesFile, findings)
+    return _ordered(file.lines, LINES, "line", findings) if file else ()
 
 
-def read_hydros(document: Document | None, problems: Problems) -> tuple[Hydro, ...]:
+def read_hydros(document: Document | None, findings: Findings) -> tuple[Hydro, ...]:
     """All hydro plants in canonical order, each with its unit groups in order of id."""
-    file = decode(document, HydrosFile, problems)
+    file = decode(document, HydrosFile, findings)
     if file is None:
         return ()
     for hydro in file.hydros:
-        check_hydro_forms(hydro, HYDROS, problems)
-    return tuple(in_order_of_groups(hydro) for hydro in _ordered(file.hydros, HYDROS, "hydro", problems))
+        check_hydro_forms(hydro, HYDROS, findings)
+    return tuple(in_order_of_groups(hydro) for hydro in _ordered(file.hydros, HYDROS, "hydro", findings))
 
 
-def read_thermals(document: Document | None, problems: Problems) -> tuple[Thermal, ...]:
+def read_thermals(document: Document | None, findings: Findings) -> tuple[Thermal, ...]:
     """The thermal plants of system/thermals.json, in canonical order."""
-    file = decode(document, ThermalsFile, problems)
+    file = decode(document, ThermalsFile, findings)
     if file is None:
         return ()
     for plant in file.thermals:
-        _check_lead(plant, problems)
-    return _ordered(file.thermals, THERMALS, "thermal", problems)
+        _check_lead(plant, findings)
+    return _ordered(file.thermals, THERMALS, "thermal", findings)
 
 
-def _check_lead(plant: Thermal, problems: Problems) -> None:
+def _check_lead(plant: Thermal, findings: Findings) -> None:
     """An anticipated plant has exactly one lead, which is positive."""
     config = plant.anticipated_config
     if config is None:
         return
-    entity, field = f"thermal {plant.id} ({plant.name})", "anticipated_config"
+    subject, field = named("thermal", plant), "anticipated_config"
     if (config.lead_stages is None) == (config.lead_time_hours is None):
-        message = "takes either `lead_stages` or `lead_time_hours`"
-        problems.error(Layer.SCHEMA, THERMALS, entity, field, message, "one of the two")
+        findings.add(LEADS, THERMALS, subject, field)
     elif config.lead_stages is not None and config.lead_stages < 1:
-        field, message = f"{field}.lead_stages", f"is {config.lead_stages}"
-        problems.error(Layer.SCHEMA, THERMALS, entity, field, message, "at least 1")
+        findings.add(LEAD_STAGES, THERMALS, subject, f"{field}.lead_stages", value=config.lead_stages)
     elif config.lead_time_hours is not None and not 0.0 < config.lead_time_hours < inf:
-        field, message = f"{field}.lead_time_hours", f"is {config.lead_time_hours:g}"
-        problems.error(Layer.SCHEMA, THERMALS, entity, field, message, "a number above 0")
+        findings.add(LEAD_HOURS, THERMALS, subject, f"{field}.lead_time_hours", value=config.lead_time_hours)
 
 
-def read_non_controllable_sources(document: Document | None, problems: Problems) -> tuple[NonControllableSource, ...]:
+def read_non_controllable_sources(document: Document | None, findings: Findings) -> tuple[NonControllableSource, ...]:
     """All non-controllable sources, in canonical order; empty without the file."""
-    file = decode(document, SourcesFile, problems)
-    return _ordered(file.non_controllable_sources, SOURCES, "non-controllable source", problems) if file else ()
+    file = decode(document, SourcesFile, findings)
+    return _ordered(file.non_controllable_sources, SOURCES, "non-controllable source", findings) if file else ()
 
 
-def read_pumping_stations(document: Document | None, problems: Problems) -> tuple[PumpingStation, ...]:
+def read_pumping_stations(document: Document | None, findings: Findings) -> tuple[PumpingStation, ...]:
     """All pumping stations, in canonical order; empty without the file."""
-    file = decode(document, StationsFile, problems)
-    return _ordered(file.pumping_stations, STATIONS, "pumping station", problems) if file else ()
+    file = decode(document, StationsFile, findings)
+    return _ordered(file.pumping_stations, STATIONS, "pumping station", findings) if file else ()
 
 
-def read_energy_contracts(document: Document | None, problems: Problems) -> tuple[EnergyContract, ...]:
+def read_energy_contracts(document: Document | None, findings: Findings) -> tuple[EnergyContract, ...]:
     """All contracts, in canonical order; empty without the file."""
-    file = decode(document, ContractsFile, problems)
-    return _ordered(file.contracts, CONTRACTS, "contract", problems) if file else ()
+    file = decode(document, ContractsFile, findings)
+    return _ordered(file.contracts, CONTRACTS, "contract", findings) if file else ()
 
 
-def _ordered(entities: tuple[AnyEntity, ...], file: str, word: str, problems: Problems) -> tuple[AnyEntity, ...]:
-    report_duplicates(file, word, [entity.id for entity in entities], problems)
+def _ordered(entities: tuple[AnyEntity, ...], file: str, word: str, findings: Findings) -> tuple[AnyEntity, ...]:
+    report_duplicates(file, word, [entity.id for entity in entities], findings)
     return canonical_order(entities)
 
 
@@ -210,9 +228,9 @@ class PenaltiesFile(JsonFile):
     non_controllable_source: NonControllablePenalties
 
 
-def read_penalties(document: Document | None, problems: Problems) -> Penalties | None:
+def read_penalties(document: Document | None, findings: Findings) -> Penalties | None:
     """The costs; a null inflow_nonnegativity_cost means its default. None after errors."""
-    file = decode(_without_null_default(document), PenaltiesFile, problems)
+    file = decode(_without_null_default(document), PenaltiesFile, findings)
     return None if file is None else Penalties(file.bus, file.line, file.hydro, file.non_controllable_source)
 
 
@@ -249,17 +267,17 @@ class InitialConditionsFile(JsonFile):
     past_anticipated_commitments: tuple[PastCommitment, ...] = ()
 
 
-def read_initial_conditions(document: Document | None, problems: Problems) -> InitialConditions | None:
+def read_initial_conditions(document: Document | None, findings: Findings) -> InitialConditions | None:
     """The initial conditions; rows in order of entity and date. None after errors."""
-    file = decode(document, InitialConditionsFile, problems)
+    file = decode(document, InitialConditionsFile, findings)
     if file is None:
         return None
-    report_duplicates(CONDITIONS_FILE, "storage of hydro", [row.hydro_id for row in file.storage], problems, "hydro_id")
+    report_duplicates(CONDITIONS_FILE, "storage of hydro", [row.hydro_id for row in file.storage], findings, "hydro_id")
     report_duplicates(
         CONDITIONS_FILE,
         "filling storage of hydro",
         [row.hydro_id for row in file.filling_storage],
-        problems,
+        findings,
         "hydro_id",
     )
     return InitialConditions(

@@ -20,10 +20,13 @@ from cobre.core.hydro import (
 )
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.findings.problems import Layer, Problems, report_duplicates
+from cobre.io.findings.finding import Findings, Layer, about, warning_code
+from cobre.io.findings.schema_messages import report_duplicates
 from cobre.records import dataclass
 
 FILE = "system/hydro_production_models.json"
+
+NO_EFFECT = warning_code("setting-of-planes-without-effect", Layer.SCHEMA, "has no effect: {reason}")
 # Settings of fitted planes that are part of the format but have no effect.
 WITHOUT_EFFECT = {
     "max_planes_per_hydro": "all planes are kept; fpha_plane_reduction reduces their number",
@@ -128,26 +131,27 @@ class ProductionFile(JsonFile):
 
 
 def read_production_models(
-    document: Document | None, tables: Mapping[str, Table | None], problems: Problems
+    document: Document | None, tables: Mapping[str, Table | None], findings: Findings
 ) -> ProductionModels:
     """Production models by plant, with the tables of planes, geometry and productivity (`PRODUCTION_TABLES`)."""
-    file = decode(document, ProductionFile, problems) or ProductionFile(production_models=())
+    file = decode(document, ProductionFile, findings) or ProductionFile(production_models=())
     hydros = [record.hydro_id for record in file.production_models]
-    report_duplicates(FILE, "production model of hydro", hydros, problems, "hydro_id")
+    report_duplicates(FILE, "production model of hydro", hydros, findings, "hydro_id")
     ordered = sorted(file.production_models, key=lambda record: record.hydro_id)
     return ProductionModels(
-        by_hydro={record.hydro_id: _hydro_production(record, problems) for record in ordered},
+        by_hydro={record.hydro_id: _hydro_production(record, findings) for record in ordered},
         plane_reduction=_plane_reduction(file.fpha_plane_reduction),
         **tables,
     )
 
 
-def _hydro_production(record: ByStageRanges | BySeason, problems: Problems) -> HydroProduction:
-    _warn_of_settings_without_effect(record, problems)
+def _hydro_production(record: ByStageRanges | BySeason, findings: Findings) -> HydroProduction:
+    _warn_of_settings_without_effect(record, findings)
     if isinstance(record, ByStageRanges):
         return HydroProduction(record.hydro_id, stage_ranges=tuple(_stage_range(row) for row in record.stage_ranges))
     seasons = [row.season_id for row in record.seasons]
-    report_duplicates(FILE, f"production model of hydro {record.hydro_id}, season", seasons, problems, "season_id")
+    subject = about("production model of hydro", record.hydro_id)
+    report_duplicates(FILE, "season", seasons, findings, "season_id", within=subject)
     return HydroProduction(
         record.hydro_id,
         seasons={row.season_id: _choice(row) for row in sorted(record.seasons, key=lambda row: row.season_id)},
@@ -155,13 +159,13 @@ def _hydro_production(record: ByStageRanges | BySeason, problems: Problems) -> H
     )
 
 
-def _warn_of_settings_without_effect(record: ByStageRanges | BySeason, problems: Problems) -> None:
+def _warn_of_settings_without_effect(record: ByStageRanges | BySeason, findings: Findings) -> None:
     rows = record.stage_ranges if isinstance(record, ByStageRanges) else record.seasons
     given = [row.fpha_config for row in rows if row.fpha_config is not None and row.fpha_config.source == "computed"]
-    for name, message in WITHOUT_EFFECT.items():
+    for name, reason in WITHOUT_EFFECT.items():
         if any(getattr(config, name) is not None for config in given):
-            entity = f"production model of hydro {record.hydro_id}"
-            problems.warn(Layer.SCHEMA, FILE, entity, f"fpha_config.{name}", f"has no effect: {message}")
+            subject = about("production model of hydro", record.hydro_id)
+            findings.add(NO_EFFECT, FILE, subject, f"fpha_config.{name}", reason=reason)
 
 
 def _stage_range(row: StageRangeRecord) -> StageRange:

@@ -23,8 +23,24 @@ from cobre.core.temporal import (
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.file_names import STAGES_FILE
-from cobre.io.findings.problems import Layer, Problems, report_duplicates
+from cobre.io.findings.finding import Findings, Layer, Subject, about, error_code
+from cobre.io.findings.schema_messages import report_duplicates
 from cobre.records import dataclass
+
+CYCLIC_GRAPH = error_code(
+    "cyclic-policy-graph",
+    Layer.MEANING,
+    "cyclic policy graphs are reserved: no program can solve them",
+    remedy="use finite_horizon",
+)
+
+BLOCKS_OF_FACTORS = error_code(
+    "blocks-of-factors", Layer.DIMENSIONS, "the blocks are {value}", expected="each block from 0 on, once"
+)
+
+DURATION = error_code(
+    "post-study-duration", Layer.SCHEMA, "is {value:g}", expected="a number above 0 and at most {most:g}"
+)
 
 MAX_OPENINGS = 1_000_000  # larger numbers are typing errors: memory would not suffice
 
@@ -105,13 +121,13 @@ class StagesFile(JsonFile):
     season_definitions: SeasonDefinitions | None = None
 
 
-def read_stages(document: Document | None, problems: Problems) -> Horizon | None:
+def read_stages(document: Document | None, findings: Findings) -> Horizon | None:
     """The horizon, with stages and blocks in order of id; None after errors."""
-    file = decode(document, StagesFile, problems)
+    file = decode(document, StagesFile, findings)
     if file is None:
         return None
-    _refuse_what_is_not_modelled(file.policy_graph, problems)
-    _report_duplicates(file, problems)
+    _refuse_what_is_not_modelled(file.policy_graph, findings)
+    _report_duplicates(file, findings)
     return Horizon(
         policy_graph=_policy_graph(file.policy_graph),
         stages=tuple(_stage(record) for record in sorted(file.stages, key=lambda stage: stage.id)),
@@ -120,20 +136,21 @@ def read_stages(document: Document | None, problems: Problems) -> Horizon | None
     )
 
 
-def _refuse_what_is_not_modelled(graph: PolicyGraphRecord, problems: Problems) -> None:
+def _refuse_what_is_not_modelled(graph: PolicyGraphRecord, findings: Findings) -> None:
     if graph.type == "cyclic":
-        message = "cyclic policy graphs are reserved: no program can solve them"
-        problems.error(Layer.MEANING, FILE, "", "policy_graph.type", message, "use finite_horizon")
+        findings.add(CYCLIC_GRAPH, FILE, (), "policy_graph.type", value=graph.type)
 
 
-def _report_duplicates(file: StagesFile, problems: Problems) -> None:
-    report_duplicates(FILE, "stage", [stage.id for stage in file.stages], problems)
-    report_duplicates(FILE, "node", [node.id for node in file.policy_graph.nodes], problems)
-    report_duplicates(FILE, "pre-study stage", [stage.id for stage in file.pre_study_stages], problems)
+def _report_duplicates(file: StagesFile, findings: Findings) -> None:
+    report_duplicates(FILE, "stage", [stage.id for stage in file.stages], findings)
+    report_duplicates(FILE, "node", [node.id for node in file.policy_graph.nodes], findings)
+    report_duplicates(FILE, "pre-study stage", [stage.id for stage in file.pre_study_stages], findings)
     for stage in file.stages:
-        report_duplicates(FILE, f"stage {stage.id}, block", [block.id for block in stage.blocks], problems)
+        report_duplicates(
+            FILE, "block", [block.id for block in stage.blocks], findings, within=about("stage", stage.id)
+        )
     if file.season_definitions is not None:
-        report_duplicates(FILE, "season", [season.id for season in file.season_definitions.seasons], problems)
+        report_duplicates(FILE, "season", [season.id for season in file.season_definitions.seasons], findings)
 
 
 def _policy_graph(record: PolicyGraphRecord) -> PolicyGraph:
@@ -216,38 +233,37 @@ class SourceFactorsFile(JsonFile):
     non_controllable_factors: tuple[SourceFactors, ...]
 
 
-def read_load_factors(document: Document | None, problems: Problems) -> Factors:
+def read_load_factors(document: Document | None, findings: Findings) -> Factors:
     """Load factors by (bus id, stage id), one number for each block."""
-    file = decode(document, LoadFactorsFile, problems)
+    file = decode(document, LoadFactorsFile, findings)
     rows = [(row.bus_id, row.stage_id, row.block_factors) for row in file.load_factors] if file else []
-    return _by_entity_and_stage(LOAD_FILE, "bus", rows, problems)
+    return _by_entity_and_stage(LOAD_FILE, "bus", rows, findings)
 
 
-def read_source_factors(document: Document | None, problems: Problems) -> Factors:
+def read_source_factors(document: Document | None, findings: Findings) -> Factors:
     """Availability factors by (source id, stage id), one number for each block."""
-    file = decode(document, SourceFactorsFile, problems)
+    file = decode(document, SourceFactorsFile, findings)
     rows = [(row.ncs_id, row.stage_id, row.block_factors) for row in file.non_controllable_factors] if file else []
-    return _by_entity_and_stage(SOURCE_FILE, "source", rows, problems)
+    return _by_entity_and_stage(SOURCE_FILE, "source", rows, findings)
 
 
 def _by_entity_and_stage(
-    file: str, word: str, rows: Sequence[tuple[int, int, tuple[BlockFactor, ...]]], problems: Problems
+    file: str, word: str, rows: Sequence[tuple[int, int, tuple[BlockFactor, ...]]], findings: Findings
 ) -> Factors:
-    report_duplicates(file, f"{word}, stage", [row[:2] for row in rows], problems, "block_factors")
+    report_duplicates(file, (word, "stage"), [row[:2] for row in rows], findings, "block_factors")
     return {
-        (entity_id, stage_id): _in_order_of_blocks(file, f"{word} {entity_id}, stage {stage_id}", factors, problems)
+        (entity_id, stage_id): _in_order_of_blocks(file, about(word, entity_id, "stage", stage_id), factors, findings)
         for entity_id, stage_id, factors in sorted(rows, key=lambda row: row[:2])
     }
 
 
 def _in_order_of_blocks(
-    file: str, entity: str, factors: tuple[BlockFactor, ...], problems: Problems
+    file: str, subject: Subject, factors: tuple[BlockFactor, ...], findings: Findings
 ) -> tuple[float, ...]:
     ordered = sorted(factors, key=lambda factor: factor.block_id)
     found = [factor.block_id for factor in ordered]
     if found != list(range(len(found))):
-        message = f"the blocks are {', '.join(str(block) for block in found)}"
-        problems.error(Layer.DIMENSIONS, file, entity, "block_factors", message, "each block from 0 on, once")
+        findings.add(BLOCKS_OF_FACTORS, file, subject, "block_factors", value=", ".join(map(str, found)))
     return tuple(factor.factor for factor in ordered)
 
 
@@ -268,15 +284,17 @@ class PostStudyStagesFile(JsonFile):
     thermal_bounds: tuple[PostStudyBound, ...]
 
 
-def read_post_study_stages(document: Document | None, problems: Problems) -> PostStudy:
+def read_post_study_stages(document: Document | None, findings: Findings) -> PostStudy:
     """Stages and bounds; empty without the file."""
-    file = decode(document, PostStudyStagesFile, problems)
+    file = decode(document, PostStudyStagesFile, findings)
     if file is None:
         return PostStudy()
     keys = [(row.thermal_id, row.post_study_stage_index) for row in file.thermal_bounds]
-    report_duplicates(POST_STUDY_FILE, "bounds of thermal and stage", keys, problems, "thermal_bounds")
+    report_duplicates(POST_STUDY_FILE, ("bounds of thermal", "stage"), keys, findings, "thermal_bounds")
     for index, stage in enumerate(file.stages):
         if not 0.0 < stage.duration_hours <= MAX_HOURS:
-            message, remedy = f"is {stage.duration_hours:g}", f"a number above 0 and at most {MAX_HOURS:g}"
-            problems.error(Layer.SCHEMA, POST_STUDY_FILE, f"stage {index}", "duration_hours", message, remedy)
+            subject = about("stage", index)
+            findings.add(
+                DURATION, POST_STUDY_FILE, subject, "duration_hours", value=stage.duration_hours, most=MAX_HOURS
+            )
     return PostStudy(file.stages, file.thermal_bounds)

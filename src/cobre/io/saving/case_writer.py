@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from cobre.core.case import Case, Table
 from cobre.core.case import changed as with_fields
 from cobre.core.config import Config
-from cobre.io.case import check_decoded_case, decode_case, read_case
+from cobre.io.case import decode_case, read_case
 from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON
 from cobre.io.config.file import read_config
 from cobre.io.config.overrides import with_overrides
@@ -17,14 +17,23 @@ from cobre.io.decoding.format_version import FormatSeen
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.parquet_tables import TableFormat, sorted_by_keys
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.finding import Findings, Layer, error_code
 from cobre.io.saving.documents import case_documents, case_tables, check_tables, config_document, plain, write_tables
 from cobre.io.storage.atomic import new_directory
+from cobre.io.validation import check_case
 
 # Cases in memory: put in canonical order and validated, as if they had been read from a directory.
 #
 # A case in memory is turned into the documents that `save_case` would write, and decoded by the readers of files. It
 # so means what its directory means, in whatever order its entities, rows and mappings are; nothing is written.
+
+
+PART_OF_CASE = error_code(
+    "part-of-case-type",
+    Layer.SCHEMA,
+    "a part of the case has a wrong type: {value}",
+    expected="the records that load_case gives",
+)
 
 
 def canonical_case(case: Case, name: str | None = None) -> Case:
@@ -33,44 +42,44 @@ def canonical_case(case: Case, name: str | None = None) -> Case:
     Raises InvalidCaseError with all errors; messages name the files that the case would be read from.
     name: of the case in the message; None: its own.
     """
-    problems = Problems()
-    found = checked_case(case, problems)
-    problems.raise_errors(name or case.name)
+    findings = Findings()
+    found = checked_case(case, findings)
+    findings.raise_errors(name or case.name)
     assert found is not None, "without errors there is a case"  # noqa: S101
     return found
 
 
-def checked_case(case: Case, problems: Problems) -> Case | None:
-    """Return the case in canonical order, or None if it has errors, which are added to `problems` with its warnings.
+def checked_case(case: Case, findings: Findings) -> Case | None:
+    """Return the case in canonical order, or None if it has errors, which are added to `findings` with its warnings.
 
     Values are checked by the format first, then the case by the rules of `cobre.io.validation`.
     """
-    found = _decoded(case, problems)
-    if found is None or problems.errors:
+    found = _decoded(case, findings)
+    if found is None or findings.errors:
         return None
-    return check_decoded_case(found, problems)
+    check_case(found, {}, findings)
+    return None if findings.errors else found
 
 
-def _decoded(case: Case, problems: Problems) -> Case | None:
+def _decoded(case: Case, findings: Findings) -> Case | None:
     try:
         texts = dict(case_documents(case))
         documents = {
             file: Document(file, json.loads(texts[file]), texts[file]) if file in texts else None
             for file in (*REQUIRED_JSON, *OPTIONAL_JSON)
         }
-        check_tables(case, problems)
+        check_tables(case, findings)
         seen = FormatSeen(case.format_version, "format_version of the case")
-        config = read_config(documents[CONFIG_FILE], None, problems, seen) or case.config
-        return decode_case(case.name, config, documents, _tables(case, problems), problems, seen)
+        config = read_config(documents[CONFIG_FILE], None, findings, seen) or case.config
+        return decode_case(case.name, config, documents, _tables(case, findings), findings, seen)
     except (AttributeError, LookupError, TypeError) as error:  # a part of the case has a wrong type
-        message = f"a part of the case has a wrong type: {error}"
-        problems.error(Layer.SCHEMA, "case", "", "", message, "the records that load_case gives")
+        findings.add(PART_OF_CASE, "case", value=str(error))
         return None
 
 
-def _tables(case: Case, problems: Problems) -> Callable[[TableFormat], Table | None]:
+def _tables(case: Case, findings: Findings) -> Callable[[TableFormat], Table | None]:
     """Give the tables of the case by format, sorted by their keys; none while there are errors."""
-    given = {} if problems.errors else {form.file: table for form, table in case_tables(case)}
+    given = {} if findings.errors else {form.file: table for form, table in case_tables(case)}
 
     def table(form: TableFormat) -> Table | None:
         found = given.get(form.file)
@@ -91,9 +100,9 @@ def save_case(case: Case, folder: str | Path) -> Path:
         for name, text in case_documents(case):
             _write(staged / name, text)
         write_tables(case, staged)
-        problems = Problems()
-        read_case(staged, problems)
-        problems.raise_errors(str(target))
+        findings = Findings()
+        read_case(staged, findings)
+        findings.raise_errors(str(target))
     return target
 
 
@@ -138,12 +147,12 @@ def _with_settings(case: Case, settings: Mapping[str, Any]) -> Config:
     content = config_document(case.config)
     for path in settings:
         _require_known(content, path)
-    problems = Problems()
+    findings = Findings()
     document = Document(CONFIG_FILE, content, "")
     values = {path: plain(value) for path, value in settings.items()}
-    document = rewritten(document, with_overrides(content, values, problems))
-    config = read_config(document, None, problems, FormatSeen(case.format_version, "format_version of the case"))
-    problems.raise_errors(case.name)
+    document = rewritten(document, with_overrides(content, values, findings))
+    config = read_config(document, None, findings, FormatSeen(case.format_version, "format_version of the case"))
+    findings.raise_errors(case.name)
     assert config is not None, "without errors there is a configuration"  # noqa: S101
     return config
 

@@ -31,9 +31,9 @@ from cobre.io.constraints.reading import BOUNDS, FILE, PAYLOADS
 from cobre.io.constraints.reading import PARAMETERS_FILE as PARAMETER_FILE
 from cobre.io.decoding.format_version import SCHEMA_ADDRESS
 from cobre.io.decoding.json_documents import MAX_NUMBER
-from cobre.io.decoding.parquet_tables import Column, TableFormat
+from cobre.io.decoding.parquet_tables import COLUMN_TYPE, MISSING_COLUMN, Column, TableFormat
 from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.finding import Findings, Layer, error_code
 from cobre.io.input_files.correlation_file import FILE as CORRELATION_FILE
 from cobre.io.input_files.stages_file import LOAD_FILE, SOURCE_FILE, Factors
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES, production_tables
@@ -358,29 +358,32 @@ def case_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
         yield BOUNDS, case.generic_constraints.bounds
 
 
-def check_tables(case: Case, problems: Problems) -> None:
+COLUMN_LENGTHS = error_code(
+    "column-lengths", Layer.SCHEMA, "has columns of several lengths", expected="one entry for each row"
+)
+
+COLUMN_VALUE = error_code("column-value", Layer.SCHEMA, "is {value} in row {row}", expected="{wanted}")
+
+
+def check_tables(case: Case, findings: Findings) -> None:
     """Add an error for each column that violates the format."""
     for form, table in case_tables(case):
         lengths = {len(table[column.name]) for column in form.columns if column.name in table}
         for column in form.columns:
-            _check_column(form, column, table.get(column.name), problems)
+            _check_column(form, column, table.get(column.name), findings)
         if len(lengths) > 1:
-            problems.error(Layer.SCHEMA, form.file, "", "", "has columns of several lengths", "one entry for each row")
+            findings.add(COLUMN_LENGTHS, form.file)
 
 
-def _check_column(form: TableFormat, column: Column, values: NDArray[Any] | None, problems: Problems) -> None:
+def _check_column(form: TableFormat, column: Column, values: NDArray[Any] | None, findings: Findings) -> None:
+    kind = TYPE_NAMES[column.kind]
     if values is None:
-        message, remedy = "the column is missing", f"a column of {TYPE_NAMES[column.kind]}"
+        findings.add(MISSING_COLUMN, form.file, (), column.name, type=kind)
     elif values.dtype.kind not in KINDS[column.kind]:
-        message, remedy = (
-            f"expected {TYPE_NAMES[column.kind]}, got {values.dtype}",
-            f"convert it to {TYPE_NAMES[column.kind]}",
-        )
+        findings.add(COLUMN_TYPE, form.file, (), column.name, type=kind, value=str(values.dtype))
     elif (odd := _odd_rows(column, values)).size:
-        message, remedy = f"is {values[odd[0]]} in row {odd[0]}", _right(column)
-    else:
-        return
-    problems.error(Layer.SCHEMA, form.file, "", column.name, message, remedy)
+        facts = {"value": str(values[odd[0]]), "row": int(odd[0]), "wanted": _right(column)}
+        findings.add(COLUMN_VALUE, form.file, (), column.name, **facts)
 
 
 def _odd_rows(column: Column, values: NDArray[Any]) -> NDArray[np.intp]:

@@ -1,85 +1,230 @@
-"""References between entities: every id that is used must be declared."""
+"""References between inputs: every id that is used must be declared.
 
-from collections.abc import Iterator, Mapping
+Ids come from the decoded entities. Of a file that violates its schema they are looked up in the parsed JSON instead, so
+that a wrong type does not hide an unknown id; a class with an entity whose id is not valid is not checked at all.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from cobre.core.case import Case
+import numpy as np
+
+from cobre.core.case import ABSENT_ID, Case, Table
+from cobre.core.generic_constraints import GenericConstraint, Term
 from cobre.core.temporal import PreStudyStage, Stage
+from cobre.io.constraints.expressions import VARIABLES, EntityClass
+from cobre.io.constraints.reading import BOUNDS
 from cobre.io.decoding.json_documents import Document
-from cobre.io.findings.problems import Layer, Problems
-from cobre.io.input_files import correlation_file, entities, production_models, stages_file
-from cobre.io.input_files.stages_file import LOAD_FILE, SOURCE_FILE
-from cobre.io.validation.layer_findings import Findings, Rule, named
-from cobre.io.validation.tables.case_tables import declared_ids
+from cobre.io.decoding.parquet_tables import TableFormat
+from cobre.io.findings.finding import Findings, IdList, Layer, Part, Subject, about, error_code, named, warning_code
+from cobre.io.findings.schema_messages import DUPLICATE_ID
+from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
+from cobre.io.validation.rules import (
+    BUSES,
+    CONDITIONS_FILE,
+    CONSTRAINTS,
+    CONTRACTS,
+    CORRELATION,
+    HYDROS,
+    LINES,
+    LOAD_FILE,
+    PARAMETERS_FILE,
+    PRODUCTION,
+    SOURCE_FILE,
+    SOURCES,
+    STAGES,
+    STATIONS,
+    THERMALS,
+    UNKNOWN_REFERENCE,
+    distinct,
+)
+from cobre.records import dataclass
+
+Documents = Mapping[str, Document | None]
+
+UNKNOWN_PROFILE = error_code(
+    "unknown-correlation-profile", Layer.REFERENCES, "there is no profile `{value}`", remedy="declared: {declared}"
+)
+
+BUS_NOT_FED = error_code(
+    "bus-not-fed-by-plant",
+    Layer.REFERENCES,
+    "no unit group of hydro {hydro} feeds bus {value}",
+    remedy="it feeds: {buses}",
+)
+
+CONTRACT_DIRECTION = error_code(
+    "contract-direction", Layer.REFERENCES, "contract {contract} is an {value}", remedy="write contract_{value}"
+)
+
+ROWS_OF_OTHER_STAGES = warning_code(
+    "rows-of-other-stages",
+    Layer.REFERENCES,
+    "rows of stages that stages.json does not have are not used: {value}",
+)
+
+# Classes of entities: by the word in messages, the file and its array.
+CLASSES: Mapping[str, tuple[str, str]] = {
+    "bus": (BUSES, "buses"),
+    "line": (LINES, "lines"),
+    "thermal": (THERMALS, "thermals"),
+    "hydro": (HYDROS, "hydros"),
+    "non-controllable source": (SOURCES, "non_controllable_sources"),
+    "pumping station": (STATIONS, "pumping_stations"),
+    "contract": (CONTRACTS, "contracts"),
+    "constraint": (CONSTRAINTS, "constraints"),
+}
+
+# The class that each id column of a table refers to.
+CLASS_OF_COLUMN: Mapping[str, str] = {
+    "hydro_id": "hydro",
+    "bus_id": "bus",
+    "ncs_id": "non-controllable source",
+    "thermal_id": "thermal",
+    "line_id": "line",
+    "pumping_station_id": "pumping station",
+    "contract_id": "contract",
+    "constraint_id": "constraint",
+}
 
 CORRELATED = {"inflow": "hydro", "load": "bus", "ncs": "non-controllable source"}
 
+WORDS: dict[EntityClass, str] = {
+    "hydro": "hydro",
+    "thermal": "thermal",
+    "line": "line",
+    "bus": "bus",
+    "pumping_station": "pumping station",
+    "contract": "contract",
+    "non_controllable_source": "non-controllable source",
+}
 
-def buses_of_plants(case: Case, findings: Findings) -> None:
-    """Buses of thermals, sources, stations and contracts exist."""
-    known = declared_ids(case).by_class["bus"]
-    groups = (
-        (entities.THERMALS, "thermal", case.system.thermals),
-        (entities.SOURCES, "non-controllable source", case.system.non_controllable_sources),
-        (entities.STATIONS, "pumping station", case.system.pumping_stations),
-        (entities.CONTRACTS, "contract", case.system.energy_contracts),
+# Rows of pre-study stages are allowed here: lags refer to them.
+REACHES_BACK = ("inflow_seasonal_stats", "inflow_ar_coefficients", "inflow_annual_component")
+
+MAY_NAME_OTHER_STAGES = (*REACHES_BACK, "load_seasonal_stats", "non_controllable_stats")
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredIds:
+    """Ids that a case declares, by class; None: not all of them are known, so that references are not checked."""
+
+    by_class: Mapping[str, frozenset[int] | None]
+    stages: frozenset[int] | None
+    pre_study_stages: frozenset[int] | None
+    seasons: frozenset[int] | None
+
+    def require(self, kind: str, id_: int | None, file: str, subject: Subject, field: str, findings: Findings) -> None:
+        """Add an error if the id of an entity (None: no reference) is not declared."""
+        require_declared(self.by_class[kind], kind, id_, file, subject, field, findings)
+
+    def require_stage(self, id_: int, file: str, subject: Subject, field: str, findings: Findings) -> None:
+        """Add an error if a stage is not declared."""
+        require_declared(self.stages, "stage", id_, file, subject, field, findings)
+
+
+def require_declared(
+    declared: Collection[int] | None,
+    kind: str,
+    id_: int | None,
+    file: str,
+    subject: Subject,
+    field: str,
+    findings: Findings,
+) -> None:
+    """Add an error if an id (None: no reference) is not among the declared ones (None: not known)."""
+    if declared is not None and id_ is not None and id_ not in declared:
+        findings.add(UNKNOWN_REFERENCE, file, subject, field, kind=kind, value=id_, declared=IdList(declared))
+
+
+def check_references(case: Case, documents: Documents, undecoded: frozenset[str], findings: Findings) -> None:
+    """Add an error for each reference to something that is not declared.
+
+    undecoded: files whose content is missing in the case; documents: their parsed JSON, as far as it could be parsed.
+    """
+    ids = _declared_ids(case, documents, undecoded, findings)
+    for check in CHECKS:
+        check(case, ids, findings)
+    _check_undecoded(case, documents, undecoded, ids, findings)
+
+
+def _declared_ids(case: Case, documents: Documents, undecoded: frozenset[str], findings: Findings) -> DeclaredIds:
+    wrong_ids = {error.file for error in findings.errors if error.field == "id" and error.code is not DUPLICATE_ID}
+    system, horizon = case.system, case.horizon
+    members: dict[str, Iterable[Any]] = {
+        "bus": system.buses,
+        "line": system.lines,
+        "thermal": system.thermals,
+        "hydro": system.hydros,
+        "non-controllable source": system.non_controllable_sources,
+        "pumping station": system.pumping_stations,
+        "contract": system.energy_contracts,
+        "constraint": case.generic_constraints.constraints,
+    }
+
+    def ids_of(file: str, array: str, decoded: Iterable[Any]) -> frozenset[int] | None:
+        if file not in undecoded:
+            return frozenset(entity.id for entity in decoded)
+        return None if file in wrong_ids else _ids_in(documents, file, array)
+
+    definitions = horizon.season_definitions
+    seasons = frozenset(season.id for season in definitions.seasons) if definitions else frozenset[int]()
+    return DeclaredIds(
+        by_class={word: ids_of(file, array, members[word]) for word, (file, array) in CLASSES.items()},
+        stages=ids_of(STAGES, "stages", horizon.stages),
+        pre_study_stages=None if STAGES in undecoded else frozenset(stage.id for stage in horizon.pre_study_stages),
+        seasons=None if STAGES in undecoded else seasons,
     )
-    for file, word, members in groups:
+
+
+# References of JSON files.
+
+
+def _plants(case: Case, ids: DeclaredIds, findings: Findings) -> None:
+    """Check buses of thermals, sources, stations, contracts, lines and unit groups."""
+    groups = (
+        (THERMALS, "thermal", case.system.thermals, ("bus_id",)),
+        (SOURCES, "non-controllable source", case.system.non_controllable_sources, ("bus_id",)),
+        (STATIONS, "pumping station", case.system.pumping_stations, ("bus_id",)),
+        (CONTRACTS, "contract", case.system.energy_contracts, ("bus_id",)),
+        (LINES, "line", case.system.lines, ("source_bus_id", "target_bus_id")),
+    )
+    for file, word, members, fields in groups:
         for entity in members:
-            findings.demand_known(known, "bus", entity.bus_id, file, named(word, entity), "bus_id")
-
-
-def ends_of_lines(case: Case, findings: Findings) -> None:
-    """Lines end at buses that exist."""
-    known = declared_ids(case).by_class["bus"]
-    for line in case.system.lines:
-        for field in ("source_bus_id", "target_bus_id"):
-            findings.demand_known(known, "bus", getattr(line, field), entities.LINES, named("line", line), field)
-
-
-def buses_of_unit_groups(case: Case, findings: Findings) -> None:
-    """Unit groups feed buses that exist."""
-    known = declared_ids(case).by_class["bus"]
+            for field in fields:
+                ids.require("bus", getattr(entity, field), file, named(word, entity), field, findings)
     for hydro in case.system.hydros:
         for group in hydro.unit_groups:
             field = f"unit_groups (id {group.id}).bus_id"
-            findings.demand_known(known, "bus", group.bus_id, entities.HYDROS, named("hydro", hydro), field)
+            ids.require("bus", group.bus_id, HYDROS, named("hydro", hydro), field, findings)
 
 
-def downstream_plants(case: Case, findings: Findings) -> None:
-    """Downstream plants and diversion targets exist."""
-    known = declared_ids(case).by_class["hydro"]
+def _waterways(case: Case, ids: DeclaredIds, findings: Findings) -> None:
+    """Check downstream plants, targets of diversions, and the two reservoirs of pumping stations."""
     for hydro in case.system.hydros:
-        entity = named("hydro", hydro)
-        findings.demand_known(known, "hydro", hydro.downstream_id, entities.HYDROS, entity, "downstream_id")
+        subject = named("hydro", hydro)
+        ids.require("hydro", hydro.downstream_id, HYDROS, subject, "downstream_id", findings)
         if hydro.diversion is not None:
             target = hydro.diversion.downstream_id
-            findings.demand_known(known, "hydro", target, entities.HYDROS, entity, "diversion.downstream_id")
-
-
-def reservoirs_of_stations(case: Case, findings: Findings) -> None:
-    """Pumping stations lift water between plants that exist."""
-    known = declared_ids(case).by_class["hydro"]
+            ids.require("hydro", target, HYDROS, subject, "diversion.downstream_id", findings)
     for station in case.system.pumping_stations:
-        entity = named("pumping station", station)
         for field in ("source_hydro_id", "destination_hydro_id"):
-            findings.demand_known(known, "hydro", getattr(station, field), entities.STATIONS, entity, field)
+            hydro_id = getattr(station, field)
+            ids.require("hydro", hydro_id, STATIONS, named("pumping station", station), field, findings)
 
 
-def plants_with_production_models(case: Case, findings: Findings) -> None:
-    """Production models belong to plants that exist, and to seasons that are defined."""
-    ids = declared_ids(case)
+def _production_models(case: Case, ids: DeclaredIds, findings: Findings) -> None:
+    """Check plants and seasons of production models."""
     for hydro_id, production in case.production.by_hydro.items():
-        entity = f"production model of hydro {hydro_id}"
-        file = production_models.FILE
-        findings.demand_known(ids.by_class["hydro"], "hydro", hydro_id, file, entity, "hydro_id")
+        subject = about("production model of hydro", hydro_id)
+        ids.require("hydro", hydro_id, PRODUCTION, subject, "hydro_id", findings)
         for season_id in production.seasons:
-            findings.demand_known(ids.seasons, "season", season_id, file, entity, "seasons.season_id")
+            field = "seasons.season_id"
+            require_declared(ids.seasons, "season", season_id, PRODUCTION, subject, field, findings)
 
 
-def plants_with_initial_conditions(case: Case, findings: Findings) -> None:
-    """Volumes and observations belong to plants that exist."""
-    known = declared_ids(case).by_class["hydro"]
+def _initial_conditions(case: Case, ids: DeclaredIds, findings: Findings) -> None:
+    """Check plants of volumes and observations."""
     conditions = case.initial_conditions
     used = {
         "storage": conditions.storage_hm3,
@@ -88,129 +233,226 @@ def plants_with_initial_conditions(case: Case, findings: Findings) -> None:
     }
     for field, hydro_ids in used.items():
         for hydro_id in sorted(hydro_ids):
-            findings.demand_known(known, "hydro", hydro_id, entities.CONDITIONS_FILE, "", f"{field}.hydro_id")
+            ids.require("hydro", hydro_id, CONDITIONS_FILE, (), f"{field}.hydro_id", findings)
 
 
-def seasons_of_stages(case: Case, findings: Findings) -> None:
-    """Stages refer to seasons that are defined."""
-    if case.horizon.season_definitions is None:
-        return
-    known = declared_ids(case).seasons
-    stages: list[Stage | PreStudyStage] = [*case.horizon.pre_study_stages, *case.horizon.stages]
-    for stage in stages:
-        findings.demand_known(known, "season", stage.season_id, stages_file.FILE, f"stage {stage.id}", "season_id")
+def _stages(case: Case, ids: DeclaredIds, findings: Findings) -> None:
+    """Check seasons of stages, and stages of transitions if the graph has no nodes."""
+    if case.horizon.season_definitions is not None:
+        stages: list[Stage | PreStudyStage] = [*case.horizon.pre_study_stages, *case.horizon.stages]
+        for stage in stages:
+            subject = about("stage", stage.id)
+            require_declared(ids.seasons, "season", stage.season_id, STAGES, subject, "season_id", findings)
+    if not case.horizon.policy_graph.nodes:
+        for edge in case.horizon.policy_graph.transitions:
+            subject = about("transition", f"{edge.source_id} -> {edge.target_id}")
+            for field in ("source_id", "target_id"):
+                ids.require_stage(getattr(edge, field), STAGES, subject, field, findings)
 
 
-def ends_of_transitions(case: Case, findings: Findings) -> None:
-    """Transitions join stages, or nodes if the graph has nodes."""
-    if case.horizon.policy_graph.nodes:
-        return
-    known = declared_ids(case).stages
-    for edge in case.horizon.policy_graph.transitions:
-        entity = f"transition {edge.source_id} -> {edge.target_id}"
-        for field in ("source_id", "target_id"):
-            findings.demand_known(known, "stage", getattr(edge, field), stages_file.FILE, entity, field)
-
-
-def block_factors(case: Case, findings: Findings) -> None:
-    """Factors belong to a bus or source and to a stage that exist."""
-    ids = declared_ids(case)
+def _block_factors(case: Case, ids: DeclaredIds, findings: Findings) -> None:
+    """Check the bus or source, and the stage, of block factors."""
     kinds = (
         (LOAD_FILE, "bus", "bus_id", case.scenarios.load_factors),
         (SOURCE_FILE, "non-controllable source", "ncs_id", case.scenarios.non_controllable_factors),
     )
     for file, word, field, factors in kinds:
         for entity_id, stage_id in factors:
-            entity = f"{word} {entity_id}, stage {stage_id}"
-            findings.demand_known(ids.by_class[word], word, entity_id, file, entity, field)
-            findings.demand_known(ids.stages, "stage", stage_id, file, entity, "stage_id")
+            subject = about(word, entity_id, "stage", stage_id)
+            ids.require(word, entity_id, file, subject, field, findings)
+            ids.require_stage(stage_id, file, subject, "stage_id", findings)
 
 
-def correlated_entities(case: Case, findings: Findings) -> None:
-    """Groups name entities that exist; the schedule names stages and profiles that exist."""
+def _correlations(case: Case, ids: DeclaredIds, findings: Findings) -> None:
+    """Check entities of correlation groups, and stages and profiles of the schedule."""
     correlation = case.scenarios.correlation
     if correlation is None:
         return
-    ids, file = declared_ids(case), correlation_file.FILE
     for profile, groups in correlation.profiles.items():
         for group in groups:
-            entity = f"profile {profile}, group {group.name}"
+            subject = about("profile", profile, "group", group.name)
             for kind, id_ in group.entities:
-                word = CORRELATED[kind]
-                findings.demand_known(ids.by_class[word], word, id_, file, entity, "entities.id")
+                ids.require(CORRELATED[kind], id_, CORRELATION, subject, "entities.id", findings)
     for stage_id, profile in correlation.schedule.items():
-        entity = f"schedule of stage {stage_id}"
-        findings.demand_known(ids.stages, "stage", stage_id, file, entity, "stage_id")
+        subject = about("schedule of stage", stage_id)
+        ids.require_stage(stage_id, CORRELATION, subject, "stage_id", findings)
         if profile not in correlation.profiles:
-            message = f"there is no profile `{profile}`"
-            findings.error(file, entity, "profile_name", message, f"declared: {', '.join(correlation.profiles)}")
+            declared = ", ".join(correlation.profiles)
+            findings.add(UNKNOWN_PROFILE, CORRELATION, subject, "profile_name", value=profile, declared=declared)
 
 
-RULES: tuple[Rule, ...] = (
-    buses_of_plants,
-    ends_of_lines,
-    buses_of_unit_groups,
-    downstream_plants,
-    reservoirs_of_stations,
-    plants_with_production_models,
-    plants_with_initial_conditions,
-    seasons_of_stages,
-    ends_of_transitions,
-    block_factors,
-    correlated_entities,
+# References of tables.
+
+
+def scenario_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
+    """Yield the tables of scenarios/ that the case has."""
+    for name, form in SCENARIO_TABLES.items():
+        table = getattr(case.scenarios, name)
+        if table is not None:
+            yield form, table
+
+
+def override_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
+    """Yield the tables of constraints/ that the case has, bounds of generic constraints included."""
+    for name, form in OVERRIDE_TABLES.items():
+        table = getattr(case.overrides, name)
+        if table is not None:
+            yield form, table
+    if case.generic_constraints.bounds is not None:
+        yield BOUNDS, case.generic_constraints.bounds
+
+
+def production_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
+    """Yield the Parquet tables of system/ that the case has."""
+    for name, form in PRODUCTION_TABLES.items():
+        table = getattr(case.production, name)
+        if table is not None:
+            yield form, table
+
+
+def _entities_of_rows(case: Case, ids: DeclaredIds, findings: Findings) -> None:
+    """Check entities in the rows of all tables."""
+    for form, table in (*scenario_tables(case), *override_tables(case), *production_tables(case)):
+        for column in (column.name for column in form.columns if column.name in CLASS_OF_COLUMN):
+            word = CLASS_OF_COLUMN[column]
+            if ids.by_class[word] is None:
+                continue
+            for (id_,) in distinct(table, column):
+                ids.require(word, id_, form.file, about(f"rows of {word}", id_), column, findings)
+
+
+def _unit_groups_of_rows(case: Case, _: DeclaredIds, findings: Findings) -> None:
+    """Check unit groups in the rows of their bounds; plants that are not declared are reported elsewhere."""
+    groups = {hydro.id: {group.id for group in hydro.unit_groups} for hydro in case.system.hydros}
+    file, field = OVERRIDE_TABLES["hydro_unit_group_bounds"].file, "hydro_unit_group_id"
+    for hydro_id, group_id in distinct(case.overrides.hydro_unit_group_bounds, "hydro_id", field):
+        subject = about("rows of hydro", hydro_id)
+        require_declared(groups.get(hydro_id), "unit group", group_id, file, subject, field, findings)
+
+
+def _stages_of_rows(case: Case, ids: DeclaredIds, findings: Findings) -> None:
+    """Check stages in the rows of all tables; statistics of other stages have no effect, with a warning."""
+    if ids.stages is None:
+        return
+    for form, table in (*override_tables(case), *production_tables(case), *scenario_tables(case)):
+        if "stage_id" not in table:
+            continue
+        unknown = {int(id_) for id_ in np.unique(table["stage_id"]) if id_ != ABSENT_ID} - ids.stages
+        if form.file.removeprefix("scenarios/").removesuffix(".parquet") not in MAY_NAME_OTHER_STAGES:
+            for id_ in sorted(unknown):
+                ids.require_stage(id_, form.file, about("rows of stage", id_), "stage_id", findings)
+        elif ids.pre_study_stages is not None and unknown - ids.pre_study_stages:
+            others = IdList(unknown - ids.pre_study_stages)
+            findings.add(ROWS_OF_OTHER_STAGES, form.file, (), "stage_id", value=others)
+
+
+# References of generic constraints.
+
+
+def constraint_subject(constraint: GenericConstraint) -> Subject:
+    """Return a generic constraint as a subject, such as `constraint 3 (reserve)`."""
+    return (Part("constraint", constraint.id, constraint.name),)
+
+
+def _terms(case: Case, ids: DeclaredIds, findings: Findings) -> None:
+    """Check the entity, bus and direction of each term of a constraint."""
+    fed = {hydro.id: {group.bus_id for group in hydro.unit_groups} for hydro in case.system.hydros}
+    types = {contract.id: contract.type for contract in case.system.energy_contracts}
+    for constraint in case.generic_constraints.constraints:
+        subject = constraint_subject(constraint)
+        for term in constraint.terms:
+            word = WORDS[VARIABLES[term.variable].entity]
+            field = f"expression, {term.variable}({term.entity_id})"
+            ids.require(word, term.entity_id, CONSTRAINTS, subject, field, findings)
+            buses = fed.get(term.entity_id)
+            if term.bus_id is not None and buses is not None and term.bus_id not in buses:
+                field = f"expression, {term.variable}({term.entity_id}, bus={term.bus_id})"
+                facts = {"hydro": term.entity_id, "value": term.bus_id, "buses": IdList(buses)}
+                findings.add(BUS_NOT_FED, CONSTRAINTS, subject, field, **facts)
+            _check_direction(term, types, subject, findings)
+
+
+def _check_direction(term: Term, types: Mapping[int, str], subject: Subject, findings: Findings) -> None:
+    wanted = {"contract_import": "import", "contract_export": "export"}.get(term.variable)
+    found = types.get(term.entity_id)
+    if wanted is not None and found is not None and found != wanted:
+        field = f"expression, {term.variable}({term.entity_id})"
+        findings.add(CONTRACT_DIRECTION, CONSTRAINTS, subject, field, contract=term.entity_id, value=found)
+
+
+def _parameters(case: Case, ids: DeclaredIds, findings: Findings) -> None:
+    """Check plants of computed parameters."""
+    for parameter in case.generic_constraints.parameters.values():
+        subject, field = named("parameter", parameter), "computed_spec.hydro_id"
+        ids.require("hydro", parameter.hydro_id, PARAMETERS_FILE, subject, field, findings)
+
+
+CHECKS: tuple[Callable[[Case, DeclaredIds, Findings], None], ...] = (
+    _plants,
+    _waterways,
+    _production_models,
+    _initial_conditions,
+    _stages,
+    _block_factors,
+    _correlations,
+    _entities_of_rows,
+    _unit_groups_of_rows,
+    _stages_of_rows,
+    _terms,
+    _parameters,
 )
 
 
-# References between the JSON files of a case with schema violations: a wrong type must not hide an unknown id.
-#
-# Such files have no records, so ids are looked up in the parsed JSON. A reference is skipped if the file that
-# declares its target cannot be read, or has an entity without a valid id.
+# References of JSON files that violate their schema, looked up in the parsed JSON.
 
 
-ARRAYS = {"bus": (entities.BUSES, "buses"), "hydro": (entities.HYDROS, "hydros")}
-
-# file, array, name of its entities, and for each id field the class that it refers to
-REFERENCES = (
-    (entities.THERMALS, "thermals", "thermal", {"bus_id": "bus"}),
-    (entities.SOURCES, "non_controllable_sources", "non-controllable source", {"bus_id": "bus"}),
-    (entities.CONTRACTS, "contracts", "contract", {"bus_id": "bus"}),
+# file, array, kind of its members, and for each id field the class that it refers to
+RAW_REFERENCES = (
+    (THERMALS, "thermals", "thermal", {"bus_id": "bus"}),
+    (SOURCES, "non_controllable_sources", "non-controllable source", {"bus_id": "bus"}),
+    (CONTRACTS, "contracts", "contract", {"bus_id": "bus"}),
     (
-        entities.STATIONS,
+        STATIONS,
         "pumping_stations",
         "pumping station",
         {"bus_id": "bus", "source_hydro_id": "hydro", "destination_hydro_id": "hydro"},
     ),
-    (entities.LINES, "lines", "line", {"source_bus_id": "bus", "target_bus_id": "bus"}),
-    (entities.HYDROS, "hydros", "hydro", {"downstream_id": "hydro"}),
-    (entities.CONDITIONS_FILE, "storage", "", {"hydro_id": "hydro"}),
+    (LINES, "lines", "line", {"source_bus_id": "bus", "target_bus_id": "bus"}),
+    (HYDROS, "hydros", "hydro", {"downstream_id": "hydro"}),
+    (CONDITIONS_FILE, "storage", "", {"hydro_id": "hydro"}),
 )
 
-Documents = Mapping[str, Document | None]
 
-
-def check_raw_references(documents: Documents, problems: Problems) -> None:
-    """Add an error for each id that no entity has."""
-    findings = Findings(Layer.REFERENCES, problems)
-    known = {word: declared_in(documents, *array) for word, array in ARRAYS.items()}
-    for file, array, word, fields in REFERENCES:
-        for element in _elements(documents, file, array):
-            for field, target in fields.items():
-                _demand(known[target], target, element.get(field), file, _entity(word, element), field, findings)
-    for hydro in _elements(documents, entities.HYDROS, "hydros"):
-        for group in _dictionaries(hydro.get("unit_groups")):
-            field = f"unit_groups (id {group.get('id')}).bus_id"
-            _demand(known["bus"], "bus", group.get("bus_id"), entities.HYDROS, _entity("hydro", hydro), field, findings)
-
-
-def _demand(
-    known: frozenset[int] | None, word: str, id_: object, file: str, entity: str, field: str, findings: Findings
+def _check_undecoded(
+    case: Case, documents: Documents, undecoded: frozenset[str], ids: DeclaredIds, findings: Findings
 ) -> None:
-    if known is not None and type(id_) is int:
-        findings.demand_known(known, word, id_, file, entity, field)
+    system = case.system
+    in_case = {  # such as a file whose only errors are duplicate ids: it was checked as part of the case
+        THERMALS: system.thermals,
+        SOURCES: system.non_controllable_sources,
+        CONTRACTS: system.energy_contracts,
+        STATIONS: system.pumping_stations,
+        LINES: system.lines,
+        HYDROS: system.hydros,
+        CONDITIONS_FILE: case.initial_conditions.storage_hm3,
+    }
+    files = {file for file, members in in_case.items() if file in undecoded and not members}
+    for file, array, word, fields in RAW_REFERENCES:
+        for element in _elements(documents, file, array) if file in files else ():
+            for field, target in fields.items():
+                id_ = element.get(field)
+                if type(id_) is int:
+                    path = field if word else f"{array}.{field}"
+                    ids.require(target, id_, file, _raw_subject(word, element), path, findings)
+    for hydro in _elements(documents, HYDROS, "hydros") if HYDROS in files else ():
+        for group in _dictionaries(hydro.get("unit_groups")):
+            if type(group.get("bus_id")) is int:
+                field = f"unit_groups (id {group.get('id')}).bus_id"
+                ids.require("bus", group["bus_id"], HYDROS, _raw_subject("hydro", hydro), field, findings)
 
 
-def declared_in(documents: Documents, file: str, array: str) -> frozenset[int] | None:
-    """Ids of a class; None if not all of them are known."""
+def _ids_in(documents: Documents, file: str, array: str) -> frozenset[int] | None:
+    """Return the ids of an array of parsed JSON; None if not all of its members have a valid one."""
     document = documents.get(file)
     content = document.content if document is not None else None
     members = content.get(array) if isinstance(content, dict) else None
@@ -231,5 +473,5 @@ def _dictionaries(members: object) -> Iterator[dict[str, Any]]:
         yield from (member for member in members if isinstance(member, dict))
 
 
-def _entity(word: str, element: Mapping[str, Any]) -> str:
-    return f"{word} {element.get('id')} ({element.get('name')})" if word else ""
+def _raw_subject(word: str, element: Mapping[str, Any]) -> Subject:
+    return (Part(word, str(element.get("id")), str(element.get("name"))),) if word else ()

@@ -170,17 +170,19 @@ def notes_on_kinds(case: Case, statistics: SampleStatistics, cycle: SeasonCycle)
     kinds = statistics.kinds
     texts = (
         (
+            "constant-observations",
             kinds.is_saturated,
             "more than half of the observations are the same whole number: the inflow counts as constant",
         ),
-        (kinds.is_negative, "more than a tenth of the observations are negative"),
+        ("negative-observations", kinds.is_negative, "more than a tenth of the observations are negative"),
     )
     of_study = sorted(set(cycle.stage_positions))
     for index, hydro in enumerate(case.system.hydros):
-        for is_so, text in texts:
+        for kind, is_so, text in texts:
             found = [str(cycle.seasons[position].id) for position in of_study if is_so[position, index]]
             if found:
                 yield NoiseNote(
+                    kind,
                     HISTORY_FILE,
                     f"hydro_id {hydro.id} ({hydro.name})",
                     f"{'season' if len(found) == 1 else 'seasons'} {', '.join(found)}: {text}",
@@ -202,6 +204,7 @@ def notes_on_short_history(
         ]
         if found:
             yield NoiseNote(
+                "inflows-without-memory",
                 HISTORY_FILE,
                 f"hydro_id {hydro.id} ({hydro.name})",
                 f"{'season' if len(found) == 1 else 'seasons'} {', '.join(found)}: the mean of the year before is "

@@ -53,6 +53,7 @@ def _notes(case: Case, missing: Flags) -> Iterator[NoiseNote]:
             plants.setdefault(lags, []).append(f"{hydro.id} ({hydro.name})")
     for lags, names in plants.items():
         yield NoiseNote(
+            "lags-taken-as-zero",
             f"initial_conditions.json, recent_observations (or {HISTORY_FILE})",
             f"hydro_id {', '.join(names)}",
             f"the estimated model reads lag {', '.join(map(str, lags))}, which windows do not cover: taken as 0",
@@ -154,7 +155,8 @@ class KnownPast:
                 error = _uncovered(hydro.id, hydro.name, lag, start, end)
                 if not self._may_miss:
                     raise error
-                self.notes.append(NoiseNote(error.file, error.where, f"{error.problem}; taken as 0"))
+                text = f"{error.problem}; taken as 0"
+                self.notes.append(NoiseNote("lags-taken-as-zero", error.file, error.where, text))
             found[index] = 0.0 if value is None else value
         return found
 

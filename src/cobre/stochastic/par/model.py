@@ -159,6 +159,7 @@ def _explosive(statistics: InflowStatistics, source: str, variance: Floats, is_b
             at = int(explained.argmax())
             amount = f"{explained[at]:.6g}"
         yield NoiseNote(
+            "inflows-not-stationary",
             source,
             f"hydro_id {statistics.hydro_ids[hydro]}, stage_id {statistics.stage_ids[stages[at]]}",
             f"the coefficients do not give a stationary process: past inflows explain {amount} of the variance",

@@ -1,5 +1,5 @@
-"""Is a case plausible? Warnings, each with its numbers, about a case that could be run. And errors of its numbers."""
+"""Plausibility of a case that could be run: warnings with their numbers; and errors that only numbers show."""
 
-from cobre.study.plausibility.layer import check_generic_numbers, check_plausibility
+from cobre.study.plausibility.layer import check_generic_numbers, check_plausibility, finding_of_note
 
-__all__ = ["check_generic_numbers", "check_plausibility"]
+__all__ = ["check_generic_numbers", "check_plausibility", "finding_of_note"]

@@ -6,12 +6,26 @@ import numpy as np
 
 from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Floats, Indices
 from cobre.core.case import Case
+from cobre.core.entities import DeficitSegment
 from cobre.core.stage_data import ResolvedStudy
 from cobre.io.constraints.reading import FILE as CONSTRAINTS
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.finding import (
+    Code,
+    Finding,
+    Findings,
+    IdList,
+    Layer,
+    Named,
+    Subject,
+    error_code,
+    label,
+    named,
+    stages,
+    subject_text,
+    warning_code,
+)
 from cobre.io.input_files import entities
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
-from cobre.io.validation.layer_findings import Findings, Named, listed, named, with_ids
 from cobre.sddp.lp.plan import PlanOptions
 from cobre.sddp.problem.problem import stage_plans
 from cobre.sddp.problem.unreachable_minimums import UnreachableMinimum
@@ -20,6 +34,127 @@ from cobre.sddp.resolved.resolve import resolve
 from cobre.stochastic.errors import NoiseNote
 from cobre.stochastic.model import NoiseModel
 from cobre.study.plausibility.expected import Expected, expected_numbers
+
+# Codes.
+
+
+LOAD_ABOVE_CAPACITY = warning_code(
+    "load-above-capacity",
+    Layer.PLAUSIBILITY,
+    "the load is {value:,.6g} MW in stage {stage}, but all plants together have only {capacity:,.6g} MW: the rest is "
+    "shed ({count} of {all} stages)",
+    remedy="is the load in MW?",
+)
+
+BUS_LOAD_ABOVE_CAPACITY = warning_code(
+    "bus-load-above-capacity",
+    Layer.PLAUSIBILITY,
+    "the load is {value:,.6g} MW in stage {stage}, but its plants have only {capacity:,.6g} MW and lines bring at most "
+    "{lines:,.6g} MW: the rest is shed ({count} of {all} stages)",
+)
+
+MINIMA_ABOVE_LOAD = warning_code(
+    "minimum-generation-above-load",
+    Layer.PLAUSIBILITY,
+    "minimum generation of thermals and imports is {value:,.6g} MW in stage {stage}, the load is {load:,.6g} MW, and "
+    "lines export at most {lines:,.6g} MW: the rest is excess ({count} of {all} stages){largest}",
+)
+
+DEFICIT_BELOW_PLANTS = warning_code(
+    "deficit-below-plants",
+    Layer.PLAUSIBILITY,
+    "the cheapest deficit costs {value:,.3f} $/MWh, and {count} of {all} thermal plants cost as much or more (the most "
+    "expensive is {plant}, {cost:,.3f} $/MWh): load is shed before they run",
+    expected="a deficit cost above that of every plant",
+)
+
+VIOLATION_BELOW_PLANTS = warning_code(
+    "generation-violation-below-plants",
+    Layer.PLAUSIBILITY,
+    "violating minimum generation costs {value:,.2f} $/MWh, no more than the most expensive thermal plant "
+    "({cost:,.2f} $/MWh): the limit is violated before that plant runs",
+    expected="a violation cost above that of every plant",
+)
+
+RANGE_OF_COSTS = warning_code(
+    "range-of-costs",
+    Layer.PLAUSIBILITY,
+    "costs in the objective range from {least} $ per unit ({cheap}) to {most} $ per unit ({dear}), a factor of "
+    "{value:,.0f}: the small ones may be lost in the tolerances of the solver",
+)
+
+INFLOW_ABOVE_TURBINES = warning_code(
+    "inflow-above-turbines",
+    Layer.PLAUSIBILITY,
+    "the mean inflow over the study is {value:,.6g} m3/s, {ratio} can turbine ({turbined:,.6g} m3/s)",
+    remedy="is the inflow in m3/s?",
+)
+
+RIVER_BELOW_ZERO = warning_code(
+    "river-below-zero",
+    Layer.PLAUSIBILITY,
+    "the mean inflow over the study is {value:,.6g} m3/s, {river:,.6g} m3/s including all plants upstream: a mean flow "
+    "below zero",
+    remedy="check its sign",
+)
+
+OUTFLOW_OUT_OF_REACH = warning_code(
+    "minimum-outflow-out-of-reach",
+    Layer.PLAUSIBILITY,
+    "is {value:,.6g} m3/s on average, but the mean inflow here and upstream is {river:,.6g} m3/s and storage can add "
+    "{stored:,.6g} m3/s: the minimum cannot be met",
+)
+
+MINIMUM_OUT_OF_SERVICE = warning_code(
+    "minimum-out-of-service",
+    Layer.PLAUSIBILITY,
+    "is {value:g} while the plant is not in service, in {stages}: format 0.19 charges for it as for a violation, a "
+    "constant cost",
+    expected="0, unless that is meant, in a row for each of these stages of {bounds}",
+)
+
+MINIMUM_OUT_OF_REACH = warning_code("minimum-storage-out-of-reach", Layer.PLAUSIBILITY, "{text}")
+
+NAME_TWICE = warning_code(
+    "name-twice",
+    Layer.PLAUSIBILITY,
+    "is used by {count} entities: ids {ids}",
+    expected="a different name for each",
+)
+
+IDLE_THERMAL = warning_code("idle-thermal", Layer.PLAUSIBILITY, "cannot run in any stage: its maximum is 0")
+
+IDLE_HYDRO = warning_code(
+    "idle-hydro",
+    Layer.PLAUSIBILITY,
+    "has turbines, but cannot generate in any stage: its maximum is 0, or it is not in operation",
+)
+
+IDLE_LINE = warning_code("idle-line", Layer.PLAUSIBILITY, "cannot carry anything in any stage: its limits are 0")
+
+UNUSABLE_NUMBER = error_code("unusable-number", Layer.MEANING, "{value} in {stages}: {cause}", remedy="{advice}")
+
+NOTES = {
+    name: warning_code(name, Layer.MEANING, "{text}")
+    for name in (
+        "inflows-not-stationary",
+        "lags-taken-as-zero",
+        "constant-observations",
+        "negative-observations",
+        "inflows-without-memory",
+        "correlation-not-semidefinite",
+        "lower-bound-not-valid",
+    )
+}
+
+"""Codes of notes on noise models, by the kinds of `NoiseNote`."""
+
+
+def finding_of_note(note: NoiseNote) -> Finding:
+    """Return a note on a noise model as a finding."""
+    code = MINIMUM_OUT_OF_REACH if note.kind == MINIMUM_OUT_OF_REACH.name else NOTES[note.kind]
+    return Finding(code, note.file, label(note.where), "", {"text": note.text})
+
 
 # Capacity beside load, for the system and for each bus: what cannot be served, and what must run without a load.
 
@@ -32,14 +167,11 @@ TOLERANCE = 1e-6  # relative: sums of megawatts
 def capacity_of_the_system(_: Case, expected: Expected, findings: Findings) -> None:
     """More load than everything together can generate is shed, whatever the water."""
     load, capacity = expected.load_mw.sum(axis=1), expected.capacity_mw.sum(axis=1)
-    where = _stages_above(expected, load, capacity)
-    if where:
+    count = _stages_above(load, capacity)
+    if count:
         worst = int(np.argmax(load - capacity))
-        message = (
-            f"the load is {load[worst]:,.6g} MW in stage {expected.stage_id(worst)}, "
-            f"but all plants together have only {capacity[worst]:,.6g} MW: the rest is shed ({where})"
-        )
-        findings.warn(LOADS, "system", "mean_mw", message, "is the load in MW?")
+        facts = {"value": load[worst], "capacity": capacity[worst], **_where(expected, worst, count)}
+        findings.add(LOAD_ABOVE_CAPACITY, LOADS, label("system"), "mean_mw", **facts)
 
 
 def capacity_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
@@ -49,14 +181,13 @@ def capacity_of_buses(case: Case, expected: Expected, findings: Findings) -> Non
     for position, bus in enumerate(case.system.buses):
         load = expected.load_mw[:, position]
         capacity, lines = expected.capacity_mw[:, position], expected.line_in_mw[:, position]
-        where = _stages_above(expected, load, capacity + lines)
-        if where:
+        count = _stages_above(load, capacity + lines)
+        if count:
             worst = int(np.argmax(load - capacity - lines))
-            message = (
-                f"the load is {load[worst]:,.6g} MW in stage {expected.stage_id(worst)}, but its plants have only "
-                f"{capacity[worst]:,.6g} MW and lines bring at most {lines[worst]:,.6g} MW: the rest is shed ({where})"
+            facts = {"value": load[worst], "capacity": capacity[worst], "lines": lines[worst]}
+            findings.add(
+                BUS_LOAD_ABOVE_CAPACITY, LOADS, named("bus", bus), "mean_mw", **facts, **_where(expected, worst, count)
             )
-            findings.warn(LOADS, named("bus", bus), "mean_mw", message)
 
 
 def minima_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
@@ -64,32 +195,32 @@ def minima_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
     for position, bus in enumerate(case.system.buses):
         minima = expected.must_run_mw[:, position]
         load, lines = np.maximum(expected.load_mw[:, position], 0.0), expected.line_out_mw[:, position]
-        where = _stages_above(expected, minima, load + lines)
-        if where:
+        count = _stages_above(minima, load + lines)
+        if count:
             worst = int(np.argmax(minima - load - lines))
-            largest = _largest_minimum(case, expected, position, worst)
-            message = (
-                f"minimum generation of thermals and imports is {minima[worst]:,.6g} MW in stage "
-                f"{expected.stage_id(worst)}, the load is {load[worst]:,.6g} MW, and lines export at most "
-                f"{lines[worst]:,.6g} MW: the rest is excess ({where}){largest}"
-            )
-            findings.warn(entities.THERMALS, named("bus", bus), "generation.min_mw", message)
+            facts = {"value": minima[worst], "load": load[worst], "lines": lines[worst]}
+            facts |= {"largest": _largest_minimum(case, expected, position, worst), **_where(expected, worst, count)}
+            findings.add(MINIMA_ABOVE_LOAD, entities.THERMALS, named("bus", bus), "generation.min_mw", **facts)
 
 
 def _largest_minimum(case: Case, expected: Expected, bus: int, stage: int) -> str:
-    """A clause naming the thermal plant with the largest minimum at a bus; empty where there is none."""
+    """Return a clause that names the thermal plant with the largest minimum at a bus; empty where there is none."""
     at_bus = np.flatnonzero(expected.topology.thermal_bus == bus)
     if at_bus.size == 0:
         return ""
     minima = expected.study.stages[stage].thermal.min_mw[at_bus].max(axis=1)
     plant = case.system.thermals[at_bus[int(np.argmax(minima))]]
-    return f"; the largest minimum is {minima.max():,.6g} MW, of {named('thermal', plant)}"
+    return f"; the largest minimum is {minima.max():,.6g} MW, of {subject_text(named('thermal', plant))}"
 
 
-def _stages_above(expected: Expected, upper: Floats, lower: Floats) -> str:
-    """How often one number exceeds another, such as `3 of 12 stages`; empty where it never does."""
-    is_above = upper > lower + TOLERANCE * np.maximum(1.0, np.abs(lower))
-    return f"{int(is_above.sum())} of {len(expected.hours)} stages" if is_above.any() else ""
+def _stages_above(upper: Floats, lower: Floats) -> int:
+    """Return the number of stages in which one number exceeds another."""
+    return int((upper > lower + TOLERANCE * np.maximum(1.0, np.abs(lower))).sum())
+
+
+def _where(expected: Expected, worst: int, count: int) -> dict[str, int]:
+    """Return the worst stage, by its id, the number of such stages, and that of all."""
+    return {"stage": expected.stage_id(worst), "count": count, "all": len(expected.hours)}
 
 
 ADEQUACY_RULES = (capacity_of_the_system, capacity_of_buses, minima_of_buses)
@@ -109,8 +240,10 @@ def deficit_above_plants(case: Case, expected: Expected, findings: Findings) -> 
         return
     cost = _thermal_costs(expected)
     dearest = int(np.argmax(cost))
-    word = named("thermal", case.system.thermals[dearest])
-    groups = [(entities.PENALTIES_FILE, "", "bus.deficit_segments", case.penalties.bus.deficit_segments)]
+    word = subject_text(named("thermal", case.system.thermals[dearest]))
+    groups: list[tuple[str, Subject, str, Sequence[DeficitSegment]]] = [
+        (entities.PENALTIES_FILE, (), "bus.deficit_segments", case.penalties.bus.deficit_segments)
+    ]
     groups += [
         (entities.BUSES, named("bus", bus), "deficit_segments", bus.deficit_segments)
         for bus in case.system.buses
@@ -118,15 +251,12 @@ def deficit_above_plants(case: Case, expected: Expected, findings: Findings) -> 
     ]
     if all(bus.deficit_segments is not None for bus in case.system.buses):
         del groups[0]
-    for file, entity, field, tiers in groups:
+    for file, subject, field, tiers in groups:
         cheapest = min(tier.cost for tier in tiers)
         dearer = int((cost >= cheapest).sum())
         if dearer:
-            message = (
-                f"the cheapest deficit costs {cheapest:,.3f} $/MWh, and {dearer} of {len(cost)} thermal plants cost as "
-                f"much or more (the most expensive is {word}, {cost[dearest]:,.3f} $/MWh): load is shed before they run"
-            )
-            findings.warn(file, entity, field, message, "a deficit cost above that of every plant")
+            facts = {"value": cheapest, "count": dearer, "all": len(cost), "plant": word, "cost": cost[dearest]}
+            findings.add(DEFICIT_BELOW_PLANTS, file, subject, field, **facts)
 
 
 def minimum_generation_above_plants(case: Case, expected: Expected, findings: Findings) -> None:
@@ -137,18 +267,16 @@ def minimum_generation_above_plants(case: Case, expected: Expected, findings: Fi
     cost = expected.study.stages[0].hydro.generation_violation_below_cost
     has_limit = np.array([hydro.generation.min_generation_mw > 0 for hydro in case.system.hydros], bool)
     for at in np.flatnonzero(has_limit & (cost <= dearest)).tolist():
-        message = (
-            f"violating minimum generation costs {cost[at]:,.2f} $/MWh, no more than the most expensive thermal plant "
-            f"({dearest:,.2f} $/MWh): the limit is violated before that plant runs"
-        )
-        field, remedy = "hydro.generation_violation_below_cost", "a violation cost above that of every plant"
-        findings.warn(entities.PENALTIES_FILE, named("hydro", case.system.hydros[at]), field, message, remedy)
+        subject, field = named("hydro", case.system.hydros[at]), "hydro.generation_violation_below_cost"
+        findings.add(VIOLATION_BELOW_PLANTS, entities.PENALTIES_FILE, subject, field, value=cost[at], cost=dearest)
 
 
 def _thermal_costs(expected: Expected) -> Floats:
-    """By thermal plant: its highest cost over the stages in which it can run, $/MWh."""
-    stages = expected.study.stages
-    costs = np.array([np.where(stage.thermal.max_mw > 0, stage.thermal.cost, 0.0).max(axis=1) for stage in stages])
+    """Return by thermal plant its highest cost over the stages in which it can run, $/MWh."""
+    study_stages = expected.study.stages
+    costs = np.array(
+        [np.where(stage.thermal.max_mw > 0, stage.thermal.cost, 0.0).max(axis=1) for stage in study_stages]
+    )
     dearest: Floats = costs.max(axis=0)
     return dearest
 
@@ -160,32 +288,29 @@ def range_of_prices(case: Case, expected: Expected, findings: Findings) -> None:
         return
     (least, cheap), (most, dear) = min(prices), max(prices)
     if most > WIDEST_RANGE * least:
-        message = (
-            f"costs in the objective range from {_plain(least)} $ per unit ({cheap}) to {_plain(most)} $ per unit "
-            f"({dear}), a factor of {most / least:,.0f}: the small ones may be lost in the tolerances of the solver"
-        )
-        findings.warn(entities.PENALTIES_FILE, "", "", message)
+        facts = {"least": _plain(least), "cheap": cheap, "most": _plain(most), "dear": dear, "value": most / least}
+        findings.add(RANGE_OF_COSTS, entities.PENALTIES_FILE, (), "", **facts)
 
 
 def _plain(amount: float) -> str:
-    """A price without an exponent, unless it is tiny."""
+    """Return a price without an exponent, unless it is tiny."""
     return f"{amount:,.2f}" if amount >= 0.01 else f"{amount:.2g}"
 
 
 def _prices(case: Case, expected: Expected) -> Iterator[tuple[float, str]]:
-    """Coefficients of the objective: $ for a MW or m3/s over a block of mean length, or for a hm3, with places."""
+    """Yield coefficients of the objective with places: $ per MW or m3/s over a block of mean length, or per hm3."""
     hours = float(expected.study.stages[0].hours.mean())
     for cost, plant in zip(_thermal_costs(expected).tolist(), case.system.thermals, strict=True):
-        yield cost * hours, named("thermal", plant)
+        yield cost * hours, subject_text(named("thermal", plant))
     first = expected.study.stages[0]
     for tiers, bus in zip(first.bus.deficit_segments, case.system.buses, strict=True):
-        yield from ((cost * hours, f"deficit at {named('bus', bus)}") for _, cost in tiers)
+        yield from ((cost * hours, f"deficit at {subject_text(named('bus', bus))}") for _, cost in tiers)
     for field in (name for name in first.hydro.__slots__ if name.endswith("_cost")):
         unit = 1.0 if field in PER_HM3 else hours
         for cost, hydro in zip(getattr(first.hydro, field).tolist(), case.system.hydros, strict=True):
-            yield cost * unit, f"{field} of {named('hydro', hydro)}"
+            yield cost * unit, f"{field} of {subject_text(named('hydro', hydro))}"
     for cost, line in zip(first.line.exchange_cost.tolist(), case.system.lines, strict=True):
-        yield cost * hours, f"exchange_cost of {named('line', line)}"
+        yield cost * hours, f"exchange_cost of {subject_text(named('line', line))}"
 
 
 PRICE_RULES = (deficit_above_plants, minimum_generation_above_plants, range_of_prices)
@@ -216,11 +341,8 @@ def inflows_beside_turbines(case: Case, expected: Expected, findings: Findings) 
         ratio = (
             f"{mean[position] / turbined[position]:,.0f} times what it" if turbined[position] > 0 else "more than it"
         )
-        message = (
-            f"the mean inflow over the study is {mean[position]:,.6g} m3/s, {ratio} can turbine "
-            f"({turbined[position]:,.6g} m3/s)"
-        )
-        findings.warn(_file(case), named("hydro", case.system.hydros[position]), "", message, "is the inflow in m3/s?")
+        facts = {"value": mean[position], "ratio": ratio, "turbined": turbined[position]}
+        findings.add(INFLOW_ABOVE_TURBINES, _file(case), named("hydro", case.system.hydros[position]), **facts)
 
 
 def inflows_below_zero(case: Case, expected: Expected, findings: Findings) -> None:
@@ -229,17 +351,14 @@ def inflows_below_zero(case: Case, expected: Expected, findings: Findings) -> No
     river = _accumulated(expected.topology.downstream, mean)
     fed = _fed_from_elsewhere(expected)
     for position in np.flatnonzero((river < 0.0) & (mean < 0.0) & ~fed):
-        message = (
-            f"the mean inflow over the study is {mean[position]:,.6g} m3/s, "
-            f"{river[position]:,.6g} m3/s including all plants upstream: a mean flow below zero"
-        )
-        findings.warn(_file(case), named("hydro", case.system.hydros[position]), "", message, "check its sign")
+        facts = {"value": mean[position], "river": river[position]}
+        findings.add(RIVER_BELOW_ZERO, _file(case), named("hydro", case.system.hydros[position]), **facts)
 
 
 def minimum_outflows(case: Case, expected: Expected, findings: Findings) -> None:
     """What must leave a plant over the study must have come, or have been stored there or upstream."""
-    stages = expected.study.stages
-    demanded = np.array([stage.hydro.min_outflow_m3s @ (stage.hours / stage.hours.sum()) for stage in stages])
+    study_stages = expected.study.stages
+    demanded = np.array([stage.hydro.min_outflow_m3s @ (stage.hours / stage.hours.sum()) for stage in study_stages])
     least = _mean(expected, demanded)
     downstream = expected.topology.downstream
     river = _accumulated(downstream, _mean(expected, expected.inflow_m3s))
@@ -247,33 +366,29 @@ def minimum_outflows(case: Case, expected: Expected, findings: Findings) -> None
     stored_m3s = stored / (HM3_PER_M3S_HOUR * expected.hours.sum())
     is_short = (least > 0.0) & (least > np.maximum(river, 0.0) + stored_m3s) & ~_fed_from_elsewhere(expected)
     for position in np.flatnonzero(is_short):
-        message = (
-            f"is {least[position]:,.6g} m3/s on average, but the mean inflow here and upstream is "
-            f"{river[position]:,.6g} m3/s and storage can add {stored_m3s[position]:,.6g} m3/s: "
-            "the minimum cannot be met"
-        )
-        entity = named("hydro", case.system.hydros[position])
-        findings.warn(entities.HYDROS, entity, "outflow.min_outflow_m3s", message)
+        facts = {"value": least[position], "river": river[position], "stored": stored_m3s[position]}
+        subject = named("hydro", case.system.hydros[position])
+        findings.add(OUTFLOW_OUT_OF_REACH, entities.HYDROS, subject, "outflow.min_outflow_m3s", **facts)
 
 
 def _mean(expected: Expected, values: Floats) -> Floats:
-    """Means over the stages of the study, weighted by hours."""
+    """Return means over the stages of the study, weighted by hours."""
     mean: Floats = expected.hours @ values / expected.hours.sum()
     return mean
 
 
 def minimums_out_of_service(case: Case, expected: Expected, findings: Findings) -> None:
     """By the rules of format 0.19, what must flow or be generated costs also where a plant cannot do either."""
-    stages = expected.study.stages
-    not_there = np.array([~(stage.hydro.is_active | stage.hydro.is_filling) for stage in stages])
-    idle = np.array([~stage.hydro.is_active for stage in stages])
+    study_stages = expected.study.stages
+    not_there = np.array([~(stage.hydro.is_active | stage.hydro.is_filling) for stage in study_stages])
+    idle = np.array([~stage.hydro.is_active for stage in study_stages])
     group_hydro = expected.topology.group_hydro
-    least = np.array([stage.hydro.min_outflow_m3s.max(axis=1) for stage in stages])
+    least = np.array([stage.hydro.min_outflow_m3s.max(axis=1) for stage in study_stages])
     _warn_of_charges(case, expected, OUTFLOW, np.where(not_there, least, 0.0), PLANT_BOUNDS, findings)
     for name in OF_MACHINES:
-        least = np.array([getattr(stage.hydro, name).max(axis=1) for stage in stages])
+        least = np.array([getattr(stage.hydro, name).max(axis=1) for stage in study_stages])
         _warn_of_charges(case, expected, name, np.where(idle, least, 0.0), PLANT_BOUNDS, findings)
-        groups = [getattr(stage.group, name).max(axis=1) for stage in stages]
+        groups = [getattr(stage.group, name).max(axis=1) for stage in study_stages]
         least = np.array([np.bincount(group_hydro, values, idle.shape[1]) for values in groups])
         _warn_of_charges(case, expected, name, np.where(idle, least, 0.0), GROUP_BOUNDS, findings)
 
@@ -282,12 +397,10 @@ def _warn_of_charges(case: Case, expected: Expected, name: str, least: Floats, b
     """Warn of each plant with a minimum in stages in which it is out of service; least: T x N, 0 in service."""
     for position in np.flatnonzero((least > 0.0).any(axis=0)).tolist():
         ids = [expected.stage_id(stage) for stage in np.flatnonzero(least[:, position] > 0.0).tolist()]
-        message = (
-            f"is {least[:, position].max():g} while the plant is not in service, in {with_ids('stage', ids)}: "
-            "format 0.19 charges for it as for a violation, a constant cost"
+        facts = {"value": least[:, position].max(), "stages": stages(ids), "bounds": bounds}
+        findings.add(
+            MINIMUM_OUT_OF_SERVICE, entities.HYDROS, named("hydro", case.system.hydros[position]), name, **facts
         )
-        remedy = f"0, unless that is meant, in a row for each of these stages of {bounds}"
-        findings.warn(entities.HYDROS, named("hydro", case.system.hydros[position]), name, message, remedy)
 
 
 def minimums_out_of_reach(case: Case, expected: Expected, findings: Findings) -> None:
@@ -295,22 +408,23 @@ def minimums_out_of_reach(case: Case, expected: Expected, findings: Findings) ->
     options = PlanOptions.of(case.config.modeling, case.format_version)
     _, unreachable = stage_plans(expected.study, expected.noise, options, np.zeros(len(case.system.pumping_stations)))
     for note in minimum_notes(case, expected.study, unreachable):
-        findings.warn(note.file, note.where, "min_storage_hm3", note.text)
+        findings.add(MINIMUM_OUT_OF_REACH, note.file, label(note.where), "min_storage_hm3", text=note.text)
 
 
 def minimum_notes(case: Case, study: ResolvedStudy, unreachable: Sequence[UnreachableMinimum]) -> list[NoiseNote]:
-    """Say which minimum storages hold at a price, because a dry period leaves them out of reach."""
+    """Return which minimum storages hold at a price, because a dry period leaves them out of reach."""
     notes = []
     for minimum in unreachable:
         hydro, data = case.system.hydros[minimum.hydro], study.stages[minimum.stage]
         floor = min(hydro.reservoir.min_storage_hm3, minimum.limit_hm3)
         price = float(data.hydro.storage_violation_below_cost[minimum.hydro])
-        notes.append(NoiseNote(PLANT_BOUNDS, named("hydro", hydro), minimum.describe(data.stage.id, floor, price)))
+        text = minimum.describe(data.stage.id, floor, price)
+        notes.append(NoiseNote(MINIMUM_OUT_OF_REACH.name, PLANT_BOUNDS, subject_text(named("hydro", hydro)), text))
     return notes
 
 
 def _accumulated(downstream: Indices, values: Floats) -> Floats:
-    """By plant: the sum over itself and all plants upstream."""
+    """Return by plant the sum over itself and all plants upstream."""
     total, moving = values.astype(np.float64), values.astype(np.float64)
     for _ in range(len(values)):
         has_next = (downstream >= 0) & (moving != 0.0)
@@ -322,7 +436,7 @@ def _accumulated(downstream: Indices, values: Floats) -> Floats:
 
 
 def _fed_from_elsewhere(expected: Expected) -> Flags:
-    """Plants that get diverted or pumped water, and all downstream of them: their balance is another."""
+    """Return plants that get diverted or pumped water, and all downstream of them: their balance is another."""
     topology = expected.topology
     count = len(topology.downstream)
     fed = np.zeros(count)
@@ -371,34 +485,33 @@ def _check_names(file: str, word: str, members: Sequence[Named], findings: Findi
     for entity in members:
         same = ids.pop(entity.name.strip().casefold(), [])
         if len(same) > 1:
-            message = f"is used by {len(same)} entities: ids {listed(same)}"
-            findings.warn(file, named(word, entity), "name", message, "a different name for each")
+            facts = {"value": entity.name, "count": len(same), "ids": IdList(same)}
+            findings.add(NAME_TWICE, file, named(word, entity), "name", **facts)
 
 
 def plants_that_never_run(case: Case, expected: Expected, findings: Findings) -> None:
     """A plant whose maximum is 0 in every stage and block is either out of service or forgotten."""
-    stages, system = expected.study.stages, case.system
-    thermal = _largest([stage.thermal.max_mw for stage in stages])
-    group = _largest([stage.group.max_generation_mw for stage in stages])
+    study_stages, system = expected.study.stages, case.system
+    thermal = _largest([stage.thermal.max_mw for stage in study_stages])
+    group = _largest([stage.group.max_generation_mw for stage in study_stages])
     hydro = np.bincount(expected.topology.group_hydro, group, len(system.hydros)).astype(np.float64)
-    line = _largest([np.hstack([stage.line.direct_mw, stage.line.reverse_mw]) for stage in stages])
-    _warn(entities.THERMALS, "thermal", system.thermals, thermal, "cannot run in any stage: its maximum is 0", findings)
+    line = _largest([np.hstack([stage.line.direct_mw, stage.line.reverse_mw]) for stage in study_stages])
+    _warn(entities.THERMALS, "thermal", system.thermals, thermal, IDLE_THERMAL, findings)
     with_groups = [number for number, plant in enumerate(system.hydros) if plant.generation.max_generation_mw > 0]
     plants = [system.hydros[number] for number in with_groups]
-    message = "has turbines, but cannot generate in any stage: its maximum is 0, or it is not in operation"
-    _warn(entities.HYDROS, "hydro", plants, hydro[with_groups], message, findings)
-    _warn(entities.LINES, "line", system.lines, line, "cannot carry anything in any stage: its limits are 0", findings)
+    _warn(entities.HYDROS, "hydro", plants, hydro[with_groups], IDLE_HYDRO, findings)
+    _warn(entities.LINES, "line", system.lines, line, IDLE_LINE, findings)
 
 
 def _largest(limits: Sequence[Floats]) -> Floats:
-    """By entity: the largest value over all stages and blocks."""
+    """Return by entity the largest value over all stages and blocks."""
     largest: Floats = np.array([values.max(axis=1) for values in limits]).max(axis=0)
     return largest
 
 
-def _warn(file: str, word: str, members: Sequence[Named], largest: Floats, message: str, findings: Findings) -> None:
+def _warn(file: str, word: str, members: Sequence[Named], largest: Floats, code: Code, findings: Findings) -> None:
     for position in np.flatnonzero(largest <= 0.0).tolist():
-        findings.warn(file, named(word, members[position]), "", message)
+        findings.add(code, file, named(word, members[position]))
 
 
 NAME_RULES = (names_used_twice, plants_that_never_run)
@@ -409,22 +522,21 @@ Rule = Callable[[Case, Expected, Findings], None]
 RULES: tuple[Rule, ...] = (*NAME_RULES, *ADEQUACY_RULES, *WATER_RULES, *PRICE_RULES)
 
 
-def check_generic_numbers(case: Case, problems: Problems) -> None:
+def check_generic_numbers(case: Case, findings: Findings) -> None:
     """Add an error for each generic constraint with a number that is divided by 0, or beyond 1e20, in some stage."""
-    stages: dict[tuple[str, str, str, str], list[int]] = {}
+    found: dict[tuple[Subject, str, str, str], set[int]] = {}
     rows = GenericRowResolver(case)
     for stage in case.horizon.stages:
         for constraint, error in rows.unusable_numbers(stage):
             key = named("constraint", constraint), error.what, error.cause, error.remedy
-            stages.setdefault(key, []).append(stage.id)
-    for (entity, what, cause, remedy), ids in stages.items():
-        message = f"{what} in {with_ids('stage', sorted(set(ids)))}: {cause}"
-        problems.error(Layer.MEANING, CONSTRAINTS, entity, "expression", message, remedy)
+            found.setdefault(key, set()).add(stage.id)
+    for (subject, what, cause, remedy), ids in found.items():
+        facts = {"value": what, "stages": stages(ids), "cause": cause, "advice": remedy}
+        findings.add(UNUSABLE_NUMBER, CONSTRAINTS, subject, "expression", **facts)
 
 
-def check_plausibility(case: Case, noise: NoiseModel, problems: Problems) -> None:
+def check_plausibility(case: Case, noise: NoiseModel, findings: Findings) -> None:
     """Add a warning for everything that is allowed and looks like a mistake. The case must be without errors."""
     expected = expected_numbers(resolve(case), noise)
-    findings = Findings(Layer.PLAUSIBILITY, problems)
     for rule in RULES:
         rule(case, expected, findings)

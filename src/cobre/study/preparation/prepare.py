@@ -7,7 +7,7 @@ import numpy as np
 from cobre.core.case import Case
 from cobre.core.steps import Report, Step, no_report
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.problems import CaseProblem, Layer, lines_of
+from cobre.io.findings.finding import lines_of
 from cobre.policy.boundary import apply_boundary_policy, later_periods, load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
@@ -16,7 +16,7 @@ from cobre.sddp.resolved.resolve import resolve
 from cobre.sddp.tree.build import with_tree
 from cobre.stochastic.errors import NoiseNote
 from cobre.stochastic.model import NoiseModel, build_noise_model
-from cobre.study.plausibility.layer import minimum_notes
+from cobre.study.plausibility.layer import finding_of_note, minimum_notes
 
 TRUNCATING = ("truncation", "truncation_with_penalty")  # methods of modeling.inflow_non_negativity
 
@@ -45,9 +45,9 @@ def convexity_notes(case: Case, noise: NoiseModel) -> list[NoiseNote]:
         f"is {method}, and inflows that depend on their past are truncated at zero: the cost-to-go is not convex in "
         "past inflows, so the lower bound may lie above the cost of the policy. With penalty it is a bound"
     )
-    return [NoiseNote(CONFIG_FILE, "modeling.inflow_non_negativity.method", text)]
+    return [NoiseNote("lower-bound-not-valid", CONFIG_FILE, "modeling.inflow_non_negativity.method", text)]
 
 
 def _grouped(notes: Sequence[NoiseNote]) -> list[str]:
-    """Join notes that say the same of many plants in one line."""
-    return lines_of(CaseProblem(Layer.MEANING, note.file, note.where, "", note.text, is_warning=True) for note in notes)
+    """Return notes as lines; those that say the same of many plants share one."""
+    return lines_of(finding_of_note(note) for note in notes)

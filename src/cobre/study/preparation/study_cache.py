@@ -31,7 +31,7 @@ from cobre.core.stopping import IterationLimit
 from cobre.errors import CobreError
 from cobre.io.config.overrides import ConfigDocument
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.problems import lines_of
+from cobre.io.findings.finding import lines_of
 from cobre.io.storage.atomic import WriteError
 from cobre.io.storage.record_file import RecordFileError, read_records, write_records
 from cobre.records import dataclass
@@ -407,10 +407,10 @@ def as_case(
                 "config_overrides apply when a case is read: give the case directory, or pass them to load_case"
             )
         return case, ()
-    from cobre.io.case import load_case_with_problems
+    from cobre.io.case import load_case_with_findings
 
-    loaded, problems = load_case_with_problems(case, overrides, config, report)
-    return loaded, tuple(lines_of(problems.warnings))
+    loaded, findings = load_case_with_findings(case, overrides, config, report)
+    return loaded, tuple(lines_of(findings.warnings))
 
 
 # A case as scripts give it: a directory, or an object that may have been changed since it was read.

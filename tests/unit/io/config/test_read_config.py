@@ -20,14 +20,14 @@ from cobre.core.stopping import BoundStalling, IterationLimit, SimulationBased, 
 from cobre.io.config.file import read_config
 from cobre.io.config.overrides import with_overrides
 from cobre.io.decoding.json_documents import Document
-from cobre.io.findings.problems import Problems
+from cobre.io.findings.finding import Findings
 
 LIMIT = {"type": "iteration_limit", "limit": 5}
 LEAST = {"training": {"selection": {"method": "sampled", "forward_passes": 2}, "stopping_rules": [LIMIT]}}
 
 
 def read(content, overrides=None):
-    problems = Problems()
+    problems = Findings()
     return read_config(Document("config.json", content, json.dumps(content)), overrides, problems), problems
 
 
@@ -277,7 +277,7 @@ def test_errors_of_the_file_do_not_blame_overrides():
 
 
 def test_an_override_with_another_method_replaces_the_object():
-    merged = with_overrides(with_training(), {"training.selection": {"method": "enumerated"}}, Problems())
+    merged = with_overrides(with_training(), {"training.selection": {"method": "enumerated"}}, Findings())
     assert merged["training"]["selection"] == {"method": "enumerated"}
-    passes = with_overrides(with_training(), {"training.selection": {"forward_passes": 9}}, Problems())
+    passes = with_overrides(with_training(), {"training.selection": {"forward_passes": 9}}, Findings())
     assert passes["training"]["selection"] == with_training()["training"]["selection"] | {"forward_passes": 9}

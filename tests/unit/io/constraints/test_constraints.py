@@ -12,7 +12,7 @@ from cobre.core.generic_constraints import Coefficient, GenericConstraints, Para
 from cobre.io.constraints.reading import BOUNDS, read_generic_constraints
 from cobre.io.decoding.json_documents import read_document
 from cobre.io.decoding.parquet_tables import read_table
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.finding import Findings, Layer
 
 SLACK = {"enabled": True, "penalty": 100.0}
 
@@ -35,7 +35,7 @@ def write(folder, constraints=None, expressions=None, parameters=None, bounds=No
 
 
 def read(folder):
-    problems = Problems()
+    problems = Findings()
     constraints, parameters = (
         read_document(folder, f"constraints/generic_{name}.json", problems) for name in ("constraints", "parameters")
     )

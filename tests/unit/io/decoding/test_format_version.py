@@ -6,7 +6,7 @@ import pytest
 from validation_case import columns, problems_after, put, sound_documents, sound_tables, together, write_case
 
 from cobre.io.case import load_case, read_case
-from cobre.io.findings.problems import Problems
+from cobre.io.findings.finding import Findings
 from cobre.io.saving.case_writer import save_case
 
 NOVOMODELO = "https://raw.githubusercontent.com/ons-ccee-epe/novomodelo/refs/heads/main/schemas/config.schema.json"
@@ -29,7 +29,7 @@ def read_after(folder, spoil):
     documents, tables = sound_documents(), sound_tables()
     spoil(documents, tables)
     write_case(folder, documents, tables)
-    problems = Problems()
+    problems = Findings()
     case = read_case(folder, problems)
     problems.raise_errors("case")
     return case
@@ -135,7 +135,7 @@ def test_a_case_of_format_018_has_nothing_of_019(tmp_path, name):
     problems = problems_after(tmp_path, together(put(f"{CONFIG}:$schema", COBRE), spoil))
     [found] = [problem for problem in problems.errors if words in str(problem)]
     assert "this case is of format 0.18 ($schema of config.json)" in found.message
-    assert remedy in found.remedy
+    assert remedy in found.advice
 
 
 @pytest.mark.parametrize("name", OF_018)
@@ -143,7 +143,7 @@ def test_a_case_of_format_019_has_nothing_of_018(tmp_path, name):
     spoil, words, remedy = OF_018[name]
     problems = problems_after(tmp_path, together(AS_019, spoil))
     [found] = [problem for problem in problems.errors if words in str(problem)]
-    assert remedy in found.remedy
+    assert remedy in found.advice
 
 
 def test_what_belongs_to_the_other_format_is_not_missing_as_well(tmp_path):
@@ -173,7 +173,7 @@ def test_what_belongs_to_the_other_format_is_not_missing_as_well(tmp_path):
 def test_choices_are_those_of_the_format(tmp_path, spoil, in_018, in_019):
     [old] = problems_after(tmp_path / "old", together(put(f"{CONFIG}:$schema", COBRE), spoil)).errors
     [new] = problems_after(tmp_path / "new", together(AS_019, spoil)).errors
-    assert (old.remedy, new.remedy) == (in_018, in_019)
+    assert (old.expected, new.expected) == (in_018, in_019)
 
 
 def test_everything_of_the_other_format_is_named_at_once(tmp_path):
@@ -195,7 +195,7 @@ def test_everything_of_the_other_format_is_named_at_once(tmp_path):
 def test_slacks_of_format_019_say_how_they_count(tmp_path, slack, field, remedy):
     problems = problems_after(tmp_path, together(AS_019, put(f"{CONSTRAINTS}.0.slack", slack)))
     [found] = problems.errors
-    assert (found.field, remedy in found.remedy) == (field, True), str(found)
+    assert (found.field, remedy in found.advice) == (field, True), str(found)
 
 
 def test_the_new_column_is_required(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from cobre._native import is_ordinary_json
 from cobre.io.decoding.json_documents import MIN_SCANNED_CHARACTERS, read_document
 from cobre.io.decoding.json_files import SUSPICIOUS
-from cobre.io.findings.problems import Problems
+from cobre.io.findings.finding import Findings
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_long_documents_report_duplicate_keys_and_keep_their_content(tmp_path):
     rows = [{"id": number, "name": "x" * 40} for number in range(MIN_SCANNED_CHARACTERS // 40)]
     (tmp_path / "plain.json").write_text(json.dumps({"rows": rows}))
     (tmp_path / "twice.json").write_text('{"rows": 1, "rows": ' + json.dumps(rows) + "}")
-    problems = Problems()
+    problems = Findings()
     plain = read_document(tmp_path, "plain.json", problems)
     assert plain.is_ordinary and plain.content == {"rows": rows} and not problems.errors
     assert not read_document(tmp_path, "twice.json", problems).is_ordinary

@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from cobre.core.case import ABSENT_ID
 from cobre.io.decoding.parquet_tables import Column, TableFormat, read_table
-from cobre.io.findings.problems import Layer, Problems
+from cobre.io.findings.finding import Findings, Layer
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 
 ALL_TABLES = [*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), *PRODUCTION_TABLES.values()]
@@ -35,7 +35,7 @@ def write(folder, table, content, **options):
 
 
 def read(folder, table):
-    problems = Problems()
+    problems = Findings()
     return read_table(folder, table, problems), problems
 
 
@@ -89,7 +89,7 @@ def test_wrong_column_type_names_the_expected_one(tmp_path, table):
         columns, problems = read(tmp_path, table)
         assert columns is None
         assert [problem.field for problem in problems.errors] == [column.name]
-        assert WORDS[column.kind] in problems.errors[0].remedy
+        assert WORDS[column.kind] in problems.errors[0].advice
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "brotli", "lz4", "zstd"])
@@ -152,7 +152,7 @@ def test_numbers_are_finite(tmp_path, value):
     columns, problems = read(tmp_path, BOUNDS)
     assert columns is None
     assert "row 1" in problems.errors[0].entity
-    assert "null" in problems.errors[0].remedy
+    assert "null" in problems.errors[0].advice
 
 
 def test_several_row_groups_are_one_table(tmp_path):

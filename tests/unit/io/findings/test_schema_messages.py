@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cobre.io.findings.problems import Problems
+from cobre.io.findings.finding import Findings, subject_text
 from cobre.io.findings.schema_messages import FileLocation, report_schema_errors
 
 
@@ -31,11 +31,11 @@ class PlantsFile(BaseModel):
 
 def messages(content, file="system/thermals.json", **options):
     """Entity, field, message and remedy of each violation."""
-    problems = Problems()
+    problems = Findings()
     with pytest.raises(ValidationError) as caught:
         PlantsFile.model_validate(content)
     report_schema_errors(file, content, caught.value, PlantsFile, problems, **options)
-    return [(found.entity, found.field, found.message, found.remedy) for found in problems.errors]
+    return [(found.entity, found.field, found.message, found.expected or found.remedy) for found in problems.errors]
 
 
 def plant(**fields):
@@ -54,7 +54,8 @@ def plant(**fields):
     ],
 )
 def test_locations_name_the_entity_and_the_field(content, path, entity, field):
-    assert FileLocation.of(content, path) == FileLocation(entity, field)
+    location = FileLocation.of(content, path)
+    assert (subject_text(location.subject), location.field) == (entity, field)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from cobre.core.hydro import (
 from cobre.core.stopping import BoundStalling, IterationLimit, SimulationBased, TimeLimit
 from cobre.core.temporal import CvarParameters, StateVariables
 from cobre.io.constraints.expressions import parameter, parse_constraint
-from cobre.io.findings.problems import InvalidCaseError
+from cobre.io.findings.finding import InvalidCaseError
 from cobre.io.saving.documents import config_document, expression_text, study_documents
 from cobre.io.storage.atomic import WriteError
 

@@ -8,7 +8,7 @@ from pyarrow import parquet
 from validation_case import problems_after, put, sound_documents, sound_tables, together, write_case
 
 from cobre.io.case import read_case
-from cobre.io.findings.problems import Problems
+from cobre.io.findings.finding import Findings
 
 NOVOMODELO = "https://raw.githubusercontent.com/ons-ccee-epe/novomodelo/refs/heads/main/schemas/config.schema.json"
 CONFIG, HYDROS, MODELS = "config.json", "system/hydros.json", "system/hydro_production_models.json"
@@ -98,11 +98,11 @@ def test_a_bad_value_is_named_with_what_to_do(tmp_path, name, value):
     errors = problems_after(tmp_path, together(use_019, put(place, value))).errors
     assert [error.file for error in errors] == [place.partition(":")[0]] * len(errors)
     assert any(field in error.field for error in errors), [str(error) for error in errors]
-    assert all(error.remedy for error in errors)
+    assert all(error.advice for error in errors)
 
 
 def read_with_cell(folder, column, values, rows=1):
-    """Problems of the case with another column, as Parquet stores it, in its table of productivities."""
+    """Findings of the case with another column, as Parquet stores it, in its table of productivities."""
     documents, tables = sound_documents(), sound_tables()
     use_019(documents, tables)
     write_case(folder, documents, tables)
@@ -110,7 +110,7 @@ def read_with_cell(folder, column, values, rows=1):
     table = table.drop_columns([column]) if column in table.column_names else table
     table = table if values is None else table.append_column(column, values)
     parquet.write_table(pa.concat_tables([table] * rows), folder / TABLE)
-    problems = Problems()
+    problems = Findings()
     read_case(folder, problems)
     return [str(error) for error in problems.errors]
 

@@ -20,13 +20,13 @@ from ahead_cases import (
 from small_cases import hydro
 
 from cobre.io.case import read_case
-from cobre.io.findings.problems import Problems
+from cobre.io.findings.finding import Findings
 
 FIRST, SECOND, THIRD = MONTHS[:3]
 
 
 def found_in(case, folder):
-    problems = Problems()
+    problems = Findings()
     read_case(case.write(folder), problems)
     return [str(problem) for problem in problems.errors], [str(problem) for problem in problems.warnings]
 

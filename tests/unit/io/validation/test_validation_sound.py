@@ -2,20 +2,12 @@
 
 from validation_case import problems_after
 
-from cobre.io.findings.problems import Layer
-from cobre.io.validation.layers import LAYERS
+from cobre.io.findings.finding import Layer
 
 
 def test_the_sound_case_has_no_problem(tmp_path):
     problems = problems_after(tmp_path, lambda documents, tables: None)
     assert [str(problem) for problem in problems] == []
-
-
-def test_layers_run_in_order():
-    assert [layer for layer, _ in LAYERS] == [Layer.REFERENCES, Layer.DIMENSIONS, Layer.MEANING]
-    for _, rules in LAYERS:
-        assert len(set(rules)) == len(rules)
-        assert all(rule.__doc__ for rule in rules)
 
 
 def test_later_layers_check_what_does_not_depend_on_a_broken_reference(tmp_path):

@@ -116,7 +116,7 @@ def test_the_remedy_ends_the_charge(tmp_path, name, field):
     ids = {"hydro_id": 0, "stage_id": 0} | ({"hydro_unit_group_id": 0} if name == "turbined" else {})
     columns = {key: pa.array([value], pa.int32()) for key, value in ids.items()}
     columns |= {"block_id": pa.array([None], pa.int32()), field: pa.array([0.0])}
-    path = case / warning.remedy.rpartition(" ")[2]
+    path = case / warning.expected.rpartition(" ")[2]
     path.parent.mkdir(exist_ok=True)
     parquet.write_table(pa.table(columns), path, compression="zstd")
     assert charges(case) == []

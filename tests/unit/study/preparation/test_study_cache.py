@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.io.findings.problems import InvalidCaseError
+from cobre.io.findings.finding import InvalidCaseError
 from cobre.runs.events import no_events
 from cobre.study.config_outline import with_config_document
 from cobre.study.preparation import prepare

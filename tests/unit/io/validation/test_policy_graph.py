@@ -10,9 +10,9 @@ from cobre.core.config import Enumerated, InflowScheme, SampledTraining, Scenari
 from cobre.core.stopping import Gap, IterationLimit
 from cobre.core.temporal import Horizon, Node, PolicyGraph, Transition
 from cobre.io.case import load_case
-from cobre.io.findings.problems import Layer, Problems
-from cobre.io.validation.layer_findings import Findings
-from cobre.io.validation.stages import graph
+from cobre.io.findings.finding import Findings
+from cobre.io.validation import policy_graph as graph
+from cobre.io.validation import settings
 
 # Stage 0 has the root 10; stage 1 has the nodes 20 and 21; stage 2 has 30 after 20, and 31 after 21.
 NODES = tuple(Node(id_, stage) for id_, stage in ((10, 0), (20, 1), (21, 1), (30, 2), (31, 2)))
@@ -21,7 +21,7 @@ EDGES = tuple(Transition(*edge) for edge in ((10, 20, 0.25), (10, 21, 0.75), (20
 
 @pytest.fixture(scope="module")
 def example():
-    return load_case(Path(__file__).parents[5] / "examples" / "two_reservoirs")
+    return load_case(Path(__file__).parents[4] / "examples" / "two_reservoirs")
 
 
 def problems(rule, example, nodes=(), edges=(), **changes):
@@ -36,8 +36,8 @@ def problems(rule, example, nodes=(), edges=(), **changes):
         config=replace(example.config, training=training, simulation=simulation),
         **changes,
     )
-    found = Problems()
-    rule(case, Findings(Layer.MEANING, found))
+    found = Findings()
+    rule(case, found)
     return [(problem.entity, problem.field, problem.message) for problem in found.errors]
 
 
@@ -144,12 +144,12 @@ def test_nodes_name_an_external_scenario_of_their_stage(example):
 
 def test_the_rule_gap_needs_paths_that_tell_the_cost_and_a_tolerance(example):
     rules = {"stopping_rules": (IterationLimit(5), Gap(tolerance=1.0))}
-    assert problems(graph.gap_rules, example, training=rules) == []
+    assert problems(settings.gap_rules, example, training=rules) == []
     fresh = rules | {"scenario_source": ScenarioSource.of(inflow="out_of_sample", seed=1)}
-    [(_, field, message)] = problems(graph.gap_rules, example, training=fresh)
+    [(_, field, message)] = problems(settings.gap_rules, example, training=fresh)
     assert (field, "needs paths drawn from the openings" in message) == ("training.stopping_rules", True)
-    assert problems(graph.gap_rules, example, training=fresh | {"selection": SampledTraining(4, 0.5)}) == []
+    assert problems(settings.gap_rules, example, training=fresh | {"selection": SampledTraining(4, 0.5)}) == []
     rules = {"stopping_rules": (IterationLimit(5), Gap()), "selection": Enumerated()}
-    assert [message for *_, message in problems(graph.gap_rules, example, training=rules)] == [
+    assert [message for *_, message in problems(settings.gap_rules, example, training=rules)] == [
         "the rule `gap` has no tolerance"
     ]

@@ -2,20 +2,79 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 
 from cobre.core.case import Case
 from cobre.core.config import CutSelectionConfig, DominationSelection, DynamicSelection, Level1Selection
 from cobre.core.hydro import Hydro, HydroProduction, ProductionChoice, ProductionModels
-from cobre.io.case import load_case_with_problems
+from cobre.io.case import load_case_with_findings
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.migrate.old_case import MigrationReport, Notes
+from cobre.io.findings.finding import Finding
 from cobre.io.saving.case_writer import save_case
+from cobre.records import dataclass
 
 HYDROS, MODELS = "system/hydros.json", "system/hydro_production_models.json"
 PRODUCTIVITY = "system/hydro_energy_productivity.parquet"
 CONSTRAINTS = "constraints/generic_constraints.json"
 EQUIVALENT, INTEGRATED = "equivalent_productivity_mw_per_m3s", "integrated_equivalent_productivity_mw_per_m3s"
+
+
+class NoteKind(Enum):
+    """The kind of a note. NOW_EFFECTIVE: something acts differently in the new format, so that costs may differ."""
+
+    CONVERTED = "converted"
+    DROPPED = "dropped"
+    NOW_EFFECTIVE = "now effective"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note on one change; `file` is relative to the case."""
+
+    kind: NoteKind
+    file: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}: {self.file}: {self.text}"
+
+
+class Notes:
+    """Notes collected while a case is converted."""
+
+    def __init__(self) -> None:
+        self._notes: list[Note] = []
+
+    def converted(self, file: str, text: str) -> None:
+        """Note that something was converted without loss."""
+        self._notes.append(Note(NoteKind.CONVERTED, file, text))
+
+    def dropped(self, file: str, text: str) -> None:
+        """Note that something was dropped, because the new format cannot express it."""
+        self._notes.append(Note(NoteKind.DROPPED, file, text))
+
+    def now_effective(self, file: str, text: str) -> None:
+        """Note that something has an effect now and had none before."""
+        self._notes.append(Note(NoteKind.NOW_EFFECTIVE, file, text))
+
+    def all(self) -> tuple[Note, ...]:
+        """Return all notes, in the order in which they were made."""
+        return tuple(self._notes)
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """The result of a migration: directories, notes, and findings on the new case."""
+
+    old: Path
+    new: Path
+    notes: tuple[Note, ...]
+    findings: tuple[Finding, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.old} -> {self.new}", *(f"  {note}" for note in self.notes)]
+        return "\n".join([*lines, *(f"  still to be looked at: {finding}" for finding in self.findings)])
 
 
 def migrate_to_019(old: Path, new: Path) -> MigrationReport:
@@ -24,12 +83,12 @@ def migrate_to_019(old: Path, new: Path) -> MigrationReport:
     Raises InvalidCaseError if `old` has errors, and WriteError if `new` is not empty; then nothing is left at `new`.
     """
     notes = Notes()
-    save_case(as_019(load_case_with_problems(old).case, notes), new)
-    return MigrationReport(old, new, notes.all(), tuple(load_case_with_problems(new).problems))
+    save_case(as_019(load_case_with_findings(old).case, notes), new)
+    return MigrationReport(old, new, notes.all(), tuple(load_case_with_findings(new).findings))
 
 
 def as_019(case: Case, notes: Notes) -> Case:
-    """The same study in format 0.19, with notes on what is different there."""
+    """Return the same study in format 0.19, with notes on what is different there."""
     training = case.config.training
     selection = _cut_selection(training.cut_selection, notes)
     config = replace(case.config, training=replace(training, cut_selection=selection))

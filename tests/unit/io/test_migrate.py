@@ -8,7 +8,7 @@ from validation_case import put, sound_documents, sound_tables, together, write_
 import cobre
 from cobre.io.migrate import NoteKind, migrate_to_019
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 CONFIG = "config.json"
 
 

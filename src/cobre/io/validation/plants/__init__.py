@@ -1,1 +1,0 @@
-"""Checks of plants: limits, prices, cascade, storage, production."""

@@ -1,1 +1,0 @@
-"""Checks of random data: inflows, loads, correlation, openings, histories."""

@@ -1,1 +1,0 @@
-"""Checks of the horizon: dates, blocks, policy graph, stopping rules, stored policies."""

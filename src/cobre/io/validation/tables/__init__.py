@@ -1,1 +1,0 @@
-"""Checks of tables: references, dimensions, overridden bounds."""

@@ -1,0 +1,163 @@
+"""Rules declare what they need: they look at nothing else, and run or not according to it."""
+
+import pytest
+from validation_case import problems_after, sound_documents, sound_tables, write_case
+
+from cobre.io.case import read_case
+from cobre.io.findings.finding import Findings
+from cobre.io.validation.check import GROUPS
+from cobre.io.validation.rules import (
+    BUSES,
+    CONDITIONS_FILE,
+    CONFIG_FILE,
+    CONSTRAINT_BOUNDS,
+    CONSTRAINTS,
+    CONTRACTS,
+    CORRELATION,
+    HYDROS,
+    LINES,
+    LOAD_FILE,
+    OVERRIDES,
+    PARAMETERS_FILE,
+    PENALTIES_FILE,
+    POST_STUDY_FILE,
+    PRODUCTION,
+    PRODUCTIONS,
+    SCENARIOS,
+    SOURCE_FILE,
+    SOURCES,
+    STAGES,
+    STATIONS,
+    THERMALS,
+)
+
+RULES = [each for group in GROUPS for each in group]
+
+# By part of a case: the input that it comes from.
+INPUTS = {
+    "config": CONFIG_FILE,
+    "horizon": STAGES,
+    "is_risk_averse": STAGES,
+    "initial_conditions": CONDITIONS_FILE,
+    "penalties": PENALTIES_FILE,
+    "post_study": POST_STUDY_FILE,
+    "system": {
+        "buses": BUSES,
+        "lines": LINES,
+        "hydros": HYDROS,
+        "thermals": THERMALS,
+        "non_controllable_sources": SOURCES,
+        "pumping_stations": STATIONS,
+        "energy_contracts": CONTRACTS,
+    },
+    "production": {"by_hydro": PRODUCTION, "choice_for": PRODUCTION, **PRODUCTIONS},
+    "scenarios": {
+        "correlation": CORRELATION,
+        "load_factors": LOAD_FILE,
+        "non_controllable_factors": SOURCE_FILE,
+        **SCENARIOS,
+    },
+    "overrides": OVERRIDES,
+    "generic_constraints": {
+        "constraints": CONSTRAINTS,
+        "parameters": PARAMETERS_FILE,
+        "bounds": CONSTRAINT_BOUNDS,
+    },
+}
+
+
+class Recorder:
+    """A case that records the inputs that somebody looks at."""
+
+    def __init__(self, record, inputs, seen):
+        self._record, self._inputs, self._seen = record, inputs, seen
+
+    def __getattr__(self, name):
+        value = getattr(self._record, name)
+        source = self._inputs[name]
+        if isinstance(source, str):
+            self._seen.add(source)
+            return value
+        return Recorder(value, source, self._seen)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sound")
+    write_case(folder, sound_documents(), sound_tables())
+    return read_case(folder, Findings())
+
+
+@pytest.mark.parametrize("each", RULES, ids=lambda rule: rule.check.__name__)
+def test_a_rule_looks_at_declared_inputs_only(sound, each):
+    seen = set()
+    each(Recorder(sound, INPUTS, seen), Findings())
+    assert seen <= each.inputs
+
+
+def test_rules_are_run_once_and_are_documented():
+    assert len({each.check for each in RULES}) == len(RULES)
+    assert all(each.check.__doc__ for each in RULES)
+
+
+FILES = [*sound_documents(), *sound_tables()]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_that_cannot_be_decoded_stops_no_rule_that_does_not_need_it(tmp_path, file):
+    documents, tables = sound_documents(), sound_tables()
+    documents["system/thermals.json"]["thermals"][0]["cost_per_mwh"] = -1.0
+    write_case(tmp_path, documents, tables)
+    (tmp_path / file).write_bytes(b"{")
+    findings = Findings()
+    assert read_case(tmp_path, findings) is None
+    codes = {(finding.file, finding.code.name) for finding in findings.errors}
+    assert file in {name for name, _ in codes}
+    if file != "system/thermals.json":
+        assert ("system/thermals.json", "negative-value") in codes
+    assert not any(
+        finding.file == file and finding.code.layer.value in ("dimensions", "meaning") for finding in findings
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "array", "field"),
+    [
+        ("system/thermals.json", "thermals", "bus_id"),
+        ("system/lines.json", "lines", "source_bus_id"),
+        ("system/hydros.json", "hydros", "downstream_id"),
+        ("system/pumping_stations.json", "pumping_stations", "destination_hydro_id"),
+        ("system/energy_contracts.json", "contracts", "bus_id"),
+        ("system/hydro_production_models.json", "production_models", "hydro_id"),
+        ("scenarios/load_factors.json", "load_factors", "stage_id"),
+        ("scenarios/non_controllable_factors.json", "non_controllable_factors", "ncs_id"),
+        ("initial_conditions.json", "storage", "hydro_id"),
+        ("initial_conditions.json", "recent_observations", "hydro_id"),
+    ],
+)
+def test_a_reference_to_nothing_raises_nothing_and_hides_no_other_error(tmp_path, file, array, field):
+    def spoil(documents, tables):
+        documents[file][array][0][field] = 99
+        documents["penalties.json"]["bus"]["excess_cost"] = -1.0
+
+    codes = {finding.code.name for finding in problems_after(tmp_path, spoil).errors}
+    assert {"unknown-reference", "value-not-positive"} <= codes
+
+
+@pytest.mark.parametrize("name", [name for name in sound_tables() if "id" in "".join(sound_tables()[name])])
+def test_rows_of_unknown_entities_raise_nothing(tmp_path, name):
+    column = next(iter(sound_tables()[name]))
+
+    def spoil(documents, tables):
+        tables[name][column][0] = 99
+
+    codes = {finding.code.name for finding in problems_after(tmp_path, spoil).errors}
+    assert "unknown-reference" in codes
+
+
+def test_findings_about_an_unknown_entity_are_not_repeated(tmp_path):
+    def spoil(documents, tables):
+        documents["initial_conditions.json"]["filling_storage"] = [{"hydro_id": 99, "value_hm3": -5.0}]
+
+    findings = problems_after(tmp_path, spoil)
+    assert [finding.code.name for finding in findings.errors] == ["unknown-reference"]
