@@ -57,6 +57,7 @@ def test_says_what_is_wrong_with_a_case(server, studies):
 
     assert not findings["valid"]
     assert "stages.json" in findings["errors"][0]["message"]
+    assert findings["errors"][0]["code"] == "missing-file"
     assert status["state"] == "failed"
     assert "stages.json" in status["error"]
     with pytest.raises(ToolFailedError, match=r"no result: it is failed: (?s:.*)stages\.json"):
