@@ -331,7 +331,7 @@ def _simulate(comm: Backend, simulated: SimulatedPolicy, target: _Destination) -
     study, policy = simulated.study, simulated.policy
     pool = policy if isinstance(policy, CutPool) else _pool_of(comm, policy, study)
     paths, num_scenarios = tree_scenarios(study, simulated.num_scenarios)
-    sampler = study.noise.simulation_sampler
+    sampler = study.noise.simulation_sampler.for_scenarios(num_scenarios)  # a caller may ask for more than the case
     uses_all_cuts = study.case.config.simulation.cut_set == "all"
     simulator = PolicySimulator(
         study.problem, simulated.solver, pool, sampler, target.failure_folder, paths, uses_all_cuts=uses_all_cuts
