@@ -199,8 +199,7 @@ bool Solver::is_accurate(double tolerance) {
 }
 
 // The order of attempts is fixed, and so are the results: own simplex from the last basis, own simplex from slacks,
-// the same without small pivots, HiGHS. The last two change places where no cost is small beside the tolerances of HiGHS:
-// it hardly ever fails there, and bits of studies that ran before stay.
+// the same without small pivots, HiGHS.
 void Solver::solve_chain(Int chain, const ChainBatch& batch, const Results& results) {
     const Int first = batch.chain_start[chain], end = batch.chain_start[chain + 1];
     if (first == end) return;
@@ -212,7 +211,7 @@ void Solver::solve_chain(Int chain, const ChainBatch& batch, const Results& resu
         const auto began = std::chrono::steady_clock::now();
         if (item == first) load_start_basis(batch, chain);
         if (!solve_by_simplex(settings_.tolerances.duality_gap, /*improves_duals=*/false) && !solve_from_slacks() &&
-            !(stage_->has_small_costs && solve_carefully()))
+            !solve_carefully())
             solve_by_highs(chain, item);
         counts.solve_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
         const SimplexCounts done = simplex_->take_counts();

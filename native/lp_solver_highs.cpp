@@ -296,7 +296,7 @@ void Solver::solve_by_highs(Int chain, Int item) try {
             if (!retry_with_large_costs() && !retry_with_other_settings()) {
                 Int status = api_.model_status(highs_);
                 if ((status == kInfeasible || status == kUnbounded) && !is_proved_unsolvable()) status = kUnproved;
-                if (prove_optimum_of_highs() || (!stage_->has_small_costs && solve_carefully())) return;
+                if (prove_optimum_of_highs()) return;
                 throw LpFailure(chain, item, status, "no solver setting led to an optimum");
             }
         }

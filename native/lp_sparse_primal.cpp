@@ -27,6 +27,7 @@ bool SparseDualSimplex::find_wrong_reduced_cost(Int& entering, double& direction
     for (Int variable = 0; variable < static_cast<Int>(status_.size()); ++variable) {
         const int8_t status = status_[variable];
         if (status == basic || (direction_[variable] == 0.0 && status != at_zero)) continue;
+        if (std::find(passed_over_.begin(), passed_over_.end(), variable) != passed_over_.end()) continue;
         const Int row = variable < columns_ ? stage_->singleton_row[variable] : -1;
         const double reduced =
             row >= 0 && working_row_of_[row] < 0 ? stage_->cost[variable] : reduced_cost_of(variable);
@@ -48,7 +49,7 @@ bool SparseDualSimplex::primal_ratio_test(Int entering, double direction, Int& s
     double limit = kInfinity, bound = 0.0;
     for (const Int at : pivot_column_.index()) {
         const double size = std::abs(pivot_column_.value[at]);
-        if (size < kSmallestPrimalPivot) continue;
+        if (size < kSmallestPivot) continue;
         const double room = room_of(at, bound);
         if (!std::isinf(bound)) limit = std::min(limit, (room + allowance(feasibility_, bound)) / size);
     }
@@ -88,21 +89,31 @@ bool SparseDualSimplex::primal_pivot(Int entering, double direction) {
     update_weights(slot, entering);
     update_basis(slot, entering, side);
     ++counts_.pivots;
-    return !factorisation_.needs_refactor() || refactor();
+    return true;
+}
+
+// Let variables with reduced costs of the wrong sign enter, the most wrong one first, until there is none. One that
+// could enter only by a small pivot, or by none, is passed over: its reduced cost stays wrong, and the duality gap tells
+// whether that matters. Returns whether the basis or a bound changed. Ends: every pass is a pivot, which are limited, or takes a
+// variable out.
+bool SparseDualSimplex::primal_pivots(int64_t limit) {
+    Int entering = -1;
+    double direction = 0.0;
+    bool has_changed = false;
+    passed_over_.clear();
+    for (int64_t steps = counts_.pivots; steps < limit && find_wrong_reduced_cost(entering, direction); ++steps) {
+        if (primal_pivot(entering, direction)) has_changed = true;
+        else passed_over_.push_back(entering);
+        if (factorisation_.needs_refactor() && !refactor()) break;
+    }
+    return has_changed;
 }
 
 // Each round ends with a basis that is optimal for the dual method, and the number of pivots is limited.
 bool SparseDualSimplex::improve_duals() {
     const int64_t limit = counts_.pivots + kMinPrimalPivots + row_count() / kRowsPerPrimalPivot;
     for (int round = 0; round < kMaxRounds; ++round) {
-        Int entering = -1;
-        double direction = 0.0;
-        bool has_changed = false;
-        for (int64_t steps = counts_.pivots; steps < limit && find_wrong_reduced_cost(entering, direction); ++steps) {
-            if (!primal_pivot(entering, direction)) break;
-            has_changed = true;
-        }
-        if (!has_changed) return round > 0;
+        if (!primal_pivots(limit)) return round > 0;
         if (!refactor() || pivot_to_optimum(pivot_limit()) != SimplexStatus::optimal) return false;
     }
     return true;

@@ -134,6 +134,7 @@ private:
     // lp_sparse_primal.cpp: pivots that correct reduced costs
     bool find_wrong_reduced_cost(Int& entering, double& direction) const;
     bool primal_ratio_test(Int entering, double direction, Int& slot, double& side) const;
+    bool primal_pivots(int64_t limit);
     bool primal_pivot(Int entering, double direction);
 
     Int columns_ = 0;
@@ -179,6 +180,7 @@ private:
     std::vector<size_t> group_;
     size_t group_size_ = 0;
     std::vector<Int> flips_;
+    std::vector<Int> passed_over_;
     std::vector<double> state_, state_change_,
         cut_value_;  // decided states, their last change, and by cut the sum of coefficients times states
 };

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kPivotAgreement = 1e-7;  // relative, between the pivot from the row and from the column
 constexpr int kMaxRepairs = 20;           // of one call of optimise: rounds that do not count as progress
+constexpr int kMaxFlipRounds = 2, kMaxPrimalRounds = 10;
 
 }  // namespace
 
@@ -146,14 +147,20 @@ SimplexStatus SparseDualSimplex::pivot_to_optimum(int64_t limit) {
             continue;
         }
         if (add_violated_rows() || add_violated_cut()) continue;
+        const bool flips = repairs < kMaxFlipRounds;
+        if (!flips && !is_freshly_factorised_ && !factorise()) return SimplexStatus::gave_up;
         compute_reduced_costs();
-        const bool has_moved = reset_nonbasic();
+        const bool has_moved = flips && reset_nonbasic();
         compute_primal();
         if (!infeasible_.empty()) {
             // Values from scratch may be infeasible where updated ones were not. Without an end to that the basis is
             // worthless: whoever calls starts from slacks.
             if (repairs++ < kMaxRepairs) continue;
             return SimplexStatus::gave_up;
+        }
+        if (!flips && repairs < kMaxPrimalRounds && primal_pivots(limit)) {
+            if (repairs++ >= kMaxRepairs || !refactor()) return SimplexStatus::gave_up;
+            continue;
         }
         // A start that is not dual feasible (a cost without a bound to hold it) gets here with variables at the wrong
         // bound. When they move, so do the states, and rows and cuts that held may be violated.
