@@ -10,7 +10,8 @@ namespace {
 
 constexpr double kPivotAgreement = 1e-7;  // relative, between the pivot from the row and from the column
 constexpr int kMaxRepairs = 20;           // of one call of optimise: rounds that do not count as progress
-constexpr int kMaxFlipRounds = 2, kMaxPrimalRounds = 10;
+constexpr int kMaxFlipRounds = 2;         // of bound flips for reduced costs of the wrong sign; later, primal pivots
+constexpr int kMaxPrimalRounds = 10;      // repairs after which the duality gap decides whether such a sign matters
 
 }  // namespace
 
@@ -132,7 +133,13 @@ SimplexStatus SparseDualSimplex::optimise(const Bounds& bounds) {
 }
 
 // Pivot until no basic variable is infeasible and no deferred row or cut is violated; then compute the solution from
-// scratch and check it. Repairs (refactorisations because of inaccurate pivots) are limited, and so are pivots.
+// scratch and check it.
+//
+// Reduced costs from scratch may have the wrong sign. In the first rounds boxed variables then go to their other bound,
+// which is dual feasible at once, and dual pivots follow. On LPs with costs over twelve decades these pivots may lead
+// back to the same basis, round after round, so later rounds factorise anew and make primal pivots instead.
+//
+// It ends: pivots are limited, every round adds a row or a cut that stays or counts as a repair, and repairs are limited.
 SimplexStatus SparseDualSimplex::pivot_to_optimum(int64_t limit) {
     for (int repairs = 0; counts_.pivots < limit;) {
         pass_stop();

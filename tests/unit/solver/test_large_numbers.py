@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from random_programs import EMPTY
+from random_programs import EMPTY, Shape, random_program, right_sides, whole_lp
 from small_programs import cut_rows
 
 from cobre.solver.batches import Batch, Chains, Outputs, Realisations, no_bases
@@ -87,3 +87,27 @@ def test_a_row_that_names_a_column_twice_is_refused(column: int) -> None:
     program.column_index[1] = program.column_index[0] = column
     with pytest.raises(ValueError, match="a row has a column twice"):
         SimplexSolver(1).load(0, program)
+
+
+ROUND_IN_CIRCLES = Shape(
+    rows=60, columns=400, spread=3.0, inequalities=0.5, boxed=0.8, tiers=1, cost_decades=13.0, size=1e4
+)
+"""Costs over thirteen decades and long ranges: a reduced cost of the wrong sign sends its variable to the other bound,
+the pivots that follow lead back to the same basis, and so on. Found by a search through 48,000 random LPs."""
+
+
+@pytest.mark.parametrize("item", [0, 3, 7, 8])
+def test_bound_flips_that_go_round_in_circles_end_in_primal_pivots(item: int) -> None:
+    """Before, twenty rounds were made, twice, and HiGHS solved the LP."""
+    seed = 473106601
+    program = random_program(ROUND_IN_CIRCLES, seed)
+    need = right_sides(ROUND_IN_CIRCLES, 10, seed)[item]
+    solver = SimplexSolver(1, SimplexOptions(max_dense_rows=0))
+    solver.load(0, program)
+    states, nothing = np.zeros((1, program.num_decided)), np.zeros((1, 0))
+    noise = Realisations(need[None], nothing, nothing)
+    chains = Chains.single(states, noise, np.zeros(1, np.int32), no_bases(program))
+    no_cut = np.zeros(1), np.zeros((1, program.num_decided))
+    batch = solver.solve(0, cut_rows(*no_cut), chains, Outputs())
+    assert (batch.library_solves, batch.retries) == (0, 0)
+    assert batch.objective[0] == pytest.approx(whole_lp(program, need, no_cut), rel=1e-9)
