@@ -8,15 +8,6 @@
 
 namespace cobre::lp {
 
-namespace {
-
-constexpr double kSmallestDensePivot = 1e-11;  // of an entering variable, with a dense inverse
-constexpr double kHarrisTolerance =
-    1e-10;                       // by how much a reduced cost may get the wrong sign for the sake of a larger pivot
-constexpr Int kMaxUpdates = 40;  // of the inverse before it is computed from scratch
-
-}  // namespace
-
 // The pivot row: change of the leaving variable by a unit of every nonbasic column and of every active row's slack.
 void DenseDualSimplex::compute_pivot_row(const Leaving& leaving) {
     const size_t k = basic_columns_.size();
@@ -214,7 +205,7 @@ bool DenseDualSimplex::update_basis(const Leaving& leaving, Int entering) {
         status_[entering] = basic;
         reduced_[entering] = 0.0;
     }
-    return ++updates_ < kMaxUpdates || refactor();
+    return ++updates_ < kMaxDenseUpdates || refactor();
 }
 
 bool DenseDualSimplex::pivot(const Leaving& leaving) {

@@ -147,7 +147,7 @@ bool DenseDualSimplex::refactor() {
         size_t best = column;
         for (size_t row = column + 1; row < k; ++row)
             if (std::abs(matrix[row * k + column]) > std::abs(matrix[best * k + column])) best = row;
-        if (std::abs(matrix[best * k + column]) < 1e-11) return false;
+        if (std::abs(matrix[best * k + column]) < kSmallestDenseEntry) return false;
         if (best != column) {
             std::swap_ranges(&matrix[best * k], &matrix[best * k] + k, &matrix[column * k]);
             std::swap_ranges(&right[best * k], &right[best * k] + k, &right[column * k]);

@@ -11,6 +11,7 @@
 
 #include "lp_cuts.hpp"
 #include "lp_stage.hpp"
+#include "lp_tolerances.hpp"
 #include "stop_signal.hpp"
 
 namespace cobre::lp {
@@ -104,12 +105,14 @@ protected:
         return 0.0;
     }
     // A number of pivots that only a cycle reaches.
-    int64_t pivot_limit() const { return counts_.pivots + 200 + 10 * (stage_->rows + stage_->columns); }
+    int64_t pivot_limit() const {
+        return counts_.pivots + kMinPivots + kPivotsPerLine * (stage_->rows + stage_->columns);
+    }
 
     const StageModel* stage_ = nullptr;
     const CutView* cuts_ = nullptr;
     Bounds bounds_{};
-    double feasibility_ = 1e-9, violation_ = 1e-9;
+    double feasibility_ = 0.0, violation_ = 0.0;  // given by `load`
     SimplexCounts counts_;
     const StopPoint* stop_ = nullptr;
 };

@@ -16,6 +16,7 @@
 
 #include "lp_nucleus.hpp"
 #include "lp_sparse_vector.hpp"
+#include "lp_tolerances.hpp"
 
 namespace cobre::lp {
 
@@ -99,8 +100,6 @@ private:
     std::vector<PositionValue> row_for_update_, column_for_update_;
     size_t fresh_entries_ = 0;  // of L and U when they were made
     size_t update_work_ = 0;    // entries of etas and of new columns, summed over updates
-    static constexpr size_t kUpdateWork =
-        48;  // entries of updates that cost as much as one entry of the matrix in a factorisation
 
     // Only while factorising.
     std::vector<Int> row_of_column_, column_count_, row_count_, row_start_, row_columns_, queue_;

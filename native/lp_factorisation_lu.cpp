@@ -3,14 +3,9 @@
 #include <cmath>
 
 #include "lp_factorisation.hpp"
+#include "lp_tolerances.hpp"
 
 namespace cobre::lp {
-
-namespace {
-
-constexpr double kSmallestLuPivot = 1e-10;  // of column and row singletons
-
-}  // namespace
 
 void Factorisation::pivot_on(Int row, Int column, double value) {
     position_[row] = static_cast<Int>(order_.size());

@@ -53,7 +53,7 @@ void Factorisation::ftran(SparseVector& v, Purpose purpose) {
     pattern_.drain_descending(upper_columns_.has, [&](Int at, bool has_entries) {
         const double value = work_[at] / pivot_[at];
         work_[at] = 0.0;
-        if (std::abs(value) < SparseVector::kTiny) return;
+        if (std::abs(value) < kTiny) return;
         out.set(order_[at], value);
         if (!has_entries) return;
         for (Int entry = upper_columns_.start[at]; entry < upper_columns_.start[at + 1]; ++entry) {
@@ -90,7 +90,7 @@ void Factorisation::btran(SparseVector& v, Purpose purpose) {
     // Positions with entries first, then all results at once: most have none, and no predictor guesses which.
     pattern_.descend(lower_rows_.has, [this](Int at) {
         const double value = work_[at];
-        if (std::abs(value) < SparseVector::kTiny) return;
+        if (std::abs(value) < kTiny) return;
         for (Int entry = lower_rows_.start[at]; entry < lower_rows_.start[at + 1]; ++entry) {
             const Int column = lower_rows_.index[entry];
             work_[column] -= lower_rows_.value[entry] * value;
@@ -102,7 +102,7 @@ void Factorisation::btran(SparseVector& v, Purpose purpose) {
     double* const work = work_.data();
     pattern_.drain_descending([&](Int at) {
         const double value = std::exchange(work[at], 0.0);
-        if (!(std::abs(value) < SparseVector::kTiny)) out.set(rows[at], value);
+        if (!(std::abs(value) < kTiny)) out.set(rows[at], value);
     });
 }
 
@@ -114,7 +114,7 @@ void Factorisation::apply_etas() {
         for (Int at = eta_start_[eta]; at < eta_start_[eta + 1]; ++at)
             value -= eta_value_[at] * work_[eta_position_[at]];
         work_[from] = 0.0;
-        if (std::abs(value) < SparseVector::kTiny) continue;
+        if (std::abs(value) < kTiny) continue;
         work_[to] = value;
         pattern_.insert(to);
     }
@@ -193,7 +193,7 @@ void Factorisation::append_row(Int row, SparseVector& entries) {
     solve_upper_transposed();
     pattern_.drain_descending(lower_rows_.has, [this](Int at, bool) {
         const double value = std::exchange(work_[at], 0.0);
-        if (std::abs(value) < SparseVector::kTiny) return;
+        if (std::abs(value) < kTiny) return;
         eta_position_.push_back(at);
         eta_value_.push_back(value);
     });

@@ -5,15 +5,9 @@
 #include <cstddef>
 #include <limits>
 
+#include "lp_tolerances.hpp"
+
 namespace cobre::lp {
-
-namespace {
-
-constexpr double kThreshold = 0.1;               // a pivot has at least this share of the largest entry of its column
-constexpr double kSmallestNucleusPivot = 1e-10;  // of the elimination of the nucleus
-constexpr int kMaxSearched = 4;                  // rows and columns searched before the best pivot so far is taken
-
-}  // namespace
 
 void Nucleus::CountLists::reset(size_t lines, size_t most) {
     head_.assign(most + 1, -1);
@@ -77,7 +71,7 @@ void Nucleus::consider(Int row, Int column, double& best, Pivot& pivot) const {
     if (fill > best) return;
     const double value = cell(row, column)->value;
     if (fill == best && std::abs(value) <= std::abs(pivot.value)) return;
-    if (std::abs(value) < std::max(kSmallestNucleusPivot, kThreshold * largest(column))) return;
+    if (std::abs(value) < std::max(kSmallestLuPivot, kMarkowitzThreshold * largest(column))) return;
     best = fill;
     pivot = {row, column, value};
 }
@@ -92,11 +86,11 @@ bool Nucleus::find_pivot(Pivot& pivot) const {
     for (Int count = 1; static_cast<size_t>(count) <= most; ++count) {
         for (Int column = by_column_.first(count); column >= 0; column = by_column_.after(column)) {
             for (const Cell& entry : columns_[column]) consider(entry.row, column, best, pivot);
-            if (++searched >= kMaxSearched && pivot.value != 0.0) return true;
+            if (++searched >= kMaxSearchedLines && pivot.value != 0.0) return true;
         }
         for (Int row = by_row_.first(count); row >= 0; row = by_row_.after(row)) {
             for (const Int column : rows_[row]) consider(row, column, best, pivot);
-            if (++searched >= kMaxSearched && pivot.value != 0.0) return true;
+            if (++searched >= kMaxSearchedLines && pivot.value != 0.0) return true;
         }
         if (best <= static_cast<double>(count) * static_cast<double>(count - 1)) return true;
     }

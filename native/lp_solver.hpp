@@ -15,26 +15,13 @@
 #include "lp_dense_simplex.hpp"
 #include "lp_sparse_simplex.hpp"
 #include "lp_stage.hpp"
+#include "lp_tolerances.hpp"
 #include "stop_signal.hpp"
 
 namespace cobre::lp {
 
-struct Tolerances {
-    double highs_feasibility = 1e-9;    // primal and dual, of HiGHS
-    double simplex_feasibility = 1e-9;  // primal, of our own simplex, relative to the bound
-    double violation = 1e-9;            // of a cut, relative to the cost-to-go
-    double dual_sign = 1e-7;            // how large a dual with the wrong sign may be
-    double duality_gap = 1e-7;          // of our own simplex, relative; a solve with a larger gap is repeated
-    double careful_gap = 1e-10;         // above it a solve without small pivots gets primal pivots
-    double highs_gap = 1e-6;            // the duality gap of HiGHS, relative
-    double ray = 1e-9;                  // of a ray that proves an LP infeasible or unbounded, relative to its terms
-};
-
-// Up to so many rows a dense inverse is quicker than a sparse factorisation.
-constexpr Int kMaxDenseRows = 100;
-
 // `SimplexOptions` in Python: a caller may set tolerances.highs_feasibility, tolerances.violation and everything below.
-// The other tolerances are always those above.
+// The other tolerances are always those of `Tolerances`.
 struct Settings {
     Tolerances tolerances;
     Int max_added_per_round = 8;         // cuts that join the LP of HiGHS at once

@@ -9,9 +9,6 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr int kExponentOfLargeCosts = 26;     // of two: the largest cost where small ones must count
-constexpr Int kMaxInteriorPointSteps = 1000;  // an interior point method that converges takes dozens
-
 // A cut as a row: theta - coefficients . decided states >= right-hand side. Lags and passed states are known when a
 // stage is solved, so they are part of the right-hand side.
 void append_cut(const StageModel& stage, const CutView& cuts, Int cut, std::vector<Int>& index,
@@ -69,7 +66,8 @@ void Solver::pass_lp_to_highs(double cost_factor) {
                        row_upper_.data(), stage.row_start.data(), stage.column_index.data(), stage.value.data()),
           "load an LP");
     // Limited by iterations and not by seconds: seconds differ from run to run, and so would the results.
-    check(api_.set_int(highs_, "simplex_iteration_limit", 50 * (stage.columns + stage.rows) + 10000),
+    check(api_.set_int(highs_, "simplex_iteration_limit",
+                       kHighsPivotsPerLine * (stage.columns + stage.rows) + kMinHighsPivots),
           "set the iteration limit");
     cuts_with_dual_.clear();
     is_in_highs_.assign(static_cast<size_t>(cuts_->count()), 0);

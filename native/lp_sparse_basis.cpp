@@ -6,12 +6,6 @@
 
 namespace cobre::lp {
 
-namespace {
-
-constexpr Int kFewInactiveRows = 16;
-
-}  // namespace
-
 void SparseDualSimplex::begin_stage() {
     const StageModel& stage = *stage_;
     columns_ = stage.columns;

@@ -10,20 +10,9 @@
 
 namespace cobre::lp {
 
-namespace {
-
-constexpr double kWrongReducedCost = 1e-12;  // the sign of a smaller reduced cost is noise
-constexpr double kSmallestPrimalPivot = 1e-7;
-constexpr double kPivotAgreement = 1e-7;  // relative, between the pivot from the row and from the column
-constexpr Int kMinPrimalPivots = 50;      // allowed in one call, and
-constexpr Int kRowsPerPrimalPivot = 2;    // one more for so many rows
-constexpr int kMaxRounds = 5;             // of primal pivots followed by dual ones
-
-}  // namespace
-
 // The nonbasic variable whose reduced cost is wrong by most, and the direction in which it lowers the cost.
 bool SparseDualSimplex::find_wrong_reduced_cost(Int& entering, double& direction) const {
-    double most = kWrongReducedCost;
+    double most = kZeroReducedCost;
     entering = -1;
     for (Int variable = 0; variable < static_cast<Int>(status_.size()); ++variable) {
         const int8_t status = status_[variable];
@@ -115,7 +104,7 @@ bool SparseDualSimplex::primal_pivots(int64_t limit) {
 // Each round ends with a basis that is optimal for the dual method, and the number of pivots is limited.
 bool SparseDualSimplex::improve_duals() {
     const int64_t limit = counts_.pivots + kMinPrimalPivots + row_count() / kRowsPerPrimalPivot;
-    for (int round = 0; round < kMaxRounds; ++round) {
+    for (int round = 0; round < kMaxImprovements; ++round) {
         if (!primal_pivots(limit)) return round > 0;
         if (!refactor() || pivot_to_optimum(pivot_limit()) != SimplexStatus::optimal) return false;
     }

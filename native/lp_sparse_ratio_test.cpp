@@ -7,13 +7,6 @@
 
 namespace cobre::lp {
 
-namespace {
-
-constexpr double kPivotShare = 0.1;   // a pivot has at least this share of the largest one in its group
-constexpr double kGroupFactor = 8.0;  // breakpoints up to so many times the first one are examined together
-
-}  // namespace
-
 // BTRAN gives the row of the inverse, which times N is the pivot row.
 void SparseDualSimplex::compute_pivot_row(Int slot) {
     inverse_row_.clear();

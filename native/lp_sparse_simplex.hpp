@@ -57,7 +57,6 @@ private:
         Int row;
         double value;
     };
-    static constexpr double kSmallestPivot = 1e-9, kSmallestCarefulPivot = 1e-6, kCarefulHarrisTolerance = 1e-10;
     struct Leaving {
         Int slot = -1;
         double infeasibility = 0.0;  // signed distance to the violated bound

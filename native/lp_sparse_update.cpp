@@ -6,15 +6,6 @@
 
 namespace cobre::lp {
 
-namespace {
-
-constexpr double kPivotAgreement = 1e-7;  // relative, between the pivot from the row and from the column
-constexpr int kMaxRepairs = 20;           // of one call of optimise: rounds that do not count as progress
-constexpr int kMaxFlipRounds = 2;         // of bound flips for reduced costs of the wrong sign; later, primal pivots
-constexpr int kMaxPrimalRounds = 10;      // repairs after which the duality gap decides whether such a sign matters
-
-}  // namespace
-
 // All bound flips of a pivot change the basic variables by one FTRAN.
 void SparseDualSimplex::flip_bounds() {
     if (flips_.empty()) return;

@@ -6,13 +6,6 @@
 
 namespace cobre::lp {
 
-namespace {
-
-constexpr double kZeroReducedCost = 1e-12;     // the sign of a smaller reduced cost is noise
-constexpr double kMaterialReducedCost = 1e-6;  // recomputed reduced costs differ by less from updated ones
-
-}  // namespace
-
 void SparseDualSimplex::set_row_bounds(Int row) {
     const WorkingRow& working = rows_[row];
     lower_[slack(row)] = working.is_cut() ? bounds_.cut_rhs[working.index] : bounds_.row_lower[working.index];

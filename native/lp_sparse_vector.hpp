@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "highs_api.hpp"
+#include "lp_tolerances.hpp"
 
 namespace cobre::lp {
 
@@ -78,9 +79,6 @@ public:
         Int* const list_;
         size_t count_;
     };
-
-    static constexpr double kTiny = 1e-14;  // smaller results are rounding errors
-    static constexpr double kListed = 1e-60;
 
 private:
     std::vector<Int> list_;

@@ -72,12 +72,12 @@ void StageModel::finish() {
 // takes 30 % more pivots than with anything from 1e-14 to 4e-12. With costs of 5e-9 (a deck of 2018) there is no
 // difference.
 void StageModel::choose_harris_tolerance() {
-    constexpr double kUsual = 1e-10, kSmallCost = 1e-9, kShareOfCost = 1e-4;
     double least = std::numeric_limits<double>::infinity();
     for (const double number : cost)
         if (number != 0.0) least = std::min(least, std::abs(number));
     has_small_costs = least < kSmallCost;
-    harris_tolerance = !has_small_costs ? kUsual : std::max(1e-16, kShareOfCost * least);
+    harris_tolerance =
+        !has_small_costs ? kHarrisTolerance : std::max(kLeastHarrisTolerance, kHarrisShareOfCost * least);
 }
 
 // The simplex methods look for the entry of a column in a row, and there must be one.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "highs_api.hpp"
+#include "lp_tolerances.hpp"
 
 namespace cobre::lp {
 
@@ -74,7 +75,9 @@ struct StageModel {
     std::vector<Int> family, deferred_rows;
     Int families = 0;
     // Whether there are planes, in so many families that a row of the inverse which moves a price is long (hundreds).
-    bool has_many_planes() const { return families >= 600 && static_cast<size_t>(families) < deferred_rows.size(); }
+    bool has_many_planes() const {
+        return families >= kManyFamilies && static_cast<size_t>(families) < deferred_rows.size();
+    }
     // By how much a reduced cost may get the wrong sign in a ratio test for the sake of a larger pivot (Harris).
     double harris_tolerance = 0.0;
     bool has_small_costs = false;  // beside the absolute tolerances of HiGHS
