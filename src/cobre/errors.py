@@ -99,14 +99,14 @@ class MissingLibraryError(CobreError, ModuleNotFoundError):
 
 
 def install_command(requirement: str) -> str:
-    """How to install a library, or an extra of this distribution (`[plots]`), from the index or in a clone."""
+    """Return the command that installs a library, or an extra (`[plots]`), from the index or in a clone."""
     if not requirement.startswith("["):
         return f"pip install {requirement}"
     return f"pip install '{DISTRIBUTION}{requirement}' (in a clone: pip install '.{requirement}')"
 
 
 def error_details(error: BaseException | None) -> dict[str, Any]:
-    """`CobreError.details` of any exception; one that is not ours has a kind only."""
+    """Return `CobreError.details` of any exception; a foreign one has a kind only."""
     if isinstance(error, CobreError):
         return error.details()
     return {"kind": type(error).__name__, "remedy": ""}

@@ -32,7 +32,7 @@ else:
 
 
 def _is_plain(cls: type) -> bool:
-    """Whether all fields are arguments, no base is a record, and the class defines none of the methods made here."""
+    """Return whether all fields are arguments, no base is a record, and no method made here is defined already."""
     if any(dataclasses.is_dataclass(base) for base in cls.__mro__[1:]):
         return False
     given = cls.__dict__

@@ -4,7 +4,7 @@ import platform
 
 
 def version_info() -> dict[str, str]:
-    """Versions of Cobre and its solver, the backends that can be used here, and the machine, by cobre-python's names.
+    """Return versions of Cobre and its solver, available backends and the machine, by cobre-python's names.
 
     >>> sorted(cobre.version_info())
     ['arch', 'build', 'comm', 'solver', 'version', 'zstd']

@@ -15,7 +15,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def singular(kind: str) -> str:
-    """One entity of a kind.
+    """Return the singular of an entity kind.
 
     >>> singular("hydros"), singular("buses"), singular("pumping_stations")
     ('hydro', 'bus', 'pumping_station')

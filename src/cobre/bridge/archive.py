@@ -22,7 +22,7 @@ _ENCRYPTED = 0x1
 
 
 def is_archive(path: Path) -> bool:
-    """Whether it is a file that holds a zip archive."""
+    """Return whether it is a file that holds a zip archive."""
     return path.is_file() and zipfile.is_zipfile(path)
 
 

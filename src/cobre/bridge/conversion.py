@@ -58,7 +58,7 @@ class DeckRequest:
     is_repaired: bool = False
 
     def arguments(self, folder: Path, target: Path, *options: str) -> list[str | Path]:
-        """Arguments of a bridge; a deck whose name begins with a dash is not taken as an option."""
+        """Return arguments of a bridge; a deck whose name begins with a dash is not taken as an option."""
         given = [*options, *(["--no-fcf"] if self.model == "decomp" and not self.has_boundary_policy else [])]
         return ["convert", self.model, *given, "--", folder, target]
 
@@ -161,7 +161,7 @@ def _findings(account: dict[str, Any]) -> list[str]:
 
 
 def _refusal(bridge: Bridge, request: DeckRequest, folder: Path, why: str) -> str:
-    """Why a deck is not converted, and which repairs may help; names the deck, not the copy that the bridge saw."""
+    """Explain why a deck is not converted, and which repairs may help; name the deck, not the bridge's copy."""
     why = why.replace(str(folder), str(request.deck))
     reason = f"{request.deck}: this {request.model.upper()} deck cannot be converted by {bridge.program.package}: {why}"
     offered = [] if request.is_repaired else find_repairs(folder, request.model, bridge.program)
@@ -188,7 +188,7 @@ def _staging_directory(request: DeckRequest) -> Iterator[Path]:
 
 
 def _replace_parts(case: Path, fresh: Path) -> None:
-    """Links with the name of a part are removed; what they point to stays."""
+    """Replace the parts of a case; links with the name of a part are removed, their targets stay."""
     for name in {*CASE_PARTS, *(path.name for path in fresh.iterdir())}:
         remove_tree(case / name)
     for path in sorted(fresh.iterdir()):

@@ -138,7 +138,7 @@ def _interpreter_of(path: Path) -> Path:
 
 
 def _probe(python: Path) -> tuple[tuple[int, int], dict[str, str | None]] | None:
-    """Version of an interpreter, and of each bridge in it; None when it does not run."""
+    """Return the version of an interpreter, and of each bridge in it; None when it does not run."""
     try:
         finished = subprocess.run(
             [python, "-I", "-c", _PROBE, *PROGRAMS],

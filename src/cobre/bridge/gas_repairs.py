@@ -89,7 +89,7 @@ class GasRecord:
     blocks: tuple[tuple[float, float, float], ...]
 
     def mean(self, hours: Sequence[float]) -> dict[str, float]:
-        """Means over the blocks, by their hours, as fields of `thermal_bounds`."""
+        """Return means over the blocks, by their hours, as fields of `thermal_bounds`."""
         total = math.fsum(hours)
         least, most, cost = (
             math.fsum(values[at] * weight for values, weight in zip(self.blocks, hours, strict=False)) / total
@@ -109,7 +109,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class GasPlan:
-    """What a deck says about gas plants.
+    """The gas plants of a deck.
 
     path: of the file. begin: first day of the study. block_hours: by stage. records, orders: of all plants, orders by
     plant. weeks: operative weeks of each month, from the first month of the study on.
@@ -136,7 +136,7 @@ class GasPlan:
         return days
 
     def limits(self, plant: int, stage: int) -> dict[str, float]:
-        """Of the plant's last record up to a stage, which counts from 1; nothing if none has begun.
+        """Return the limits of the plant's last record up to a stage, from 1; empty if none has begun.
 
         After the last stage, blocks have the hours that they have in it: no record says other ones.
         """
@@ -145,7 +145,7 @@ class GasPlan:
         return max(begun, key=lambda record: record.stage).mean(hours) if begun else {}
 
     def ids(self, case: Path) -> dict[int, int]:
-        """Numbers of the plants in the deck, by their ids in the case."""
+        """Return numbers of the plants in the deck, by their ids in the case."""
         thermals = read_json(case / "system" / "thermals.json")["thermals"]
         names = {record.name: record.plant for record in self.records}
         ahead = [plant for plant in thermals if plant.get("anticipated_config")]
@@ -204,7 +204,7 @@ class LateGasStages:
         write_json(path, content)
 
     def _limits(self, plant: int, day: date, horizon_end: date) -> dict[str, float]:
-        """Of the month of a day after the horizon: its first month is the stage after the last one."""
+        """Return the limits in the month of a day after the horizon, counted as stages after the last one."""
         months = (day.year - horizon_end.year) * 12 + day.month - horizon_end.month
         return self.plan.limits(plant, len(self.plan.block_hours) + 1 + months)
 
@@ -282,7 +282,7 @@ def read_gas_plan(deck: Path) -> GasPlan | None:
 
 
 def _stages_with_orders(plan: GasPlan) -> int:
-    """How many stages get orders: those that end within the operative weeks of the months in which stages begin.
+    """Count the stages that get orders: those that end within the operative weeks of the months in which stages begin.
 
     All of them where there are no weeks: then each stage is a month, or none has an order.
     """
@@ -298,7 +298,7 @@ def _stages_with_orders(plan: GasPlan) -> int:
 
 
 def _spans(case: Path) -> list[tuple[date, date]]:
-    """First day of each stage of a case, and the day after its last one."""
+    """Return the first day of each stage of a case, and the day after its last one."""
     stages = read_json(case / "stages.json")["stages"]
     return [(date.fromisoformat(stage["start_date"]), date.fromisoformat(stage["end_date"])) for stage in stages]
 
@@ -338,7 +338,7 @@ def _day(text: str) -> date | None:
 
 
 def _mean(pairs: Iterable[tuple[float, float]]) -> float:
-    """Values by their hours; equally where hours are blank, as those of weeks after the horizon are. 0 for none."""
+    """Average values by their hours; equally where hours are blank, as in weeks after the horizon. 0 for none."""
     values = list(pairs)
     hours = math.fsum(weight for _, weight in values)
     if hours > 0.0:

@@ -112,7 +112,10 @@ class FrequencyLimit:
     limits: Mapping[int, tuple[tuple[float | None, float | None], ...]]
 
     def at(self, stage: int) -> tuple[tuple[float | None, float | None], ...]:
-        """Least and largest generation in each block of a stage, which counts from 1; empty where there are none."""
+        """Return the least and largest generation in each block of a stage, which counts from 1.
+
+        Empty where there are none.
+        """
         begun = [first for first in self.limits if first <= stage]
         return self.limits[max(begun)] if begun and self.first_stage <= stage <= self.last_stage else ()
 
@@ -316,7 +319,7 @@ def _old_tailrace_file(deck: Path) -> OldTailraceFile | None:
 
 
 def _with_semicolons(lines: list[str]) -> Iterator[str]:
-    """Curves, then their pieces, numbered within the curve."""
+    """Write curves, then their pieces, numbered within the curve."""
     kind = "HIDRELETRICA-CURVAJUSANTE"
     segments: dict[tuple[str, str], int] = {}
     for line in lines:
@@ -332,7 +335,7 @@ def _with_semicolons(lines: list[str]) -> Iterator[str]:
 
 
 def _frequency_limits(deck: Path) -> FrequencyLimits | None:
-    """Restrictions of one term that has a frequency; those of several terms are left out by the bridges."""
+    """Find restrictions of one term that has a frequency; those of several terms are left out by the bridges."""
     dadger = find_file(deck, "dadger.")
     if dadger is None:
         return None

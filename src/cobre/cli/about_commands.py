@@ -1,4 +1,4 @@
-"""Commands about the program and the machine: `doctor`, `version` and `completion`."""
+"""Commands about the program and the machine: `doctor`, `verify`, `mcp`, `version` and `completion`."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ def doctor(as_json: bool) -> None:
 
 
 def _default_split() -> "Finding":
-    """How `cobre run` splits its work on this machine by default."""
+    """Describe how `cobre run` splits its work on this machine by default."""
     from cobre.comm.machine import Finding
     from cobre.errors import CobreError
     from cobre.study.placement import WORKER_PER_CORE, choose_placement

@@ -1,4 +1,4 @@
-"""`cobre bench`: what the stages of a case cost here, and what the whole study would take."""
+"""`cobre bench`: solve times of the stages on this machine, and an estimate for the whole study."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ STUDY_HEADINGS = ("cores", "iteration", "training", "simulation", "together")
 
 
 class WholeNumbers(click.ParamType[tuple[int, ...]]):
-    """Numbers from 1 on, with commas between them."""
+    """A list of positive integers separated by commas."""
 
     name = "N,N,..."
 
@@ -86,7 +86,7 @@ def bench(
 
 
 def usual_cores(forward_passes: int) -> list[int]:
-    """Core counts to estimate for: this machine's and a few usual ones, up to the number of forward passes."""
+    """Return core counts to estimate for: this machine's and a few usual ones, up to the number of forward passes."""
     from cobre.comm.cores import usable_cores
 
     wanted = sorted({*USUAL_CORES, usable_cores()})
@@ -94,7 +94,7 @@ def usual_cores(forward_passes: int) -> list[int]:
 
 
 def as_dict(measured: "Benchmark", estimates: Sequence["Estimate"]) -> dict[str, Any]:
-    """Everything, for a program that reads."""
+    """Return the whole benchmark as JSON values."""
     sizes = ("iterations", "forward_passes", "scenarios", "dimension", "paths")
     names = (*sizes, "bound_s", "cpu_s", "cut_bytes", "state_bytes")
     facts = {name: getattr(measured, name) for name in names}
@@ -103,7 +103,7 @@ def as_dict(measured: "Benchmark", estimates: Sequence["Estimate"]) -> dict[str,
 
 
 def lines(case: Path, measured: "Benchmark", estimates: Sequence["Estimate"]) -> list[str]:
-    """Lines for the terminal: what was timed, a table by stage, and estimates by number of cores."""
+    """Return lines for the terminal: what was timed, a table by stage, and estimates by number of cores."""
     sampled, count = measured.sampled, len(measured.stages)
     rounds = counted(len(measured.rounds), "round")
     return [
@@ -150,7 +150,7 @@ def study_row(estimate: "Estimate") -> list[str]:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as what is in them, to the right."""
+    """Align columns to the right, each as wide as its content."""
     widths = [max(len(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
     return [
         "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))

@@ -1,4 +1,4 @@
-"""Commands about cases: `init`, `validate` and `migrate`."""
+"""Commands about cases: `init`, `convert`, `validate` and `migrate`."""
 
 import sys
 from collections.abc import Callable

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """0 is success; 2 is a wrong command line, as everywhere."""
+    """Exit codes of `cobre`; 0 is success and 2 a wrong command line, as usual."""
 
     SUCCESS = 0
     UNEXPECTED = 1
@@ -68,13 +68,13 @@ def report_errors() -> Iterator[None]:
             raise
         if report.text:
             echo(report.text, err=True)
-            _answer_program(report.text, report.exit_code, report.details)
+            _print_json_error(report.text, report.exit_code, report.details)
         sys.exit(report.exit_code)
 
 
 @contextmanager
 def mark_errors_of_rank(comm: "Backend") -> Iterator[None]:
-    """In a world that a launcher started: attach the user's message to an error, so that the job ends with it.
+    """Attach the user's message to an error of a launched rank, so that the job ends with it.
 
     `report_errors` prints it, or the backend that has to end the other ranks does.
     """
@@ -219,7 +219,7 @@ def message_of(error: BaseException | None) -> str:
     )
 
 
-def _answer_program(words: str, exit_code: int, details: Mapping[str, Any] | None = None) -> None:
+def _print_json_error(words: str, exit_code: int, details: Mapping[str, Any] | None = None) -> None:
     """Print the error as JSON for a program that asked for it."""
     context = click.get_current_context(silent=True)
     if context is not None and context.params.get("as_json"):
@@ -229,5 +229,5 @@ def _answer_program(words: str, exit_code: int, details: Mapping[str, Any] | Non
 def fail(message: str, code: ExitCode) -> NoReturn:
     """Print an error message and exit with a code."""
     echo(f"cobre: {message}", err=True)
-    _answer_program(message, code)
+    _print_json_error(message, code)
     sys.exit(code)

@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 IMAGE = f"cobre:{__version__}"
-FIND_OUT = "auto"
-OTHER_NAMES = {"kubernetes": "k8s", "kube": "k8s", "docker": "compose", "podman": "compose", "sbatch": "slurm"}
+DETECT = "auto"
+ALIASES = {"kubernetes": "k8s", "kube": "k8s", "docker": "compose", "podman": "compose", "sbatch": "slurm"}
 
 
-class _KnownByOtherNames(click.Group):
-    """Says what a command is called here."""
+class _GroupWithAliases(click.Group):
+    """A group that suggests the name of a command for its usual aliases."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command by name, with a hint for names that other tools use."""
-        if args and args[0] in OTHER_NAMES and ctx.resilient_parsing is False:
-            ctx.fail(f"No such command '{args[0]}'. Did you mean '{OTHER_NAMES[args[0]]}'?")
+        if args and args[0] in ALIASES and ctx.resilient_parsing is False:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{ALIASES[args[0]]}'?")
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_KnownByOtherNames)
+@click.group(cls=_GroupWithAliases)
 def launch() -> None:
     """Print a file that starts a study in containers or on a cluster.
 
@@ -109,7 +109,7 @@ def kubernetes(jobset: bool, **options: Any) -> None:
 @click.option(
     "--mpi",
     is_flag=False,
-    flag_value=FIND_OUT,
+    flag_value=DETECT,
     metavar="[TYPE]",
     help="Use the site's MPI; without this, tcp is used. TYPE is that of `srun --mpi`; if omitted, it is detected.",
 )
@@ -125,7 +125,7 @@ def slurm(mpi: str | None, **options: Any) -> None:
     from cobre.launchfiles.slurm import mpi_script, tcp_script
 
     settings = SlurmSettings(**options)
-    _print(lambda: tcp_script(settings) if mpi is None else mpi_script(settings, None if mpi == FIND_OUT else mpi))
+    _print(lambda: tcp_script(settings) if mpi is None else mpi_script(settings, None if mpi == DETECT else mpi))
 
 
 def _container_settings(options: dict[str, Any]) -> "ContainerSettings":

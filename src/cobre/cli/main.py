@@ -29,7 +29,7 @@ SECTIONS = (
 
 
 class BoldHeadings(click.HelpFormatter):
-    """Bold, as far as colour is allowed at all."""
+    """A help formatter with bold headings, where colour is allowed."""
 
     def write_heading(self, heading: str) -> None:
         """Write the heading of a section of commands."""
@@ -48,7 +48,7 @@ class HelpfulContext(click.Context):
 
 
 class SectionedGroup(click.Group):
-    """Commands in sections; what no section names comes last."""
+    """A group of commands in sections; commands without a section come last."""
 
     context_class = HelpfulContext
 
@@ -65,7 +65,7 @@ class SectionedGroup(click.Group):
                 raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Ctrl-C before a command is ready to take it ends as it does later; so does a wrong command line under MPI."""
+        """Run the command; report Ctrl-C before it is ready, and a wrong command line under MPI, as later ones."""
         wants_json = "--json" in sys.argv[1:]
         try:
             return super().invoke(ctx)
@@ -89,12 +89,12 @@ class SectionedGroup(click.Group):
         super().add_command(cmd, name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of all commands, section by section."""
+        """List the names of all commands, section by section."""
         known = [name for _, names in SECTIONS for name in names if name in self.commands]
         return known + sorted(set(self.commands) - set(known))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One list for each section, all with the same indent."""
+        """Write one list for each section, all with the same indent."""
         left = set(self.commands)
         for title, names in (*SECTIONS, ("Other commands", sorted(left - _named()))):
             rows = [(name, self._summary(name)) for name in names if name in left]

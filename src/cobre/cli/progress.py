@@ -1,4 +1,4 @@
-"""Progress of a run as it is shown: a live table on a terminal, lines in a log, or warnings only."""
+"""Progress display of a run: a live table on a terminal, lines in a log, or warnings only."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ _EARLIER = 20
 
 
 class Progress(Protocol):
-    """Shows a run to its user: gets every event, and is closed at the end."""
+    """A display of a run: takes every event, and is closed at the end."""
 
     has_events: bool
     """Whether this process shows the run: only that of rank 0 gets events."""
@@ -65,14 +65,14 @@ def choose_progress(*, plain: bool, quiet: bool, stream: IO[str] | None = None) 
 
 
 def can_draw(stream: IO[str]) -> bool:
-    """Whether a table can be drawn over itself: a terminal that moves its cursor and knows more than ASCII."""
+    """Return whether a table can be drawn over itself: a terminal that moves its cursor and knows more than ASCII."""
     if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
         return False
     return (getattr(stream, "encoding", "") or "").lower().replace("-", "") == "utf8"
 
 
 class QuietProgress:
-    """Shows warnings on standard error, and nothing else."""
+    """Warnings on standard error, and nothing else."""
 
     has_shown_bounds = False
 
@@ -128,9 +128,9 @@ class LineProgress:
             case "resumed":
                 self._show_earlier(event)
             case "progress":
-                self._say_progress(event)
+                self._print_progress(event)
             case "preparation":
-                self._say_preparation(event)
+                self._print_preparation(event)
             case "estimate":
                 self._print(f"  {self._view.estimate_in_words}{trial_advice(event)}")
             case "iteration":
@@ -151,14 +151,14 @@ class LineProgress:
             self._print(_short_line(iteration, iteration.get("policy_gap")) if self._is_narrow else _line(iteration))
         self._print(f"  resumed after iteration {event['iteration']}")
 
-    def _say_preparation(self, event: "Event") -> None:
+    def _print_preparation(self, event: "Event") -> None:
         """Print a line for each step, and within one every ten seconds."""
         if event["step"] == self._shown_step and event["elapsed_s"] < self._next_step_s:
             return
         self._shown_step, self._next_step_s = event["step"], event["elapsed_s"] + _STEP_INTERVAL_S
         self._print(f"  {self._view.preparation_in_words} ({duration(event['elapsed_s'])})")
 
-    def _say_progress(self, event: "Event") -> None:
+    def _print_progress(self, event: "Event") -> None:
         """Print a line after ten seconds of an iteration and then every minute, so that logs stay short."""
         if event["iteration"] != self._shown_iteration:
             self._shown_iteration, self._next_line_s = event["iteration"], _FIRST_LINE_S
@@ -215,7 +215,7 @@ def _short_line(event: "Event", gap: float | None) -> str:
 
 
 class SignalWatcher:
-    """Python writes the number of every signal into a pipe; handlers are left as they are."""
+    """A watcher of signals, whose numbers Python writes into a pipe; handlers are not changed."""
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
@@ -224,16 +224,16 @@ class SignalWatcher:
         self._previous: int | None = None
         if threading.current_thread() is threading.main_thread():  # elsewhere Python refuses
             self._previous = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        self._has_come = False
+        self._received = False
 
     def has_arrived(self) -> bool:
-        """Whether SIGINT or SIGTERM has arrived."""
+        """Return whether SIGINT or SIGTERM has arrived."""
         try:
             numbers = os.read(self._reader, 4096)
         except BlockingIOError:
             numbers = b""
-        self._has_come |= any(number in (signal.SIGINT, signal.SIGTERM) for number in numbers)
-        return self._has_come
+        self._received |= any(number in (signal.SIGINT, signal.SIGTERM) for number in numbers)
+        return self._received
 
     def close(self) -> None:
         """Close the pipe, and restore the previous wakeup descriptor."""

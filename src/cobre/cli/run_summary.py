@@ -1,4 +1,4 @@
-"""The last lines of a run, and its report."""
+"""The summary that `cobre run` prints at the end, and its report."""
 
 import shutil
 import textwrap
@@ -40,7 +40,7 @@ def print_summary(summary: RunSummary, report: Path | None, stream: IO[str], *, 
 
 
 def _wrapped(line: str, stream: IO[str]) -> str:
-    """Sentences break between words on a terminal; a log keeps them whole."""
+    """Wrap a sentence between words on a terminal; a log keeps it whole."""
     if not stream.isatty():
         return line
     width = max(20, shutil.get_terminal_size().columns)
@@ -128,7 +128,7 @@ def _path_costs(summary: RunSummary) -> PathCosts:
 
 
 def _origin(costs: PathCosts) -> str:
-    """Of which paths the costs are."""
+    """Describe the paths that the costs belong to."""
     if costs.is_exact:
         return "exact: all paths"
     paths = "mean of the sampled paths of the last iteration"
@@ -136,7 +136,7 @@ def _origin(costs: PathCosts) -> str:
 
 
 def _traffic(traffic: Mapping[str, int], least: int) -> Iterator[str]:
-    """Bytes that workers exchanged, the most first, and how much of it the method needs."""
+    """Yield the bytes that workers exchanged, the most first, and how much of it the method needs."""
     total = sum(traffic.values())
     if total:
         parts = sorted(traffic.items(), key=lambda part: -part[1])

@@ -1,4 +1,4 @@
-"""The picture of a run: bounds, gap, where the time goes, what each rank does. It fits the terminal that there is."""
+"""Live table of a run: bounds, gap, time by phase and load of each rank, fitted to the size of the terminal."""
 
 import contextlib
 import sys
@@ -87,7 +87,7 @@ def _steps(view: RunView, width: int, now: float) -> RenderableType:
 
 
 def _progress(view: RunView, now: float) -> Iterator[Text]:
-    """How far the present iteration is, once it has taken a second, and when it will be done; at first the estimate."""
+    """Show the progress of the present iteration, once it has taken a second; at first the estimate."""
     if view.preparation is not None and view.finished is None and view.failed is None:
         yield _short(f"{'':<{NAME_WIDTH}}{view.preparation_in_words}", "dim")
     if view.estimate is not None and view.last is None and view.finished is None:
@@ -157,7 +157,7 @@ def _row(name: str, value: str, note: Text) -> RenderableType:
 
 
 def _phases(view: RunView) -> Text:
-    """Shares of training time by phase: forward, backward, bound, exchange."""
+    """Show shares of training time by phase: forward, backward, bound, exchange."""
     total = sum(view.phase_seconds.values()) or 1.0
     text = _line(f"{'time':<{NAME_WIDTH}}")
     for name in PHASES:
@@ -167,7 +167,7 @@ def _phases(view: RunView) -> Text:
 
 
 def _loads(view: RunView, width: int, max_ranks: int) -> Iterator[Text]:
-    """Each rank's share of busy time; of many, those that the others wait for."""
+    """Show each rank's share of busy time; of many, those that the others wait for."""
     if len(view.loads) < 2:
         return
     order = sorted(range(len(view.loads)), key=lambda rank: -view.loads[rank].busy_s)
@@ -234,7 +234,7 @@ MAX_CPU_SHARE = 0.003
 
 
 class LiveProgress:
-    """Events change the picture; a thread of its own draws it, so that a run never waits for a terminal."""
+    """A live table, drawn by its own thread so that a run never waits for a terminal."""
 
     has_shown_bounds = True
 

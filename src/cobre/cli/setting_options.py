@@ -1,4 +1,4 @@
-"""Options that change settings of config.json for one run: `--set`, and short names for what planners vary most.
+"""Options of the command line that several commands share: settings of config.json, paths, and workers.
 
 Every setting is written as in the file, with dots between the names: `training.selection.forward_passes`. The changed
 settings are checked as those of the file are, and recorded as `config_overrides` in study.json.
@@ -35,7 +35,7 @@ _SHORT_OPTIONS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
 
 
 class _RepeatedKeyError(Exception):
-    """A key that an object of a value has twice, which config.json may not have either."""
+    """A repeated key in an object, which config.json may not have either."""
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -203,7 +203,7 @@ CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 class RunPath(click.Path):
-    """A path that may be missing, and that the system can look at: its name is not too long, nor a link to itself."""
+    """A path that may be missing, but can be examined: its name is not too long, nor a link to itself."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -254,7 +254,7 @@ AUTO_BACKEND = (
 
 
 class BackendName(click.Choice[str]):
-    """One of our own backends, or one that another distribution registers, which is looked up only when it is named."""
+    """A built-in backend, or one that another distribution registers, looked up only when it is named."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Accept the names of registered backends, too."""
@@ -267,7 +267,7 @@ class BackendName(click.Choice[str]):
 
 
 def world_options(command: Command) -> Command:
-    """Options for backend, workers and threads."""
+    """Add the options for backend, workers and threads."""
     for decorate in reversed(
         (
             click.option(

@@ -1,4 +1,4 @@
-"""Standard streams that were closed, or whose disk is full or pipe broken: no reason for a run to fail.
+"""Standard streams that tolerate closed descriptors, full disks and broken pipes, so that a run does not fail.
 
 Without this, a file that a run opens would get the number of a closed stream, and whatever is printed with it.
 """
@@ -24,7 +24,7 @@ STDERR = 2
 
 
 class TolerantStream(io.FileIO):
-    """Standard output or error. What cannot be written is lost: said once, and from then on nothing is tried."""
+    """Standard output or error. A failed write is reported once, and later writes are dropped."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "w", closefd=False)
@@ -60,12 +60,12 @@ class TolerantStream(io.FileIO):
 
 
 class StandardStreams:
-    """While the block runs, `sys` has streams that can be written to, whatever they were before."""
+    """A block in which the streams of `sys` can be written to, whatever they were before."""
 
     def __enter__(self) -> Self:
         self._previous = (sys.stdin, sys.stdout, sys.stderr)
         if sys.stdin is None:
-            sys.stdin = open(_nothing(os.O_RDONLY), closefd=False)
+            sys.stdin = open(_open_null(os.O_RDONLY), closefd=False)
         # Opened for reading: to write there fails, as it does where a stream is closed. In the order of their numbers.
         self._output = _tolerant_stream(sys.stdout, STDOUT, os.O_RDONLY)
         error_stream = _tolerant_stream(sys.stderr, STDERR, os.O_WRONLY)
@@ -95,7 +95,7 @@ def mark_output_as_optional() -> None:
         raw.is_answer = False
 
 
-def _nothing(flags: int) -> int:
+def _open_null(flags: int) -> int:
     """Open /dev/null as the lowest free descriptor, that of a closed stream; children inherit it as any other."""
     descriptor = os.open(os.devnull, flags)
     os.set_inheritable(descriptor, descriptor <= STDERR)
@@ -105,7 +105,7 @@ def _nothing(flags: int) -> int:
 def _tolerant_stream(stream: TextIO | None, number: int, flags: int) -> TolerantStream | None:
     """Return a tolerant stream in place of a standard one; None for a stream that a test or notebook has replaced."""
     if stream is None:
-        return TolerantStream(_nothing(flags))
+        return TolerantStream(_open_null(flags))
     try:
         return TolerantStream(number) if isinstance(stream, io.TextIOWrapper) and stream.fileno() == number else None
     except (OSError, ValueError):  # in memory, or closed
@@ -130,7 +130,7 @@ def echo(text: object, *, err: bool = False, file: IO[str] | None = None) -> Non
 
 
 def echo_json(content: object) -> None:
-    """Print one JSON object, for a program; terminals find nothing in it to act on."""
+    """Print one JSON object, for a program; control characters are escaped."""
     click.echo(json.dumps(content).replace("\x7f", "\\u007f"))
 
 

@@ -138,7 +138,7 @@ class EntityMeasure:
         return list(dict.fromkeys(["stage_id", "block_id", first.entity, *numbers, *weights]))
 
     def arrays(self, rows: Columns) -> dict[str, Floats]:
-        """By quantity, for one scenario: an array (stages and the horizon) x (entities and the system)."""
+        """Return one scenario's arrays by quantity: (stages and the horizon) x (entities and the system)."""
         row_index = self._aligned(rows)
         return {key: self._with_ends(key, quantity, rows, row_index) for key, quantity in self._quantities.items()}
 
@@ -195,7 +195,7 @@ class CostMeasure:
         self.columns = [*COST_COLUMNS, *(name for name in components if name in known)]
 
     def arrays(self, rows: Columns) -> Floats:
-        """For one scenario: (stages and the horizon) x (cost components and the total)."""
+        """Return one scenario's costs: (stages and the horizon) x (cost components and the total)."""
         stage = positions(rows["stage_id"], self._frame.stages)
         is_there = stage >= 0
         extended = np.zeros((len(self._frame.stages) + 1, len(self._components) + 1))
@@ -251,7 +251,7 @@ def positions(ids: NDArray[np.int32], wanted: Sequence[int | None]) -> Positions
 
 
 def block_hours_of(run: ComparedRun) -> dict[tuple[int, int], float]:
-    """Hours by stage and block, from power and energy of loads; blocks without any load are missing."""
+    """Return hours by stage and block, from power and energy of loads; blocks without any load are missing."""
     rows = run.first_scenario("buses", ["stage_id", "block_id", "load_mw", "load_mwh"])
     found: dict[tuple[int, int], float] = {}
     columns = (rows[name].tolist() for name in ("stage_id", "block_id", "load_mw", "load_mwh"))
@@ -306,7 +306,7 @@ class PairedMeans:
 
 
 def is_certain(difference: float, half_width: float) -> bool:
-    """Whether the confidence interval of the difference excludes 0."""
+    """Return whether the confidence interval of the difference excludes 0."""
     return math.isfinite(half_width) and abs(difference) > half_width
 
 
@@ -335,7 +335,7 @@ class Money:
 
 
 def compare_money(a: ComparedRun, b: ComparedRun) -> Money:
-    """Means of both studies over common scenarios and stages. Raises NotComparableError."""
+    """Compare means of both studies over common scenarios and stages. Raises NotComparableError."""
     stages, left_out = _stages(a, b)
     frames = tuple(_frame(run, [getattr(stage, side) for stage in stages]) for run, side in ((a, "a"), (b, "b")))
     quantities = {COST: _costs(a, b, frames)}
@@ -365,7 +365,7 @@ def _stages(a: ComparedRun, b: ComparedRun) -> tuple[list[Match], list[str]]:
 
 
 def _ids(run: ComparedRun, table: str, column: str) -> list[int]:
-    """Distinct ids of one scenario's rows, in order of appearance."""
+    """Return distinct ids of one scenario's rows, in order of appearance."""
     return [int(id_) for id_ in dict.fromkeys(run.first_scenario(table, [column])[column].tolist())]
 
 
@@ -439,7 +439,7 @@ def _means(
 
 
 def _has_same_inflows(quantities: Mapping[str, Compared]) -> bool | None:
-    """Whether common plants have the same inflow in every scenario and stage; None where no plant is common."""
+    """Return whether common plants have the same inflow in every scenario and stage; None where no plant is common."""
     found = quantities.get("inflow")
     if found is None or not any(entity.present_in == "both" for entity in found.entities):
         return None

@@ -82,7 +82,7 @@ def difference_chart(comparison: StudyComparison, quantity: str) -> Chart:
 
 
 def stage_rows(comparison: StudyComparison, quantity: str, entity: int | str | None) -> list[DrawnRow]:
-    """Rows of a quantity and entity (None: the system) by stage. Raises ValueError, with the known names."""
+    """Return rows of a quantity and entity (None: the system) by stage. Raises ValueError, with the known names."""
     rows: list[DrawnRow] = [row for row in comparison.all_rows.to_pylist() if row["stage"] is not None]
     known = list(dict.fromkeys(row["quantity"] for row in rows if row["entity"] is None and row["a"] is not None))
     if entity is not None:
@@ -142,7 +142,7 @@ def page_of(comparison: StudyComparison) -> str:
 
 
 def snippet(comparison: StudyComparison) -> str:
-    """For `_repr_html_`: the headline, the summary and the cost by stage, in the notebook's own colours."""
+    """Render the headline, the summary and the cost by stage in the notebook's own colours, for `_repr_html_`."""
     inner = _headline(comparison)
     if comparison.money is not None:
         inner += _summary(comparison) + _cost_figure(comparison)
@@ -286,7 +286,7 @@ def plot(comparison: StudyComparison, quantity: str, entity: int | str | None) -
 
 
 def _drawn(rows: Sequence[DrawnRow], quantity: str) -> Figure:
-    """Two plots, one above the other, with the same stages."""
+    """Draw two plots, one above the other, with the same stages."""
     a, b, difference, half_width = (drawn_numbers(rows, name) for name in ("a", "b", "difference", "half_width"))
     divisor, unit = scale_of(rows, unit_of(quantity))
     scaled = [{"a": x, "b": y} for x, y in zip(difference.tolist(), np.nan_to_num(half_width).tolist(), strict=True)]

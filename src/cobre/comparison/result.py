@@ -102,7 +102,7 @@ def _total_first(rows: "pa.Table") -> "pa.Table":
 
 
 def _is_something(rows: "pa.Table") -> "pa.Array":
-    """Rows in which either study's mean is above the tolerance of indicators."""
+    """Return rows in which either study's mean is above the tolerance of indicators."""
     import pyarrow as pa
 
     sizes = [np.nan_to_num(np.abs(_floats(rows[name]))) > NEGLIGIBLE for name in ("a", "b")]
@@ -119,7 +119,7 @@ def by_stage(rows: "pa.Table") -> "pa.Table":
 
 
 def by_entity(rows: "pa.Table") -> "pa.Table":
-    """Each plant, bus and line over the horizon."""
+    """Return each plant, bus and line over the horizon."""
     import pyarrow.compute as pc
 
     is_entity = pc.and_(pc.is_valid(rows["entity_id"]), pc.is_null(rows["stage"]))
@@ -128,7 +128,7 @@ def by_entity(rows: "pa.Table") -> "pa.Table":
 
 
 def only_in(money: Money, side: str) -> list[tuple[str, int, str]]:
-    """Entities that one of the two studies has alone."""
+    """Return entities that one of the two studies has alone."""
     found: dict[tuple[str, int, str], None] = {}
     for key, compared in money.quantities.items():
         if key not in QUANTITIES:
@@ -141,7 +141,7 @@ def only_in(money: Money, side: str) -> list[tuple[str, int, str]]:
 
 
 def plain_rows(table: "pa.Table") -> list[dict[str, Any]]:
-    """Rows as dictionaries that JSON can hold."""
+    """Return rows as dictionaries that JSON can hold."""
     rows: list[dict[str, Any]] = table.to_pylist()
     return [{key: _plain(value) for key, value in row.items()} for row in rows]
 
@@ -197,7 +197,7 @@ class StudyComparison:
         return by_entity(self.all_rows)
 
     def table(self, name: str) -> "pa.Table":
-        """One of the tables by name: `summary`, `stages`, `entities` or `all_rows`."""
+        """Return one of the tables by name: `summary`, `stages`, `entities` or `all_rows`."""
         known = ("summary", "stages", "entities", "all_rows")
         if name not in known:
             raise KeyError(f"there is no table {name!r}; a comparison has {', '.join(known)}")
@@ -205,11 +205,11 @@ class StudyComparison:
         return found
 
     def only_in(self, side: str) -> list[tuple[str, int, str]]:
-        """Entities that only A, or only B, has: kind, id and name."""
+        """Return entities that only A, or only B, has: kind, id and name."""
         return [] if self.money is None else only_in(self.money, side)
 
     def to_arrow(self, name: str = "summary") -> "pa.Table":
-        """One of the tables by name; the same as `table`."""
+        """Return one of the tables by name; the same as `table`."""
         return self.table(name)
 
     def to_pandas(self, name: str = "summary") -> Any:
@@ -246,7 +246,7 @@ class StudyComparison:
         return write_page(self, Path(path))
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: the comparison of bits, and under `money` the rows of summary, stages and entities."""
+        """Return JSON values: the comparison of bits, and under `money` the rows of summary, stages and entities."""
         bits = {} if self.bits is None else self.bits.as_dict()
         return {**bits, "money": self._money_as_dict(), "comparison_notes": list(self.notes)}
 

@@ -1,4 +1,4 @@
-"""Read the runs that are compared, and match their entities and stages."""
+"""The runs that are compared, with their entities and stages matched."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -55,11 +55,11 @@ class ComparedRun:
         return cls(name, StudyFacts(result.facts), tables, result.mean_cost)
 
     def has(self, table: str, columns: Sequence[str]) -> bool:
-        """Whether a table has these columns."""
+        """Return whether a table has these columns."""
         return table in self.tables and set(columns) <= set(self.columns(table))
 
     def columns(self, table: str) -> list[str]:
-        """Names of the columns of a table."""
+        """Return names of the columns of a table."""
         return list(self.tables[table].schema.names)
 
     def scenarios(self, table: str, columns: Sequence[str]) -> Iterator[tuple[int, Columns]]:
@@ -82,7 +82,7 @@ class ComparedRun:
 def in_step(
     a: Iterator[tuple[int, Columns]], b: Iterator[tuple[int, Columns]]
 ) -> Iterator[tuple[int, Columns, Columns]]:
-    """Scenarios that both have: id, rows of `a`, rows of `b`. Both must be in ascending order of ids."""
+    """Yield scenarios that both have: id, rows of `a`, rows of `b`. Both must be in ascending order of ids."""
     first, second = next(a, None), next(b, None)
     while first is not None and second is not None:
         if first[0] == second[0]:
@@ -122,7 +122,7 @@ class Match:
 
 
 def match_stages(a: ComparedRun, b: ComparedRun, ids_a: Sequence[int], ids_b: Sequence[int]) -> list[Match]:
-    """Stages that both have: matched by start date if both have dates, else by id."""
+    """Match the stages that both have: by start date if both have dates, else by id."""
     dates_a, dates_b = a.study.starts(ids_a), b.study.starts(ids_b)
     if dates_a is None or dates_b is None:
         common = [id_ for id_ in ids_a if id_ in set(ids_b)]
@@ -138,7 +138,7 @@ def match_stages(a: ComparedRun, b: ComparedRun, ids_a: Sequence[int], ids_b: Se
 def match_entities(
     a: ComparedRun, b: ComparedRun, kind: str, ids_a: Sequence[int], ids_b: Sequence[int]
 ) -> list[Match]:
-    """All of both studies: those of A in their order, then those that only B has.
+    """Match the entities of both studies: those of A in their order, then those that only B has.
 
     Entities match if they have the same id and name, or else the same name, if it is unique in each study. An id
     that belongs to another name in the other study is no match.
@@ -154,7 +154,7 @@ def match_entities(
 
 
 def _used_once(names: Mapping[int, str], taken: Collection[int]) -> dict[str, int]:
-    """Ids by name, for unique names of entities that are not taken."""
+    """Return ids by name, for unique names of entities that are not taken."""
     left = {id_: name for id_, name in names.items() if id_ not in taken}
     counts = Counter(left.values())
     return {name: id_ for id_, name in left.items() if counts[name] == 1}

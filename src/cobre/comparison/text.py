@@ -7,7 +7,7 @@ from cobre.comparison.measures import COST, is_certain
 from cobre.comparison.result import StudyComparison
 from cobre.core.generic_constraints import NEGLIGIBLE
 from cobre.runs.bit_comparison import Comparison
-from cobre.runs.formatting import NOTHING, digits, scale_for
+from cobre.runs.formatting import NO_VALUE, digits, scale_for
 from cobre.wording import singular
 
 # Formatting of the numbers of a comparison.
@@ -42,7 +42,7 @@ def decimals_of(rows: Sequence[Row], divisor: float) -> int:
 def fixed(value: float | None, divisor: float, decimals: int, *, has_sign: bool = False) -> str:
     """Format a number with fixed decimals, and with a sign if `has_sign`; a dash for None."""
     if value is None:
-        return NOTHING
+        return NO_VALUE
     text = f"{value / divisor:{'+' if has_sign else ''},.{decimals}f}"
     return text.lstrip("+-") if not any(digit in "123456789" for digit in text) else text.replace("-", "\N{MINUS SIGN}")
 
@@ -67,7 +67,7 @@ def share(row: Row) -> str:
 
 
 def largest_changes(comparison: StudyComparison, quantity: str, count: int) -> list[Row]:
-    """At most `count` entities with a significant change above `ABOUT_EQUAL`, the largest first."""
+    """Return at most `count` entities with a significant change above `ABOUT_EQUAL`, the largest first."""
     rows = [row for row in comparison.entities.to_pylist() if row["quantity"] == quantity]
     changed = [row for row in rows if row["difference"] is not None and _is_noticeable(row)]
     return sorted(changed, key=lambda row: -abs(row["difference"]))[:count]
@@ -79,7 +79,7 @@ def _is_noticeable(row: Row) -> bool:
 
 
 def cost_sentence(comparison: StudyComparison) -> str:
-    """How the cost changed, in a sentence."""
+    """Describe the change of the cost in a sentence."""
     row = comparison.summary.slice(0, 1).to_pylist()[0]
     if row["difference"] == 0:
         return "B costs as much as A in every scenario"
@@ -156,7 +156,7 @@ def described(comparison: StudyComparison) -> str:
 
 
 def bits_lines(bits: Comparison) -> Iterator[str]:
-    """Identical, or the first difference."""
+    """Return "identical", or the first difference."""
     if bits.is_identical:
         yield "identical"
         yield f"digest {bits.digests[0]} of bounds, cuts, policy file and simulation"
@@ -199,7 +199,7 @@ def _line(row: Row, alike: Sequence[Row], title: str) -> list[str]:
 
 
 def _stages(comparison: StudyComparison) -> str:
-    """B - A by stage, of the quantities `BY_STAGE`."""
+    """Return B - A by stage, of the quantities `BY_STAGE`."""
     rows = comparison.stages.to_pylist()
     columns = [[row for row in rows if row["quantity"] == key] for key in BY_STAGE]
     columns = [column for column in columns if column and any(row["difference"] for row in column)]
@@ -236,7 +236,7 @@ def _entities(comparison: StudyComparison) -> str:
 
 
 def aligned(cells: Sequence[Sequence[str]], left: int) -> str:
-    """Lines of text in columns: the first `left` columns left-aligned, the others right; one cell is a title."""
+    """Return lines of text in columns: the first `left` columns left-aligned, the others right; one cell is a title."""
     count = max(len(line) for line in cells)
     rows = [line for line in cells if len(line) == count]
     widths = [max(len(line[column]) for line in rows) for column in range(count)]

@@ -1,4 +1,4 @@
 """Interfaces and table layouts of cobre-python, as thin adapters over `cobre.study` and `cobre.runs`.
 
-`cobre.Study`, `cobre.run`, `cobre.results` and `cobre.schema` have their code here.
+`cobre.Study` is here; `cobre.run`, `cobre.results` and `cobre.schema` use it.
 """

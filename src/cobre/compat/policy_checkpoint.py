@@ -1,4 +1,4 @@
-"""A policy from plain dictionaries, as `cobre.results.load_policy` gives them, to a folder that studies can load."""
+"""Policies as plain dictionaries (`cobre.results.load_policy`), and as folders that studies can load."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -109,7 +109,7 @@ class _Stage:
         return values + self._of_lags(cut.get("inflow_lag_coefficients") or {}, where)
 
     def _of_lags(self, given: Mapping[int, Sequence[float]], where: str) -> list[float]:
-        """Coefficients of inflow lags in the order of the state; 0 where none is given."""
+        """Return coefficients of inflow lags in the order of the state; 0 where none is given."""
         plants = entity_ids(self.state_names, STORAGE)
         for plant, values in given.items():
             if plant not in plants or len(values) > self.lag_depth:
@@ -158,7 +158,7 @@ def _metadata(stages: Sequence[_Stage], metadata: Plain, scale: float) -> Policy
 
 
 def _cost_scale(stage_cuts: Sequence[Plain], metadata: Plain) -> float:
-    """How many $ make one unit of the stored cuts: the same in all stages."""
+    """Return the $ of one unit of the stored cuts, the same in all stages."""
     given = [stage.get("cost_scale_factor") for stage in stage_cuts]
     given.append(metadata.get("producer", {}).get("cost_scale_factor"))
     known = {float(value) for value in given if value is not None}
@@ -191,7 +191,7 @@ NO_SEASONS = {"cycle_code": 255, "n_seasons": 0, "hydro_orders": []}
 
 
 def policy_dictionary(folder: Path) -> dict[str, Any]:
-    """`metadata` and `stage_cuts`; cuts are in $, whatever the unit is in which they are stored.
+    """Return `metadata` and `stage_cuts`; cuts are in $, whatever the unit is in which they are stored.
 
     What only the run knows (versions, limits, its bounds) is there when the folder lies in its output directory.
     """
@@ -249,12 +249,12 @@ def _forward_passes(data: PolicyData) -> int:
 
 
 def from_elsewhere(stage: StageCuts) -> int:
-    """Cuts that were there before the first iteration."""
+    """Count the cuts that existed before the first iteration."""
     return int(np.count_nonzero(stage.iteration == 0))
 
 
 def _bounds(run: Path) -> list[float]:
-    """Lower bounds by iteration; empty where the run is missing."""
+    """Return lower bounds by iteration; empty where the run is missing."""
     if not (run / TRAINING / CONVERGENCE_FILE).exists():
         return []
     bounds: list[float] = read_results(run / TRAINING, [CONVERGENCE])[CONVERGENCE]["lower_bound"].to_pylist()

@@ -80,7 +80,7 @@ def _energies(hydros: "pa.Table", facts: dict[str, Floats]) -> dict[str, Floats]
 
 
 def _binding(hydros: "pa.Table", facts: dict[str, Floats]) -> "pa.Array":
-    """0 between the limits of the stage, 1 at the lower one or below, 2 at the upper one, 3 where both are one."""
+    """Return 0 between the limits of a stage, 1 at or below the lower, 2 at the upper one, 3 where they are equal."""
     import pyarrow as pa
 
     volume, least, most = hydros["storage_final_hm3"].to_numpy(), facts["min_storage_hm3"], facts["max_storage_hm3"]
@@ -91,7 +91,7 @@ def _binding(hydros: "pa.Table", facts: dict[str, Floats]) -> "pa.Array":
 
 
 def lagged_inflows(hydros: "pa.Table", initial: "pa.Table | None", steps: "pa.Table | None" = None) -> "pa.Table":
-    """`inflow_lags`: what entered the LPs of each stage as the past; lag 0 is the stage before.
+    """Return `inflow_lags`: the past inflows in the LPs of each stage; lag 0 is the stage before.
 
     It has no rows where inflows do not depend on earlier ones. `steps`: how lags that are means of seasons change
     at each stage; those that no stage reads yet follow the lags of the stage.
@@ -111,7 +111,7 @@ def lagged_inflows(hydros: "pa.Table", initial: "pa.Table | None", steps: "pa.Ta
 
 
 def _shifted(past: Floats, inflow: Floats) -> Floats:
-    """Lags (scenario, stage, plant, lag) that move on by one place."""
+    """Shift lags (scenario, stage, plant, lag) by one place."""
     orders = past.shape[1]
     before = np.broadcast_to(past[:, ::-1].T, (len(inflow), orders, len(past)))
     known = np.concatenate([before, inflow], axis=1)  # lag k of stage t is at t + orders - 1 - k
@@ -120,7 +120,7 @@ def _shifted(past: Floats, inflow: Floats) -> Floats:
 
 
 def _carried(past: Floats, inflow: Floats, steps: "pa.Table") -> Floats:
-    """Lags (scenario, stage, plant, lag) that go on from others and add a share of each inflow."""
+    """Continue lags (scenario, stage, plant, lag) from others, and add a share of each inflow."""
     shape = inflow.shape[1], past.shape[1]
     taken, share = (steps[name].to_numpy().reshape(shape) for name in ("taken_from", "inflow_share"))
     lags = np.repeat(past[None], len(inflow), axis=0)
@@ -132,7 +132,7 @@ def _carried(past: Floats, inflow: Floats, steps: "pa.Table") -> Floats:
 
 
 def _inflow_cube(hydros: "pa.Table") -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Floats]:
-    """Scenarios, stages, plants in the order of the table, and their inflows (scenario x stage x plant)."""
+    """Return scenarios, stages, plants in the order of the table, and their inflows (scenario x stage x plant)."""
     import pyarrow.compute as pc
 
     rows = hydros.filter(pc.equal(hydros["block_id"], 0))
@@ -143,7 +143,7 @@ def _inflow_cube(hydros: "pa.Table") -> tuple[NDArray[np.int32], NDArray[np.int3
 
 
 def _in_order(column: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Values in the order in which they first appear."""
+    """Return values in the order in which they first appear."""
     values, first = np.unique(column, return_index=True)
     found: NDArray[np.int32] = values[np.argsort(first)]
     return found
@@ -188,7 +188,7 @@ FOLLOWERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 def with_known_columns(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
-    """All of them, and `inflow_lags`; the tables of facts are used up."""
+    """Return all tables with known columns, and `inflow_lags`, without the tables of facts."""
     facts = StageFacts(tables.get(ENTITY_STAGES), tables.get(TREE_PATHS))
     known = {name: known_table(name, table, facts) for name, table in tables.items() if name not in STAGE_TABLES}
     if "hydros" in tables:
@@ -226,7 +226,7 @@ class StageFacts:
         return pa.array(grid[table["scenario_id"].to_numpy(), at], pa.int32())
 
     def of_rows(self, name: str, table: "pa.Table", columns: tuple[str, ...]) -> "dict[str, pa.ChunkedArray] | None":
-        """Columns of the facts that belong to the rows of the table `name`; None when there are no facts."""
+        """Return columns of the facts that belong to the rows of the table `name`; None when there are no facts."""
         import pyarrow.compute as pc
 
         if self._table is None:
@@ -265,7 +265,7 @@ def known_table(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
 
 
 def _with_decisions_ahead(table: "pa.Table") -> "pa.Table":
-    """Nulls where a plant has nothing to say, which is NaN in files."""
+    """Replace NaN, where a plant decides nothing ahead, by null."""
     from pyarrow import compute
 
     for name in AHEAD:
@@ -288,7 +288,7 @@ def _constant(value: float | bool | None, count: int) -> "pa.Array":
 
 
 def _with_state(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
-    """Whether an entity takes part: 0 deactivated, 2 operating."""
+    """Add whether an entity takes part: 0 deactivated, 2 operating."""
     import pyarrow as pa
 
     found = facts.of_rows(name, table, ("operative_state_code",))
@@ -297,7 +297,7 @@ def _with_state(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
 
 
 def _with_diversion_in_spillage(table: "pa.Table") -> "pa.Table":
-    """Scripts know what spills and what is diverted as one cost; `diversion_cost` is a part of it."""
+    """Add the cost of diversion to that of spillage, as scripts expect it; `diversion_cost` is a part of it."""
     from pyarrow import compute
 
     if "diversion_cost" not in table.column_names:
@@ -307,7 +307,7 @@ def _with_diversion_in_spillage(table: "pa.Table") -> "pa.Table":
 
 
 def _with_slopes(table: "pa.Table") -> "pa.Table":
-    """Scripts know the water value as the slope of the cost, which falls with more water; files have its worth."""
+    """Negate water values: scripts expect the slope of the cost, files have the value of water."""
     from pyarrow import compute
 
     index = table.schema.names.index("water_value_per_hm3")

@@ -40,7 +40,7 @@ CONVERGENCE_COLUMNS = (
 
 
 def convergence_with_times(folder: Path) -> "pa.Table":
-    """training/convergence.parquet with counts over all stages, and with times as far as the log has them."""
+    """Read training/convergence.parquet, with counts over all stages, and times as far as the log has them."""
     import pyarrow as pa
 
     table = read_results(folder / TRAINING)[CONVERGENCE]
@@ -60,7 +60,7 @@ def convergence_with_times(folder: Path) -> "pa.Table":
 
 
 def _active_cuts(table: "pa.Table", added: NDArray[np.int64]) -> "dict[str, pa.Array]":
-    """Active cuts at the end of each iteration; null where cuts loaded from elsewhere make the count unknown."""
+    """Return active cuts at the end of each iteration; null where cuts loaded from elsewhere make the count unknown."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -83,7 +83,7 @@ def _constant(value: float | None, count: int) -> "pa.Array":
 
 
 def _times(events: Sequence[Event], iterations: Sequence[int]) -> "dict[str, pa.Array]":
-    """Milliseconds of each iteration, from its event; null where the log has none."""
+    """Return milliseconds of each iteration, from its event; null where the log has none."""
     import pyarrow as pa
 
     by_iteration = {event["iteration"]: event for event in events}
@@ -105,7 +105,7 @@ def _milliseconds(parts: Sequence[float | None]) -> int | None:
 
 
 def simulation_tables(folder: Path, only: str | None = None) -> "dict[str, pa.Table]":
-    """All tables, or one as far as it is there, checked against the manifest; raises ResultsError."""
+    """Read all tables, or one if it exists, checked against the manifest. Raises ResultsError."""
     return with_known_columns(read_results(folder, None if only is None else needed_for(only)))
 
 
@@ -124,7 +124,7 @@ def openings_of(folder: Path, stage_id: int) -> NDArray[np.float64]:
 
 
 def coefficients_of(folder: Path) -> NDArray[np.float64]:
-    """hydro_id, stage_id, lag and coefficient, row by row. Raises ResultsError for a damaged file."""
+    """Return rows of hydro_id, stage_id, lag and coefficient. Raises ResultsError for a damaged file."""
     table = read_results(folder, ["inflow_ar_coefficients"])["inflow_ar_coefficients"]
     columns = [table[name].to_numpy().astype(np.float64) for name in ("hydro_id", "stage_id", "lag", "coefficient")]
     return np.column_stack(columns)
@@ -137,7 +137,7 @@ _SETUP = ("broadcast", "evaporation_fit", "load", "production_fit", "stochastic_
 
 
 def training_facts(folder: Path) -> dict[str, Any] | None:
-    """How training went; None when it has not come to its end."""
+    """Describe the training; None when it has not ended."""
     log = logged_run(folder)
     finished = log.trained
     if finished is None:
@@ -175,7 +175,7 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
 
 
 def simulation_facts(folder: Path) -> dict[str, Any] | None:
-    """How the simulation went; None when there is none."""
+    """Describe the simulation; None when there is none."""
     log = logged_run(folder)
     finished = log.simulated
     if finished is None or not (folder / SIMULATION).is_dir():
@@ -211,7 +211,7 @@ def _dimensions(study: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _row_pool(table: "pa.Table", study: Mapping[str, Any]) -> dict[str, int | None]:
-    """Cuts of all stages; which of them a solve loads is not counted."""
+    """Return cuts of all stages; which of them a solve loads is not counted."""
     slots = sum(table["forward_passes"].to_pylist())
     active = table["cuts_active"].to_pylist()
     return {
@@ -266,7 +266,7 @@ def _provenance(log: RunView, finished: Event, study: Mapping[str, Any]) -> dict
 
 
 def _hosts(log: RunView) -> list[dict[str, Any]]:
-    """Hosts of the run with the ranks on each."""
+    """Return hosts of the run with the ranks on each."""
     workers = (log.trained or {}).get("workers") or [{"host": log.started.get("host"), "rank": 0}]
     ranks: dict[Any, list[int]] = {}
     for worker in workers:
@@ -275,5 +275,5 @@ def _hosts(log: RunView) -> list[dict[str, Any]]:
 
 
 def instant(time_s: float | None) -> str | None:
-    """Seconds since 1970 as an ISO time."""
+    """Return seconds since 1970 as an ISO time."""
     return None if time_s is None else datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -31,7 +31,7 @@ NOT_APPLICABLE = "n/a"
 
 
 def study_facts(study: PreparedStudy) -> dict[str, Any]:
-    """All of them, by the names that the result of `cobre.run.run` has."""
+    """Return all facts, by the names of the result of `cobre.run.run`."""
     return {
         "stochastic": stochastic_summary(study),
         "hydro_models": hydro_models_summary(study),
@@ -60,7 +60,7 @@ def stochastic_summary(study: PreparedStudy) -> dict[str, Any]:
 
 
 def hydro_models_summary(study: PreparedStudy) -> dict[str, Any]:
-    """Plants by the model of their production in the first stage, and how many of them evaporate."""
+    """Return plants by the model of their production in the first stage, and how many of them evaporate."""
     first = study.problem.stages[0].plan.data.hydro
     planes = [given for given in first.planes if given is not None]
     evaporating = sum(hydro.evaporation is not None for hydro in study.case.system.hydros)
@@ -74,7 +74,7 @@ def hydro_models_summary(study: PreparedStudy) -> dict[str, Any]:
 
 
 def provenance_report(study: PreparedStudy) -> dict[str, Any]:
-    """Which of the numbers came from files, and which were found from history or geometry."""
+    """Return which numbers came from files, and which were estimated from history or geometry."""
     case = study.case
     tables, estimation = case.scenarios, case.config.estimation
     is_fitted = tables.inflow_history is not None and tables.inflow_ar_coefficients is None
@@ -100,7 +100,7 @@ def _inflow_source(tables: ScenarioTables) -> str | None:
 
 
 def _seasons(case: Case) -> int:
-    """Rows of statistics for each plant."""
+    """Return rows of statistics for each plant."""
     stats = case.scenarios.inflow_seasonal_stats
     if stats is not None:
         return len(np.unique(stats["stage_id"]))
@@ -109,7 +109,7 @@ def _seasons(case: Case) -> int:
 
 
 def _orders(study: PreparedStudy) -> dict[str, Any]:
-    """How far back the inflow of each plant remembers, in any stage."""
+    """Return the number of inflow lags of each plant, in any stage."""
     remembers = (study.noise.ar_coefficients != 0.0).any(axis=0)
     orders = [int(np.flatnonzero(column)[-1]) + 1 if column.any() else 0 for column in remembers.T]
     tables = study.case.scenarios

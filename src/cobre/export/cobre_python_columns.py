@@ -126,7 +126,7 @@ def _kind(table: str, column: str) -> str:
     return "int64" if column.endswith("_ms") else "float64"
 
 
-def as_theirs(name: str, table: "pa.Table", more: str = "") -> "pa.Table":
+def as_peer_table(name: str, table: "pa.Table", more: str = "") -> "pa.Table":
     """Return the table with cobre-python's columns, in its order and types; null where we have no numbers.
 
     A table that cobre-python does not have is returned unchanged.
@@ -178,7 +178,7 @@ def write_table(path: Path, name: str, columns: "Mapping[str, Any] | pa.Table", 
     from pyarrow import parquet
 
     given = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
-    table = as_theirs(name, given, more) if given.num_columns else empty_table(name)
+    table = as_peer_table(name, given, more) if given.num_columns else empty_table(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(table.replace_schema_metadata(None), path, compression="zstd")
 
@@ -231,7 +231,10 @@ def bound_columns(study: PreparedStudy) -> dict[str, Any]:
 
 
 def _sort_key(row: Bound) -> tuple[int, ...]:
-    """By entity, stage, kind of limit and block; rows of a plant or stage precede those of its groups or blocks."""
+    """Sort by entity, stage, kind of limit and block.
+
+    Rows of a plant or stage precede those of its groups or blocks.
+    """
     kind, entity, plant, stage, block, code, _ = row
     return kind, -1 if plant is None else plant, entity, stage, code, -1 if block is None else block
 

@@ -38,7 +38,7 @@ class Field(NamedTuple):
 
 
 class FlatWriter:
-    """Writes one file. What a table refers to is written before it and referenced by its position."""
+    """A writer of one file. What a table refers to is written before it and referenced by its position."""
 
     def __init__(self, expected_bytes: int = 1024) -> None:
         self._builder: Any = flatbuffers.Builder(expected_bytes)
@@ -91,13 +91,13 @@ class FlatWriter:
 # lead, for all plants side by side. Ours are ordered by distance from the present stage.
 
 
-NOTHING = -1
+NO_ENTRY = -1
 
 Entity = dict[str, Any]
 
 
-def their_states(metadata: PolicyMetadata, stage: int) -> tuple[list[Entity], list[int]]:
-    """Return cobre-python's state entries after a stage, and the index of each in ours; NOTHING: no coefficient."""
+def peer_states(metadata: PolicyMetadata, stage: int) -> tuple[list[Entity], list[int]]:
+    """Return cobre-python's state entries after a stage, and the index of each in ours; NO_ENTRY: no coefficient."""
     ours = list(enumerate(entity_manifest(metadata, stage)))
     by_kind = {
         kind: [(entity, at) for at, entity in ours if entity["entity_type"] == number]
@@ -122,7 +122,7 @@ def _ring(commitments: list[tuple[Entity, int]], stage: int) -> list[tuple[Entit
     for residue in range(size):
         distance = (residue - stage - 1) % size + 1
         for plant in plants:
-            entity, at = known.get((plant, distance), (empty | {"entity_id": plant}, NOTHING))
+            entity, at = known.get((plant, distance), (empty | {"entity_id": plant}, NO_ENTRY))
             ring.append((empty | entity | {"subindex": residue}, at))
     return ring
 
@@ -152,7 +152,7 @@ class Producer:
 
 
 def write_policy_files(folder: Path, policy: PolicyData, producer: Producer) -> None:
-    """manifest.bin, cuts/NNN.bin for each stage, and an empty folder for bases: cobre-python computes its own."""
+    """Write manifest.bin, cuts/NNN.bin for each stage, and an empty folder for bases, which cobre-python computes."""
     (folder / "cuts").mkdir(parents=True)
     (folder / "basis").mkdir()
     (folder / "manifest.bin").write_bytes(_manifest(policy, producer))
@@ -211,7 +211,7 @@ def _seasons(writer: FlatWriter, seasons: Seasons | None) -> Field:
 
 def _pool(policy: PolicyData, stage: int, producer: Producer) -> bytes:
     metadata, is_scaled = policy.metadata, producer.program.has_scaled_cuts
-    states, order = their_states(metadata, stage)
+    states, order = peer_states(metadata, stage)
     cuts = _reordered(policy.stages[stage], order)
     count, width = cuts.coefficients.shape
     writer = FlatWriter(count * (width * 8 + 100) + 64 * width + 1024)
@@ -237,7 +237,7 @@ def _pool(policy: PolicyData, stage: int, producer: Producer) -> bytes:
 def _reordered(cuts: StageCuts, order: list[int]) -> StageCuts:
     if order == list(range(cuts.coefficients.shape[1])):
         return cuts
-    padded = np.concatenate([cuts.coefficients, np.zeros((len(cuts.intercepts), 1))], axis=1)  # NOTHING picks the zero
+    padded = np.concatenate([cuts.coefficients, np.zeros((len(cuts.intercepts), 1))], axis=1)  # NO_ENTRY picks the zero
     return replace(cuts, coefficients=np.ascontiguousarray(padded[:, order]))
 
 

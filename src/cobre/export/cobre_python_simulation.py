@@ -57,7 +57,7 @@ def write_simulation(source: RunSource, folder: Path) -> None:
 
 
 class _Scenarios:
-    """Writes tables scenario by scenario, and sums up the cost of each scenario."""
+    """A writer of tables, scenario by scenario, which also sums up the cost of each scenario."""
 
     def __init__(self, source: Path, folder: Path) -> None:
         small = read_results(source, STAGE_TABLES)
@@ -102,7 +102,7 @@ def scenarios_of(path: Path) -> Iterator[tuple[int, "pa.Table"]]:
 
 
 def _pieces(path: Path) -> Iterator[tuple[int, "pa.RecordBatch"]]:
-    """Consecutive rows of one scenario, at most `ROWS_AT_ONCE` at a time."""
+    """Yield consecutive rows of one scenario, at most `ROWS_AT_ONCE` at a time."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
@@ -115,7 +115,7 @@ def _pieces(path: Path) -> Iterator[tuple[int, "pa.RecordBatch"]]:
 
 
 def _solves(writer: _Scenarios) -> dict[str, Any]:
-    """One LP per stage and scenario; pivots and times are not measured by scenario."""
+    """Return one LP per stage and scenario; pivots and times are not measured by scenario."""
     solves = [writer.stages[scenario].num_rows for scenario in sorted(writer.stages)]
     if not solves:
         return {}
@@ -188,7 +188,7 @@ def write_dictionaries(study: PreparedStudy, folder: Path, program: Program) -> 
 
 
 def entity_rows(system: System) -> Iterator[Sequence[Any]]:
-    """Type, id, name, bus (-1: none, or several), and 0 for the one system."""
+    """Yield type, id, name, bus (-1: none, or several), and 0 for the one system."""
     listed: Sequence[tuple[str, Sequence[Any]]] = (
         ("hydro", system.hydros),
         ("thermal", system.thermals),
@@ -258,7 +258,7 @@ def write_training(source: RunSource, study: PreparedStudy, folder: Path, progra
 
 
 def hydro_models(study: PreparedStudy, production: Mapping[str, int]) -> dict[str, Any]:
-    """Plants by their models in the first stage."""
+    """Return plants by their models in the first stage."""
     first, numbers = study.case.horizon.stages[0], study.problem.stages[0].plan.data.hydro
     details, without_turbines = [], []
     for hydro, planes, most in zip(study.case.system.hydros, numbers.planes, numbers.max_turbined_m3s, strict=True):
@@ -297,7 +297,7 @@ def timing_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _unexplained(iterations: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Seconds of each iteration that belong to none of the measured phases."""
+    """Return seconds of each iteration that belong to none of the measured phases."""
     ends = [event.get("elapsed_s") or 0.0 for event in iterations]
     known = [sum(event.get(part) or 0.0 for part in TIMES.values()) for event in iterations]
     # The clock restarts when a run is resumed.

@@ -1,4 +1,4 @@
-"""Write tables as CSV, DuckDB and Excel files."""
+"""Files of tables: CSV, DuckDB, Excel and NetCDF."""
 
 import math
 import os
@@ -148,7 +148,7 @@ def _write_sheet(sheet: Any, rows: RowSource, bold: Any) -> None:
 
 
 def _write_cell(sheet: Any, row: int, column: int, value: Any) -> None:
-    """Text is never taken as a formula; None, NaN and infinities are empty cells."""
+    """Write a cell; text is never taken as a formula; None, NaN and infinities are empty."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return
     if isinstance(value, str):

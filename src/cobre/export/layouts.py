@@ -167,7 +167,7 @@ def write_layout(source: RunSource, folder: Path, program: Program = LAYOUT_0_18
 
 
 def _seasons(study: PreparedStudy) -> Seasons | None:
-    """Seasons, and the order of every inflow model in them; None where the case defines no seasons.
+    """Return seasons, and the order of every inflow model in them; None where the case defines no seasons.
 
     An order counts as declared, also where its coefficients have no effect because a season before has no statistics:
     a study that uses the policy at its end compares orders.
@@ -190,7 +190,7 @@ def _seasons(study: PreparedStudy) -> Seasons | None:
 
 
 def _declared_orders(study: PreparedStudy, season_ids: list[int]) -> Iterator[tuple[int, int, int]]:
-    """Hydro, index of the season and lag of every coefficient in scenarios/inflow_ar_coefficients.parquet."""
+    """Yield hydro, index of the season and lag of every coefficient in scenarios/inflow_ar_coefficients.parquet."""
     table = study.case.scenarios.inflow_ar_coefficients
     if table is None:
         return

@@ -112,7 +112,7 @@ class RunTables:
     study: Mapping[str, Any]
 
     def entity_names(self, column: str) -> dict[int, str]:
-        """Names of entities by id, for an id column such as `hydro_id`."""
+        """Return names of entities by id, for an id column such as `hydro_id`."""
         kind = plural(column.removesuffix("_id"))
         found = self.study.get("entities", {}).get(kind, ())
         return {int(entity["id"]): str(entity["name"]) for entity in found}
@@ -123,7 +123,7 @@ class RunTables:
 
 
 def read_tables(folder: Path, only: Collection[str] = ()) -> RunTables:
-    """All tables of a run, or those named in `only`.
+    """Return all tables of a run, or those named in `only`.
 
     Raises ExportError for an unknown name or a run without results, ResultsError for damaged results.
     """
@@ -142,7 +142,7 @@ def read_tables(folder: Path, only: Collection[str] = ()) -> RunTables:
 
 
 def _paths(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Names and files of the tables of a part; raises ResultsError where a file differs from the manifest."""
+    """Yield names and files of the tables of a part; raises ResultsError where a file differs from the manifest."""
     if not (folder / MANIFEST_FILE).exists():
         return
     try:

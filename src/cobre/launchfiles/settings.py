@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from itertools import product
+from string import Template
 from typing import Self
 
 from cobre.comm.config import DEFAULT_TCP_PORT, MAX_RANKS, MAX_TCP_PORT
@@ -220,13 +221,17 @@ def _range(text: str, piece: str) -> Iterator[str]:
     return (f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1))
 
 
-# Fills templates whose placeholders are `@name@`: shells and YAML both have other uses for braces and dollars.
+# Templates with placeholders `@name@`: shells and YAML both have other uses for braces and dollars.
 #
 # Texts are always quoted for the language of their template: without quotes, YAML reads `no` as false and `1e3` as a
 # number.
 
 
-_PLACEHOLDER = re.compile(r"@([a-z_]+)@")
+class _Template(Template):
+    """A text with placeholders `@name@`."""
+
+    flags = re.VERBOSE  # names are in lower case
+    pattern = r"@(?:(?P<named>[a-z_]+)@|(?P<escaped>(?!))|(?P<braced>(?!))|(?P<invalid>(?!)))"  # type: ignore[assignment]  # a text, compiled by Template
 
 
 class Verbatim(str):
@@ -253,8 +258,8 @@ def escape_dollars(text: str) -> str:
 def _fill(template: str, values: Mapping[str, object], quote: Callable[[object], str]) -> str:
     """Replace every placeholder; raises KeyError if placeholders and values do not correspond."""
     text = files("cobre.launchfiles").joinpath("templates", template).read_text(encoding="utf-8")
-    placeholders = set(_PLACEHOLDER.findall(text))
-    if placeholders != set(values):
-        raise KeyError(f"{template} has placeholders {sorted(placeholders)}, values are {sorted(values)}")
+    found = _Template(text)
+    if set(found.get_identifiers()) != set(values):
+        raise KeyError(f"{template} has placeholders {sorted(found.get_identifiers())}, values are {sorted(values)}")
     words = {name: value if isinstance(value, Verbatim) else quote(value) for name, value in values.items()}
-    return _PLACEHOLDER.sub(lambda found: words[found[1]], text)
+    return found.substitute(words)

@@ -25,7 +25,7 @@ from cobre.runs.content import changed_case
 from cobre.runs.events import Event, EventFollower
 from cobre.runs.files import LOCK_FILE, LOG_FILE, OUTPUT, SUMMARY_FILE, is_run_folder
 from cobre.runs.view import RunView, view_of
-from cobre.study.output import refuse_to_simulate_over_training
+from cobre.study.output import require_no_training
 from cobre.study.placement import ANY_WORLD, WorldRequest
 
 # What goes wrong with studies that run in the background.
@@ -86,7 +86,7 @@ def _elsewhere(output: Path, pid: int, host: str) -> JobError:
 
 
 def _holds_lock(pid: int, lock: Path) -> bool:
-    """Whether the kernel lists this process as the holder: `1: FLOCK ADVISORY WRITE 1234 fe:01:5678 0 EOF`."""
+    """Return whether the kernel lists this process as the holder: `1: FLOCK ADVISORY WRITE 1234 fe:01:5678 0 EOF`."""
     try:
         inode = lock.lstat().st_ino
         holders = [line.split() for line in _LOCKS.read_text().splitlines()]
@@ -103,12 +103,12 @@ WORKERS_PER_CORE = 4
 
 TAIL_BYTES = 4000
 
-_LOOK_S = 0.05
+POLL_INTERVAL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class StudyRequest:
-    """A run as the command line says it; with a `policy` it simulates that one and trains nothing."""
+    """The arguments of a run; with a `policy` it simulates that one and trains nothing."""
 
     case: Path
     output: Path
@@ -184,14 +184,14 @@ class Jobs:
         return job.process.pid
 
     def job(self, output: Path) -> Job | None:
-        """None for a study that was started elsewhere."""
+        """Return the job of an output directory; None for a study that was started elsewhere."""
         return self._jobs.get(output)
 
     def wait(self, output: Path, seconds: float) -> None:
         """Wait until the study has ended, but not longer than this."""
         deadline = time.monotonic() + seconds
         while self._is_running(output) and time.monotonic() < deadline:
-            time.sleep(_LOOK_S)
+            time.sleep(POLL_INTERVAL_S)
 
     def stop(self, output: Path, *, at_once: bool = False) -> None:
         """Ask for the end after the iteration, as Ctrl-C does; at once: as Ctrl-C twice."""
@@ -260,7 +260,7 @@ def _check_output(request: StudyRequest) -> None:
     if not is_run and any(entry.name != LOG_FILE for entry in output.iterdir()):
         raise JobError(f"{output} holds files other than results: choose a new folder")
     if request.policy is not None:
-        refuse_to_simulate_over_training(output)
+        require_no_training(output)
     if is_run and not request.resume and not request.overwrite:
         raise JobError(f"{output} holds the results of a run: choose another output, or set resume or overwrite")
 
@@ -305,7 +305,7 @@ class NoResultError(CobreError):
 
 
 def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
-    """State, phase, the last bounds, warnings, and what went wrong.
+    """Return state, phase, the last bounds, warnings, and what went wrong.
 
     state: starting, running, finished, stopped (by a signal or a limit; it can be resumed), failed, or killed.
     """
@@ -336,7 +336,7 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
 
 
 def _progress(view: RunView) -> dict[str, Any] | None:
-    """How far the present iteration is; None between iterations, and in the first second of one."""
+    """Return the progress of the present iteration; None between iterations, and in the first second of one."""
     if view.progress is None:
         return None
     return {name: value for name, value in view.progress.items() if name not in ("event", "time")}
@@ -380,7 +380,7 @@ def _printed_error(log: str) -> dict[str, Any]:
 
 
 def _details(failed: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Kind, remedy and facts of an error, from the event of a failed run or from what it printed."""
+    """Return kind, remedy and facts of an error, from the event of a failed run or from what it printed."""
     if failed is None:
         return None
     return {name: value for name, value in failed.items() if name not in ("event", "time", "error", "exit_code")}

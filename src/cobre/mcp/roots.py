@@ -1,4 +1,4 @@
-"""The folders that the server was given. Whatever lies outside is neither read nor written, however it is spelled."""
+"""The folders that the server may use. Paths outside of them are neither read nor written."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ class RefusedPathError(CobreError):
 
 
 class Roots:
-    """Paths are resolved first: `..` and symbolic links count for where they lead."""
+    """The roots of a server. Paths are resolved before they are checked, with `..` and symbolic links."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.folders = tuple(dict.fromkeys(folder.resolve() for folder in folders))
@@ -75,13 +75,13 @@ class Roots:
 
 
 def links_in(folder: Path) -> Iterator[Path]:
-    """All symbolic links below a folder."""
+    """Yield all symbolic links below a folder."""
     for directory, folders, files in os.walk(folder):
         yield from (Path(directory, name) for name in (*folders, *files) if Path(directory, name).is_symlink())
 
 
 def _named(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """Roots by the last part of their path, numbered where two have the same."""
+    """Yield roots by the last part of their path, numbered where two have the same."""
     taken: set[str] = set()
     for folder in folders:
         base = folder.name or "root"

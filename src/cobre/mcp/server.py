@@ -48,7 +48,7 @@ def run_uri(roots: Roots, run: Path, file: str) -> str:
 
 
 def available(roots: Roots) -> Iterator[tuple[str, str, ResultKind]]:
-    """Address, name and kind of everything that can be read now."""
+    """Yield address, name and kind of everything that can be read now."""
     for run in find_cases_and_runs(roots).runs:
         for kind in KINDS.values():
             if (run / kind.needs).exists():
@@ -125,7 +125,7 @@ _WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_worl
 
 
 class RunServer(MCPServer[Any]):
-    """Lists the runs that are there at the moment."""
+    """A server that lists the runs present at the moment."""
 
     def __init__(self, roots: Roots, max_studies: int) -> None:
         super().__init__("cobre", title="Cobre", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")

@@ -1,4 +1,4 @@
-"""What an assistant can do with cases and runs. Methods are tools; their docstrings are what the assistant reads."""
+"""Tools for assistants over cases and runs. Methods are tools; their docstrings are the descriptions of tools."""
 
 import json
 import subprocess
@@ -64,7 +64,7 @@ MAX_BOUND_S = 3600.0
 
 
 class Tools:
-    """Thin: paths are checked, then the study layer does the work."""
+    """The tools of a server: they check paths, and the study layer does the work."""
 
     def __init__(self, roots: Roots, jobs: Jobs) -> None:
         self._roots = roots
@@ -140,7 +140,7 @@ class Tools:
         job: JobPath,
         wait_s: Annotated[float, Field(ge=0, le=MAX_WAIT_S, description="Wait at most this long for it to end.")] = 0.0,
     ) -> dict[str, Any]:
-        """Progress of a study: state, phase, bounds of the last iteration, time left, warnings, error.
+        """Return the progress of a study: state, phase, bounds of the last iteration, time left, warnings, error.
 
         States: starting, running, finished, stopped (it can be resumed), failed, killed. Money is in $.
         """
@@ -184,7 +184,7 @@ class Tools:
         limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 100,
         offset: Annotated[int, Field(ge=0)] = 0,
     ) -> dict[str, Any]:
-        """Rows of a table of results, with the number of matching rows and the names of the entities.
+        """Return rows of a table of results, with the number of matching rows and the names of the entities.
 
         Column names contain the units; money is in $. Without a table, all tables and columns are listed.
         """

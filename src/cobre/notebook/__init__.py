@@ -32,7 +32,7 @@ def progress() -> Iterator["Callable[[Event], None]"]:
 
 
 def is_notebook() -> bool:
-    """Whether this process is the kernel of a notebook; a plain terminal of IPython is not."""
+    """Return whether this process is the kernel of a notebook; a plain terminal of IPython is not."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and hasattr(shell, "kernel")

@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cobre.compat.results import (
+from cobre.results import (
     Stochastic,
     load_results,
     load_simulation,
     load_simulation_arrow,
     load_stochastic,
 )
-from cobre.compat.results import load_convergence_arrow as _load_convergence_arrow
-from cobre.compat.results import load_policy as _load_policy
+from cobre.results import load_convergence_arrow as _load_convergence_arrow
+from cobre.results import load_policy as _load_policy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,13 +32,16 @@ _NOT_KEPT: dict[str, Any] = {"state_history": None, "activity_counters": False, 
 
 
 def load_convergence(output_dir: str | Path) -> list[dict[str, Any]]:
-    """Bounds and counts by iteration, as `load_convergence_arrow` has them."""
+    """Return bounds and counts by iteration, as `load_convergence_arrow` has them."""
     rows: list[dict[str, Any]] = load_convergence_arrow(output_dir).to_pylist()
     return rows
 
 
 def load_convergence_arrow(output_dir: str | Path) -> "pa.Table":
-    """Bounds and counts by iteration; `lazy_round_cap_hits` is 0: no lazy solve here stops at a number of rounds."""
+    """Return bounds and counts by iteration.
+
+    `lazy_round_cap_hits` is 0: no lazy solve here stops at a number of rounds.
+    """
     table = _load_convergence_arrow(output_dir)
     at = table.column_names.index("mean_rows_in_lp") + 1
     return table.add_column(at, "lazy_round_cap_hits", [[0] * table.num_rows])

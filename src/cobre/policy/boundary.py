@@ -1,4 +1,4 @@
-"""Read a boundary policy from its file, match it with the study by date and by state name, and apply it.
+"""Boundary policies: read from a file, matched with the study by date and state name, and applied.
 
 Plants of two studies that number them differently are matched by name. What a plant without a counterpart holds cannot
 be carried over: where it has one volume only, its part of a cut is a constant and joins the intercept; other states of
@@ -216,7 +216,7 @@ def _periods_of(metadata: PolicyMetadata) -> tuple[Period, ...]:
 def _days_ahead(
     names: tuple[str, ...], stage: int, periods: Mapping[str, Sequence[Period]]
 ) -> dict[str, tuple[date, date]]:
-    """By state name of what is known ahead at the end of a stage: the days of delivery or arrival, if known.
+    """Return the days of delivery or arrival, if known, by state name of what is known ahead at the end of a stage.
 
     periods: by kind of state, the stages and the periods after them.
     """
@@ -245,7 +245,7 @@ def _worthless_water(case: Case, policy: ExternalCuts) -> list[str]:
 
 
 def _unvalued(case: Case, problem: Problem, boundary: BoundaryCuts, days: Days) -> list[str]:
-    """States of the last stage that the policy does not value, except lags of plants whose inflow has no memory."""
+    """Return states of the last stage that the policy does not value, except lags of inflows without memory."""
     lags, hydros = np.nonzero((problem.noise.ar_coefficients != 0.0).any(axis=0))
     ids = [hydro.id for hydro in case.system.hydros]
     remembered = {

@@ -1,4 +1,4 @@
-"""A trained policy: the cuts of every stage, and what they say about the cost of a state."""
+"""A trained policy: the cuts of every stage, and the cost of a state that they give."""
 
 import math
 from collections import Counter
@@ -102,7 +102,7 @@ class Policy:
         return len(self.state_names)
 
     def cost_to_go(self, stage: int, state: Sequence[float]) -> float:
-        """Lower bound, in $, on the expected cost of all stages after `stage` (from 0), from a state at its end.
+        """Return a lower bound, in $, on the expected cost after `stage` (from 0), from a state at its end.
 
         state: a number for each of `state_names`. 0 for a stage without cuts, such as the last one. Raises IndexError
         if there is no such stage, ValueError if the state has not one finite number for each name.
@@ -128,7 +128,7 @@ class Policy:
         return self.cuts[stage].intercepts.copy(), self.cuts[stage].coefficients.copy()
 
     def water_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
-        """$ per hm3 of each reservoir at the end of a stage: the slope of the cut that is highest there.
+        """Return $ per hm3 of each reservoir at the end of a stage: the slope of the cut that is highest there.
 
         By names such as `storage:3`; 0 for a stage without cuts. Raises IndexError and ValueError as `cost_to_go`.
         """
@@ -154,7 +154,10 @@ class Policy:
         return self._marginal_values(stage, state, COMMITMENT)
 
     def _cut_values(self, stage: int, state: Sequence[float]) -> Floats:
-        """Every cut of a stage at a state; components are added in order, so that the sum is the same everywhere."""
+        """Evaluate every cut of a stage at a state.
+
+        Components are added in order, so that the sum is the same everywhere.
+        """
         self._check_stage(stage)
         point = self.checked_state(state)
         values = self.cuts[stage].intercepts.copy()
@@ -189,7 +192,7 @@ def pool_stage_ids(study: PreparedStudy) -> tuple[int, ...]:
 
 
 def state_names(study: PreparedStudy) -> tuple[str, ...]:
-    """One name for each entry of the state."""
+    """Return one name for each entry of the state."""
     return names_of_states(state_owners(study.case), study.problem.stages[0].plan.layout, study.noise.max_order)
 
 

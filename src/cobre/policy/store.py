@@ -116,7 +116,7 @@ def from_data(data: PolicyData) -> Policy:
 
 
 def _bound(value: float | None) -> float:
-    """NaN where the producer of the policy said nothing."""
+    """Return the bound of a policy; NaN where its producer gave none."""
     return math.nan if value is None else float(value)
 
 
@@ -181,7 +181,7 @@ PERCENTILES = (5, 50, 95)
 
 
 def policy_water_values(policy: Policy, state: Sequence[float]) -> "pa.Table":
-    """Water values, $ per hm3, at the end of each stage but the last, if the study were in this state then."""
+    """Return water values, $ per hm3, at the end of each stage but the last, if the study were in this state then."""
     import pyarrow as pa
 
     policy.checked_state(state)  # here, for a study of one stage asks no cut
@@ -201,7 +201,7 @@ def policy_water_values(policy: Policy, state: Sequence[float]) -> "pa.Table":
 
 
 def simulated_water_values(hydros: "pa.Table") -> "pa.Table":
-    """Mean and percentiles over scenarios, $ per hm3; a stage's value is that of its last block."""
+    """Return mean and percentiles over scenarios, $ per hm3; a stage's value is that of its last block."""
     import pyarrow as pa
 
     keys = ("stage_id", "hydro_id", "scenario_id", "block_id")

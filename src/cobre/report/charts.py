@@ -1,4 +1,4 @@
-"""Draw the charts of a report as SVG."""
+"""Charts of a report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -232,14 +232,14 @@ def _bins(costs: Floats) -> int:
 def stages_chart(
     layers: Sequence[StackLayer], line: StackLayer | None, labels: Sequence[str], key: str, title: str, unit: str
 ) -> Chart:
-    """Layers by stage, and a line such as the load that they should add up to."""
+    """Draw layers by stage, and a line such as the load that they should add up to."""
     return _stacked(layers, line, labels, key, title, unit)
 
 
 def numbers_chart(
     layers: Sequence[StackLayer], numbers: Floats, counted: str, key: str, title: str, unit: str
 ) -> Chart:
-    """Layers by number: by iteration or by rank (`counted`)."""
+    """Draw layers by number: by iteration or by rank (`counted`)."""
     labels = [f"{counted} {number:.0f}" for number in numbers]
     return _stacked(layers, None, labels, key, title, unit, numbers.tolist(), counted)
 
@@ -282,13 +282,13 @@ BAND = 0.25
 
 
 def legend_of(bounds: Bounds) -> tuple[Mark, ...]:
-    """Lower bound, upper bound and its confidence band; an exact bound has no band."""
+    """Return lower bound, upper bound and its confidence band; an exact bound has no band."""
     band = () if bounds.is_exact else (Mark("its 95 % confidence band", ORANGE, "band", BAND),)
     return (Mark("lower bound", BLUE), Mark(bounds.upper_name, ORANGE), *band)
 
 
 def bounds_chart(bounds: Bounds, key: str, title: str) -> Chart:
-    """Chart of both bounds by iteration, with the band of the sampled one."""
+    """Draw both bounds by iteration, with the band of the sampled one."""
     first, last = money_in_words(bounds.lower[0]), money_in_words(bounds.lower[-1])
     said = f"goes from {first} to {last} in {len(bounds)} iterations" if len(bounds) > 1 else f"is {last}"
     return Chart(

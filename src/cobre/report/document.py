@@ -63,7 +63,7 @@ def numbers_of(sections: Sequence[Section]) -> dict[str, Any]:
 
 
 def embedded(data: Mapping[str, Any]) -> str:
-    """JSON without `<`, so that it cannot end the script element that contains it."""
+    """Return JSON without `<`, so that it cannot end the script element that contains it."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 
 
@@ -86,7 +86,7 @@ STATES = {RunState.FINISHED: "complete", RunState.STOPPED: "complete", RunState.
 def page_of(run: RunFolder, *, is_full: bool = False) -> str:
     """Render the report of a run folder as HTML. is_full: with all scenarios of every plant, bus and line."""
     explored, numbers = _explored(run, is_full=is_full)
-    made = [_made(make, run) for make in SECTIONS]
+    made = [_render_section(make, run) for make in SECTIONS]
     made.insert(2, explored)
     sections = [section for section, _ in made if section is not None]
     warnings = overview.warnings_of(run)
@@ -113,11 +113,11 @@ def _explored(run: RunFolder, *, is_full: bool) -> tuple[tuple[Section | None, s
         numbers["explorer"] = explorer.as_dict()
         return explore(run, explorer)
 
-    made = _made(plants, run)
+    made = _render_section(plants, run)
     return made, numbers if made[0] is not None else {}
 
 
-def _made(make: Callable[[RunFolder], Section | None], run: RunFolder) -> tuple[Section | None, str]:
+def _render_section(make: Callable[[RunFolder], Section | None], run: RunFolder) -> tuple[Section | None, str]:
     """Return a section and its HTML. A section that fails on malformed data is left out, with a warning."""
     try:
         section = make(run)

@@ -65,7 +65,7 @@ class _Check:
         self._seen = 0
 
     def holds(self, piece: Keys) -> bool:
-        """Whether the next rows follow the pattern of the first scenario."""
+        """Return whether the next rows follow the pattern of the first scenario."""
         at = self._seen + np.arange(len(piece[0]))
         turn, row = np.divmod(at, self._rows)
         self._scenarios += piece[0][row == 0].tolist()
@@ -102,7 +102,7 @@ class TableColumns(Mapping[str, NDArray[Any]]):
         return np.concatenate(found) if found else np.zeros(0)
 
     def pieces(self, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
-        """Columns side by side, row group by row group."""
+        """Yield columns side by side, row group by row group."""
         try:
             for group in range(self._file.num_row_groups):
                 piece = self._file.read_row_group(group, columns=list(names), use_threads=False)
@@ -169,7 +169,7 @@ class EntityRows:
         )
 
     def grids(self, number: str) -> Iterator[Floats]:
-        """S x T x E x B, a few scenarios at a time; NaN where an entity or block is missing."""
+        """Yield S x T x E x B, a few scenarios at a time; NaN where an entity or block is missing."""
         if not self._rows:
             yield self._gridded(self._columns[number], self.shape[0])
             return
@@ -182,11 +182,14 @@ class EntityRows:
             held = held[count * self._rows :]
 
     def grid(self, number: str) -> Floats:
-        """S x T x E x B: the column of all scenarios at once."""
+        """Return S x T x E x B: the column of all scenarios at once."""
         return np.concatenate(list(self.grids(number)))
 
     def reduce_blocks(self, number: str, reduction: Callable[[Floats], Floats]) -> Floats:
-        """S x T x E: a column with its blocks reduced; `reduction` takes grids (S x T x E x B) of a few scenarios."""
+        """Return S x T x E: a column with its blocks reduced.
+
+        `reduction` takes grids (S x T x E x B) of a few scenarios.
+        """
         found = np.empty(self.shape[:3])
         first = 0
         for grid in self.grids(number):
@@ -195,11 +198,11 @@ class EntityRows:
         return found
 
     def total(self, number: str) -> Floats:
-        """S x T x E: added over blocks; 0 where an entity is missing."""
+        """Return S x T x E: added over blocks; 0 where an entity is missing."""
         return self.reduce_blocks(number, added)
 
     def by_scenario(self, by_row: Floats) -> Floats:
-        """S: numbers given by row, summed over stages in order."""
+        """Return S: numbers given by row, summed over stages in order."""
         by_scenario: Floats = added(self._gridded(by_row, self.shape[0])).sum(axis=(1, 2))
         return by_scenario
 
@@ -218,7 +221,7 @@ class EntityRows:
 
 
 def added(grid: Floats) -> Floats:
-    """S x T x E, of S x T x E x B: added over blocks; 0 where an entity is missing."""
+    """Return S x T x E, of S x T x E x B: added over blocks; 0 where an entity is missing."""
     sums: Floats = np.add.reduce(grid, axis=3)
     if np.isnan(sums).any():
         sums = np.asarray(np.nansum(grid, axis=3))
@@ -226,7 +229,7 @@ def added(grid: Floats) -> Floats:
 
 
 def last(grid: Floats) -> Floats:
-    """S x T x E: of the last block that a stage has; NaN where an entity is missing."""
+    """Return S x T x E: of the last block that a stage has; NaN where an entity is missing."""
     found: Floats = grid[..., -1].copy()
     if np.isnan(found).any():
         for block in range(grid.shape[3] - 2, -1, -1):
@@ -235,7 +238,7 @@ def last(grid: Floats) -> Floats:
 
 
 def average(grid: Floats, hours: Floats) -> Floats:
-    """S x T x E: over blocks, by hours (T x B); NaN where an entity is missing."""
+    """Return S x T x E: over blocks, by hours (T x B); NaN where an entity is missing."""
     means: Floats = np.einsum("steb,tb->ste", grid, hours / hours.sum(axis=1, keepdims=True))
     if not np.isnan(means).any():
         return means
@@ -247,7 +250,7 @@ def average(grid: Floats, hours: Floats) -> Floats:
 
 
 def block_hours(rows: EntityRows) -> Floats:
-    """T x B: hours of each block, from the load of any bus in MW and MWh; 1 without load."""
+    """Return T x B: hours of each block, from the load of any bus in MW and MWh; 1 without load."""
     power, energy = rows.grid("load_mw"), rows.grid("load_mwh")
     hours = np.divide(energy, power, out=np.zeros(power.shape), where=power > 0)
     found: Floats = np.nanmax(hours, axis=(0, 2), initial=0.0)
@@ -255,7 +258,7 @@ def block_hours(rows: EntityRows) -> Floats:
 
 
 def _pieces(columns: Columns, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
-    """Pieces of some columns side by side; one piece for columns in memory."""
+    """Yield pieces of some columns side by side; one piece for columns in memory."""
     if isinstance(columns, TableColumns):
         yield from columns.pieces(names)
     else:
@@ -291,7 +294,7 @@ def _coded(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
 
 
 def _coded_in_order(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
-    """As `_coded`, but with ids in order of first appearance: ids of stages need not be ascending."""
+    """Code ids as `_coded` does, but in order of first appearance: ids of stages need not be ascending."""
     known, code = _coded(ids)
     first = np.zeros(len(known), np.intp)
     first[code[::-1]] = np.arange(len(code))[::-1]  # of equal indices, the last assignment stays

@@ -64,7 +64,7 @@ class Summary:
 
     @classmethod
     def of(cls, values: Floats) -> "Summary":
-        """From S x T x E values; stages in which an entity is out of service do not count."""
+        """Compute from S x T x E values; stages in which an entity is out of service do not count."""
         means = values.mean(axis=0)
         is_there = ~np.isnan(means)
         sums, counts = np.where(is_there, means, 0.0).sum(axis=0), is_there.sum(axis=0)
@@ -88,7 +88,7 @@ class Explorer:
     summaries: dict[str, Summary] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """All data of the explorer, for the page's script."""
+        """Return all data of the explorer, for the page's script."""
         chosen = self._scenarios()
         return {
             "statistics": list(STATISTICS),
@@ -128,7 +128,7 @@ class Explorer:
         }
 
     def _facts(self, kind: str, id_: int) -> Iterator[str]:
-        """Facts about an entity, as phrases: its bus, its neighbours and its direction."""
+        """Yield facts about an entity, as phrases: its bus, its neighbours and its direction."""
         known = self.study.entity(kind, id_)
         for bus in known.get("bus_ids") or [known.get("bus_id")]:
             if isinstance(bus, int):
@@ -174,7 +174,7 @@ class Explorer:
         return self.simulated.cube_and_block_means(name)
 
     def _blocks(self, name: str, means: Floats | None) -> dict[str, Any]:
-        """Statistics by block, packed as E x B x statistics x T; empty where blocks do not differ."""
+        """Return statistics by block, packed as E x B x statistics x T; empty where blocks do not differ."""
         if means is None:
             return {}
         found = means[None]  # statistics x T x E x B
@@ -184,7 +184,7 @@ class Explorer:
         return {"block_statistics": names, "packed_blocks": pack(found.transpose(2, 3, 0, 1))}
 
     def _references(self, name: str) -> dict[str, Any]:
-        """Limits drawn together with a fan: those of lines."""
+        """Return limits drawn together with a fan: those of lines."""
         if name != "line_flow":
             return {}
         rows = self.simulated.rows("exchanges", "line_id")

@@ -226,7 +226,7 @@ def svg_of(figure: Figure, key: str, description: str) -> str:
 
 
 def plot_bounds(result: TrainingLike) -> Figure:
-    """Lower bound, sampled upper bound and its 95 % confidence band, by iteration."""
+    """Draw lower bound, sampled upper bound and its 95 % confidence band, by iteration."""
     with house_style():
         bounds = bounds_of_result(result)
         figure, axes = draw_bounds(bounds)
@@ -235,7 +235,7 @@ def plot_bounds(result: TrainingLike) -> Figure:
 
 
 def plot_fan(result: SimulationLike, quantity: str = "storage", entity: int | None = None) -> Figure:
-    """Percentiles over scenarios by stage: the median, the middle half, and 5 to 95 %.
+    """Draw percentiles over scenarios by stage: the median, the middle half, and 5 to 95 %.
 
     quantity: a key of `quantities.QUANTITIES` whose table the result has. entity: the id of a plant, bus or line; None:
     the sum over all of them. Raises ValueError if there is no such quantity or entity, or no meaningful sum.
@@ -296,7 +296,7 @@ NOT_ADDED_OVER_ENTITIES = ("_price", "_per_hm3", "_per_mw", "_per_mwh", "_factor
 
 
 def plot_table(result: SimulationLike, table: str, column: str, entity: int | None = None) -> Figure:
-    """Percentiles over scenarios of a column.
+    """Draw percentiles over scenarios of a column.
 
     Energy and cost are added over blocks, other numbers averaged. entity: None: the sum over all entities. Raises
     ValueError, with the known names, for an unknown column or entity, and for a sum without meaning.

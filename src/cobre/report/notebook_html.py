@@ -12,7 +12,7 @@ from cobre.runs.formatting import CONTROLLED, duration_in_words, money_in_words,
 
 
 def training_html(result: TrainingLike) -> str:
-    """For `_repr_html_`: the last numbers and the bounds."""
+    """Render the last numbers and the bounds, for `_repr_html_`."""
     bounds = bounds_of_result(result)
     facts = {
         "iterations": f"{result.iterations} ({result.stop_reason})",
@@ -35,7 +35,7 @@ def training_html(result: TrainingLike) -> str:
 
 
 def simulation_html(result: SimulationLike) -> str:
-    """For `_repr_html_`: the costs of scenarios and the list of tables."""
+    """Render the costs of scenarios and the list of tables, for `_repr_html_`."""
     tables = ", ".join(f"{name} ({table.num_rows:,} rows)" for name, table in result.tables.items())
     numbers = {
         "scenarios": f"{len(result.scenario_costs):,}",

@@ -78,7 +78,7 @@ class RunFolder:
 
 def read_run(folder: Path) -> RunFolder:
     """Read an output directory; raises ReportError if it is none."""
-    _refuse_other_folder(folder)
+    _require_run_folder(folder)
     file_errors: list[str] = []
     log = _log(folder / EVENT_FILE, file_errors)
     of_events = len(file_errors)
@@ -105,7 +105,7 @@ def read_run(folder: Path) -> RunFolder:
     )
 
 
-def _refuse_other_folder(folder: Path) -> None:
+def _require_run_folder(folder: Path) -> None:
     if not folder.exists():
         raise ReportError(f"{folder} does not exist; give the output directory of a run")
     if not folder.is_dir():
@@ -165,7 +165,7 @@ def _manifest(folder: Path, file_errors: list[str]) -> Mapping[str, Any]:
 
 
 def _bounds(folder: Path, manifest: Mapping[str, Any], log: RunView, file_errors: list[str]) -> Bounds:
-    """Bounds from the convergence table of a finished training, else from events."""
+    """Return bounds from the convergence table of a finished training, else from events."""
     table = _columns(folder, manifest, CONVERGENCE, Bounds.COLUMNS, file_errors)
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
 

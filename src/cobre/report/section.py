@@ -82,7 +82,7 @@ class DataTable:
     @staticmethod
     def _cell(column: TableColumn, cell: Cell) -> str:
         scaled = cell if cell is None or isinstance(cell, str) or column.divisor == 1.0 else cell / column.divisor
-        text = formatting.NOTHING if scaled is None else FORMATS[column.kind](scaled)
+        text = formatting.NO_VALUE if scaled is None else FORMATS[column.kind](scaled)
         return f"<td{column.css}>{escape(text)}</td>"
 
 

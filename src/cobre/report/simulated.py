@@ -24,7 +24,7 @@ CELLS_AT_ONCE = 1 << 12
 
 
 def percentiles(values: Floats, wanted: Sequence[float] = PERCENTILES) -> Floats:
-    """Percentiles over the first axis, the scenarios, as by `numpy.percentile`; NaN where any value is NaN."""
+    """Return percentiles over the first axis, the scenarios, as by `numpy.percentile`; NaN where any value is NaN."""
     scenarios, shape = values.shape[0], values.shape[1:]
     flat = values.reshape(scenarios, -1)
     found = np.empty((len(wanted), flat.shape[1]), np.float64)
@@ -186,12 +186,12 @@ class Cube:
     entities: tuple[int, ...]
 
     def of(self, entity: int) -> Floats:
-        """S x T: the values of one entity."""
+        """Return S x T: the values of one entity."""
         chosen: Floats = self.values[:, :, self.entities.index(entity)]
         return chosen
 
     def total(self) -> Floats:
-        """S x T: the sum over entities; missing ones count as 0."""
+        """Return S x T: the sum over entities; missing ones count as 0."""
         added: Floats = np.nansum(self.values, axis=2)
         return added
 
@@ -219,7 +219,7 @@ class Simulated:
         self._rows: dict[str, EntityRows] = {}
 
     def has(self, quantity: str) -> bool:
-        """Whether the tables have this quantity for any entity."""
+        """Return whether the tables have this quantity for any entity."""
         found = QUANTITIES[quantity]
         table = self._tables.get(found.table)
         return table is not None and found.number in table and bool(self.rows(found.table, found.entity).entities)
@@ -245,7 +245,7 @@ class Simulated:
         return Cube(quantity, values, self._study.stage_labels(rows.stages), rows.entities), sums / len(rows.scenarios)
 
     def blocks(self, name: str) -> Floats:
-        """S x T x E x B: values by block, energy as mean power. As large as the column of the table."""
+        """Return S x T x E x B: values by block, energy as mean power. As large as the column of the table."""
         quantity = QUANTITIES[name]
         rows = self.rows(quantity.table, quantity.entity)
         return self._by_block(rows, quantity, rows.grid(quantity.number))
@@ -275,7 +275,7 @@ class Simulated:
         return self._rows[table]
 
     def hours(self, rows: EntityRows) -> Floats:
-        """T x B: hours of each block, for the stages of a table."""
+        """Return T x B: hours of each block, for the stages of a table."""
         known = self._study.block_hours(rows.stages, len(rows.blocks))
         return self._hours_of_buses if known is None else known
 
@@ -307,7 +307,7 @@ TOLERANCE = 1e-6
 
 
 def limits(study: StudyFacts, rows: EntityRows) -> tuple[Floats, Floats] | None:
-    """L x T x B in MW, for the direct and the reverse direction; None if study.json has no limits."""
+    """Return L x T x B limits in MW, direct and reverse; None if study.json has no limits."""
     known = {entry["id"]: entry for entry in study.line_limits if isinstance(entry.get("id"), int)}
     shape = (len(rows.entities), len(rows.stages), len(rows.blocks))
     direct, reverse = (
@@ -318,7 +318,7 @@ def limits(study: StudyFacts, rows: EntityRows) -> tuple[Floats, Floats] | None:
 
 
 def _limits_of(entry: Mapping[str, Any], name: str, shape: tuple[int, int]) -> Floats:
-    """T x B in MW; NaN where the limit is unknown or infinite."""
+    """Return T x B limits in MW; NaN where the limit is unknown or infinite."""
     found = np.full(shape, np.nan)
     for stage, by_block in enumerate(entry.get(name, ())[: shape[0]]):
         for block, value in enumerate(by_block[: shape[1]]):
@@ -327,7 +327,7 @@ def _limits_of(entry: Mapping[str, Any], name: str, shape: tuple[int, int]) -> F
 
 
 def limits_by_stage(study: StudyFacts, rows: EntityRows, hours: Floats) -> tuple[Floats, Floats]:
-    """L x T in MW, for both directions: the mean weighted by hours; NaN where unknown."""
+    """Return L x T limits in MW, both directions: the mean weighted by hours; NaN where unknown."""
     found = limits(study, rows)
     if found is None:
         nothing = np.full((len(rows.entities), len(rows.stages)), np.nan)
@@ -338,7 +338,7 @@ def limits_by_stage(study: StudyFacts, rows: EntityRows, hours: Floats) -> tuple
 
 
 def congestion(study: StudyFacts, rows: EntityRows, hours: Floats) -> Floats | None:
-    """L x 2 x T: the share of hours, over scenarios, at the limit, in the direct and the reverse direction."""
+    """Return L x 2 x T: the share of hours, over scenarios, at the limit, in the direct and the reverse direction."""
     found = limits(study, rows)
     if found is None:
         return None
@@ -352,7 +352,10 @@ def congestion(study: StudyFacts, rows: EntityRows, hours: Floats) -> Floats | N
 
 
 def _share_at(flow: Floats, limit: Floats, weights: Floats) -> Floats:
-    """L x T: shares of hours at the limit, summed over scenarios. A limit of 0 (out of service) does not count."""
+    """Return L x T: shares of hours at the limit, summed over scenarios.
+
+    A limit of 0 (out of service) does not count.
+    """
     slack = TOLERANCE * np.maximum(limit, 1.0)
     is_full = (flow >= limit - slack) & (limit > slack)
     added_up: Floats = (is_full * weights).sum(axis=(0, 3))
@@ -366,7 +369,7 @@ OUTER, INNER = 0.18, 0.32
 
 
 def fan_legend(colour: str) -> tuple[Mark, ...]:
-    """Median, mean and the two percentile bands, the inner one first."""
+    """Return median, mean and the two percentile bands, the inner one first."""
     return (
         Mark("median", colour),
         Mark("mean", colour, "dash"),

@@ -62,12 +62,12 @@ class StudyFacts:
         return _records(self.content.get("line_limits"))
 
     def hours(self, stages: Iterable[int]) -> list[float] | None:
-        """Hours of each stage; None when study.json lacks some of them."""
+        """Return hours of each stage; None when study.json lacks some of them."""
         found = [self._hours.get(stage) for stage in stages]
         return None if None in found else [hours for hours in found if hours is not None]
 
     def block_hours(self, stages: Iterable[int], num_blocks: int) -> NDArray[np.float64] | None:
-        """Stages x blocks, 0 for blocks that a stage does not have; None when study.json lacks some of them."""
+        """Return hours by stage and block, 0 for missing blocks; None when study.json lacks some of them."""
         found = [self._blocks.get(stage) for stage in stages]
         if any(hours is None or len(hours) > num_blocks for hours in found):
             return None
@@ -100,7 +100,7 @@ class StudyFacts:
         return str(named) if named else f"{singular(kind)} {id}".replace("_", " ")
 
     def stage_labels(self, stages: Iterable[int]) -> list[str]:
-        """Labels of stages: months, days where stages are shorter, or ids without dates."""
+        """Return labels of stages: months, days where stages are shorter, or ids without dates."""
         ids = list(stages)
         starts = [self._starts.get(stage) for stage in ids]
         if any(start is None for start in starts):

@@ -81,7 +81,7 @@ class _Cascade:
         return self._upstream.get(plant, ())
 
     def _from(self, outlet: int) -> Iterator[int]:
-        """All plants, each after the one below it."""
+        """Yield all plants, each after the one below it."""
         waiting = [outlet]
         while waiting:
             plant = waiting.pop()

@@ -48,7 +48,7 @@ class Difference:
         return f"{self.part}: {where}: {_shown(self.first)} and {_shown(self.second)}"
 
     def as_dict(self) -> dict[str, Any]:
-        """As `cobre compare --json` prints it."""
+        """Return the object that `cobre compare --json` prints."""
         return {
             "part": self.part,
             "place": dict(self.location),
@@ -71,7 +71,7 @@ class Comparison:
         return self.difference is None
 
     def as_dict(self) -> dict[str, Any]:
-        """As `cobre compare --json` prints it."""
+        """Return the object that `cobre compare --json` prints."""
         difference = None if self.difference is None else self.difference.as_dict()
         return {
             "identical": self.is_identical,
@@ -113,7 +113,7 @@ def _presence(part: str, location: Mapping[str, Any], first: object, second: obj
 
 
 def _problem(a: PolicyData, b: PolicyData) -> Iterator[Candidate]:
-    """States and stages: other ones make another problem, before the first iteration."""
+    """Compare states and stages, which differ before the first iteration where the problem does."""
     yield from _metadata(a, b, (-1,), is_end=False)
     if len(a.stages) != len(b.stages):
         yield (-1,), Difference("policy", {"metadata": "number of stages"}, len(a.stages), len(b.stages))
@@ -182,7 +182,7 @@ def _rows(cuts: StageCuts, count: int) -> NDArray[np.float64]:
 
 
 def _flags(a: StageCuts, b: StageCuts, count: int, stage: int, stage_id: int) -> Iterator[Candidate]:
-    """Differences in the origin of cuts, and in which of them are active."""
+    """Yield differences in the origin of cuts, and in which of them are active."""
     for order, name in enumerate(("iteration", "forward_pass", "is_active")):
         mine, its = getattr(a, name)[:count], getattr(b, name)[:count]
         if len(slots := np.nonzero(mine != its)[0]):
@@ -254,7 +254,7 @@ def _first_of_piece(a: "pa.ChunkedArray", b: "pa.ChunkedArray") -> tuple[int, An
 
 
 def _bits(values: NDArray[Any]) -> NDArray[Any]:
-    """Numbers as bits: NaN equals NaN, and 0 differs from -0."""
+    """Return numbers as bits: NaN equals NaN, and 0 differs from -0."""
     return values.view(np.uint64) if values.dtype == np.float64 else values
 
 
@@ -288,7 +288,7 @@ def _are_both_nan(mine: object, its: object) -> bool:
 
 
 def _hex(value: float) -> str:
-    """All bits of a number; those of NaN have no other name than themselves."""
+    """Return all bits of a number in hexadecimal."""
     return f"nan:{struct.pack('>d', value).hex()}" if math.isnan(value) else value.hex()
 
 

@@ -1,4 +1,4 @@
-"""What a run left in its output directory, read back whole and checked; and one digest over all of it."""
+"""The content of an output directory, read back and checked, with one digest over all of it."""
 
 import hashlib
 import zlib
@@ -122,7 +122,7 @@ class RunContent:
 
 
 def read_run_content(folder: Path) -> RunContent:
-    """Everything that `cobre run` wrote there. Raises IncompleteRunError."""
+    """Read everything that `cobre run` wrote there. Raises IncompleteRunError."""
     summary = _summary(folder)
     study = _json_object(folder / STUDY_FILE)
     try:
@@ -153,13 +153,13 @@ def column_values(column: "pa.ChunkedArray") -> tuple[NDArray[Any], NDArray[np.b
 
 
 def _feed_table(digest: Any, name: str, table: RowSource) -> None:
-    """Values only: how a file was compressed, and by which version, does not matter. One row group is in memory."""
+    """Add the values of a table to a digest, one row group at a time; compression does not matter."""
     for column in table.schema.names:
         _feed_column(digest, f"{name}.{column}", table, column)
 
 
 def _feed_column(digest: Any, title: str, table: RowSource, column: str) -> None:
-    """All values, then which of them are there."""
+    """Add all values to a digest, then which of them are valid."""
     flags: list[bytes] = []
     pieces = table.pieces([column]) if table.rows else iter([table.schema.empty_table().select([column])])
     for number, piece in enumerate(pieces):
@@ -194,7 +194,7 @@ def _json_object(path: Path) -> Mapping[str, Any]:
 
 
 def _tables(folder: Path, expected_digest: str) -> Mapping[str, StoredRows]:
-    """Tables of a part of the run, if they are of the run that the summary is about."""
+    """Return tables of a part of the run, if they are of the run that the summary is about."""
     found = read_manifest(folder)["run"].get("digest")
     if found != expected_digest:
         raise ResultsError(f"{folder} belongs to another run than {SUMMARY_FILE}: its digest is {found}")
@@ -226,12 +226,12 @@ class TrainedCase:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def changes(self, case: Path | None) -> list[str]:
-        """Files of a case directory that are not what they were; none where that is not known."""
+        """Return the files of a case directory that have changed; empty where that is not known."""
         now = {} if case is None else file_digests(case)
         return differing_files(self.files, now) if self.files and now else []
 
     def changes_in_words(self, case: Path | None) -> str:
-        """Why the same run would be another one now. case: the directory at hand; None for a case in memory."""
+        """Explain why the same run would be another one now. case: the directory at hand; None for a case in memory."""
         if not self.files:
             was_in_memory = "; its case was in memory" if self.folder is None else ""
             return f"the run recorded no files to compare{was_in_memory}"
@@ -247,7 +247,7 @@ class TrainedCase:
 
 
 def changes_since(trained: TrainedCase | None, case: Path | None) -> str:
-    """Which files of a case have changed since a run; empty where none has, or that is not known."""
+    """Name the files of a case that have changed since a run; empty where none has, or that is not known."""
     return named_files(changed) if trained is not None and (changed := trained.changes(case)) else ""
 
 
@@ -259,7 +259,7 @@ def changed_case(run: Path) -> str | None:
 
 
 def named_files(names: list[str]) -> str:
-    """File names for a message: the first few, and how many more there are."""
+    """List file names for a message: the first few, and how many more there are."""
     shown, more = ", ".join(names[:MAX_NAMED]), len(names) - MAX_NAMED
     rest = f" and {more} more" if more > 0 else ""
     return f"{'changed files' if len(names) > 1 else 'changed file'}: {shown}{rest}"

@@ -104,7 +104,7 @@ def resumed_event(history: Sequence[IterationRecord]) -> Event:
 
 
 def encode(event: Event) -> str:
-    """One line of JSON; numbers that JSON does not know become null."""
+    """Encode an event as one line of JSON; numbers that JSON does not know become null."""
     return json.dumps({key: _plain(value) for key, value in event.items()}, separators=(",", ":"), allow_nan=False)
 
 
@@ -155,7 +155,7 @@ def _opened(path: Path, *, append: bool) -> IO[str]:
 
 
 def _ends_with_newline(path: Path) -> bool:
-    """Whether the file ends with a whole line, or is empty."""
+    """Return whether the file ends with a whole line, or is empty."""
     with os.fdopen(open_untrusted(path), "rb") as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, size - 1))
@@ -163,7 +163,7 @@ def _ends_with_newline(path: Path) -> bool:
 
 
 def read_events(folder: Path) -> list[Event]:
-    """All whole lines so far; a line that is being written is left for the next time."""
+    """Read all whole lines so far; a line that is being written is left for the next time."""
     return events_in(whole_lines(read_untrusted(folder / EVENT_FILE, MAX_BYTES)))
 
 
@@ -175,7 +175,7 @@ class NothingToFollowError(CobreError):
 
 
 class EventFollower:
-    """Reads only what has been written since the last time; a new run in the same directory is read from its start."""
+    """A reader of new events only; a new run in the same directory is read from its start."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / EVENT_FILE

@@ -1,4 +1,4 @@
-"""A stage that could not be solved, explained from the files that the run left: what contradicts what, in words."""
+"""Explanation of a stage that could not be solved, from the files that the run left: which limits contradict."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ HYDRO, PAIR = "hydros", "pairs"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a column or row is; `entities` names the list of study.json that its first index counts."""
+    """The kind of a column or row; `entities` names the list of study.json that its first index counts."""
 
     words: str
     unit: str
@@ -103,7 +103,7 @@ _SINGULAR = {
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a name means. block: None where it is about the whole stage."""
+    """The meaning of a name. block: None for the whole stage."""
 
     kind: str
     words: str
@@ -184,7 +184,7 @@ class Explanation:
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """As `cobre explain --json` prints it."""
+        """Return the object that `cobre explain --json` prints."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def __str__(self) -> str:
@@ -284,7 +284,7 @@ def _headline(saved: SavedFailure, conflict: Conflict) -> str:
 
 
 def _limits(saved: SavedFailure, limits: Sequence[Limit]) -> Iterator[str]:
-    """Rows first; limits of the same kind that differ by the block only are one line, and so are all zeros."""
+    """Describe conflicting limits, rows first; limits that differ by block only share a line, and so do all zeros."""
     grouped: dict[tuple[str, str, str], list[int]] = {}
     zeros: dict[str, list[str]] = {}
     for limit in limits:

@@ -1,4 +1,4 @@
-"""Names in an output directory: what `cobre run` writes, and what everything else reads. Light to import."""
+"""Names of files in an output directory, and the state of its run. Light to import."""
 
 from contextlib import suppress
 from enum import StrEnum
@@ -76,12 +76,12 @@ _RESULT_FILES = (*RUN_FILES[2:], f"{POLICY}/{POLICY_FILE}")
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Whether a run has written to this directory, if only its log."""
+    """Return whether a run has written to this directory, if only its log."""
     return any((folder / name).exists() for name in RUN_FILES)
 
 
 def has_results(folder: Path) -> bool:
-    """Whether a run has left results in this directory, as files of its own; links are not."""
+    """Return whether a run has left results in this directory, as files of its own; links are not."""
     paths = (folder / name for name in _RESULT_FILES)
     return any(path.is_file() and not path.is_symlink() for path in paths)
 
@@ -90,7 +90,7 @@ def has_results(folder: Path) -> bool:
 
 
 class RunState(StrEnum):
-    """How the run in an output directory stands; the values are those that programs read."""
+    """The state of the run in an output directory; the values are those that programs read."""
 
     RUNNING = "running"
     FINISHED = "finished"
@@ -107,7 +107,7 @@ class RunState(StrEnum):
 def end_state(
     folder: Path, *, has_failed: bool, has_finished: bool = False, is_interrupted: bool = False
 ) -> RunState | None:
-    """How a run ended, by what the log says and a look at the directory; None where nothing says that it has.
+    """Return how a run ended, by its log and its directory; None where nothing says that it has.
 
     The summary is removed when a run begins and written when it ends: where there is one, the run has ended, even if
     its log is damaged or missing. is_interrupted: its end came from outside, as the log says; the summary says it, too.
@@ -128,6 +128,6 @@ def _is_interrupted(folder: Path) -> bool:
 def state_of(
     folder: Path, activity: LastActivity, *, has_failed: bool, has_finished: bool = False, is_interrupted: bool = False
 ) -> RunState:
-    """How a run stands; one that says nothing of its end is running or was killed, as its lock and last event tell."""
+    """Return the state of a run; without an end event it is running or was killed, by its lock and last event."""
     ended = end_state(folder, has_failed=has_failed, has_finished=has_finished, is_interrupted=is_interrupted)
     return ended or (RunState.RUNNING if is_alive(folder, activity) else RunState.KILLED)

@@ -1,4 +1,4 @@
-"""Numbers and events as people read them: in columns of a terminal, or in the sentences of a report (`_in_words`)."""
+"""Formatting of numbers and events for people: for columns of a terminal, or in sentences (`_in_words`)."""
 
 import math
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 from cobre.wording import printable
 
-NOTHING = "\N{EN DASH}"
+NO_VALUE = "\N{EN DASH}"
 
 _STEPS = ((1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
 
@@ -29,7 +29,7 @@ def printable_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def short_money(value: float | None) -> str:
-    """Six characters or so, with the unit."""
+    """Format an amount in about six characters, with the unit."""
     if value is None:
         return "-"
     factor, unit = next((entry for entry in _UNITS if abs(value) >= entry[0]), (1.0, "$"))
@@ -37,7 +37,7 @@ def short_money(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """12.3 s, 4:05 or 1:02:03."""
+    """Format seconds as 12.3 s, 4:05 or 1:02:03."""
     if seconds is None:
         return "-"
     if seconds < 60:
@@ -60,7 +60,7 @@ def size(count: int) -> str:
 
 
 def rate(per_s: float | None, what: str) -> str:
-    """Per second, or per minute where that is slow."""
+    """Format a rate per second, or per minute where that is slow."""
     if per_s is None:
         return "-"
     if per_s < 0.2:
@@ -92,7 +92,7 @@ def bar(share: float, width: int) -> str:
 
 
 def scale_for(largest: float, unit: str) -> tuple[float, str]:
-    """By how much to divide numbers up to `largest`, and the unit that they then have."""
+    """Return the divisor for numbers up to `largest`, and the scaled unit."""
     if unit == "MW" and abs(largest) >= 1e4:
         return 1e3, "GW"
     for divisor, word in _STEPS:
@@ -102,7 +102,7 @@ def scale_for(largest: float, unit: str) -> tuple[float, str]:
 
 
 def money_in_words(amount: float) -> str:
-    """In $, with four digits: `1.235 million $`."""
+    """Format $ with four digits: `1.235 million $`."""
     if not math.isfinite(amount):
         return "unknown"
     divisor, unit = scale_for(amount, "$")
@@ -112,7 +112,7 @@ def money_in_words(amount: float) -> str:
 def digits(number: float, significant: int = 4) -> str:
     """Format a number with thousands separators and its significant digits."""
     if not math.isfinite(number):
-        return NOTHING
+        return NO_VALUE
     if number == 0:
         return "0"
     places = max(0, significant - 1 - math.floor(math.log10(abs(number))))
@@ -122,14 +122,14 @@ def digits(number: float, significant: int = 4) -> str:
 def percent_in_words(share: float) -> str:
     """Format a share of 1 with three digits: `12.3 %`, and `< 0.01 %` for one that is all but zero."""
     if not math.isfinite(share):
-        return NOTHING
+        return NO_VALUE
     return "< 0.01 %" if 0 < abs(share) < 1e-4 else f"{digits(100 * share, 3)} %"
 
 
 def duration_in_words(seconds: float) -> str:
-    """`12.3 s`, `4 min 05 s` or `1 h 02 min`."""
+    """Format seconds as `12.3 s`, `4 min 05 s` or `1 h 02 min`."""
     if not math.isfinite(seconds):
-        return NOTHING
+        return NO_VALUE
     if seconds < 60:
         return f"{digits(seconds, 3)} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -1,4 +1,4 @@
-"""How a run ended. Light to import, as `requests` is."""
+"""The summary of a run. Light to import, as `requests` is."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """A rank of a run: who it was, and how it spent its time.
+    """A rank of a run: host, process, and times in seconds.
 
     waiting_s: in exchanges with other ranks, of which imbalance_s because others had more work.
     """
@@ -33,13 +33,13 @@ class WorkerReport:
     imbalance_s: float
 
     def as_dict(self) -> dict[str, Any]:
-        """As in summary.json."""
+        """Return the values as in summary.json."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """How a run ended; the simulation's numbers are None when there was none, stop_kind when nothing was trained.
+    """The result of a run; the simulation's numbers are None when there was none, stop_kind when nothing was trained.
 
     traffic_bytes: bytes exchanged between ranks while this run trained, by purpose; traffic_least_bytes: of that, what
     the method needs however the work is shared.
@@ -97,7 +97,7 @@ class RunSummary:
     overstated: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As in summary.json."""
+        """Return the values as in summary.json."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         workers = [report.as_dict() for report in self.workers]
         return plain | {"workers": workers, "traffic_bytes": dict(self.traffic_bytes)}
@@ -137,13 +137,15 @@ def bound_history(
 
 
 def _overstated(history: Sequence[IterationRecord]) -> float | None:
-    """Of the last iteration, $; None where the lower bound is a bound."""
+    """Return how far the last iteration's bound is too high, $; None where the lower bound is valid."""
     points = history[-1].trial_points if history else None
     return None if points is None else points.overstated
 
 
 def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
-    """One row for each iteration; the upper bound is the plain mean of the sampled paths, or exact, as its kind says.
+    """Return one row for each iteration.
+
+    The upper bound is the plain mean of the sampled paths, or exact, as its kind says.
 
     policy_cost: $, of the policies of the latest iterations, from their excess over the lower bound, with half of its
     95 % confidence interval and the number of paths (0: all of a tree); policy_gap_percent: of the lower bound.

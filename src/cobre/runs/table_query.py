@@ -1,4 +1,4 @@
-"""Questions to the tables of a run: some columns, some scenarios, stages and entities, as rows or as statistics."""
+"""Queries of the tables of a run: columns, scenarios, stages and entities, as rows or as statistics."""
 
 import math
 import re
@@ -30,12 +30,12 @@ _ENTITIES = {
 
 
 class QueryError(CobreError):
-    """A question that the results cannot answer; the words say what they could."""
+    """A query that the results cannot answer; the message lists what is available."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableQuery:
-    """What is asked of a table; what is None or empty is not asked for, and no columns are all.
+    """A query of one table. Filters that are None or empty select everything.
 
     entities: numbers or names, of what the table's own column names (`hydro_id` in the table of hydros).
     group_by: columns whose equal values make one row, with mean, minimum and maximum of the other columns.
@@ -53,7 +53,7 @@ class TableQuery:
 
 @dataclass(frozen=True, slots=True)
 class TableAnswer:
-    """total: the rows that fit the question, of which `rows` are those from the offset up to the limit."""
+    """The result of a query. total: number of matching rows; `rows`: those from the offset up to the limit."""
 
     table: str
     columns: tuple[str, ...]
@@ -62,7 +62,7 @@ class TableAnswer:
     names: Mapping[str, Mapping[int, str]]
 
     def as_dict(self) -> dict[str, Any]:
-        """As the assistant server returns it."""
+        """Return the answer as the assistant server sends it."""
         names = {column: {str(id_): name for id_, name in of.items()} for column, of in self.names.items()}
         return {
             "table": self.table,
@@ -92,7 +92,7 @@ def query_table(folder: Path, query: TableQuery) -> TableAnswer:
     }
     chosen = _chosen(query, columns)
     asked = {name: values for name, values in filters.items() if values is not None}
-    _refuse_unknown(query.table, columns, (*chosen, *query.group_by, *asked))
+    _require_known_columns(query.table, columns, (*chosen, *query.group_by, *asked))
     table = _read(folder, query.table, dict.fromkeys((*query.group_by, *chosen, *asked)))
     for name, values in asked.items():
         table = table.filter(pc.is_in(table[name], _as_array(values, table[name].type)))
@@ -123,7 +123,7 @@ def _chosen(query: TableQuery, columns: Sequence[str]) -> list[str]:
     return list(columns)
 
 
-def _refuse_unknown(table: str, columns: Sequence[str], wanted: Iterable[str]) -> None:
+def _require_known_columns(table: str, columns: Sequence[str], wanted: Iterable[str]) -> None:
     if unknown := [name for name in dict.fromkeys(wanted) if name not in columns]:
         raise QueryError(f"the table {table} has no column {', '.join(unknown)}; it has {', '.join(columns)}")
 
@@ -184,7 +184,7 @@ def _statistics(table: "pa.Table", keys: Sequence[str], columns: Sequence[str]) 
 
 
 def _names(folder: Path) -> dict[str, dict[int, str]]:
-    """Names of entities by the column that has their numbers; none where study.json is not there."""
+    """Return names of entities by the column that has their numbers; none where study.json is not there."""
     try:
         entities = read_stored_object(folder / STUDY_FILE)["entities"]
         return {
@@ -198,7 +198,7 @@ def _names(folder: Path) -> dict[str, dict[int, str]]:
 
 
 def _names_in(rows: Sequence[Mapping[str, Any]], names: Mapping[str, Mapping[int, str]]) -> dict[str, dict[int, str]]:
-    """By id column: the names of the entities that occur in the rows."""
+    """Return, by id column, the names of the entities that occur in the rows."""
     columns = [column for column in (rows[0] if rows else ()) if column in names]
     shown = {column: sorted({row[column] for row in rows}) for column in columns}
     return {column: {id_: names[column][id_] for id_ in ids if id_ in names[column]} for column, ids in shown.items()}

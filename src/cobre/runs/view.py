@@ -1,4 +1,4 @@
-"""The events of a run, reduced to what is known of it: for terminals, live views, notebooks, reports and exports."""
+"""The state of a run from its events, for terminals, live views, notebooks, reports and exports."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -25,7 +25,7 @@ RECENT = 10
 
 @dataclass
 class RankTotal:
-    """How a rank has spent its time since the run was last started: seconds, over all iterations.
+    """Times of a rank since the run was last started: seconds, over all iterations.
 
     times_slowest: iterations in which no other rank was busy for longer.
     """
@@ -42,7 +42,7 @@ class RankTotal:
 
 @dataclass
 class RunView:
-    """What is known of a run; grows with every event. Money is $.
+    """The state of a run, updated by every event. Money is $.
 
     started, trained, simulated, finished, failed and checkpoint are the last events of their kind; until one comes,
     started is empty and the others are None.
@@ -232,7 +232,7 @@ class RunView:
         return number_of(self.started.get("time")) or self.last_time
 
     def seconds(self, now: float) -> float:
-        """How long it has been running, or did."""
+        """Return how long the run has been running, or ran, in seconds."""
         end = self.last_time if self.finished or self.failed else max(now, self.last_time)
         return max(0.0, end - self.began)
 
@@ -314,7 +314,7 @@ class RunView:
         return state_of(folder, self.last_activity, **self._end)
 
     def end_state(self, folder: Path) -> RunState | None:
-        """How the run in this output directory ended; None where nothing says that it has."""
+        """Return how the run in this output directory ended; None where nothing says that it has."""
         return end_state(folder, **self._end)
 
     @property
@@ -383,7 +383,7 @@ def _check_numbers(values: Iterable[Any]) -> None:
 
 
 def _rate(recent: Sequence[Event], amount: Any) -> float | None:
-    """Units per second by the clock of events; the first event only starts the clock."""
+    """Return units per second by the clock of events; the first event only starts the clock."""
     if len(recent) < 2:
         return None
     seconds = recent[-1]["time"] - recent[0]["time"]

@@ -1,1 +1,1 @@
-"""The one application service: load, share, train, simulate, report. Everything else that a user touches calls it."""
+"""The application service: load, share, train, simulate, report. All interfaces call it."""

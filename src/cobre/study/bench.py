@@ -1,4 +1,4 @@
-"""What the stages of a case cost on one core of this machine, and what a whole study would take on many.
+"""Benchmark of the stages of a case on one core, and an estimate of the whole study on many.
 
 A few short iterations: the first from nothing, the others with bases and cuts; the last one counts. Paths go through
 all stages; the backward pass solves all of them with all openings, or a sample of them, and the others are taken as its
@@ -49,7 +49,7 @@ class StageCost:
         return 1e6 * self.backward_s * self.backward.solves / self.backward.pivots
 
     def as_dict(self) -> dict[str, Any]:
-        """As `cobre bench --json` prints it."""
+        """Return the object that `cobre bench --json` prints."""
         names = ("stage", "rows", "columns", "openings", "forward_s", "backward_s", "cpu_us_per_pivot")
         return {name: getattr(self, name) for name in names} | {"backward": self.backward.as_dict()}
 
@@ -69,7 +69,7 @@ class Estimate:
         return self.training_s + self.simulation_s
 
     def as_dict(self) -> dict[str, Any]:
-        """As `cobre bench --json` prints it."""
+        """Return the object that `cobre bench --json` prints."""
         return {name: getattr(self, name) for name in (*self.__dataclass_fields__, "total_s")}
 
 
@@ -178,7 +178,7 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
 
 
 def _state_bytes(config: Config, widths: Sequence[int], dimension: int) -> int:
-    """Of one state visited at every stage. widths: by stage, how many of its entries cuts depend on."""
+    """Return the bytes of one state visited at every stage. widths: by stage, the number of entries that cuts use."""
     if config.exports.states:
         return 8 * len(widths) * dimension
     selection = cut_selection(config.training.cut_selection)
@@ -187,14 +187,14 @@ def _state_bytes(config: Config, widths: Sequence[int], dimension: int) -> int:
 
 
 def sampled_stages(count: int, most: int | None) -> list[int]:
-    """Stages after the first, evenly spread, the last one included."""
+    """Return stages after the first, evenly spread, the last one included."""
     stages = np.linspace(count - 1, 1, min(most or count, count - 1))
     return sorted({round(stage) for stage in stages})
 
 
 @dataclass
 class _Round:
-    """An iteration that looks at the clock after every stage, and goes back over a sample of stages only."""
+    """An iteration timed after every stage, with a backward pass over a sample of stages only."""
 
     context: TrainingContext
     number: int
@@ -218,7 +218,7 @@ class _Round:
         return tuple(self._cost(stage, seconds, known.get(stage)) for stage, seconds in enumerate(forward))
 
     def _forward(self, stage: int) -> float:
-        """CPU seconds of one solve of the forward pass at a stage."""
+        """Return CPU seconds of one solve of the forward pass at a stage."""
         context, began = self.context, time.process_time()
         problem = context.problem
         if not self.states:
@@ -233,7 +233,7 @@ class _Round:
         return (time.process_time() - began) / len(state)
 
     def _backward(self, stage: int, slots: range, paths: Paths) -> tuple[float, SolveStatistics]:
-        """CPU seconds of an opening's solve, and what the solver did."""
+        """Return CPU seconds of an opening's solve, and what the solver did."""
         context, began = self.context, time.process_time()
         context.counter = SolveCounter()
         for plan in plan_backward(context, paths, slots, [stage]):

@@ -1,4 +1,4 @@
-"""Upper bounds of a stored policy that are valid under a risk measure: what `cobre bound` and `cobre.bound` do."""
+"""Upper bounds of a stored policy that are valid under a risk measure, for `cobre bound` and `cobre.bound`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,7 +98,7 @@ class PolicyBound:
         return self.bound.gap
 
     def as_dict(self) -> dict[str, Any]:
-        """As in bound.json."""
+        """Return the content of bound.json."""
         notes = {"notes": list(self.notes)} if self.notes else {}
         kind = {"is_risk_averse": self.is_risk_averse, "lower_bound_is_valid": self.lower_bound_is_valid}
         return self.bound.as_dict() | kind | notes
@@ -143,7 +143,7 @@ def percent_of_bound(share: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BoundRequest:
-    """What to bound. trained: the case of the policy's run, as the run recorded it.
+    """The policy to bound. trained: the case of the policy's run, as the run recorded it.
 
     keep_in: the output directory that the result is written to.
     """
@@ -265,7 +265,7 @@ def _checked_problem(ready: ReadyStudy, policy: Policy, trained: TrainedCase | N
 
 
 def write_bound(output: Path, found: PolicyBound) -> None:
-    """bound.json of an output directory, for its report."""
+    """Write bound.json of an output directory, for its report."""
     write_json(output / BOUND_FILE, found.as_dict())
 
 
@@ -285,7 +285,7 @@ def _of_directory(folder: Path, moved_to: Path | None) -> tuple[Path, Path, Path
     """Take a folder as the output directory of a run, or as a case with the output directory inside it."""
     output = folder if (folder / STUDY_FILE).exists() else folder / OUTPUT
     if not find_policy_file(output).exists():
-        missing = _what_is_missing(folder, output)
+        missing = _missing_input(folder, output)
         raise NothingToBoundError(f"{missing}: give the output directory of a run, or a case and its policy (--policy)")
     if output != folder:
         return moved_to or folder, output, output
@@ -300,7 +300,7 @@ def _case_folder(run: Path) -> Path:
     raise NothingToBoundError(f"the case of {run} {where}: give its directory, cobre bound {run} --case DIR")
 
 
-def _what_is_missing(folder: Path, output: Path) -> str:
+def _missing_input(folder: Path, output: Path) -> str:
     if not folder.is_dir():
         return f"{folder} is not a directory" if folder.exists() else f"{folder} does not exist"
     return f"{folder} holds no policy" + ("" if output == folder else f", nor does {output}")

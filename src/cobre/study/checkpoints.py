@@ -43,7 +43,7 @@ from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT
 
 
 def share_bytes(comm: Communicator, content: bytes, label: str) -> memoryview:
-    """Rank 0's bytes, on all ranks."""
+    """Broadcast rank 0's bytes. Collective."""
     if comm.size == 1:
         return memoryview(content)
     size = np.array([len(content)], np.int64)
@@ -79,7 +79,7 @@ class LargeArrays:
         self._comm.broadcast(table.reshape(-1), 0, label="facts of the checkpoint")
 
     def close(self) -> None:
-        """Nothing more will be read."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
 
@@ -171,7 +171,7 @@ def read_checkpoint(comm: Communicator, file: ArrayFile | None) -> Checkpoint | 
 
 
 def _outline(file: ArrayFile) -> bytes:
-    """All but the large arrays, of which there are the shapes."""
+    """Return all but the large arrays, which are represented by their shapes."""
     large = {name: file.shape(name) for name in LARGE if name in file.names}
     arrays = {name: file.array(name) for name in file.names if name not in LARGE}
     return array_bytes({"path": str(file.path), "facts": file.facts, "large": large}, arrays)
@@ -369,7 +369,7 @@ class CheckpointPlan:
         return cls(request.checkpoints, every, first, request.keep_checkpoints, seconds)
 
     def is_due(self, iteration: int, age_s: float = 0.0) -> bool:
-        """Whether one is written after this iteration, when the last was written so long ago."""
+        """Return whether one is written after this iteration, `age_s` seconds after the last one."""
         first = self.first or self.every
         if self.seconds is not None and age_s >= self.seconds:
             return True
@@ -377,7 +377,7 @@ class CheckpointPlan:
 
 
 class CheckpointWriter:
-    """Writes on rank 0, in a thread of its own: training waits for the copy of what changes only.
+    """A writer on rank 0, in its own thread: training waits only for the copy of what changes.
 
     on_written: called with the iteration, the path and the seconds that training waited. resumed_at: the iteration
     that the run resumes from. Checkpoints of an earlier run are removed once there is one of this run.

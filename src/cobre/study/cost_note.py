@@ -1,4 +1,4 @@
-"""A note on a simulation whose cost is mostly penalties: such a study says more of its penalties than of its plants."""
+"""A note on simulations whose cost is mostly penalties: it depends more on penalties than on plants."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ PENALTIES: Mapping[str, tuple[str, str, str, tuple[str, ...]]] = {
 
 
 def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
-    """In words, when penalties and deficit are at least half of the simulated cost; None otherwise.
+    """Describe penalties and deficit where they are at least half of the simulated cost; None otherwise.
 
     read: gives columns of a table of the simulation, piece by piece. case: knows the names of plants and buses.
     """
@@ -62,7 +62,7 @@ def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
 
 
 def _shares(costs: "Iterable[pa.Table]") -> dict[str, float]:
-    """By penalty: its share of the discounted cost of all scenarios."""
+    """Return by penalty: its share of the discounted cost of all scenarios."""
     whole, sums = 0.0, dict.fromkeys(PENALTIES, 0.0)
     for rows in costs:
         factors = _numbers(rows, "discount_factor")
@@ -73,7 +73,7 @@ def _shares(costs: "Iterable[pa.Table]") -> dict[str, float]:
 
 
 def _amounts(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str]) -> dict[int, float]:
-    """By id of plant or bus: the sum of some violations over scenarios, stages and blocks."""
+    """Return by id of plant or bus: the sum of some violations over scenarios, stages and blocks."""
     sums: dict[int, float] = defaultdict(float)
     for rows in pieces:
         known, positions = np.unique(numbers_of(rows[entity]), return_inverse=True)

@@ -1,4 +1,4 @@
-"""Write what a study computes before training: hydro models and noise."""
+"""Exports of what a study computes: hydro models, noise and visited states."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -42,7 +42,7 @@ PLANES = ("gamma_0", "gamma_v", "gamma_q", "gamma_s")
 
 
 def fpha_tables(case: Case) -> dict[str, "pa.Table"]:
-    """Points and planes of every plant in every stage in which its planes are fitted."""
+    """Return points and planes of every plant in every stage in which its planes are fitted."""
     fits = list(_fits(case))
     return {
         "fpha_deviation_points": _table(_points(), [_points(*fit) for fit in fits]),
@@ -59,10 +59,10 @@ def _fits(case: Case) -> Iterator[tuple[int, int, Fit]]:
                 yield hydro.id, stage.id, fit
 
 
-NOTHING = Fit(np.zeros((1, 4)), np.zeros(0), np.zeros(0), np.zeros(0))
+EMPTY_FIT = Fit(np.zeros((1, 4)), np.zeros(0), np.zeros(0), np.zeros(0))
 
 
-def _points(hydro_id: int = 0, stage_id: int = 0, fit: Fit = NOTHING) -> Columns:
+def _points(hydro_id: int = 0, stage_id: int = 0, fit: Fit = EMPTY_FIT) -> Columns:
     """Return the points of the grid, without spillage; `relative` is a share of the largest power at any of them."""
     order = np.lexsort((fit.turbined_m3s, fit.volume_hm3))
     exact, fitted = fit.exact_mw[order], fit.fitted_mw()[order]
@@ -79,8 +79,8 @@ def _points(hydro_id: int = 0, stage_id: int = 0, fit: Fit = NOTHING) -> Columns
     }
 
 
-def _planes(hydro_id: int = 0, stage_id: int = 0, fit: Fit = NOTHING) -> Columns:
-    """As system/fpha_hyperplanes.parquet has them."""
+def _planes(hydro_id: int = 0, stage_id: int = 0, fit: Fit = EMPTY_FIT) -> Columns:
+    """Return planes in the columns of system/fpha_hyperplanes.parquet."""
     count = len(fit.planes) if len(fit.exact_mw) else 0
     return {
         "hydro_id": np.full(count, hydro_id, np.int32),
@@ -111,7 +111,7 @@ IDS = ("hydro_id", "stage_id", "lag")
 
 
 def write_stochastic(folder: Path, case: Case, noise: NoiseModel) -> None:
-    """All tables, and correlation.json where anything is correlated."""
+    """Write all tables, and correlation.json where anything is correlated."""
     description = describe_inflows(case, training_libraries(case).get("inflow"))
     correlation = case.scenarios.correlation or description.correlation
     check_writable(folder)
@@ -124,7 +124,7 @@ def write_stochastic(folder: Path, case: Case, noise: NoiseModel) -> None:
 
 
 def stochastic_tables(case: Case, description: InflowDescription, noise: NoiseModel) -> dict[str, "pa.Table"]:
-    """By the names of the files of `scenarios/`. Coefficients are standardised, as there."""
+    """Return tables by the names of files in `scenarios/`. Coefficients are standardised, as there."""
     return {
         "inflow_seasonal_stats": _noise_table(STATISTICS, _statistics(description)),
         "inflow_ar_coefficients": _noise_table(COEFFICIENTS, _coefficients(description)),
@@ -149,7 +149,7 @@ def _statistics(description: InflowDescription) -> Rows:
 
 
 def _terms(description: InflowDescription) -> tuple[Indices, Indices, list[TermsRow]]:
-    """Ids of the hydros, of the stages in order, and what these remember."""
+    """Return ids of the hydros, of the stages in order, and what these remember."""
     rows = dict(description.terms.before)
     rows |= dict(zip(description.statistics.stage_ids, description.terms.stages, strict=True))
     ids = sorted(rows)
@@ -157,7 +157,7 @@ def _terms(description: InflowDescription) -> tuple[Indices, Indices, list[Terms
 
 
 def _coefficients(description: InflowDescription) -> Rows:
-    """Up to the last lag that counts, by hydro and stage."""
+    """Return coefficients up to the last lag that counts, by hydro and stage."""
     hydro_ids, stage_ids, rows = _terms(description)
     depth = max((len(row.coefficients) for row in rows), default=0)
     values = np.zeros((len(hydro_ids), len(stage_ids), depth))
@@ -221,7 +221,9 @@ def write_state_export(output: Path, study: PreparedStudy, visited: VisitedState
 
 
 def states_table(study: PreparedStudy, visited: Sequence[Floats], first_iteration: int = 1) -> "pa.Table":
-    """One row for each iteration, stage and forward pass; a column for each entry of the state, named as in policies.
+    """Return one row for each iteration, stage and forward pass.
+
+    A column for each entry of the state, named as in policies.
 
     visited: by iteration, forward passes x (stages x entries), as training keeps them.
     """

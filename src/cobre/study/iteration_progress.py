@@ -1,4 +1,4 @@
-"""Progress inside an iteration: events that say how far it is, from the number of LPs solved so far.
+"""Progress inside an iteration, from the number of LPs solved so far.
 
 The solver asks its caller every 50 ms whether to go on; on rank 0 an event is emitted then, at most one a second and
 about a hundred in an iteration. Nothing is counted for it that the solver does not count anyway. The first iteration of
@@ -80,7 +80,7 @@ class IterationSize:
 
 
 class IterationProgress:
-    """Emits `progress` events while an iteration goes on.
+    """An emitter of `progress` events during an iteration.
 
     With several ranks the LPs of rank 0 stand for all: work is shared evenly, so that it has solved its part of all.
     """
@@ -159,7 +159,7 @@ class IterationProgress:
 
 @dataclass
 class Pilot:
-    """Estimates a long training from the pace of its first backward LPs. forward: LPs that come before them."""
+    """An estimate of a long training from the speed of its first backward LPs. forward: LPs before them."""
 
     total: int
     forward: int
@@ -211,7 +211,7 @@ IterationCallback = Callable[[dict[str, Any]], object]
 
 _GO_ON, _STOP = b"0", b"1"
 
-_LOOK_ROUND_S = 0.1
+POLL_INTERVAL_S = 0.1
 
 
 @contextmanager
@@ -279,7 +279,7 @@ class ReplyPipe:
         """Wait for the answer to one iteration; a run that ends anyway waits no longer."""
         if self._descriptor is None:
             return False
-        while not select.select([self._descriptor], [], [], _LOOK_ROUND_S)[0]:
+        while not select.select([self._descriptor], [], [], POLL_INTERVAL_S)[0]:
             if is_ending():
                 return False
         return os.read(self._descriptor, 1) == _STOP

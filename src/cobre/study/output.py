@@ -1,4 +1,4 @@
-"""What a run does to its output directory: the log, the results of earlier runs, the files of training."""
+"""The output directory of a run: its lock, its log, results of earlier runs, and the files of training."""
 
 import fcntl
 import os
@@ -127,12 +127,12 @@ def _locked(path: Path) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        if _has_name(descriptor, path):
+        if _is_still_named(descriptor, path):
             return descriptor
         os.close(descriptor)
 
 
-def _has_name(descriptor: int, path: Path) -> bool:
+def _is_still_named(descriptor: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
@@ -143,13 +143,13 @@ def _has_name(descriptor: int, path: Path) -> bool:
 
 
 # What every run writes anew, and what only one does that begins from nothing.
-_AFTER_TRAINING = (SUMMARY_FILE, REPORT_FILE, BOUND_FILE, SIMULATION)
+_WRITTEN_BY_EVERY_RUN = (SUMMARY_FILE, REPORT_FILE, BOUND_FILE, SIMULATION)
 
-_FROM_THE_START = (STUDY_FILE, TRAINING, STATES, STOCHASTIC, HYDRO_MODELS, FAILURES, CHECKPOINTS)
+_WRITTEN_BY_NEW_TRAININGS = (STUDY_FILE, TRAINING, STATES, STOCHASTIC, HYDRO_MODELS, FAILURES, CHECKPOINTS)
 
 
 class OutputHoldsRunError(OutputError):
-    """An output directory has the results of an earlier run, and nobody has said that they may go."""
+    """An output directory with results of an earlier run that may not be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def find_previous_run(output: Path) -> PreviousRun | None:
 
 
 def _keep_unfinished(simulation: Path) -> None:
-    """Scenarios that are done need not be simulated again; tables that claim to be whole go."""
+    """Remove finished tables, but keep unfinished ones, whose scenarios need not be simulated again."""
     if simulation.is_symlink() or not simulation.is_dir():
         remove_tree(simulation)
         return
@@ -199,11 +199,11 @@ def _keep_unfinished(simulation: Path) -> None:
             remove_tree(path)
 
 
-def refuse_to_replace(request: RunRequest) -> None:
+def require_replaceable(request: RunRequest) -> None:
     """Raise when the directory holds an earlier run that this one would replace without permission."""
     if request.training.warm_start is not None and not ConfigOutline.of(request.case).is_trained:
-        refuse_to_simulate_over_training(request.output)
-    if request.overwrite or request.training.resume or _builds_on_what_is_there(request):
+        require_no_training(request.output)
+    if request.overwrite or request.training.resume or _continues_own_policy(request):
         return
     if request.training.resume_if_possible and list_checkpoints(request.output / CHECKPOINTS):
         return
@@ -212,7 +212,7 @@ def refuse_to_replace(request: RunRequest) -> None:
         raise OutputHoldsRunError(f"{request.output} already holds {previous}: {_suggestion(request)}")
 
 
-def refuse_to_simulate_over_training(output: Path) -> None:
+def require_no_training(output: Path) -> None:
     """Raise OutputHoldsRunError when a simulation of a given policy would go where a policy was trained.
 
     Overwriting does not help: it would leave a trained policy with the log and the summary of something else.
@@ -234,9 +234,9 @@ def clear_previous_run(output: Path, *, is_resumed: bool, has_training: bool, ke
     """Remove the results of an earlier run, so that none can be taken for one of this run; other files stay."""
     begins = has_training and not is_resumed
     policies = _policies(output) if begins and not keeps_policy else ()  # asked while study.json is there
-    names: tuple[str, ...] = _AFTER_TRAINING
+    names: tuple[str, ...] = _WRITTEN_BY_EVERY_RUN
     if begins:
-        names += _FROM_THE_START
+        names += _WRITTEN_BY_NEW_TRAININGS
     for name in names:
         with as_write_error(output / name):
             if name == SIMULATION and is_resumed:
@@ -256,7 +256,7 @@ def _policies(output: Path) -> set[Path]:
     return paths
 
 
-def _builds_on_what_is_there(request: RunRequest) -> bool:
+def _continues_own_policy(request: RunRequest) -> bool:
     """Return whether the case continues from the policy in its own output directory."""
     config = ConfigOutline.of(request.case)
     mode, needs_policy = config.policy_mode, request.training.warm_start is None
@@ -376,7 +376,7 @@ def open_output(comm: Backend, request: RunRequest, emit: EventListener) -> Iter
             yield RunOutput(request, emit, is_writer=False)
         return
     with output_lock(request.output):
-        refuse_to_replace(request)
+        require_replaceable(request)
         output = RunOutput(request, emit, is_writer=True)
         with cleanup(output.close), output.failure_logged():
             yield output

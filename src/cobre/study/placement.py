@@ -44,7 +44,7 @@ from cobre.wording import MAX_THREADS, printable
 
 
 def as_python_int(value: object) -> object:
-    """Another library's whole number as an int; anything else as it is, for the caller to refuse."""
+    """Convert another library's integer to int; anything else is returned unchanged."""
     if isinstance(value, bool):
         return value
     try:
@@ -82,7 +82,7 @@ def checked_seconds(name: str, value: float | None) -> float | None: ...
 
 
 def checked_seconds(name: str, value: float | None) -> float | None:
-    """Seconds, or None where the caller allows it."""
+    """Return seconds, or None where the caller allows it; raise TypeError or ValueError otherwise."""
     if value is None:
         return None
     given: object = value
@@ -111,7 +111,7 @@ def training_request(
     resume: bool,
     time_limit_s: float | None,
 ) -> TrainingRequest:
-    """How to train, from the arguments of `cobre.train` and `cobre.dask.train`."""
+    """Build a training request from the arguments of `cobre.train` and `cobre.dask.train`."""
     if checkpoint_every is None:
         raise TypeError("checkpoint_every must be a whole number, not None; without `checkpoints` none are kept")
     every = checked_count("checkpoint_every", checkpoint_every)
@@ -208,7 +208,10 @@ class Placement:
 
     @classmethod
     def of(cls, backend: str, size: int | None, threads: int | None, reason: str) -> Self:
-        """Threads as asked for, else an equal share of this machine's cores; one where others started the ranks."""
+        """Use the requested threads, else an equal share of this machine's cores.
+
+        One where others started the ranks.
+        """
         if threads is not None:
             return cls(backend, size, threads)
         return cls(backend, size, 1 if size is None else max(1, usable_cores() // size), reason)
@@ -278,7 +281,7 @@ def _given_placement(request: WorldRequest) -> Placement:
 def command_placement(
     request: WorldRequest, config: ConfigOutline, environ: Mapping[str, str] = os.environ
 ) -> Placement:
-    """Where `cobre run` runs: as asked for; where the number of workers is ours to choose, none that would only wait.
+    """Place `cobre run` as requested; where Cobre chooses the number of workers, without idle ones.
 
     Nodes of a tree are solved one by one: threads share its leaves only, workers the nodes of every stage.
     """
@@ -295,14 +298,14 @@ def _no_more_than(workers: int) -> str:
 
 
 def script_placement(request: WorldRequest) -> Placement:
-    """Where a script runs: as asked for; without a number of workers in one process, or as the rank that it is."""
+    """Place a script as requested; without a number of workers in one process, or as the rank that it is."""
     placement = choose_placement(request)
     is_decided = placement.is_joined or request.workers is not None
     return placement if is_decided else choose_placement(replace(request, workers=1))
 
 
 def _reason(kind: BackendKind, *, is_alone: bool) -> str:
-    """Why the cores are shared out so (measured: docs/adr/0034)."""
+    """Explain the split of the cores (measured: docs/adr/0034)."""
     if usable_cores() == 1:
         return ONE_CORE
     if is_alone:
@@ -355,7 +358,7 @@ def _forward(rank: int, stream: str, text: str) -> None:
 
 
 def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
-    """How the user's environment wants workers to wait and to give up; rank variables are set by the launcher."""
+    """Select the user's variables for waiting and timeouts; rank variables are set by the launcher."""
     endings = ("_TIMEOUT_SECS", "_WAIT", "_WINDOW_BYTES", "_RANKS_PER_HOST", "_RING_BYTES", "_RING_PORTS")
     return {
         name: value for name, value in environ.items() if name.startswith(variables.PREFIXES) and name.endswith(endings)
@@ -376,7 +379,7 @@ def _emit_to_parent(event: Event) -> None:
 
 
 def _kind(backend: str, variable: str = "") -> BackendKind | str:
-    """One of our own backends, or the name of a registered one."""
+    """Return one of our own backends, or the name of a registered one."""
     try:
         return BackendKind(str(backend).strip().lower())
     except ValueError:

@@ -1,4 +1,4 @@
-"""What training and simulation give back to a script."""
+"""Results of training and simulation for scripts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, is_dataclass
@@ -56,7 +56,7 @@ class ProgressEvent:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What `cobre.train` returns: the policy, the bounds of every iteration, and why training ended. Money is $.
+    """Result of `cobre.train`: the policy, the bounds of every iteration, and why training ended. Money is $.
 
     history: one `IterationRecord` per iteration, those before a resumed checkpoint included.
     stop_reason: why training ended, in words; stop_kind: for programs.
@@ -143,7 +143,7 @@ class TrainingResult:
         return convergence_table(self.history)
 
     def water_values(self, state: Sequence[float]) -> "pa.Table":
-        """$ per hm3 of every reservoir at the end of each stage, if the study were in this state then.
+        """Return $ per hm3 of every reservoir at the end of each stage.
 
         The state has the entries that `policy.state_names` names.
         """
@@ -196,7 +196,7 @@ class TrainingResult:
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """What `cobre.simulate` returns: the cost of each scenario, and rows of all quantities. Money is $.
+    """Result of `cobre.simulate`: the cost of each scenario, and rows of all quantities. Money is $.
 
     tables: Arrow tables by name (costs, hydros, thermals, buses, ...), on rank 0; columns carry their units.
     scenario_costs: total cost of each scenario. mean_cost, std_cost: over the scenarios.
@@ -238,19 +238,19 @@ class SimulationResult:
         return cost_note(lambda name, columns: [self.table(name).select(list(columns))])
 
     def table(self, name: str) -> "pa.Table":
-        """One of the tables, such as hydros, thermals, buses or costs."""
+        """Return one of the tables, such as hydros, thermals, buses or costs."""
         if name not in self.tables:
             raise KeyError(f"there is no table {name!r}; this simulation has {', '.join(self.tables)}")
         return self.tables[name]
 
     def water_values(self) -> "pa.Table":
-        """$ per hm3 by stage and reservoir: mean and percentiles over the scenarios."""
+        """Return $ per hm3 of every reservoir at the end of each stage."""
         from cobre.policy.store import simulated_water_values
 
         return simulated_water_values(self.table("hydros"))
 
     def plot_fan(self, quantity: str = "storage", entity: int | None = None) -> "Figure":
-        """Percentiles over scenarios by stage: a figure of matplotlib.
+        """Draw percentiles over scenarios by stage: a figure of matplotlib.
 
         quantity: storage, inflow, turbined, spillage, outflow, hydro_generation, thermal_generation,
         non_controllable_generation, curtailment, deficit, load, line_flow, spot_price, water_value, ... (an unknown one
@@ -264,7 +264,7 @@ class SimulationResult:
         return plot_fan(self, quantity, entity)
 
     def plot(self, table: str, column: str, entity: int | None = None) -> "Figure":
-        """Percentiles over scenarios, by stage, of any number of any table, such as `plot("hydros", "spillage_m3s")`.
+        """Draw percentiles over scenarios, by stage, of a column of a table, such as `plot("hydros", "spillage_m3s")`.
 
         Energy and cost are added over blocks, other numbers averaged. entity: the id of a plant, bus or line; without
         it all are added up, where that means something. See `plot_fan` for quantities with names.
@@ -277,11 +277,11 @@ class SimulationResult:
         return plot_table(self, table, column, entity)
 
     def to_arrow(self, name: str = "costs") -> "pa.Table":
-        """One of the tables (`costs`, `hydros`, `thermals`, ...) as an Arrow table; the same as `table`."""
+        """Return one of the tables (`costs`, `hydros`, `thermals`, ...) as an Arrow table; the same as `table`."""
         return self.table(name)
 
     def to_pandas(self, name: str = "costs") -> Any:
-        """One of the tables as a pandas DataFrame, with names and dates: `result.to_pandas("hydros")`.
+        """Return one of the tables as a pandas DataFrame, with names and dates: `result.to_pandas("hydros")`.
 
         `hydro_name`, `bus_name`, ... stand beside the ids of entities, `stage_start` beside `stage_id`; `to_arrow` has
         the ids alone.
@@ -290,7 +290,7 @@ class SimulationResult:
         return as_pandas(with_names(self.table(name), self.facts))
 
     def to_polars(self, name: str = "costs") -> Any:
-        """One of the tables as a polars DataFrame, with names and dates as `to_pandas` has them."""
+        """Return one of the tables as a polars DataFrame, with names and dates as `to_pandas` has them."""
 
         return as_polars(with_names(self.table(name), self.facts))
 
@@ -341,14 +341,14 @@ def with_names(table: "pa.Table", facts: Mapping[str, Any]) -> "pa.Table":
 
 
 def _index_in(ids: "pa.Array", known: "pa.Array") -> "pa.Array":
-    """Where each id is among those that are known; null for others."""
+    """Return the position of each id among those that are known; null for others."""
     import pyarrow.compute as pc
 
     return pc.index_in(ids, value_set=known)
 
 
 def _labels(table: "pa.Table", facts: Mapping[str, Any]) -> dict[str, tuple[str, dict[int, Any]]]:
-    """By column of ids: the name of the column that explains it, and the explanation of each id."""
+    """Return by column of ids: the name of the column that explains it, and the explanation of each id."""
     study = StudyFacts(facts)
     found: dict[str, tuple[str, dict[int, Any]]] = {}
     for column in table.column_names:
@@ -392,7 +392,7 @@ def as_xarray(table: "pa.Table", facts: Mapping[str, Any] | None = None) -> Any:
 
 
 def _along(ids: Any, values: Mapping[int, Any]) -> Any:
-    """Explanations in the order of ids: dates as NumPy has them, else text."""
+    """Return explanations in the order of ids: dates as NumPy has them, else text."""
     import numpy as np
 
     found = [values.get(int(id_)) for id_ in ids]
@@ -418,7 +418,7 @@ _NAMED = ("id", "name", "bus_id", "source_bus_id", "target_bus_id", "downstream_
 
 
 def stages_and_entities(case: Case) -> dict[str, Any]:
-    """Stages and entities of a case, as study.json has them."""
+    """Return stages and entities of a case, as study.json has them."""
     system = case.system
     return {
         "stages": [
@@ -483,7 +483,7 @@ def plain(value: object) -> Any:
 
 
 def system_map(case: "Case | str | Path") -> "SystemMap | None":
-    """Buses, lines and cascades of a case as a picture (SVG) that a notebook shows; `save(path)` writes it to a file.
+    """Draw buses, lines and cascades of a case as a picture (SVG) for notebooks; `save(path)` writes it.
 
     case: a case, or its directory. None when it has neither hydro plants nor lines. Raises `InvalidCaseError`.
 

@@ -27,13 +27,13 @@ from cobre.study.summary import simulation_event, simulation_numbers
 Description = TypeVar("Description")
 
 
-def _nothing(_study: PreparedStudy) -> None:
+def _no_description(_study: PreparedStudy) -> None:
     """Describe nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptRun:
-    """What to run, where its results go, and how it shall be split."""
+    """A case, its output directory, and the requested parallelism."""
 
     case: Path
     output: Path
@@ -45,7 +45,7 @@ class ScriptRun:
         self,
         more_overrides: Mapping[str, Any],
         on_iteration: IterationCallback | None,
-        describe: Callable[[PreparedStudy], Description | None] = _nothing,
+        describe: Callable[[PreparedStudy], Description | None] = _no_description,
     ) -> tuple[RunSummary, Description | None]:
         """Run to the end; raises what a worker raised.
 

@@ -1,4 +1,4 @@
-"""A policy in many scenarios: simulated, with rows in memory or in files."""
+"""Simulation of a policy in many scenarios, with rows in memory or in files."""
 
 import hashlib
 import time
@@ -93,7 +93,7 @@ class StageCosts:
         self._parts[name].append(np.array(values, np.float64))
 
     def by_stage(self, scenarios: int) -> tuple[Floats, Floats] | None:
-        """Both as stages x scenarios, $ of the stage's money; None where not all scenarios were kept."""
+        """Return both as stages x scenarios, $ of the stage's money; None where not all scenarios were kept."""
         total, future = (np.concatenate([np.zeros(0), *parts]) for parts in self._parts.values())
         if self._values > MAX_VALUES or not len(total) or len(total) % scenarios:
             return None
@@ -101,7 +101,7 @@ class StageCosts:
 
 
 class ArrowSink:
-    """Keeps all rows in memory, for a script."""
+    """A sink that keeps all rows in memory, for a script."""
 
     def __init__(self) -> None:
         self._batches: dict[str, list[pa.Table]] = {}
@@ -124,14 +124,14 @@ class ArrowSink:
         return self._digest.hexdigest()
 
     def tables(self) -> dict[str, "pa.Table"]:
-        """All rows as Arrow tables, by name."""
+        """Return all rows as Arrow tables, by name."""
         import pyarrow as pa
 
         return {name: pa.concat_tables(parts).combine_chunks() for name, parts in sorted(self._batches.items())}
 
 
 class StreamingSink:
-    """Writes rows to files as they come. What segments hold need not be simulated again."""
+    """A sink that writes rows to files as they come; closed segments are not simulated again."""
 
     def __init__(self, tables: GrowingTables, seconds_per_segment: float = SECONDS_PER_SEGMENT) -> None:
         self._tables = tables
@@ -172,14 +172,14 @@ class StreamingSink:
         trim_heap()
 
     def close(self, costs: Floats) -> None:
-        """Everything that came so far is in closed segments. costs: of all scenarios that came."""
+        """Close the segments, so that everything received is stored. costs: of all scenarios received."""
         if self._is_open:
             self._tables.close_segment({"costs": costs.tolist(), "chunk": self._chunk, "rows": self._rows})
             self._closed_at = time.monotonic()
             self._is_open = False
 
     def publish(self, costs: Floats, others: "Mapping[str, pa.Table]") -> None:
-        """Whole results, with other tables beside those that were simulated."""
+        """Publish complete results, with other tables beside those that were simulated."""
         self.close(costs)
         self._tables.publish(others, {"digest": self.digest})
 
@@ -230,7 +230,7 @@ def _plain(column: "pa.ChunkedArray") -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPolicy:
-    """What is simulated: a policy, or the cuts of a pool, in so many scenarios of a study; and the solver for it."""
+    """A simulation: the study, its solver, a policy or the cuts of a pool, and the number of scenarios."""
 
     study: PreparedStudy
     solver: LpSolver
@@ -240,7 +240,7 @@ class SimulatedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class _Destination:
-    """Where results go: rows to the sink, LPs that cannot be solved and unfinished chunks to folders.
+    """Destination of results: rows go to the sink, failed LPs and unfinished chunks to folders.
 
     done: costs of the first scenarios, which the sink has got already.
     """
@@ -344,7 +344,7 @@ def _simulate(comm: Backend, simulated: SimulatedPolicy, target: _Destination) -
 
 
 def _controlled(study: PreparedStudy, costs: Floats, by_stage: StageCosts) -> Floats | None:
-    """Costs without what the draw of openings did; None where scenarios are not drawn from the openings."""
+    """Return costs controlled for the openings drawn; None where scenarios are not drawn from the openings."""
     problem, sampler = study.problem, study.noise.simulation_sampler
     found = by_stage.by_stage(len(costs))
     if problem.tree is not None or not sampler.is_in_sample or found is None:
@@ -368,7 +368,7 @@ def _other_tables(simulated: SimulatedPolicy, costs: Floats, controlled: Floats 
 
 
 def tree_scenarios(study: PreparedStudy, num_scenarios: int) -> tuple[Ints | None, int]:
-    """Over a tree: the path of each scenario, drawn, or None where every path is a scenario; and how many there are."""
+    """Return the tree path of each scenario (None: every path is a scenario), and the number of scenarios."""
     tree = study.problem.tree
     if tree is None:
         return None, num_scenarios

@@ -1,4 +1,4 @@
-"""What is known of every entity in every stage, whatever the scenario: small tables beside those of a simulation.
+"""Tables of entities by stage that do not depend on scenarios, written beside those of a simulation.
 
 From them a reader gets stored energy, productivities, states of operation and lagged inflows without these numbers
 being repeated, scenario after scenario, in large files.
@@ -44,7 +44,7 @@ HYDRO_NUMBERS = (
 
 
 def stage_tables(study: PreparedStudy) -> "dict[str, pa.Table]":
-    """Tables by stage and entity that complete those of a simulation, by name."""
+    """Return tables by stage and entity that complete those of a simulation, by name."""
     found = {ENTITY_STAGES: entity_stages(study), INITIAL_LAGS: initial_lags(study)}
     return found if study.noise.lag_steps is None else found | {LAG_STEPS: lag_steps(study)}
 
@@ -105,7 +105,7 @@ def scenario_costs(costs: Floats, controlled: Floats) -> "pa.Table":
 
 
 def lag_steps(study: PreparedStudy) -> "pa.Table":
-    """How lags that are means of seasons change at each stage: which they go on from (-1: none), and what they add."""
+    """Return how lags that are means of seasons change at each stage: their predecessor (-1: none) and their share."""
 
     steps = [study.noise.lag_changes(stage) for stage in range(study.noise.num_stages)]
     orders = study.noise.max_order
@@ -131,7 +131,7 @@ def _rows(case: Case, data: StageData, energy: EnergyProductivity) -> Iterator[M
 
 
 def _classes(case: Case) -> Mapping[str, Sequence[Any]]:
-    """Entities of each class, by the name of their table of results."""
+    """Return entities of each class, by the name of their table of results."""
     system = case.system
     classes: Mapping[str, Sequence[WithService]] = {
         "hydros": system.hydros,
@@ -145,7 +145,7 @@ def _classes(case: Case) -> Mapping[str, Sequence[Any]]:
 
 
 def _reservoirs(case: Case, data: StageData, energy: EnergyProductivity) -> dict[str, list[float | None]]:
-    """By the names of `HYDRO_NUMBERS`, in canonical order."""
+    """Return numbers by the names of `HYDRO_NUMBERS`, in canonical order."""
     hydros = case.system.hydros
     own = _productivities(hydros, data.stage, energy.equivalent)
     integrated = _productivities(hydros, data.stage, energy.integrated_equivalent)
@@ -165,7 +165,7 @@ def _reservoirs(case: Case, data: StageData, energy: EnergyProductivity) -> dict
 
 
 def _productivities(hydros: Sequence[Hydro], stage: Stage, find: Callable[[int, Stage], float]) -> Floats:
-    """NaN where no file gives one: the LP does not need them."""
+    """Return productivities; NaN where no file gives one: the LP does not need them."""
 
     def found(hydro: Hydro) -> float:
         try:

@@ -1,4 +1,4 @@
-"""What training starts from: nothing, a checkpoint, or the cuts of a policy.
+"""The start of training: cold, from a checkpoint, or from the cuts of a policy.
 
 Rank 0 alone reads checkpoints and policies. Files of the case are compared with those of the earlier run only where its
 problem was another one.
@@ -37,16 +37,16 @@ def case_of_policy(policy: Policy | Path) -> TrainedCase | None:
     return next((found for folder in folders if (found := case_of_run(folder)) is not None), None)
 
 
-def is_of_other_problem(policy: Policy, study: PreparedStudy) -> bool:
-    """Whether the policy was trained on another problem; False for a policy without a digest."""
+def differs_in_problem(policy: Policy, study: PreparedStudy) -> bool:
+    """Return whether the policy was trained on another problem; False for a policy without a digest."""
     return bool(policy.problem) and policy.problem != study.digest
 
 
 def difference_in_words(
     policy: Policy, study: PreparedStudy, trained: TrainedCase | None, case: Path | None
 ) -> str | None:
-    """How the problem at hand differs from the one that a policy was trained on; None where it does not."""
-    if not is_of_other_problem(policy, study):
+    """Describe how the problem differs from the one that a policy was trained on."""
+    if not differs_in_problem(policy, study):
         return None
     how = "" if trained is None else f" ({trained.changes_in_words(case)})"
     return f"the policy was trained on a different problem{how}"
@@ -123,7 +123,7 @@ def warn_of_other_problem(
     ready: ReadyStudy, policy: Policy, source: Policy | Path, emit: EventListener, consequence: str
 ) -> tuple[str, ...]:
     """Emit and return the warning that a policy was trained on another problem."""
-    if not is_of_other_problem(policy, ready.study):
+    if not differs_in_problem(policy, ready.study):
         return ()
     how = difference_in_words(policy, ready.study, case_of_policy(source), ready.folder)
     message = f"{how}: {consequence}"

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a time limit: remembered when they come, acted upon at the end of the iteration or inside it."""
+"""Ctrl-C, SIGTERM and time limits, which stop training after the iteration or inside it."""
 
 import signal
 import threading
@@ -28,7 +28,7 @@ class NoIterationError(CobreError):
 
 
 class StopRequest:
-    """While its `with` block runs, the first SIGINT or SIGTERM asks to stop after the iteration.
+    """A block in which the first SIGINT or SIGTERM asks to stop after the iteration.
 
     The second one drops the iteration: training ends with the one before. So do SIGTERM and the time limit, FINISH_S
     after they came. The third signal raises `KeyboardInterrupt`, and so does the second where no iteration can be
@@ -79,11 +79,11 @@ class StopRequest:
             self._wanted, self._wanted_at = why, time.monotonic()
 
     def is_wanted(self) -> bool:
-        """Whether a signal, the time limit or a caller has asked for the end."""
+        """Return whether a signal, the time limit or a caller has asked for the end."""
         return self.interruption() is not Interruption.NONE
 
     def interruption(self) -> Interruption:
-        """Why the run should end, as far as a signal, the time limit or a caller has asked; else NONE."""
+        """Return why the run should end, if a signal, the time limit or a caller has asked; else NONE."""
         if self._wanted is Interruption.NONE and self._deadline is not None and time.monotonic() >= self._deadline:
             return Interruption.TIME_LIMIT
         return self._wanted

@@ -1,4 +1,4 @@
-"""The summary of a run, made from its results: the content of summary.json."""
+"""The content of summary.json and study.json."""
 
 import math
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ MIN_COMPARED = 30
 def summarize_run(
     ready: ReadyStudy, source: TrainedStudy | Policy, simulation: SimulationResult | None, output: str
 ) -> RunSummary:
-    """source: what was trained, or the stored policy that was used instead."""
+    """Build the summary. source: the trained study, or the stored policy that was used instead."""
     if isinstance(source, TrainedStudy):
         pool = source.context.pool
         summary, pool_bytes, pool_saved = _training_summary(source, output), pool.nbytes, pool.saved_bytes
@@ -136,7 +136,7 @@ def simulation_event(simulation: SimulationResult) -> Event:
 
 
 def _simulation_note(ready: ReadyStudy, summary: RunSummary, simulation: SimulationResult) -> str | None:
-    """Why simulated scenarios cost something else than the policy does, where chance does not explain it.
+    """Explain why simulated scenarios differ in cost from the policy, where chance does not.
 
     Under a risk measure the two are different things, and differ always.
     """
@@ -147,14 +147,14 @@ def _simulation_note(ready: ReadyStudy, summary: RunSummary, simulation: Simulat
     if len(simulation.scenario_costs) < MIN_COMPARED or abs(mean - cost) <= chance:
         return None
     return (
-        f"the mean of {counted(len(simulation.scenario_costs), 'simulated scenario')} is {_beside(mean, cost)} the "
+        f"the mean of {counted(len(simulation.scenario_costs), 'simulated scenario')} is {_offset(mean, cost)} the "
         f"cost of the policy over its openings, more than the 95 % intervals of both explain "
         f"({percent(chance / gap_scale(cost))}): {_reason(ready, simulation, cost, half_width)}"
     )
 
 
 def _reason(ready: ReadyStudy, simulation: SimulationResult, cost: float, half_width: float) -> str:
-    """Why they differ, as far as the settings and the controlled mean tell."""
+    """Explain the difference, as far as the settings and the controlled mean tell."""
     config = ready.study.case.config
     source = config.simulation.scenario_source or config.training.scenario_source
     mean, its_half_width = simulation.controlled_mean_cost, simulation.controlled_half_width
@@ -173,12 +173,12 @@ def _reason(ready: ReadyStudy, simulation: SimulationResult, cost: float, half_w
         )
     cuts = "" if config.simulation.cut_set == "all" else "; the simulation uses active cuts alone, another policy"
     return (
-        f"the openings that they drew do not explain it, controlled for them the mean is still {_beside(mean, cost)} "
+        f"the openings that they drew do not explain it, controlled for them the mean is still {_offset(mean, cost)} "
         f"it{cuts}. Rare scenarios far dearer than the rest do that: simulate more of them, or train longer"
     )
 
 
-def _beside(mean: float, cost: float) -> str:
+def _offset(mean: float, cost: float) -> str:
     return f"{percent(abs(mean - cost) / gap_scale(cost))} {'above' if mean > cost else 'below'}"
 
 
@@ -261,7 +261,7 @@ def _ranges(values: Iterable[tuple[int, Any]]) -> list[dict[str, Any]]:
 
 
 def _past_inflows(ready: ReadyStudy) -> dict[str, Any]:
-    """Inflows before the study, which a study that ends on this one's policy may not know."""
+    """Return inflows before the study, which a study that ends on this one's policy may need."""
     horizon, noise = ready.study.case.horizon, ready.study.noise
     if horizon.season_definitions is None or noise.lag_steps is not None or not len(noise.initial_lags):
         return {}
@@ -289,5 +289,5 @@ def _line_limits(ready: ReadyStudy) -> list[dict[str, Any]]:
 
 
 def _finite(values: Floats) -> list[float | None]:
-    """JSON knows no infinity: what has no limit is null."""
+    """Replace infinite numbers, which JSON does not know, by None."""
     return [value if math.isfinite(value) else None for value in values.tolist()]

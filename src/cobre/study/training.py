@@ -67,7 +67,7 @@ from cobre.study.stop_request import StopRequest
 
 
 def training_digest(history: Sequence[IterationRecord], pool: CutPool) -> str:
-    """SHA-256 over both bounds of every iteration and over all cuts, stage by stage and slot by slot."""
+    """Return SHA-256 over both bounds of every iteration and over all cuts, stage by stage and slot by slot."""
     digest = hashlib.sha256()
     for record in history:
         digest.update(struct.pack("<idd", record.iteration, record.lower_bound, record.upper_bound))
@@ -105,7 +105,7 @@ def training_context(
 
 
 def _risk_draws(problem: Problem, config: TrainingConfig) -> RiskDraws | None:
-    """Draws by the weights of the risk measure, where the case asks for them."""
+    """Return draws by the weights of the risk measure, where the case asks for them."""
     passes = config.weighted_passes
     return RiskDraws.of(problem, passes, config.tree_seed) if passes and problem.tree is None else None
 
@@ -308,7 +308,7 @@ def _policy_cost(context: TrainingContext, outcome: TrainingOutcome) -> PolicyCo
 
 
 def _is_near(record: IterationRecord, last: IterationRecord) -> bool:
-    """Whether the policy of an iteration is nearly the last one, as far as the lower bound tells."""
+    """Return whether the policy of an iteration is nearly the last one, as far as the lower bound tells."""
     return relative_gap(last.lower_bound, record.lower_bound) >= -MAX_DRIFT
 
 
@@ -353,7 +353,7 @@ def _writer(
 
 
 def gather_reports(comm: Communicator, history: Sequence[IterationRecord], wall_s: float) -> tuple[WorkerReport, ...]:
-    """Who took part, and how long each rank waited; the same on all ranks."""
+    """Gather host, process and times of each rank. Collective; the same on all ranks."""
     width = 256
     host = np.frombuffer(socket.gethostname().encode()[:width].ljust(width, b"\0"), np.uint8)
     hosts = np.empty((comm.size, width), np.uint8)

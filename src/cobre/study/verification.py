@@ -1,4 +1,4 @@
-"""`cobre verify`: the shipped examples, run again, give the bits that were recorded for this version of the arithmetic.
+"""`cobre verify`: the shipped examples must give the bits recorded for this version of the arithmetic.
 
 The record lies in the package (`known_digests.json`): for each version of the arithmetic and each version of the LP
 library that it was made with, the digests and bounds of some iterations of every example. A change that alters bits
@@ -44,7 +44,7 @@ class NotVerifiedError(CobreError):
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """What an example gave: two digests, and the bounds of every iteration as hexadecimal floats."""
+    """Results of an example: two digests, and the bounds of every iteration as hexadecimal floats."""
 
     training: str
     simulation: str
@@ -53,7 +53,7 @@ class Bits:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "Bits":
-        """From an entry of known_digests.json."""
+        """Create from an entry of known_digests.json."""
         return cls(
             stored["training"], stored["simulation"], tuple(stored["lower_bounds"]), tuple(stored["upper_bounds"])
         )
@@ -85,7 +85,7 @@ class ExampleCheck:
     difference: str
 
     def as_dict(self) -> dict[str, Any]:
-        """As `cobre verify --json` prints it."""
+        """Return the object that `cobre verify --json` prints."""
         return {
             "example": self.example,
             "instructions": self.instructions,

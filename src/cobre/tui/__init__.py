@@ -1,1 +1,1 @@
-"""The live view `cobre top`: an adapter over the event stream of a run. It reads, and never touches the run."""
+"""The live view `cobre top`: a read-only adapter over the event stream of a run."""

@@ -32,14 +32,14 @@ class KeysScreen(ModalScreen[None]):
         self._listed = tuple(bindings)
 
     def compose(self) -> ComposeResult:
-        """One line for each key."""
+        """Return one line for each key."""
         text = Text("\n").join(_line(binding) for binding in self._listed)
         keys = Static(text.append("\n\nany key: back", style="dim"), id="keys")
         keys.border_title = "keys"
         yield keys
 
     def on_key(self, event: Key) -> None:
-        """Enough was seen; the key does nothing else."""
+        """Close the screen on any key, which does nothing else."""
         event.stop()
         event.prevent_default()
         self.dismiss()
@@ -59,7 +59,7 @@ MAX_LINES = 2000
 
 
 class WatchApp(App[None]):
-    """`cobre top`: follows the run in one output directory, and never changes it."""
+    """The application of `cobre top`, which follows the run in one output directory and never changes it."""
 
     TITLE = "cobre top"
     ENABLE_COMMAND_PALETTE = False
@@ -103,7 +103,7 @@ class WatchApp(App[None]):
         self._log_width = 0
 
     def compose(self) -> ComposeResult:
-        """Status, plot and figures, ranks and log, keys."""
+        """Return status, plot and figures, ranks and log, keys."""
         yield Static(id="status")
         with Horizontal(id="upper"):
             yield BoundsPlot(id="plot")

@@ -28,7 +28,7 @@ NAME_WIDTH = 12
 
 
 def status_line(view: RunView, folder: Path, state: RunState, width: int, *, is_paused: bool) -> Text:
-    """How things stand, in one line; a path that does not fit is shortened to its last name."""
+    """Return the state in one line; a path that does not fit is shortened to its last name."""
     text = Text(no_wrap=True, overflow="ellipsis").append(f" {state.words} ", style=f"reverse {COLOURS[state]}")
     tail = Text(f"  {view.phase}" if state is RunState.RUNNING else "")
     tail.append(f"  {duration(_seconds(view, state))}", style="dim")
@@ -46,7 +46,7 @@ def _fitting(room: int, *choices: str) -> str:
 
 
 def _seconds(view: RunView, state: RunState) -> float:
-    """Age of the run in seconds: until now while it is running, else until its last event."""
+    """Return age of the run in seconds: until now while it is running, else until its last event."""
     return view.seconds(time.time() if state is RunState.RUNNING else view.last_time)
 
 
@@ -81,7 +81,7 @@ def figures(view: RunView, state: RunState, width: int) -> Text:
 
 
 def silent_hint(view: RunView) -> str:
-    """Why a run without a final event is taken for dead: nobody holds its lock, or its events are too old."""
+    """Explain why a run without a final event counts as dead: its lock is free, or its events are too old."""
     if view.last_activity.is_elsewhere:
         host = view.last_activity.host
         return f"no event for {_ago(view)}; it ran on another machine ({host}), which this one cannot see"
@@ -104,7 +104,7 @@ def _dollars(value: float | None, room: int) -> str:
 
 
 def page(view: RunView, folder: Path) -> str:
-    """All of it as plain text, for a pipe."""
+    """Return all panels as plain text, for a pipe."""
     state = view.state(folder)
     parts = [status_line(view, folder, state, 1000, is_paused=False), figures(view, state, 60)]
     if view.loads:
@@ -133,7 +133,7 @@ def _later(view: RunView, room: int) -> list[tuple[str, str]]:
 
 
 def _phases(view: RunView, width: int) -> Text:
-    """Shares of training time by phase, with bars."""
+    """Return shares of training time by phase, with bars."""
     text = Text()
     total = sum(view.phase_seconds.values()) or 1.0
     room = max(4, min(20, width - 22))
@@ -145,7 +145,7 @@ def _phases(view: RunView, width: int) -> Text:
 
 
 def rank_timeline(view: RunView, width: int) -> Text:
-    """One line for each rank, one sign for each of the last iterations: how much of it the rank was busy."""
+    """Draw one line per rank, one sign per recent iteration: the busy share of the rank."""
     if not view.loads:
         return Text(view.no_bounds_reason, style="dim")
     text = Text(no_wrap=True, overflow="crop")
@@ -179,7 +179,7 @@ LABEL_WIDTH = 9  # of numbers beside the axis, and the frame
 
 
 class Shown(Enum):
-    """Which iterations: the first ones are so far off that the others look the same beside them."""
+    """The iterations that are plotted: all, or without the first ones, whose bounds are far off."""
 
     SETTLED = "without the first fifth"
     ALL = "all iterations"
@@ -204,7 +204,7 @@ class Curve:
 
 
 class BoundsPlot(PlotextPlot):
-    """Plots the bounds, or the gap, of the run that was shown last."""
+    """A plot of the bounds, or of the gap, of the run that was shown last."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -320,6 +320,6 @@ def _start(event: Event) -> str:
 
 
 def _iteration(event: Event) -> str:
-    """Short enough for half of a terminal of 80 columns; the upper bound is what the gap says."""
+    """Describe an iteration in less than half of 80 columns; the gap stands for the upper bound."""
     gap = event.get("gap") if event.get("policy_gap") is None else event.get("policy_gap")
     return f"{event.get('iteration'):>3}  {short_money(event.get('lower_bound'))}, gap {percent(gap)}"

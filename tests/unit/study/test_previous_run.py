@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.study.output import OutputHoldsRunError, refuse_to_replace
+from cobre.study.output import OutputHoldsRunError, require_replaceable
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 
 
@@ -15,4 +15,4 @@ def test_a_given_policy_is_not_simulated_where_one_was_trained(tmp_path, overwri
     training = TrainingRequest(warm_start=tmp_path / "policy")
 
     with pytest.raises(OutputHoldsRunError, match="holds a training run"):
-        refuse_to_replace(RunRequest(CaseRequest(tmp_path, None), output, training, overwrite))
+        require_replaceable(RunRequest(CaseRequest(tmp_path, None), output, training, overwrite))

@@ -96,7 +96,7 @@ def _ratio(total: float, count: int) -> float | None:
 # The load of each rank.
 
 
-STRAGGLES_ABOVE = 0.10
+STRAGGLER_SHARE = 0.10
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +118,12 @@ class RankLoads:
         return np.divide(self.waiting_s, both, out=np.zeros(len(both)), where=both > 0)
 
     def stragglers(self) -> dict[int, float]:
-        """Ranks that are busier than the median by more than `STRAGGLES_ABOVE`, with the relative excess."""
+        """Return ranks that are busier than the median by more than `STRAGGLER_SHARE`, with the relative excess."""
         median = float(np.median(self.busy_s))
         if len(self) < 2 or median <= 0:
             return {}
         excess = self.busy_s / median - 1.0
-        return {rank: float(excess[rank]) for rank in range(len(self)) if excess[rank] > STRAGGLES_ABOVE}
+        return {rank: float(excess[rank]) for rank in range(len(self)) if excess[rank] > STRAGGLER_SHARE}
 
 
 def loads_of(log: RunView) -> RankLoads | None:
@@ -179,7 +179,7 @@ WHY_AGAIN = "The second half in detail, without the wide range of the first iter
 
 
 def convergence(run: RunFolder) -> Section | None:
-    """Bounds of all iterations, and again of the later half, since the first ones often take most of the height."""
+    """Draw bounds of all iterations, and of the later half alone: the first ones often take most of the height."""
     bounds = run.bounds
     if not len(bounds):
         return None
@@ -239,7 +239,7 @@ RANK_EXPLANATION = "Ranks wait for the slowest one, so an even load wastes the l
 
 
 def timing(run: RunFolder) -> Section | None:
-    """Where the time went, by iteration, phase and rank, from the events of the run; None if it has none."""
+    """Show the time by iteration, phase and rank, from the events of the run; None if it has none."""
     iterations = run.log.iterations
     parts: list[Chart | DataTable] = []
     if iterations:
@@ -258,7 +258,7 @@ def timing(run: RunFolder) -> Section | None:
 
 
 def phase_layers(iterations: Sequence[Event]) -> list[StackLayer]:
-    """Seconds of each phase by iteration; the rest of an iteration is a layer of its own."""
+    """Return seconds of each phase by iteration; the rest of an iteration is a layer of its own."""
     layers = [
         StackLayer(title, colour, np.array([_seconds(event, name) for event in iterations]))
         for name, (title, colour) in PHASES.items()
@@ -268,7 +268,10 @@ def phase_layers(iterations: Sequence[Event]) -> list[StackLayer]:
 
 
 def _lengths(iterations: Sequence[Event]) -> Floats:
-    """Seconds of each iteration: `elapsed_s` counts from the start of training, and restarts when a run is resumed."""
+    """Return seconds of each iteration.
+
+    `elapsed_s` counts from the start of training, and restarts when a run is resumed.
+    """
     elapsed = [0.0, *(_seconds(event, "elapsed_s") for event in iterations)]
     return np.array([later - earlier if later >= earlier else 0.0 for earlier, later in pairwise(elapsed)])
 
@@ -335,7 +338,7 @@ def _rank_table(loads: RankLoads) -> DataTable:
 
 
 def _steps(log: RunView) -> list[tuple[str, float]]:
-    """Seconds of each announced phase; the last one ends with the last event."""
+    """Return seconds of each announced phase; the last one ends with the last event."""
     marks = [(str(event.get("name", "")), _seconds(event, "time")) for event in log.phases]
     if not marks:
         return []

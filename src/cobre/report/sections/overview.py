@@ -10,7 +10,7 @@ from cobre.core.confidence import half_width_95
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import DataTable, Section, TableColumn, with_code
 from cobre.runs.files import RunState
-from cobre.runs.formatting import CONTROLLED, NOTHING, duration_in_words, money_in_words, percent_in_words
+from cobre.runs.formatting import CONTROLLED, NO_VALUE, duration_in_words, money_in_words, percent_in_words
 
 # The upper bound that `cobre bound` or the stopping rule `upper_bound` computed: one tile of the overview.
 
@@ -23,7 +23,7 @@ _NAMES = {
 
 
 def upper_bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
-    """Title, number and remark of the tile; an empty list without such a bound."""
+    """Return title, number and remark of the tile; an empty list without such a bound."""
     found = run.bounds.computed
     if found is None and run.bounds.cost_alone is not None:
         return [(_NAMES["sampled"][0], money_in_words(run.bounds.cost_alone), "from one path: no confidence interval")]
@@ -63,14 +63,14 @@ def _banner(title: str, text: str, kind: str) -> str:
 
 
 def warnings_of(run: RunFolder) -> list[str]:
-    """Warnings of the case, of the run, and of files that this report could not read, each once."""
+    """Return warnings of the case, of the run, and of files that this report could not read, each once."""
     notes = [run.summary.get(name) for name in ("cost_note", "simulation_note")]
     first = [note for note in notes if isinstance(note, str)]
     return list(dict.fromkeys([*run.file_errors, *first, *run.study.warnings, *run.log.warnings]))
 
 
 def warning_list(warnings: Sequence[str]) -> str:
-    """Warnings as an HTML list, which is folded when there are more than five."""
+    """Return warnings as an HTML list, which is folded when there are more than five."""
     if not warnings:
         return '<p class="calm" id="warnings">No warnings.</p>'
     entries = "".join(f"<li>{escape(warning)}</li>" for warning in warnings)
@@ -82,7 +82,7 @@ def warning_list(warnings: Sequence[str]) -> str:
 
 
 def tiles(run: RunFolder) -> str:
-    """Tiles with the main figures: bounds, gap, simulated cost, effort."""
+    """Return tiles with the main figures: bounds, gap, simulated cost, effort."""
     found = [*_bound_tiles(run), *upper_bound_tiles(run), *_simulation_tiles(run), *_effort_tiles(run)]
     cards = "".join(
         f'<div class="tile"><dt>{escape(title)}</dt><dd>{escape(value)}</dd>'
@@ -115,7 +115,7 @@ def _gap_tile(run: RunFolder) -> tuple[str, str]:
     """Return the gap, and a remark with its error and the kind of verdict."""
     bounds = run.bounds
     if bounds.gap is None:
-        return NOTHING, "a sampled mean is not a bound under a risk measure; `cobre bound` computes one"
+        return NO_VALUE, "a sampled mean is not a bound under a risk measure; `cobre bound` computes one"
     judged = bounds.verdict(is_interrupted=bool(run.summary.get("is_interrupted")))
     kind = "" if judged is None else judged.kind.replace("_", " ")
     error = "" if bounds.gap_error is None else f"± {percent_in_words(bounds.gap_error)} "
@@ -129,8 +129,8 @@ def _stored_bound_tile(run: RunFolder) -> tuple[str, str, str]:
         after = f", {iterations} iterations" if iterations else ""
         return "Lower bound", money_in_words(float(bound)), f"of the stored policy{after}"
     if run.simulated is not None:
-        return "Lower bound", NOTHING, "a stored policy was simulated"
-    return "Lower bound", NOTHING, "no iteration yet"
+        return "Lower bound", NO_VALUE, "a stored policy was simulated"
+    return "Lower bound", NO_VALUE, "no iteration yet"
 
 
 def _simulation_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
@@ -180,7 +180,7 @@ INTRO = "Settings, versions and digests needed to repeat this run and check that
 
 
 def provenance(run: RunFolder) -> Section:
-    """Digests, versions, start of the run, origin of the case and configuration, as far as they are known."""
+    """Return digests, versions, start of the run, origin of the case and configuration, as far as they are known."""
     parts: list[DataTable | str] = [_digests(run)]
     versions = versions_of(run)
     if versions:
@@ -236,7 +236,7 @@ def _written_value(value: object) -> str:
 
 
 def versions_of(run: RunFolder) -> Mapping[str, Any]:
-    """Library versions from study.json, else from the manifests of the tables."""
+    """Return library versions from study.json, else from the manifests of the tables."""
     named = run.study.content.get("versions")
     if isinstance(named, dict):
         return named
@@ -244,7 +244,7 @@ def versions_of(run: RunFolder) -> Mapping[str, Any]:
 
 
 def digests_of(run: RunFolder) -> dict[str, str]:
-    """Digests of policy with bounds, and of simulated numbers; equal digests mean equal bits."""
+    """Return digests of policy with bounds, and of simulated numbers; equal digests mean equal bits."""
     finished = run.log.trained or {}
     simulated = run.log.simulated or {}
     found = {
@@ -267,7 +267,7 @@ def _digests(run: RunFolder) -> str:
 
 
 def flattened(settings: object, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested settings as pairs of a dotted name and a text."""
+    """Yield nested settings as pairs of a dotted name and a text."""
     if isinstance(settings, dict) and settings:
         for name, value in settings.items():
             if name == "type" and str(value).endswith("Config"):
@@ -282,9 +282,9 @@ def flattened(settings: object, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 def _written(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_written, value)) or NOTHING
+        return ", ".join(map(_written, value)) or NO_VALUE
     if value is None or value == {}:
-        return NOTHING
+        return NO_VALUE
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

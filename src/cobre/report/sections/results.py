@@ -1,4 +1,4 @@
-"""Write the sections on simulated results: costs, prices, water, generation, and a page to explore them."""
+"""Sections on simulated results: costs, prices, water, generation, and a page to explore them."""
 
 import math
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ HOW_TO_READ = "Number of simulated scenarios by their total cost over the horizo
 
 
 def costs(run: RunFolder) -> Section | None:
-    """Histogram, components and spread of costs; None without a simulation."""
+    """Return histogram, components and spread of costs; None without a simulation."""
     simulated = run.simulated
     if simulated is None:
         return None
@@ -339,7 +339,7 @@ def _mean(explorer: Explorer, name: str, index: int) -> float | None:
 
 
 def _violated(explorer: Explorer, count: int) -> Floats:
-    """By plant, the share of scenarios with a violation of any limit."""
+    """Return, by plant, the share of scenarios with a violation of any limit."""
     found = [
         explorer.summaries[name].happens
         for name, quantity in QUANTITIES.items()
