@@ -1,7 +1,8 @@
 """Cobre: distributed SDDP training that returns the same bits everywhere.
 
 `load_case`, `validate`, `train`, `simulate` and `bound` are all that a script needs; `changed` and `save_case` make
-another case of it, `compare` says what that changed, and `system_map` draws it. Scripts written for cobre-python find
+another case of it, `compare` says what that changed, and `system_map` draws it. `RiskMeasure`, `StoppingRule`,
+`CutSelection` and `Sampler` are the bases of plug-ins. Scripts written for cobre-python find
 `Study`, `Policy`, `run`, `io`, `results`, `errors`, `model`, `schema` and `write_policy_checkpoint` here.
 Importing this package starts nothing and loads nothing heavy: no process, no socket, no MPI, no solver.
 """
@@ -13,9 +14,14 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "Case": "cobre.core.case",
+    "CutSelection": "cobre.sddp.plugins.interfaces",
     "InvalidCaseError": "cobre.io.findings.finding",
+    "PluginError": "cobre.sddp.plugins.given",
     "Policy": "cobre.policy.object",
+    "RiskMeasure": "cobre.sddp.plugins.interfaces",
+    "Sampler": "cobre.sddp.plugins.interfaces",
     "SimulationResult": "cobre.study.results",
+    "StoppingRule": "cobre.core.stopping",
     "Study": "cobre.compat.study_object",
     "StudyComparison": "cobre.comparison.result",
     "TrainingResult": "cobre.study.results",

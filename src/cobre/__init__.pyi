@@ -12,10 +12,15 @@ from cobre.compat.policy_checkpoint import write_policy_checkpoint as write_poli
 from cobre.compat.study_object import Study as Study
 from cobre.core.case import Case as Case
 from cobre.core.case import changed as changed
+from cobre.core.stopping import StoppingRule as StoppingRule
 from cobre.io.case import load_case as load_case
 from cobre.io.findings.finding import InvalidCaseError as InvalidCaseError
 from cobre.io.saving import save_case as save_case
 from cobre.policy.object import Policy as Policy
+from cobre.sddp.plugins.given import PluginError as PluginError
+from cobre.sddp.plugins.interfaces import CutSelection as CutSelection
+from cobre.sddp.plugins.interfaces import RiskMeasure as RiskMeasure
+from cobre.sddp.plugins.interfaces import Sampler as Sampler
 from cobre.study.api import simulate as simulate
 from cobre.study.api import train as train
 from cobre.study.bound import bound as bound

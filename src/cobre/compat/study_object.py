@@ -1,6 +1,7 @@
 """`cobre.Study`: a case with the directory of its results, step by step."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 
 from cobre.comm import BackendConfig
 from cobre.core.case import Case, ScenarioTables
+from cobre.core.stopping import StoppingRule
 from cobre.core.system_overview import System, system_of
 from cobre.errors import SimulationError, SolverError, ValidationError
 from cobre.io.case import load_case
@@ -17,6 +19,8 @@ from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, load_policy
 from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
+from cobre.sddp.plugins.given import checked_plugins
+from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.study.iteration_progress import IterationCallback
 from cobre.study.placement import WorldRequest
@@ -191,6 +195,8 @@ class Study:
     """A case and its output directory: `train`, `simulate` and `load_policy` read and write there, step by step.
 
     output_dir: None: CASE/output. threads, num_workers, backend, comm, config_overrides: as in `cobre.train`.
+    risk_measure, stopping_rules, cut_selection, sampler: objects of your own, as in `cobre.train`. simulation_sampler:
+    one that draws simulated scenarios, as in `cobre.simulate`.
     overwrite: an earlier run in the output directory may be replaced.
 
     Raises CaseIoError where there is no such case, and ValidationError for an invalid one.
@@ -212,9 +218,16 @@ class Study:
         backend: str | BackendConfig = "auto",
         comm: Any = None,
         overwrite: bool = False,
+        risk_measure: RiskMeasure | None = None,
+        stopping_rules: Sequence[StoppingRule] = (),
+        cut_selection: CutSelection | None = None,
+        sampler: Any = None,
+        simulation_sampler: Any = None,
     ) -> None:
         world = WorldRequest(backend, num_workers, threads, comm)
-        self._run = script_run(case_dir, output_dir, config_overrides, world, overwrite=overwrite)
+        plugins = checked_plugins(risk_measure, stopping_rules, cut_selection, sampler, simulation_sampler)
+        run = script_run(case_dir, output_dir, config_overrides, world, overwrite=overwrite)
+        self._run = replace(run, plugins=plugins)
         self._case = load_case(case_dir, config_overrides)
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ fields, for the reference page. Properties give values that follow from several 
 """
 
 import math
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Literal
 
 from cobre.core.setting_types import (
@@ -354,6 +354,34 @@ class ParallelismConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PluginConfig:
+    """A plug-in of another distribution, registered in the group `cobre.plugins` of entry points.
+
+    name: of the entry point.
+    settings: arguments of its class.
+    """
+
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginsConfig:
+    """Decisions that plug-ins make. An extension of the published format.
+
+    risk_measure: of every stage, in place of the case's.
+    stopping_rules: in addition to training.stopping_rules.
+    cut_selection: in place of training.cut_selection.
+    sampler: of forward passes, in place of training.scenario_source.
+    """
+
+    risk_measure: PluginConfig | None = None
+    stopping_rules: tuple[PluginConfig, ...] = ()
+    cut_selection: PluginConfig | None = None
+    sampler: PluginConfig | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingConfig:
     """Settings of training.
 
@@ -366,6 +394,7 @@ class TrainingConfig:
     scenario_source: where noise comes from; null: the openings.
     solver: tolerances and retries of the LP solver.
     parallelism: how work is split; has no effect on results.
+    plugins: decisions that installed plug-ins make; an extension of the published format.
     """
 
     selection: Annotated[SampledTraining | Enumerated, Choice("method")]
@@ -377,6 +406,7 @@ class TrainingConfig:
     scenario_source: Annotated[ScenarioSource, NullMeans(ScenarioSource())] = ScenarioSource()
     solver: SolverConfig = SolverConfig()
     parallelism: ParallelismConfig = extension(ParallelismConfig())
+    plugins: PluginsConfig = extension(PluginsConfig())
 
     @property
     def is_enumerated(self) -> bool:
@@ -417,6 +447,7 @@ class SimulationConfig:
     scenario_source: where noise comes from; null: as in training.
     cut_set: the cuts of the policy that are used: all, or those that were active when training ended; format 0.19 only.
     io_channel_capacity, solver: no effect here, with a warning.
+    sampler: a plug-in that draws the scenarios; an extension of the published format.
     """
 
     enabled: bool = False
@@ -427,6 +458,7 @@ class SimulationConfig:
     cut_set: CutSet = extension("all")
     io_channel_capacity: NonNegativeCount = extension(64)
     solver: SolverProfile | None = None
+    sampler: PluginConfig | None = None
 
     @property
     def is_enumerated(self) -> bool:

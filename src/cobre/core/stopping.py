@@ -102,12 +102,19 @@ class Iteration(Protocol):
     def policy_cost(self) -> PolicyCost | None:
         """Cost of the policies of the latest iterations."""
 
+    @property
+    def first_stage_end(self) -> tuple[float, ...] | None:
+        """State at the end of the first stage, mean over its openings, in the order of `Policy.state_names`.
+
+        In the units of states, such as hm3. Known on rank 0 where a rule has `reads_first_stage`; None over trees.
+        """
+
 
 class StoppingRule(ABC):
     """Decides, at the end of every iteration, whether training ends.
 
-    You must define `reason_to_stop`. You may define `kind`, and ask for a simulation or an upper bound by
-    `needs_simulation` and `needs_bound`, which `reason_to_stop` then gets.
+    You must define `reason_to_stop`. You may define `kind`, `reads_first_stage`, and ask for a simulation or an
+    upper bound by `needs_simulation` and `needs_bound`, which `reason_to_stop` then gets.
 
     You may rely on: `history` has at least one record and grows by one in each iteration, also when a run is resumed;
     bounds and costs are the same on all ranks. Times are those of the calling rank, and rank 0's answer counts.
@@ -126,6 +133,11 @@ class StoppingRule(ABC):
         """The `stop_kind` in results when this rule ends the run: its `type`, or `other_rule`."""
         name = getattr(self, "type", None)
         return StopKind(name) if name in RULES and name in set(StopKind) else StopKind.OTHER_RULE
+
+    @property
+    def reads_first_stage(self) -> bool:
+        """Whether the rule reads `first_stage_end` of the history: False by default."""
+        return False
 
     def needs_simulation(self, history: Sequence[Iteration]) -> int:
         """Return how many simulated paths the rule needs now; 0: none.
@@ -410,6 +422,11 @@ class AllRules(StoppingRule):
         """The kind of the first rule that judges bounds, else of the first rule."""
         kinds = [one.kind for one in self.rules]
         return next((kind for kind in kinds if kind.has_converged), kinds[0])
+
+    @property
+    def reads_first_stage(self) -> bool:
+        """Whether one of the rules does."""
+        return any(one.reads_first_stage for one in self.rules)
 
     def needs_simulation(self, history: Sequence[Iteration]) -> int:
         """Return the largest number of paths that any of the rules needs."""

@@ -31,6 +31,7 @@ class Policy:
     created, forward_pass: by slot, the iteration (from 1) and the forward pass (from 0) that made a cut.
     final_lower_bound, final_upper_bound: $, of the last iteration.
     problem: the digest of the problem that it was trained on; empty where that is not known.
+    risk_measure: the plug-in under which it was trained, in words; empty for the risk measure of the case.
 
     >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
     >>> policy.state_names
@@ -52,6 +53,7 @@ class Policy:
     final_upper_bound: float
     iterations: int
     problem: str = ""
+    risk_measure: str = ""
 
     @classmethod
     def of(cls, study: PreparedStudy, pool: CutPool, history: Sequence[IterationRecord]) -> "Policy":
@@ -70,6 +72,7 @@ class Policy:
             final_upper_bound=history[-1].upper_bound,
             iterations=history[-1].iteration,
             problem=study.digest,
+            risk_measure=study.risk_plugin,
         )
 
     def __repr__(self) -> str:

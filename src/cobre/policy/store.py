@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+RISK_MEASURE = "risk_measure"  # the name of a fact in policy files: the plug-in that trained it
+
+
 class PolicyMismatchError(PolicyIncompatibleError):
     """A policy that belongs to another study."""
 
@@ -83,6 +86,7 @@ def _metadata(study: PreparedStudy, last: IterationRecord) -> PolicyMetadata:
     stages, names = [by_id[stage_id] for stage_id in stage_ids], state_names(study)
     # Water travels on the axis of block hours, which dates alone do not give.
     hours = {STAGE_HOURS: [stage.hours for stage in stages]} if IN_TRANSIT in map(kind_of, names) else {}
+    risk = {RISK_MEASURE: study.risk_plugin} if study.risk_plugin else {}
     return PolicyMetadata(
         state_names=tuple(names),
         stage_ids=tuple(stage_ids),
@@ -92,7 +96,9 @@ def _metadata(study: PreparedStudy, last: IterationRecord) -> PolicyMetadata:
         iterations=last.iteration,
         seeds={"tree_seed": config.training.tree_seed},
         cost_scale=study.problem.cost_scale,
-        facts={"lower_bound": last.lower_bound, "upper_bound": last.upper_bound, "problem": study.digest} | hours,
+        facts={"lower_bound": last.lower_bound, "upper_bound": last.upper_bound, "problem": study.digest}
+        | hours
+        | risk,
     )
 
 
@@ -112,6 +118,7 @@ def from_data(data: PolicyData) -> Policy:
         final_upper_bound=_bound(metadata.facts["upper_bound"]),
         iterations=metadata.iterations,
         problem=str(metadata.facts.get("problem", "")),
+        risk_measure=str(metadata.facts.get(RISK_MEASURE, "")),
     )
 
 
@@ -172,6 +179,13 @@ def check_fit(policy: Policy, study: PreparedStudy) -> None:
     stage_ids = pool_stage_ids(study)
     if policy.stage_ids != stage_ids:
         raise PolicyMismatchError(f"the policy has the stages {policy.stage_ids}, the study has {stage_ids}")
+
+
+def check_risk_measure(policy: Policy, study: PreparedStudy) -> None:
+    """Raise PolicyMismatchError where cuts were made under a plug-in, and the study has another risk measure."""
+    if policy.risk_measure != study.risk_plugin:
+        its, own = policy.risk_measure or "that of its case", study.risk_plugin or "that of the case"
+        raise PolicyMismatchError(f"the policy was trained under the risk measure {its}, the study has {own}")
 
 
 # What a hm3 of water is worth, by stage and reservoir: by a policy at a state, or in a simulation.

@@ -110,6 +110,7 @@ class IterationRecord:
     counted once; empty with one rank.
     cost_sample: of the policy that the forward pass followed, where its paths tell what it costs. policy_cost: the mean
     cost of the policies of the latest iterations, from their samples; exact on trees (docs/adr/0060).
+    first_stage_end: the state at the end of the first stage, mean over its openings, where a stopping rule reads it.
     """
 
     iteration: int
@@ -130,6 +131,7 @@ class IterationRecord:
     trial_points: TrialPoints | None = None  # None: not measured (trees, a single stage), or not known any more
     cost_sample: CostSample | None = None
     policy_cost: PolicyCost | None = None
+    first_stage_end: tuple[float, ...] | None = None
 
     @property
     def half_width(self) -> float:

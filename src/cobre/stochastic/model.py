@@ -1,5 +1,7 @@
 """The noise model of a study: openings, samplers, and the mapping from noise vectors to m3/s and MW."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +14,7 @@ from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout
 from cobre.stochastic.par.initial_lags import LagSteps, next_lags
 from cobre.stochastic.par.model import inflow_memory, inflow_model
-from cobre.stochastic.sampling import NoiseSampler, SourceData, correlation, openings, sampler, training_libraries
+from cobre.stochastic.sampling import SourceData, correlation, openings, sampler, training_libraries
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,8 @@ class NoiseModel:
     availability_mean: Floats
     availability_std: Floats
     openings: tuple[Floats, ...]
-    training_sampler: NoiseSampler
-    simulation_sampler: NoiseSampler
+    training_sampler: Any  # a NoiseSampler, or a plug-in with its methods
+    simulation_sampler: Any
     notes: tuple[NoiseNote, ...] = ()
 
     @property

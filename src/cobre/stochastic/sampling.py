@@ -159,6 +159,11 @@ class NoiseSampler:
         """Whether all noise comes from the openings."""
         return self._is_in_sample
 
+    @property
+    def is_representative(self) -> bool:
+        """Whether all openings are drawn equally often: then the mean cost of paths is that of the policy."""
+        return self._is_in_sample
+
     def sample(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Floats:
         """Return noise vectors (scenario, entity); `scenarios` are global numbers from 0, `stage` is an index."""
         numbers = as_indices(scenarios)

@@ -8,8 +8,11 @@ from typing import Any, TypeVar
 from cobre import notebook
 from cobre.comm import BackendConfig
 from cobre.core.case import Case
+from cobre.core.stopping import StoppingRule
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
+from cobre.sddp.plugins.given import checked_plugins
+from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure
 from cobre.study.placement import (
     WorldRequest,
     check_policy,
@@ -46,6 +49,10 @@ def train(
     checkpoint_every: int = DEFAULT_CHECKPOINT_INTERVAL,
     resume: bool = False,
     time_limit_s: float | None = None,
+    risk_measure: RiskMeasure | None = None,
+    stopping_rules: Sequence[StoppingRule] = (),
+    cut_selection: CutSelection | None = None,
+    sampler: Any = None,
 ) -> TrainingResult:
     """Train a policy by SDDP. Bounds and cuts are the same to the last bit for all workers, backends and threads.
 
@@ -66,6 +73,9 @@ def train(
     ends the run. Without one, a notebook shows progress by itself, unless `progress` is False.
     warm_start: a policy, or the path of one, whose cuts training begins with.
     checkpoints: a folder for checkpoints, one every `checkpoint_every` iterations. resume: continue from the newest.
+    risk_measure, cut_selection, sampler: objects of your own in place of those of the case, and stopping_rules in
+    addition to its rules: see `cobre.RiskMeasure`, `cobre.CutSelection`, `cobre.Sampler`, `cobre.StoppingRule`. Workers
+    get copies; the result is the same for all numbers of them. The policy remembers the risk measure.
     time_limit_s: stop after the first iteration that ends after this many seconds; one that lasts five seconds longer
     is dropped, and without a complete one NoIterationError is raised.
 
@@ -75,15 +85,17 @@ def train(
 
     Raises InvalidCaseError, which lists what is wrong with the case; StageFailedError for an LP without a solution;
     CheckpointError where `resume` finds no checkpoint of this problem; PolicyIncompatibleError for a `warm_start` of
-    another system; BackendError for a backend that cannot be used; TypeError or ValueError for a wrong argument. They
-    are the same with workers, with a `cobre.comm.launch.WorkerError` as their cause. A worker that dies, or loses
-    contact with the others, is a WorkerError.
+    another system or risk measure; PluginError for an object of yours that returns something invalid; BackendError for
+    a backend that cannot be used; TypeError or ValueError for a wrong argument. They are the same with workers, with a
+    `cobre.comm.launch.WorkerError` as their cause. A worker that dies, or loses contact with the others, is a
+    WorkerError.
 
     >>> result = cobre.train("examples/two_reservoirs", iterations=3)
     >>> result.iterations, result.stop_reason
     (3, 'iteration limit of 3 reached')
     """
     iterations = checked_count("iterations", iterations, MAX_COUNT)
+    plugins = checked_plugins(risk_measure, stopping_rules, cut_selection, sampler)
     placement = script_placement(WorldRequest(backend, num_workers, threads, comm))
     request = training_request(
         warm_start=warm_start,
@@ -93,7 +105,7 @@ def train(
         time_limit_s=time_limit_s,
     )
     given, overrides = case_and_overrides(case, config_overrides, iterations)
-    source = CaseRequest(given, overrides, placement.threads)
+    source = CaseRequest(given, overrides, placement.threads, plugins=plugins)
     with raising_worker_errors(), _progress_listener(progress_callback, show=progress) as emit:
         return _first(run_in(placement, train_rank, (source, request, placement.is_joined), emit))
 
@@ -108,6 +120,8 @@ def simulate(
     comm: Any = None,
     threads: int | None = None,
     config_overrides: Overrides | None = None,
+    risk_measure: RiskMeasure | None = None,
+    sampler: Any = None,
 ) -> SimulationResult:
     """Simulate a policy in many scenarios; rows come in Arrow tables, one for each kind of entity.
 
@@ -116,6 +130,9 @@ def simulate(
     scenarios: how many; None: as the case says.
     num_workers, backend, comm, threads, config_overrides: as in `train`; the rows are the same for all of them. Where
     others started the ranks, rank 0 alone has the tables.
+
+    risk_measure: the object with which the policy was trained; without it, a warning says that the problem differs.
+    sampler: an object of your own that draws the scenarios, see `cobre.Sampler`.
 
     Raises PolicyIncompatibleError for a policy of another system, PolicyFileError for a file that is no policy, and
     InvalidCaseError, StageFailedError, BackendError and WorkerError as `train` does.
@@ -129,10 +146,11 @@ def simulate(
     """
     scenarios = checked_count("scenarios", scenarios, MAX_COUNT)
     check_policy("policy", policy)
+    plugins = checked_plugins(risk_measure, simulation_sampler=sampler)
     placement = script_placement(WorldRequest(backend, num_workers, threads, comm))
     stored = Path(policy) if isinstance(policy, str) else policy
     given, overrides = case_and_overrides(case, config_overrides)
-    source = CaseRequest(given, overrides, placement.threads)
+    source = CaseRequest(given, overrides, placement.threads, plugins=plugins)
     with raising_worker_errors():
         return _first(run_in(placement, simulate_rank, (source, stored, scenarios, placement.is_joined), no_events))
 

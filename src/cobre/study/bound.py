@@ -243,7 +243,7 @@ def bound_rank(comm: Backend, request: BoundRequest, emit: EventListener) -> Pol
     context = training_context(comm, ready.study, ready.solver, paths=1)
     fill_pool(context.pool, policy, ready.study)
     bound = find_upper_bound(context, request.plan)
-    found = PolicyBound(bound, ready.study.case.is_risk_averse, notes, lower_bound_is_valid=is_valid)
+    found = PolicyBound(bound, ready.study.is_risk_averse, notes, lower_bound_is_valid=is_valid)
     context.team.close()
     context.pool.close()
     if comm.rank == 0 and request.keep_in is not None:

@@ -94,6 +94,8 @@ _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts"
 
 _CHANCES = "chances_of_openings"  # stage after stage; only where paths are drawn by the weights of the risk measure
 
+_FIRST_STAGE_ENDS = "history_first_stage_ends"  # of the latest iterations; only where a stopping rule reads them
+
 _STATES, _STATES_KEPT = "visited_states", "visited_entries"  # only where selection or an export reads them
 
 _COEFFICIENTS = "coefficients"
@@ -221,6 +223,8 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
     }
     if (draws := context.risk_draws) is not None:
         arrays[_CHANCES] = np.concatenate(draws.chances)
+    if ends := [record.first_stage_end for record in history if record.first_stage_end is not None]:
+        arrays[_FIRST_STAGE_ENDS] = np.array(ends)
     for stage, bases in enumerate(context.bases):
         arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"] = bases.status.copy(), bases.cuts.copy()
     if len(context.visited):
@@ -296,7 +300,9 @@ def _restore_states(context: TrainingContext, checkpoint: Checkpoint) -> None:
 def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
     """Return the iterations of a checkpoint. Raises KeyError for a file that lacks some of their numbers."""
     names = ("numbers", "counts", "times", "exact", "solver", "trial_points", "cost_samples")
-    rows = zip(*(arrays[f"history_{name}"].tolist() for name in names), strict=True)
+    ends: list[Any] = [tuple(row) for row in arrays.get(_FIRST_STAGE_ENDS, np.zeros((0, 0))).tolist()]
+    ends = [None] * (len(arrays["history_counts"]) - len(ends)) + ends
+    rows = zip(*(arrays[f"history_{name}"].tolist() for name in names), ends, strict=True)
     return tuple(
         IterationRecord(
             **dict(zip(_NUMBERS, numbers, strict=True)),
@@ -306,8 +312,9 @@ def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
             is_exact=bool(is_exact),
             trial_points=_trial_points(*points),
             cost_sample=None if math.isnan(sample[0]) else CostSample(int(sample[0]), *sample[1:]),
+            first_stage_end=end,
         )
-        for numbers, counts, times, is_exact, solver, points, sample in rows
+        for numbers, counts, times, is_exact, solver, points, sample, end in rows
     )
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from cobre.core.case import Case
     from cobre.io.config.overrides import ConfigDocument
     from cobre.policy.object import Policy
+    from cobre.sddp.plugins.given import Plugins
 
 Overrides = Mapping[str, Any]
 
@@ -27,6 +28,7 @@ class CaseRequest:
     threads: of each rank, as its placement says.
     config: config.json of a case directory, where it has been read already (`config_outline.with_config_document`).
     use_cache: whether what an earlier run prepared may be used, and kept for later ones.
+    plugins: objects of the caller's; None: those that config.json names.
     """
 
     case: "Case | Path"
@@ -34,6 +36,7 @@ class CaseRequest:
     threads: int = 1
     config: "ConfigDocument | None" = None
     use_cache: bool = True
+    plugins: "Plugins | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from cobre.records import dataclass
 from cobre.runs.events import EventListener, EventLog, no_events
 from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
+from cobre.sddp.plugins.given import NO_PLUGINS, Plugins
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.study.config_outline import ConfigOutline, with_config_document
 from cobre.study.iteration_progress import IterationCallback, iteration_replies
@@ -40,6 +41,7 @@ class ScriptRun:
     overrides: Mapping[str, Any]
     world: WorldRequest
     overwrite: bool = False
+    plugins: Plugins = NO_PLUGINS
 
     def start(
         self,
@@ -53,7 +55,8 @@ class ScriptRun:
         returned here, so that nobody needs to prepare the study again.
         """
         placement = script_placement(self.world)
-        source = CaseRequest(self.case, {**self.overrides, **more_overrides}, placement.threads)
+        overrides = {**self.overrides, **more_overrides}
+        source = CaseRequest(self.case, overrides, placement.threads, plugins=self.plugins)
         source = with_config_document(source)
         with raising_worker_errors(), iteration_replies(on_iteration) as (pipe, emit):
             request = RunRequest(source, self.output, TrainingRequest(reply_pipe=pipe), overwrite=self.overwrite)
@@ -82,7 +85,7 @@ def simulate_and_store(run: ScriptRun, policy: Policy, output: Path) -> int:
     """Simulate a policy and write the tables, also to the log and the summary of a run there; how many scenarios."""
     placement = script_placement(run.world)
     given, overrides = case_and_overrides(run.case, run.overrides)
-    source = CaseRequest(given, overrides, placement.threads)
+    source = CaseRequest(given, overrides, placement.threads, plugins=run.plugins)
     with raising_worker_errors():
         return run_in(placement, _simulate_and_store, (source, policy, output), no_events)[0]
 

@@ -347,7 +347,7 @@ def _controlled(study: PreparedStudy, costs: Floats, by_stage: StageCosts) -> Fl
     """Return costs controlled for the openings drawn; None where scenarios are not drawn from the openings."""
     problem, sampler = study.problem, study.noise.simulation_sampler
     found = by_stage.by_stage(len(costs))
-    if problem.tree is not None or not sampler.is_in_sample or found is None:
+    if problem.tree is not None or not sampler.is_representative or found is None:
         return None
     total, future = (problem.discount_to_first_stage[:, None] * part for part in found)
     numbers = np.arange(len(costs))

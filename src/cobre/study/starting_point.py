@@ -10,7 +10,7 @@ from cobre.comm import Backend, Communicator
 from cobre.io.policies.policy_file import find_policy_file, read_policy_bytes
 from cobre.io.storage.atomic import on_failure
 from cobre.policy.object import Policy
-from cobre.policy.store import check_fit, decode_policy
+from cobre.policy.store import check_fit, check_risk_measure, decode_policy
 from cobre.runs.content import TrainedCase, case_of_run, changes_since
 from cobre.runs.events import EventListener, new_event
 from cobre.sddp.problem.problem import PreparedStudy
@@ -72,6 +72,7 @@ def starting_point(
         return None
     policy = share_policy(comm, request.warm_start)
     check_fit(policy, ready.study)
+    check_risk_measure(policy, ready.study)
     warn_of_other_problem(ready, policy, request.warm_start, emit, CUTS_OF_ANOTHER_PROBLEM)
     return policy
 

@@ -51,7 +51,7 @@ def summarize_run(
         summary = replace(summary, simulation_note=_simulation_note(ready, summary, simulation))
     return replace(
         summary,
-        is_risk_averse=ready.study.case.is_risk_averse,
+        is_risk_averse=ready.study.is_risk_averse,
         lower_bound_is_valid=ready.study.problem.is_convex,
         shared_bytes=ready.shared_bytes + pool_bytes,
         saved_bytes=ready.saved_bytes + pool_saved,
@@ -192,7 +192,7 @@ def _solver_work(source: TrainedStudy | Policy, simulation: SimulationResult | N
 
 
 def _verdict(trained: TrainedStudy) -> ConvergenceVerdict | None:
-    is_risk_averse = trained.study.case.is_risk_averse
+    is_risk_averse = trained.study.is_risk_averse
     computed = ComputedBound.of(trained.bound, is_enough=trained.stop.kind is StopKind.UPPER_BOUND)
     if computed is None and not trained.history[-1].is_exact:
         lower, is_enough = trained.history[-1].lower_bound, trained.stop.kind is StopKind.GAP
@@ -218,7 +218,7 @@ def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
         **stages_and_entities(case),
         "line_limits": _line_limits(ready),
         "config": config_document(case.config),
-        "is_risk_averse": case.is_risk_averse,
+        "is_risk_averse": ready.study.is_risk_averse,
         "method": _method(case),
         "versions": software_versions() | {"solver": ready.solver.version},
         "warnings": list(ready.warnings),

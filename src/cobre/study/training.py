@@ -182,7 +182,7 @@ def train_rank(
             workers=trained.workers,
             shared_bytes=ready.shared_bytes + pool.nbytes,
             saved_bytes=ready.saved_bytes + pool.saved_bytes,
-            is_risk_averse=ready.study.case.is_risk_averse,
+            is_risk_averse=ready.study.is_risk_averse,
             **trained.end,
         )
     pool.close()
@@ -243,14 +243,14 @@ def train_from(
 
 
 def _phase_event(study: PreparedStudy) -> Event:
-    case, config = study.case, study.case.config.training
-    is_plain = study.problem.is_risk_neutral and study.noise.training_sampler.is_in_sample
+    config = study.case.config.training
+    is_plain = study.problem.is_risk_neutral and study.noise.training_sampler.is_representative
     return new_event(
         "phase",
         name="training",
         iteration_limit=config.iteration_limit,
         is_exact=config.is_enumerated,
-        is_risk_averse=case.is_risk_averse,
+        is_risk_averse=study.is_risk_averse,
         has_policy_cost=study.problem.tree is None and (is_plain or config.weighted_passes > 0),
     )
 
@@ -274,8 +274,9 @@ def _train(
 ) -> TrainingOutcome:
     case = ready.study.case
     config, spent_s = case.config.training, history[-1].elapsed_s if history else 0.0
-    rules = rules_in_force([rule.resumed(spent_s) for rule in config.stopping_rules], config.stopping_mode)
-    selection = cut_selection(config.cut_selection, case.format_version)
+    given = (*config.stopping_rules, *ready.plugins.stopping_rules)
+    rules = rules_in_force([rule.resumed(spent_s) for rule in given], config.stopping_mode)
+    selection = ready.plugins.cut_selection or cut_selection(config.cut_selection, case.format_version)
     ready.solver.ask = progress.check
     try:
         return train(context, rules, selection, hooks, history)

@@ -106,7 +106,9 @@ def _listed(probabilities: Floats) -> str:
 class Sampler(Protocol):
     """Draws the noise of the scenarios of a forward pass or a simulation, stage by stage.
 
-    You must define all four methods. `NoiseModel` holds one sampler for training and one for simulation.
+    You must define `is_in_sample`, `for_scenarios`, `opening_indices` and `sample`; the one of the last two that is not
+    used may raise. You may define `is_representative`, and `for_study(noise)`, which returns the sampler for a study:
+    it is called once on each rank with the `NoiseModel`, whose `openings` a sampler may want to know.
 
     A draw depends on (iteration, scenario, stage) alone: scenario 7 has the same numbers whether it is asked for alone
     or among others, on any rank. Stages are indices from 0, not ids. Iterations of training count from 1; simulations
@@ -139,6 +141,13 @@ class Sampler(Protocol):
     @property
     def is_in_sample(self) -> bool:
         """Whether every scenario draws one of the stage's openings; then `opening_indices` is called, not `sample`."""
+
+    @property
+    def is_representative(self) -> bool:
+        """Whether all openings are drawn equally often, so that the mean cost of paths is that of the policy.
+
+        A sampler of a user need not define it: False.
+        """
 
     def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
         """Which opening of the stage each scenario draws, from 0; called only where `is_in_sample`."""

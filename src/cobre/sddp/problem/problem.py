@@ -18,6 +18,7 @@ from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp, build_stage_lp, with_arrays_of
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions, StagePlan
+from cobre.sddp.plugins.given import described, identity, is_plugin
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import Expectation, risk_measure
 from cobre.sddp.problem.unreachable_minimums import UnreachableMinimum, flags_of, unreachable_minimums
@@ -332,7 +333,7 @@ def problem_digest(problem: Problem, stage_ids: Sequence[int], boundary: CutRows
     for stage, opening in zip(problem.stages, problem.openings, strict=True):
         feed(digest, stage.program)
         _feed_fields(digest, {"realisations": opening.realisations, "order": opening.order, "rank": opening.position})
-    risk = [(type(measure).__name__, _numbers(measure)) for measure in problem.risk]
+    risk = [identity(measure) for measure in problem.risk]
     feed(digest, [problem.initial_state, problem.cost_scale, risk, list(stage_ids), boundary])
     if problem.tree is not None:
         feed(digest, problem.tree)
@@ -375,15 +376,6 @@ def _feed_fields(digest: Any, values: Mapping[str, object]) -> None:
         feed(digest, value)
 
 
-def _numbers(measure: object) -> Sequence[object]:
-    """Return the fields of a risk measure that its weights depend on: of a dataclass, or attributes sorted by name."""
-    if is_dataclass(measure):
-        return [getattr(measure, item.name) for item in fields(measure)]
-    state = object.__getstate__(measure)  # None, a dictionary, or one and another of slots
-    parts = state if isinstance(state, tuple) else (state,)
-    return sorted((name, value) for part in parts if part for name, value in part.items())
-
-
 # A case that is ready to be trained or simulated.
 
 
@@ -399,6 +391,17 @@ class PreparedStudy:
     problem: Problem
     boundary: CutRows | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_risk_averse(self) -> bool:
+        """Whether a stage has a risk measure other than the expectation."""
+        return not self.problem.is_risk_neutral
+
+    @property
+    def risk_plugin(self) -> str:
+        """Words for the risk measure of a user, such as `Entropic(aversion=2.0)`; empty: the case's own."""
+        measure = self.problem.risk[0]
+        return described(measure) if is_plugin(measure) else ""
 
     @cached_property
     def digest(self) -> str:

@@ -194,6 +194,7 @@ class TrainingContext:
     state_window: int | None = None  # latest iterations whose states cut selection reads; None: all
     risk_draws: RiskDraws | None = None  # of forward paths by the weights of the risk measure, where some are
     keeps_states: bool = False  # trial points are wanted for their own sake, with all their entries
+    reads_first_stage: bool = False  # a stopping rule reads the state at the end of the first stage
     upper_bound: UpperBound | None = None  # of the last iteration, where a stopping rule wanted one
     failure_folder: Path | None = None  # where an LP goes that cannot be solved
     counter: SolveCounter = field(default_factory=SolveCounter)
@@ -250,7 +251,7 @@ class TrainingContext:
     @property
     def samples_policy_cost(self) -> bool:
         """Whether some paths tell what the policy costs: drawn by weight, or from openings that count alike."""
-        return self.risk_draws is not None or (self.problem.is_risk_neutral and self.sampler.is_in_sample)
+        return self.risk_draws is not None or (self.problem.is_risk_neutral and self.sampler.is_representative)
 
     def drawn_openings(self, step: Step) -> Indices:
         """Return, by path of the team, the opening that it draws in a step; -1 where its noise is not an opening."""
@@ -326,6 +327,23 @@ def first_stage_costs(context: TrainingContext, iteration: int) -> Floats:
     return costs
 
 
+def expected_first_stage_end(context: TrainingContext, iteration: int) -> tuple[float, ...] | None:
+    """Return the mean over openings of the state at the end of the first stage, with all cuts; None but on rank 0.
+
+    Rank 0 solves the first stage once more for this, without the others.
+    """
+    if context.comm.rank != 0:
+        return None
+    problem, opening = context.problem, context.problem.openings[0]
+    states = np.tile(problem.initial_state, (opening.count, 1))
+    numbers = np.arange(opening.count, dtype=np.int32)
+    chains = Chains.single(states, opening.realisations, numbers, context.bases[0])
+    batch = context.solve(Phase.LOWER_BOUND, iteration, StageSolve(0, chains, Outputs(), all_cuts=True))
+    ends = problem.stages[0].program.next_states(states, batch.decided, batch.inflow)
+    return tuple((np.add.accumulate(ends, axis=0)[-1] / opening.count).tolist())
+
+
+
 # Measures where the time of an iteration goes.
 
 
@@ -360,3 +378,4 @@ class IterationResult:
     exact: float | None = None  # what the policy costs in $, where all paths took part
     trial_points: TrialPoints | None = None
     cost_sample: CostSample | None = None  # of the policy that the forward pass followed
+    first_stage_end: tuple[float, ...] | None = None  # on rank 0, where a stopping rule reads it

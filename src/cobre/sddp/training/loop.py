@@ -25,6 +25,7 @@ from cobre.sddp.training.context import (
     IterationMark,
     IterationResult,
     TrainingContext,
+    expected_first_stage_end,
     first_stage_costs,
     lower_bound_of,
 )
@@ -166,6 +167,7 @@ def iteration_record(
         trial_points=measured.trial_points,
         cost_sample=measured.cost_sample,
         policy_cost=_policy_cost(context, measured, done),
+        first_stage_end=measured.first_stage_end,
     )
 
 
@@ -265,6 +267,7 @@ def train(
     there is none.
     """
     done = list(history)
+    context.reads_first_stage = any(rule.reads_first_stage for rule in rules)
     if done and (stop := stop_at_resume(rules, done)):
         return TrainingOutcome(tuple(done), stop)
     while True:
@@ -341,6 +344,7 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
 
     first_costs = first_stage_costs(context, iteration)
     bound_value = lower_bound_of(context, first_costs)
+    first_stage_end = expected_first_stage_end(context, iteration) if context.reads_first_stage else None
     clock.lap("bound")
     backward = BackwardCosts(iteration, slots, first_costs[0], drawn_costs)
     trial_points, cost_sample = measure_trial_points(context, paths, backward)
@@ -350,4 +354,4 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
         exchanged = apply_selection(context.comm, pool, selection, context.visited, iteration, kept, context.solver.ask)
         context.traffic.add("active cuts", exchanged)
         clock.lap("bound")
-    return IterationResult(iteration, bound_value, costs, clock, trial_points=trial_points, cost_sample=cost_sample)
+    return IterationResult(iteration, bound_value, costs, clock, None, trial_points, cost_sample, first_stage_end)

@@ -285,7 +285,7 @@ def _cost_sample(context: TrainingContext, found: Floats) -> CostSample | None:
     if not context.samples_policy_cost:
         return None
     draws = context.risk_draws
-    is_plain = context.problem.is_risk_neutral and context.sampler.is_in_sample
+    is_plain = context.problem.is_risk_neutral and context.sampler.is_representative
     counted = found if draws is None or is_plain else found[: draws.paths]
     return CostSample.of(counted[:, POLICY_COST].tolist())
 

@@ -27,7 +27,7 @@ from cobre import __version__
 from cobre.comm import Backend, Communicator
 from cobre.core.case import Case, changed
 from cobre.core.steps import Report, Step, no_report
-from cobre.core.stopping import IterationLimit
+from cobre.core.stopping import IterationLimit, SimulationBased
 from cobre.errors import CobreError
 from cobre.io.config.overrides import ConfigDocument
 from cobre.io.file_names import CONFIG_FILE
@@ -36,9 +36,12 @@ from cobre.io.storage.atomic import WriteError
 from cobre.io.storage.record_file import RecordFileError, read_records, write_records
 from cobre.records import dataclass
 from cobre.runs.events import EventListener, new_event
+from cobre.sddp.plugins.given import NO_PLUGINS, PluginError, Plugins, sampler_for
+from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem.problem import PreparedStudy, feed
 from cobre.sddp.ranks import share
 from cobre.solver.batches import LpSolver
+from cobre.stochastic.sampling import NoiseSampler
 from cobre.study.config_outline import ConfigOutline, with_config_document
 from cobre.study.preparation.study_solver import MAX_DENSE_ROWS_VARIABLE, make_solver, max_dense_rows
 from cobre.study.requests import CaseRequest, Overrides, with_iterations
@@ -255,12 +258,14 @@ class Fingerprint:
     case: str
 
     @classmethod
-    def of(cls, study: PreparedStudy, solver: LpSolver, known_digest: str = "") -> "Fingerprint":
+    def of(
+        cls, study: PreparedStudy, solver: LpSolver, known_digest: str = "", plugins: Plugins = NO_PLUGINS
+    ) -> "Fingerprint":
         """Return the fingerprint of this process: its versions, and the study that it has prepared.
 
         known_digest: that of the case, where it was kept with the study.
         """
-        return cls(__version__, solver.version, np.__version__, known_digest or case_digest(study))
+        return cls(__version__, solver.version, np.__version__, known_digest or case_digest(study, plugins))
 
     def differences(self, other: "Fingerprint") -> list[str]:
         """Describe what differs; this fingerprint's value comes first."""
@@ -288,18 +293,27 @@ def agree_on(comm: Communicator, own: Fingerprint) -> None:
             )
 
 
-def case_digest(study: PreparedStudy) -> str:
+def case_digest(study: PreparedStudy, plugins: Plugins = NO_PLUGINS) -> str:
     """Return SHA-256 over the problem and the settings of training; not over when to stop or what to simulate."""
     digest = hashlib.sha256()
     problem, config = study.problem, study.case.config.training
     feed(digest, study.digest)
     deciding = [item.name for item in fields(config) if item.name not in _WITHOUT_EFFECT_ON_BITS]
     feed(digest, [study.case.format_version, *(_effective(getattr(config, name)) for name in deciding)])
+    if used := plugins.identities:
+        feed(digest, used)
     feed(digest, max_dense_rows())
     scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))
     for stage_number in range(problem.num_stages):
-        feed(digest, study.noise.training_sampler.sample(1, scenarios, stage_number))
+        feed(digest, _drawn(study.noise.training_sampler, scenarios, stage_number))
     return digest.hexdigest()
+
+
+def _drawn(sampler: Sampler, scenarios: range, stage: int) -> Any:
+    """Return what a sampler draws in the first iteration: the noise, or the openings of a user's sampler."""
+    if isinstance(sampler, NoiseSampler) or not sampler.is_in_sample:
+        return sampler.sample(1, scenarios, stage)
+    return sampler.opening_indices(1, scenarios, stage)
 
 
 def _effective(section: Any) -> Any:
@@ -321,6 +335,7 @@ class ReadyStudy:
     folder: the directory of its case; None for a case in memory.
     shared_bytes: what the ranks of a node hold once; saved_bytes: what that saves.
     cache: where to keep what was prepared; None: nowhere, or it came from there.
+    plugins: of the caller, or of config.json.
     """
 
     study: PreparedStudy
@@ -331,6 +346,7 @@ class ReadyStudy:
     saved_bytes: int = 0
     folder: Path | None = None
     cache: StudyCache | None = None
+    plugins: Plugins = NO_PLUGINS
 
     @classmethod
     def of(cls, study: PreparedStudy, solver: LpSolver) -> Self:
@@ -374,12 +390,37 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
         study = replace(study, case=request.case)
     for warning in warnings:
         emit(new_event("warning", message=warning))
+    plugins = (request.plugins or NO_PLUGINS).or_configured(study.case.config)
+    if plugins.changes_study:
+        pending.clear()  # what is kept is without plug-ins
+        study = with_plugins(study, plugins)
     solver = make_solver(study, request.threads, report)
-    fingerprint = Fingerprint.of(study, solver, known_digest)
+    fingerprint = Fingerprint.of(study, solver, "" if plugins.identities else known_digest, plugins)
     agree_on(comm, fingerprint)
     folder = request.case if isinstance(request.case, Path) else None
     ready = ReadyStudy(study, solver, fingerprint, warnings, shared.shared_bytes, shared.saved_bytes, folder)
-    return replace(ready, cache=pending[0]) if pending else ready
+    return replace(ready, cache=pending[0] if pending else None, plugins=plugins)
+
+
+def with_plugins(study: PreparedStudy, plugins: Plugins) -> PreparedStudy:
+    """Return the study under the risk measure and the samplers of a user.
+
+    Raises PluginError where it cannot be used with them: the rule `simulation` compares means, and the paths of a tree
+    are not drawn.
+    """
+    problem, noise = study.problem, study.noise
+    if plugins.risk_measure is not None:
+        rules = (*study.case.config.training.stopping_rules, *plugins.stopping_rules)
+        if any(isinstance(rule, SimulationBased) for rule in rules):
+            raise PluginError("the stopping rule `simulation` compares means: it cannot be used with a risk measure")
+        problem = replace(problem, risk=tuple(plugins.risk_measure for _ in problem.risk))
+    if problem.tree is not None and (plugins.sampler or plugins.simulation_sampler):
+        raise PluginError("a sampler has no effect on enumerated selection, which uses every path of a tree")
+    if plugins.sampler is not None:
+        noise = replace(noise, training_sampler=sampler_for(plugins.sampler, noise))
+    if plugins.simulation_sampler is not None:
+        noise = replace(noise, simulation_sampler=sampler_for(plugins.simulation_sampler, noise))
+    return replace(study, problem=problem, noise=noise)
 
 
 @contextmanager

@@ -1,0 +1,321 @@
+"""Plug-ins of a user: objects given to `cobre.train`, or registered by an entry point and chosen in config.json.
+
+Both become one `Plugins`, which ranks apply to a study after it was prepared. What a plug-in returns is checked at
+each call, so that a mistake in it is reported as one, with its name, and not as a wrong policy.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from cobre.core.arrays import ByteFlags, Floats, Indices, Ints
+from cobre.core.config import Config, PluginConfig
+from cobre.core.stopping import StoppingRule
+from cobre.errors import CobreError
+from cobre.records import dataclass
+from cobre.sddp.cuts.pool import CutsOfStage
+from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure, Sampler
+from cobre.stochastic.model import NoiseModel
+
+GROUP = "cobre.plugins"
+"""The group of entry points, whose values are classes or functions that return a plug-in."""
+
+WEIGHT_TOLERANCE = 1e-9
+"""How far the sum of weights may be from 1: rounding of a few hundred openings stays far below."""
+
+SAMPLER_METHODS = ("sample", "opening_indices", "for_scenarios", "is_in_sample")
+
+
+class PluginError(CobreError):
+    """A plug-in that is not installed, does not fit the study, or returned something invalid."""
+
+    remedy = "correct the plug-in; the how-to pages on plug-ins show a complete one of each kind"
+
+
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """Replaceable decisions of a run. None, or empty: as the case has it.
+
+    risk_measure: of all stages, in place of the case's. stopping_rules: in addition to the case's. cut_selection: in
+    place of the case's. sampler: of forward passes. simulation_sampler: of simulated scenarios.
+    """
+
+    risk_measure: RiskMeasure | None = None
+    stopping_rules: tuple[StoppingRule, ...] = ()
+    cut_selection: CutSelection | None = None
+    sampler: Any = None
+    simulation_sampler: Any = None
+
+    def or_configured(self, config: Config) -> "Plugins":
+        """Return these plug-ins, and for kinds without one those that config.json names. Raises PluginError."""
+        named = config.training.plugins
+        try:
+            return checked_plugins(
+                risk_measure=self.risk_measure or _load(named.risk_measure),
+                stopping_rules=(*map(_load, named.stopping_rules), *self.stopping_rules),
+                cut_selection=self.cut_selection or _load(named.cut_selection),
+                sampler=self.sampler or _load(named.sampler),
+                simulation_sampler=self.simulation_sampler or _load(config.simulation.sampler),
+            )
+        except TypeError as error:
+            raise PluginError(str(error)) from None
+
+    @property
+    def identities(self) -> list[object]:
+        """Classes and fields of the plug-ins that decide about bits, by kind: all but stopping rules."""
+        used = {"risk": self.risk_measure, "selection": self.cut_selection, "sampler": self.sampler}
+        return [(kind, *identity(plugin)) for kind, plugin in used.items() if plugin is not None]
+
+    @property
+    def changes_study(self) -> bool:
+        """Whether the prepared study depends on them."""
+        return any(plugin is not None for plugin in (self.risk_measure, self.sampler, self.simulation_sampler))
+
+
+NO_PLUGINS = Plugins()
+
+
+def checked_plugins(
+    risk_measure: object = None,
+    stopping_rules: object = (),
+    cut_selection: object = None,
+    sampler: object = None,
+    simulation_sampler: object = None,
+) -> Plugins:
+    """Return plug-ins with checks around them. Raises TypeError for an object of another kind."""
+    if not isinstance(stopping_rules, Sequence):
+        raise TypeError(f"stopping_rules: expected a list of StoppingRule, got {_named(stopping_rules)}")
+    for rule in stopping_rules:
+        _require("stopping_rules", rule, StoppingRule)
+    if risk_measure is not None:
+        _require("risk_measure", risk_measure, RiskMeasure)
+    if cut_selection is not None:
+        _require("cut_selection", cut_selection, CutSelection)
+    for name, given in (("sampler", sampler), ("simulation_sampler", simulation_sampler)):
+        missing = [method for method in SAMPLER_METHODS if not hasattr(given, method)]
+        if given is not None and missing:
+            raise TypeError(f"{name}: {_named(given)} has no {missing[0]}")
+    for name, given in (("risk_measure", risk_measure), ("cut_selection", cut_selection), ("sampler", sampler)):
+        _require_plain_fields(name, given)
+    return Plugins(
+        _Measure.of(risk_measure), tuple(stopping_rules), _Selection.of(cut_selection), sampler, simulation_sampler
+    )
+
+
+def _require(argument: str, value: object, kind: type) -> None:
+    if isinstance(value, type):
+        raise TypeError(f"{argument}: expected an object, got the class {value.__name__}: write {value.__name__}()")
+    if not isinstance(value, kind):
+        raise TypeError(f"{argument}: expected a subclass of cobre.{kind.__name__}, got {_named(value)}")
+
+
+def _named(value: object) -> str:
+    return f"an object of type {type(value).__name__}"
+
+
+# Plug-ins by name.
+
+
+@cache
+def _entry_points() -> Mapping[str, metadata.EntryPoint]:
+    return {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
+
+
+def _load(config: PluginConfig | None) -> Any:
+    """Return the plug-in of a name with its settings; None for none. Raises PluginError."""
+    if config is None:
+        return None
+    entry = _entry_points().get(config.name)
+    if entry is None:
+        known = ", ".join(sorted(_entry_points())) or "none"
+        raise PluginError(f"no plug-in {config.name!r} is installed; installed plug-ins: {known}")
+    try:
+        return entry.load()(**config.settings)
+    except Exception as error:  # whatever somebody else's module raises
+        raise PluginError(f"plug-in {config.name!r} ({entry.value}) cannot be created: {error}") from error
+
+
+# What identifies a plug-in in digests and policies: its class and its fields, not the checks around it.
+
+
+def identity(plugin: object) -> tuple[str, Sequence[object]]:
+    """Return the name of a plug-in's class and its fields: of a dataclass, or attributes by name, sorted."""
+    inner = getattr(plugin, "plugin", plugin)
+    found = _attributes(inner)
+    return type(inner).__name__, list(found.values()) if is_dataclass(inner) else sorted(found.items())
+
+
+def described(plugin: object) -> str:
+    """Return words for a plug-in, such as `Entropic(aversion=2.0)`."""
+    inner = getattr(plugin, "plugin", plugin)
+    shown = ", ".join(f"{name}={value!r}" for name, value in sorted(_attributes(inner).items()))
+    return f"{type(inner).__name__}({shown})"
+
+
+def is_plugin(measure: RiskMeasure) -> bool:
+    """Return whether a risk measure was given by a user."""
+    return isinstance(measure, _Measure)
+
+
+def _attributes(plugin: object) -> dict[str, Any]:
+    if is_dataclass(plugin):
+        return {item.name: getattr(plugin, item.name) for item in fields(plugin)}
+    state = object.__getstate__(plugin)  # None, a dictionary, or one and another of slots
+    parts = state if isinstance(state, tuple) else (state,)
+    return {name: value for part in parts if part for name, value in part.items()}
+
+
+def _require_plain_fields(argument: str, plugin: object) -> None:
+    """Raise TypeError for a field that does not identify the plug-in, such as a generator of random numbers."""
+    for name, value in _attributes(getattr(plugin, "plugin", plugin)).items():
+        if not _is_plain(value):
+            raise TypeError(
+                f"{argument}: the field `{name}` of {type(plugin).__name__} is {_named(value)}; "
+                "expected numbers, strings, arrays, or tuples, lists and dictionaries of them"
+            )
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str | np.ndarray | np.generic)
+
+
+# Checks of what plug-ins return.
+
+
+def _array(name: str, value: object, shape: tuple[int, ...], dtype: Any) -> Any:
+    try:
+        found = np.ascontiguousarray(value, dtype)
+    except (TypeError, ValueError) as error:
+        raise PluginError(f"{name} returned {_named(value)}, not an array of numbers: {error}") from None
+    if found.shape != shape:
+        raise PluginError(f"{name} returned an array of shape {found.shape}, expected {shape}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure(RiskMeasure):
+    """Risk measure of a user: weights must be finite, not negative, and add up to 1."""
+
+    plugin: RiskMeasure
+
+    @classmethod
+    def of(cls, plugin: Any) -> "_Measure | None":
+        return plugin if plugin is None or isinstance(plugin, cls) else cls(plugin)
+
+    def weights(self, costs: Floats) -> Floats:
+        return self._checked("weights", self.plugin.weights(costs), costs.shape)
+
+    def spectral_weights(self, openings: int) -> Floats | None:
+        found = self.plugin.spectral_weights(openings)
+        return None if found is None else self._checked("spectral_weights", found, (openings,))
+
+    def weights_for(self, costs: Floats, probabilities: Floats) -> Floats:
+        return self._checked("weights_for", self.plugin.weights_for(costs, probabilities), costs.shape)
+
+    def _checked(self, method: str, weights: object, shape: tuple[int, ...]) -> Floats:
+        name = f"{type(self.plugin).__name__}.{method}"
+        found: Floats = _array(name, weights, shape, np.float64)
+        if not np.isfinite(found).all():
+            raise PluginError(f"{name} returned a weight that is not finite")
+        if (found < 0.0).any():
+            raise PluginError(f"{name} returned a negative weight: {found.min():g}")
+        sums = found.sum(axis=-1).reshape(-1)
+        worst = float(sums[np.abs(sums - 1.0).argmax()]) if sums.size else 1.0
+        if abs(worst - 1.0) > WEIGHT_TOLERANCE:
+            raise PluginError(f"{name} returned weights whose sum is {worst:.12g}, not 1")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection(CutSelection):
+    """Cut selection of a user: one flag for each cut, 0 or 1."""
+
+    plugin: CutSelection
+
+    @classmethod
+    def of(cls, plugin: Any) -> "_Selection | None":
+        return plugin if plugin is None or isinstance(plugin, cls) else cls(plugin)
+
+    @property
+    def spares_first_stage(self) -> bool:
+        return self.plugin.spares_first_stage
+
+    @property
+    def reads_states(self) -> bool:
+        return self.plugin.reads_states
+
+    def new_state(self) -> object | None:
+        return self.plugin.new_state()
+
+    def update(self, state: Any, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int) -> ByteFlags:
+        return self._flags("update", self.plugin.update(state, cuts, states, created, iteration), created)
+
+    def is_due(self, iteration: int) -> bool:
+        return bool(self.plugin.is_due(iteration))
+
+    def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
+        return self._flags("choose", self.plugin.choose(cuts, states, created, iteration, active), created)
+
+    def _flags(self, method: str, flags: object, created: Ints) -> ByteFlags:
+        name = f"{type(self.plugin).__name__}.{method}"
+        found = _array(name, flags, created.shape, np.float64)
+        if not ((found == 0.0) | (found == 1.0)).all():
+            raise PluginError(f"{name} returned values other than 0 and 1")
+        chosen: ByteFlags = found.astype(np.uint8)
+        return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class _Draws:
+    """Sampler of a user for a study. openings: their number, by stage. width: of a noise vector."""
+
+    plugin: Any
+    openings: tuple[int, ...]
+    width: int
+
+    @property
+    def is_in_sample(self) -> bool:
+        return bool(self.plugin.is_in_sample)
+
+    @property
+    def is_representative(self) -> bool:
+        return self.is_in_sample and bool(getattr(self.plugin, "is_representative", False))
+
+    def sample(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Floats:
+        name = f"{type(self.plugin).__name__}.sample"
+        drawn = self.plugin.sample(iteration, scenarios, stage)
+        found: Floats = _array(name, drawn, (len(scenarios), self.width), np.float64)
+        if not np.isfinite(found).all():
+            raise PluginError(f"{name} returned noise that is not finite, at stage index {stage}")
+        return found
+
+    def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
+        name = f"{type(self.plugin).__name__}.opening_indices"
+        drawn = np.asarray(self.plugin.opening_indices(iteration, scenarios, stage))
+        if drawn.dtype.kind not in "iu":
+            raise PluginError(f"{name} returned numbers of type {drawn.dtype}, not integers")
+        found: Indices = _array(name, drawn, (len(scenarios),), np.int64)
+        if ((found < 0) | (found >= self.openings[stage])).any():
+            last = self.openings[stage] - 1
+            raise PluginError(f"{name} returned an opening that stage index {stage} does not have (0 to {last})")
+        return found
+
+    def for_scenarios(self, total: int) -> "_Draws":
+        return replace(self, plugin=self.plugin.for_scenarios(total))
+
+
+def sampler_for(sampler: Any, noise: NoiseModel) -> Sampler:
+    """Return the sampler of a user for a study, with checks around it. Raises PluginError where a method is missing."""
+    made = sampler.for_study(noise) if hasattr(sampler, "for_study") else sampler
+    missing = [name for name in SAMPLER_METHODS if not hasattr(made, name)]
+    if missing:
+        raise PluginError(f"{type(sampler).__name__}.for_study returned {_named(made)}, which has no {missing[0]}")
+    return _Draws(made, tuple(len(openings) for openings in noise.openings), noise.layout.dimension)
