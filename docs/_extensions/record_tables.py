@@ -32,7 +32,7 @@ class Style:
 
 
 def table(path: str, record: type[Any], style: Style) -> Iterator[str]:
-    """The fields of a record, then those of the objects inside it."""
+    """Yield the fields of a record, then those of the objects inside it."""
     hints = get_type_hints(record, include_extras=True)
     meaning_of = meanings(record)
     yield "| field | takes | default |" + " meaning |" * bool(meaning_of)
@@ -65,7 +65,7 @@ def _choice(record: type[Any]) -> str:
 
 
 def records(hint: Any) -> list[type[Any]]:
-    """The objects that a field may hold."""
+    """Return the objects that a field may hold."""
     if isinstance(hint, type) and is_dataclass(hint):
         return [hint]
     chosen = [part for part in get_args(hint)[1:] if isinstance(part, Choice)] if get_origin(hint) is Annotated else []
@@ -75,7 +75,7 @@ def records(hint: Any) -> list[type[Any]]:
 
 
 def is_list(hint: Any) -> bool:
-    """Whether a field holds several objects."""
+    """Return whether a field holds several objects."""
     origin = get_origin(hint)
     if origin in (Annotated, Union, types.UnionType):
         return any(is_list(part) for part in get_args(hint))
@@ -83,7 +83,7 @@ def is_list(hint: Any) -> bool:
 
 
 def words(hint: Any) -> str:
-    """What a field takes."""
+    """Return what a field takes, in words."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
         limits = "".join(_limit(mark) for extra in parts[1:] for mark in getattr(extra, "metadata", [extra]))

@@ -43,7 +43,7 @@ def relative_gap(lower: float, upper: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class BoundPlan:
-    """How to find a bound.
+    """Request for an upper bound.
 
     paths: sampled ones, which an inner approximation takes its vertices from. max_nodes: of a tree that is enumerated.
     seed: of the sampled paths.
@@ -58,7 +58,7 @@ class BoundPlan:
 
 @dataclass(frozen=True, slots=True)
 class UpperBound:
-    """In $. half_width: of the confidence interval, 0 where the bound is deterministic.
+    """Upper bound of a policy, $. half_width: of the confidence interval, 0 where the bound is deterministic.
 
     size: nodes of the tree, vertices of the inner approximation, or sampled paths.
     is_estimate: value is an estimate of the policy's cost from below (sampled, under a risk measure), not a bound.

@@ -1,4 +1,4 @@
-"""Training and simulation as `import cobre` offers them to scripts."""
+"""`cobre.train` and `cobre.simulate`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -156,7 +156,7 @@ def simulate(
 
 
 def _first(values: Sequence[Result | None]) -> Result:
-    """The value of rank 0, which every placement has."""
+    """Return the value of rank 0, which every placement has."""
     if values[0] is None:
         raise RuntimeError("rank 0 gave no result")
     return values[0]
@@ -173,7 +173,7 @@ def _progress_listener(callback: ProgressCallback | None, *, show: bool) -> Iter
 
 
 def progress_listener(callback: ProgressCallback | None) -> EventListener:
-    """A listener that calls back with a `ProgressEvent` for each worker at every iteration."""
+    """Return a listener that calls back with a `ProgressEvent` for each worker at every iteration."""
 
     def emit(event: Event) -> None:
         if callback is None or event["event"] != "iteration":

@@ -1,4 +1,4 @@
-"""config.json as far as it is needed before the case is read: how much work there is, and what a run builds on."""
+"""Settings that are needed before the case is read: the amount of work, and what a run starts from."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from cobre.study.requests import CaseRequest, Overrides
 
 
 def with_config_document(request: CaseRequest) -> CaseRequest:
-    """The request with config.json of its case directory, read unless that has been done before.
+    """Return the request with config.json of its case directory, read unless it has been read before.
 
     It travels with the request: the process that starts a run, and every rank, then decide by the same text.
     """
@@ -26,13 +26,13 @@ def with_config_document(request: CaseRequest) -> CaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class ConfigOutline:
-    """The file with its overrides. content: None where it cannot be parsed, as reported when the case loads."""
+    """Content of config.json with overrides, not validated yet; None where it cannot be parsed, as reported later."""
 
     content: Any
 
     @classmethod
     def of(cls, request: CaseRequest) -> Self:
-        """The outline of a case directory, or of a case in memory as far as a run depends on it."""
+        """Return the outline of a case directory, or of a case in memory as far as a run depends on it."""
         if isinstance(request.case, Path):
             return cls._of_document(with_config_document(request).config, request.overrides)
         config = request.case.config
@@ -68,7 +68,7 @@ class ConfigOutline:
 
     @property
     def max_useful_workers(self) -> int | None:
-        """Forward passes of training, or scenarios where nothing is trained: more workers would only wait.
+        """Forward passes of training, or scenarios where nothing is trained: more workers would be idle.
 
         None when the file does not say.
         """

@@ -1,4 +1,4 @@
-"""What is asked of the ranks of a study. Light to import: the process that starts them needs no more than this."""
+"""Requests to the ranks of a study. Light to import, for the process that starts them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,7 +41,7 @@ class CaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
-    """How to train: where to begin, what to keep on the way, what may end it.
+    """Options of training: starting point, checkpoints and limits.
 
     checkpoints: the folder for them; None: none are kept.
     checkpoint_every: iterations between two; 0: only after the last one; None: as the case says, or
@@ -90,7 +90,7 @@ class RunRequest:
 
 
 def with_iterations(overrides: Overrides | None, iterations: int | None) -> Overrides | None:
-    """Overrides with another iteration limit as the only stopping rule."""
+    """Return overrides with another iteration limit as the only stopping rule."""
     if iterations is None:
         return overrides
     limit = {"training.stopping_rules": [{"type": "iteration_limit", "limit": iterations}]}

@@ -1,7 +1,7 @@
-"""Which cuts stay active: level 1 (or domination), limited-memory level 1, the recent ones, and a cap on their number.
+"""Cut selections: level 1 (or domination), limited-memory level 1, the recent cuts, and a cap on their number.
 
-Most of them look at the values of the cuts at the states that were visited. Cuts of the present iteration always stay.
-Tolerances are scaled costs.
+Most of them compare the values of cuts at visited states. Cuts of the present iteration always stay active. Tolerances
+are scaled costs.
 """
 
 import numpy as np
@@ -24,10 +24,10 @@ from cobre.sddp.plugins.interfaces import CutSelection
 class Level1(CutSelection):
     """Keep the cuts that are within a tolerance of the highest one at some visited state.
 
-    Seen the other way: cuts that lie below the others by more than the tolerance at every visited state, which are
-    dominated, are deactivated. `level1` and `domination` of a configuration are this rule, each with its own tolerance.
+    In other words, dominated cuts are deactivated: those below others by more than the tolerance at every visited state.
+    `level1` and `domination` of a configuration are this rule, each with its own tolerance.
     only_oldest: one cut for each state, the oldest of those within the tolerance (limited-memory level 1, `lml1`).
-    forgets: states of old iterations count no more, so that nothing is known of them from one choice to the next.
+    forgets: states of old iterations are dropped, so that nothing can be carried from one choice to the next.
     is_exact: by the rules of format 0.19, which spare no cut for being new, and leave the first stage alone. With
     `only_oldest` and no tolerance, each state then has one owner: the highest cut there, the oldest of equals.
     """
@@ -44,21 +44,21 @@ class Level1(CutSelection):
         return self.is_exact
 
     def is_due(self, iteration: int) -> bool:
-        """In every iteration that is a multiple of `check_frequency`."""
+        """Return whether the iteration is a multiple of `check_frequency`."""
         return iteration % self.check_frequency == 0
 
     def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
-        """Cuts within the tolerance of the highest at some visited state, and those of this iteration."""
+        """Return cuts within the tolerance of the highest at some visited state, and those of this iteration."""
         if self.only_oldest:
             return self.update(OldestBest(self.tolerance), cuts, states, created, iteration)
         return _stays(_near_somewhere(cuts, states, self.tolerance), created, iteration)
 
     def new_state(self) -> OldestBest | None:
-        """Only for `only_oldest` where all states count: else the values of all cuts at all states would be kept."""
+        """Return a state only for `only_oldest` over all states: otherwise all values of all cuts would be kept."""
         return OldestBest(self.tolerance) if self.only_oldest and not self.forgets else None
 
     def update(self, state: OldestBest, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int) -> ByteFlags:
-        """The oldest cut within the tolerance of the highest at each state, from new cuts and states alone."""
+        """Return the oldest cut within the tolerance of the highest at each state, from new cuts and states alone."""
         state.update(cuts, states)
         if self.is_exact:
             return state.chosen().astype(np.uint8)
@@ -78,11 +78,11 @@ class Recent(CutSelection):
         return False
 
     def is_due(self, iteration: int) -> bool:
-        """Every iteration, once it begins to matter for the next."""
+        """Return whether the next iteration is one in which the window applies."""
         return iteration + 1 >= self.start
 
     def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
-        """Cuts of the last `window` iterations are active: with a window of 3, those of iterations 8 to 10 after 10."""
+        """Return cuts of the last `window` iterations: with a window of 3, those of iterations 8 to 10 after 10."""
         return (created > iteration - self.window).astype(np.uint8)
 
 
@@ -111,11 +111,11 @@ class Capped(CutSelection):
         return self.is_exact
 
     def is_due(self, iteration: int) -> bool:
-        """Every iteration: a cap holds always."""
+        """Return True: the cap applies in every iteration."""
         return True
 
     def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
-        """The inner choice when it is due, then the cap."""
+        """Return the inner choice if it is due, with the cap applied."""
         kept = active
         if self.inner is not None and self.inner.is_due(iteration):
             kept = self.inner.choose(cuts, states, created, iteration, active)
@@ -136,7 +136,7 @@ class Capped(CutSelection):
 
 
 def _near_somewhere(cuts: CutsOfStage, states: Floats, tolerance: float) -> Flags:
-    """By cut: whether it is within a tolerance of the best at some state; heights at a block of states at a time."""
+    """Return by cut whether it is within a tolerance of the best at some state, computed in blocks of states."""
     kept = np.zeros(len(cuts), bool)
     for start in range(0, len(states), BLOCK_STATES):
         values = cuts.values_at(states[start : start + BLOCK_STATES])
@@ -145,13 +145,13 @@ def _near_somewhere(cuts: CutsOfStage, states: Floats, tolerance: float) -> Flag
 
 
 def _stays(kept: Flags, created: Ints, iteration: int) -> ByteFlags:
-    """Flags for the solver: what was chosen, and every cut of the present iteration."""
+    """Return flags for the solver: the chosen cuts, and every cut of the present iteration."""
     stays: ByteFlags = (kept | (created == iteration)).astype(np.uint8)
     return stays
 
 
 def _activity(values: Floats, iterations: int) -> tuple[Ints, Ints]:
-    """From values (states x cuts): when each cut was best last, as an iteration (-1: never), and at how many states."""
+    """Return from values (states x cuts) the last iteration in which each cut was best (-1: never), and how often."""
     best = values.argmax(axis=1)
     per_iteration = max(1, len(values) // iterations)
     last = np.full(values.shape[1], -1, np.int32)

@@ -1,13 +1,14 @@
-"""Every replaceable decision of the method, in one place.
+"""Replaceable decisions of the method: what a plug-in must define, may define, and may rely on.
 
 `RiskMeasure`   aggregates the costs of openings; called in backward passes and bounds (`plugins.risk`)
 `Sampler`       draws the noise of forward passes and simulations (`cobre.stochastic.sampling`)
 `StoppingRule`  ends training; called at the end of every iteration (`cobre.core.stopping`, which defines it)
 `CutSelection`  decides which cuts are active; called after iterations in which it is due (`plugins.cut_selection`)
 
-All of them must be pure functions of their arguments: whichever rank asks, the same arguments give the same result, bit
-for bit. So no clocks, no random state, no memory of earlier calls that the arguments do not carry. Ranks call them for
-different parts of the work, and not equally often, so they must not communicate:
+Give objects to `cobre.train`, or register their classes by an entry point (`plugins.given`). All of them must be pure
+functions of their arguments: on every rank, the same arguments give the same result, bit for bit. So no clocks, no
+random state, no memory of earlier calls. Ranks call them for different parts of the work, and not equally often, so
+they must not communicate:
 
 `weights` of a risk measure    a rank's own trial points in the backward pass; the same on all ranks in bounds
 `weights_for` of the same      over a tree, on all ranks alike, for the children of every node
@@ -64,14 +65,14 @@ class RiskMeasure(ABC):
 
     @abstractmethod
     def weights(self, costs: Floats) -> Floats:
-        """The weight of each opening at each trial point.
+        """Return the weight of each opening at each trial point.
 
         costs: trial points x openings, scaled; openings are equally likely. Returns an array of the same shape with
         weights of 0 or more; each row adds up to 1. The mean of four openings: ``np.full_like(costs, 0.25)``.
         """
 
     def spectral_weights(self, openings: int) -> Floats | None:
-        """The weights by descending cost: the most expensive opening first, whatever the costs are.
+        """Return the weights by descending cost: the most expensive opening first, whatever the costs are.
 
         Then the solver makes a cut itself as soon as a trial point is solved for all openings, without a wait of ranks
         for each other; `weights` must agree, with openings of equal cost in their order. None, the default: costs
@@ -80,7 +81,7 @@ class RiskMeasure(ABC):
         return None
 
     def weights_for(self, costs: Floats, probabilities: Floats) -> Floats:
-        """The weight of each child of a node where a tree is enumerated and children have probabilities of their own.
+        """Return the weight of each child of a node, where children of an enumerated tree have their own probabilities.
 
         costs: by child, scaled. probabilities: by child, 0 or more; they add up to 1. Returns one weight of 0 or more
         for each child; they add up to 1. The mean: ``return probabilities``.
@@ -98,7 +99,7 @@ class RiskMeasure(ABC):
 
 
 def _listed(probabilities: Floats) -> str:
-    """The first few probabilities for a message."""
+    """Return the first few probabilities for a message."""
     some = ", ".join(f"{probability:g}" for probability in probabilities[:4].tolist())
     return some if len(probabilities) <= 4 else f"{some}, ..."
 
@@ -132,7 +133,7 @@ class Sampler(Protocol):
     """
 
     def sample(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Floats:
-        """Standard normal noise, scenarios x entities with noise, without a unit; correlation is in it already.
+        """Return standard normal noise, scenarios x entities with noise, without a unit; it is correlated already.
 
         scenarios: numbers in the whole study, from 0. Columns are ordered as `cobre.stochastic.layout.NoiseLayout` says
         (inflows, loads, sources); `NoiseModel.realise` makes m3/s, MW and shares out of them.
@@ -150,10 +151,10 @@ class Sampler(Protocol):
         """
 
     def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
-        """Which opening of the stage each scenario draws, from 0; called only where `is_in_sample`."""
+        """Return the opening, from 0, that each scenario draws at the stage; called only where `is_in_sample`."""
 
     def for_scenarios(self, total: int) -> "Sampler":
-        """A sampler for `total` scenarios at a time, over which stratified methods (Latin hypercube, Sobol) spread."""
+        """Return a sampler for `total` scenarios at a time, over which stratified methods (such as Sobol) spread."""
 
 
 class CutSelection(ABC):
@@ -186,7 +187,7 @@ class CutSelection(ABC):
         return True
 
     def new_state(self) -> object | None:
-        """An object of your own that `update` gets at each call for a stage; None: `choose` is called instead.
+        """Return an object of your own that `update` gets at each call for a stage; None: `choose` is called instead.
 
         The caller keeps one for each stage and never looks into it. It is kept in memory only: a run that is resumed
         begins with a new one, and so does a stage whose cuts have changed their slots.
@@ -194,7 +195,7 @@ class CutSelection(ABC):
         return None
 
     def update(self, state: Any, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int) -> ByteFlags:
-        """The same answer as `choose`, bit for bit, from what is new since the last call. Define both or neither.
+        """Return the same flags as `choose`, bit for bit, from what is new since the last call. Define both or neither.
 
         state: of `new_state`, changed by nobody but you. You may rely on: `cuts` and `states` begin with those of the
         last call with the same state; a new state gets all of them. The present flags are not given, unlike in
@@ -204,11 +205,11 @@ class CutSelection(ABC):
 
     @abstractmethod
     def is_due(self, iteration: int) -> bool:
-        """Whether to choose at the end of this iteration (from 1), as in ``iteration % 5 == 0``."""
+        """Return whether to choose at the end of this iteration (from 1), as in ``iteration % 5 == 0``."""
 
     @abstractmethod
     def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
-        """1 for each cut that is to be active, 0 for the others.
+        """Return 1 for each cut that is to be active, 0 for the others.
 
         cuts: all that the stage ever got, the oldest first. states: visited states x components that cuts depend on,
         by iteration, equally many in each; in the units of states, hm3 for storages and water in transit, m3/s for

@@ -14,16 +14,16 @@ class Expectation(RiskMeasure):
     """Risk-neutral: the expected cost, with equally likely openings."""
 
     def weights(self, costs: Floats) -> Floats:
-        """1 / number of openings, for every opening."""
+        """Return 1 / number of openings, for every opening."""
         return _equal_weights(*costs.shape)
 
     def spectral_weights(self, openings: int) -> Floats:
-        """1 / number of openings, for every opening."""
+        """Return 1 / number of openings, for every opening."""
         weights: Floats = _equal_weights(1, openings)[0]
         return weights
 
     def weights_for(self, costs: Floats, probabilities: Floats) -> Floats:
-        """The probabilities themselves."""
+        """Return the probabilities themselves."""
         return probabilities
 
 
@@ -45,7 +45,7 @@ class CvarMix(RiskMeasure):
     share: float
 
     def weights(self, costs: Floats) -> Floats:
-        """The mean's share for everyone, the rest for the most expensive ones until `alpha` of them is counted.
+        """Return the weight of the mean for every opening, and the rest for the most expensive ones up to `alpha`.
 
         Equal costs count in order of their numbers; the last opening of the tail may count in part.
         """
@@ -55,11 +55,11 @@ class CvarMix(RiskMeasure):
         return weights
 
     def spectral_weights(self, openings: int) -> Floats:
-        """The mean's share, and for the most expensive openings their part of the tail."""
+        """Return the weight of the mean, and for the most expensive openings their part of the tail."""
         return _tail_weights(self.alpha, self.share, openings)
 
     def weights_for(self, costs: Floats, probabilities: Floats) -> Floats:
-        """As `weights`: the tail ends where the probabilities of the most expensive outcomes add up to `alpha`."""
+        """Return the same for children with probabilities: the tail ends where these add up to `alpha`."""
         order = np.argsort(-costs, kind="stable")
         before = np.concatenate([np.zeros(1), np.add.accumulate(probabilities[order])[:-1]])
         tail = np.clip(self.alpha - before, 0.0, probabilities[order]) / self.alpha
@@ -79,7 +79,7 @@ def _tail_weights(alpha: float, share: float, openings: int) -> Floats:
 
 
 def risk_measure(parameters: CvarParameters | None) -> RiskMeasure:
-    """The risk measure of a stage; None, lambda 0 and alpha 1 are the expectation."""
+    """Return the risk measure of a stage; None, lambda 0 and alpha 1 are the expectation."""
     if parameters is None or parameters.is_expectation:
         return Expectation()
     return CvarMix(parameters.alpha, parameters.lambda_)

@@ -343,7 +343,6 @@ def expected_first_stage_end(context: TrainingContext, iteration: int) -> tuple[
     return tuple((np.add.accumulate(ends, axis=0)[-1] / opening.count).tolist())
 
 
-
 # Measures where the time of an iteration goes.
 
 
