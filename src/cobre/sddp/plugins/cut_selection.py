@@ -24,7 +24,7 @@ from cobre.sddp.plugins.interfaces import CutSelection
 class Level1(CutSelection):
     """Keep the cuts that are within a tolerance of the highest one at some visited state.
 
-    In other words, dominated cuts are deactivated: those below others by more than the tolerance at every visited state.
+    Dominated cuts are deactivated: those below others by more than the tolerance at every visited state.
     `level1` and `domination` of a configuration are this rule, each with its own tolerance.
     only_oldest: one cut for each state, the oldest of those within the tolerance (limited-memory level 1, `lml1`).
     forgets: states of old iterations are dropped, so that nothing can be carried from one choice to the next.
