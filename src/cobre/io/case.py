@@ -107,7 +107,7 @@ def load_case_with_findings(
 
 
 def format_of(path: str | Path) -> FormatSeen | None:
-    """The format of a case and what says so, whether or not the case has errors; None where config.json is missing."""
+    """Return the format of a case and the reason, also of a case with errors; None without config.json."""
     folder = Path(path)
     config = ConfigDocument.read(folder) if folder.is_dir() else None
     if config is None or config.document is None:
@@ -123,10 +123,10 @@ def read_case(
     report: Report = no_report,
     formats: list[FormatSeen] | None = None,
 ) -> Case | None:
-    """The case, or None if it has errors, which are added to `findings`. formats: gets the format, once it is known.
+    """Return the case, or None if it has errors, which are added to `findings`.
 
-    Structure and schema are checked in all files. If one is violated, references between entities and rules on single
-    files are still checked as far as possible (`validation.partial`).
+    Structure and schema are checked in all files; then references and all rules whose inputs could be decoded.
+    formats: gets the format, once it is known.
     """
     report(Step.READING, 0, 0)
     folder = Path(path)
@@ -161,7 +161,7 @@ def decode_case(
     findings: Findings,
     seen: FormatSeen,
 ) -> Case:
-    """The case of some files, with placeholders for those that cannot be decoded.
+    """Return the case of some files, with placeholders for those that cannot be decoded.
 
     Everything is in canonical order afterwards, whatever its order in the files was.
     documents: by name, all of `REQUIRED_JSON` and `OPTIONAL_JSON`; None: no such file.

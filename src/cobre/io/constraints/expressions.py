@@ -82,7 +82,7 @@ class UndefinedNameError(ExpressionError):
 
 
 def tokenise(text: str) -> list[Token]:
-    """The tokens of a text, and an end token. Raises ExpressionError."""
+    """Return the tokens of a text, and an end token. Raises ExpressionError."""
     tokens = []
     position = _skip_blanks(text, 0)
     while position < len(text):
@@ -131,29 +131,29 @@ class LinearForm:
 
 
 def number(value: float) -> LinearForm:
-    """The constant form of a number."""
+    """Return the constant form of a number."""
     return LinearForm(constants=(Coefficient(value),))
 
 
 def parameter(name: str) -> LinearForm:
-    """The form of a parameter, whose value is looked up for each stage."""
+    """Return the form of a parameter, whose value is looked up for each stage."""
     return LinearForm(constants=(Coefficient(1.0, (name,)),))
 
 
 def add(first: LinearForm, second: LinearForm) -> LinearForm:
-    """The sum of two linear forms."""
+    """Return the sum of two linear forms."""
     return _merged((*first.terms, *second.terms), (*first.constants, *second.constants))
 
 
 def negate(form: LinearForm) -> LinearForm:
-    """A linear form times -1."""
+    """Return a linear form times -1."""
     minus = Coefficient(-1.0)
     terms = tuple(_scaled(term, minus) for term in form.terms)
     return LinearForm(terms, tuple(_product(constant, minus) for constant in form.constants))
 
 
 def multiply(first: LinearForm, second: LinearForm) -> LinearForm:
-    """The product. Raises NotLinearError if both have variables, or if it has too many parts."""
+    """Return the product. Raises NotLinearError if both have variables, or if it has too many parts."""
     if first.terms and second.terms:
         raise NotLinearError("two variables are multiplied")
     if (len(first.terms) + len(first.constants)) * (len(second.terms) + len(second.constants)) > MAX_PARTS:
@@ -165,7 +165,7 @@ def multiply(first: LinearForm, second: LinearForm) -> LinearForm:
 
 
 def divide(first: LinearForm, second: LinearForm) -> LinearForm:
-    """The quotient. Raises NotLinearError if the divisor has variables, and ZeroDivisionError if it is the number 0."""
+    """Return the quotient. Raises NotLinearError if the divisor has variables, ZeroDivisionError if it is 0."""
     if second.terms:
         raise NotLinearError("something is divided by a variable")
     whole = second.constants
@@ -304,7 +304,7 @@ def parse_number(text: str, references: Mapping[str, LinearForm]) -> tuple[Coeff
 
 
 def references_in(text: str) -> tuple[str, ...]:
-    """The names after `@`, each once, in order of appearance."""
+    """Return the names after `@`, each once, in order of appearance."""
     names = (token.text[1:] for token in tokenise(text) if token.kind is TokenKind.REFERENCE)
     return tuple(dict.fromkeys(names))
 
@@ -339,7 +339,7 @@ class _Parser:
             raise ExpressionError(self._token.position, f"{self._token} found where `{sign}` was expected", purpose)
 
     def take_relation(self) -> Relation | None:
-        """The relation at the current position, or None."""
+        """Return the relation at the current position, or None."""
         if self._token.kind is not TokenKind.RELATION:
             return None
         return cast("Relation", self._advance().text)

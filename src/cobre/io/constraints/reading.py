@@ -176,7 +176,7 @@ def is_reference_name(name: str) -> bool:
 
 
 def read_parameters(document: Document | None, findings: Findings) -> dict[str, Parameter]:
-    """The parameters of generic_parameters.json by name, in the order of their ids; empty without the file."""
+    """Return the parameters of generic_parameters.json by name, in order of id; empty without the file."""
     if document is not None and isinstance(document.content, dict):
         # The one file of the format that allows other keys at its root.
         kept = {key: value for key, value in document.content.items() if key == "scalar_parameters"}
@@ -378,7 +378,7 @@ def _read_constraints(
 def _references(
     expressions: Sequence[_NamedExpression], parameters: Mapping[str, LinearForm], findings: Findings
 ) -> dict[str, LinearForm]:
-    """The forms that `@name` may name: parameters and named expressions."""
+    """Return the forms that `@name` may name: parameters and named expressions."""
     found = dict(parameters)
     waiting: dict[str, _NamedExpression] = {}
     for expression in expressions:

@@ -19,7 +19,7 @@ _FACTS = (
 
 
 def read_conversion(folder: Path) -> dict[str, Any] | None:
-    """The origin of a case: command, deck, version, time, counts, and the number of deck files read.
+    """Return the origin of a case: command, deck, version, time, counts, and the number of deck files read.
 
     None without the file or if it is malformed, since it is only informative.
     """
@@ -35,7 +35,7 @@ def read_conversion(folder: Path) -> dict[str, Any] | None:
 
 
 def conversion_in_words(facts: dict[str, Any]) -> str:
-    """The origin of a converted case, in one line."""
+    """Return the origin of a converted case, in one line."""
     model = str(facts.get("command", "")).rpartition(" ")[2].upper()
     parts = [f"converted from the {model} deck {facts.get('source_dir', '?')}".replace("the  deck", "a deck")]
     if facts.get("bridge_version"):
@@ -50,5 +50,5 @@ def conversion_in_words(facts: dict[str, Any]) -> str:
 
 
 def _bridge(version: str) -> str:
-    """The program that has this version: the bridge was renamed with 0.19. The manifest alone does not name it."""
+    """Return the program of a version: the bridge was renamed with 0.19, and the manifest does not name it."""
     return "cobre-bridge" if version.startswith("0.") and version < "0.19" else "novomodelo-bridge"

@@ -72,7 +72,7 @@ def check_hydro_forms(hydro: Hydro, file: str, findings: Findings) -> None:
 
 
 def in_order_of_groups(hydro: Hydro) -> Hydro:
-    """The plant with its unit groups by id."""
+    """Return the plant with its unit groups by id."""
     return replace(hydro, unit_groups=tuple(sorted(hydro.unit_groups, key=lambda group: group.id)))
 
 
@@ -145,13 +145,13 @@ class ContractsFile(JsonFile):
 
 
 def read_buses(document: Document | None, findings: Findings) -> tuple[Bus, ...]:
-    """The buses of system/buses.json, in canonical order."""
+    """Return the buses of system/buses.json, in canonical order."""
     file = decode(document, BusesFile, findings)
     return _ordered(file.buses, BUSES, "bus", findings) if file else ()
 
 
 def read_lines(document: Document | None, findings: Findings) -> tuple[Line, ...]:
-    """The lines of system/lines.json, in canonical order."""
+    """Return the lines of system/lines.json, in canonical order."""
     file = decode(document, LinesFile, findings)
     return _ordered(file.lines, LINES, "line", findings) if file else ()
 
@@ -167,7 +167,7 @@ def read_hydros(document: Document | None, findings: Findings) -> tuple[Hydro, .
 
 
 def read_thermals(document: Document | None, findings: Findings) -> tuple[Thermal, ...]:
-    """The thermal plants of system/thermals.json, in canonical order."""
+    """Return the thermal plants of system/thermals.json, in canonical order."""
     file = decode(document, ThermalsFile, findings)
     if file is None:
         return ()
@@ -177,7 +177,7 @@ def read_thermals(document: Document | None, findings: Findings) -> tuple[Therma
 
 
 def _check_lead(plant: Thermal, findings: Findings) -> None:
-    """An anticipated plant has exactly one lead, which is positive."""
+    """Require exactly one lead, which is positive, of an anticipated plant."""
     config = plant.anticipated_config
     if config is None:
         return
@@ -229,7 +229,7 @@ class PenaltiesFile(JsonFile):
 
 
 def read_penalties(document: Document | None, findings: Findings) -> Penalties | None:
-    """The costs; a null inflow_nonnegativity_cost means its default. None after errors."""
+    """Return the costs; a null inflow_nonnegativity_cost means its default. None after errors."""
     file = decode(_without_null_default(document), PenaltiesFile, findings)
     return None if file is None else Penalties(file.bus, file.line, file.hydro, file.non_controllable_source)
 
@@ -268,7 +268,7 @@ class InitialConditionsFile(JsonFile):
 
 
 def read_initial_conditions(document: Document | None, findings: Findings) -> InitialConditions | None:
-    """The initial conditions; rows in order of entity and date. None after errors."""
+    """Return the initial conditions; rows in order of entity and date. None after errors."""
     file = decode(document, InitialConditionsFile, findings)
     if file is None:
         return None

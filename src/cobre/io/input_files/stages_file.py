@@ -122,7 +122,7 @@ class StagesFile(JsonFile):
 
 
 def read_stages(document: Document | None, findings: Findings) -> Horizon | None:
-    """The horizon, with stages and blocks in order of id; None after errors."""
+    """Return the horizon, with stages and blocks in order of id; None after errors."""
     file = decode(document, StagesFile, findings)
     if file is None:
         return None

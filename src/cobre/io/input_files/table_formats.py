@@ -16,7 +16,7 @@ def _numbers(*names: str) -> tuple[Column, ...]:
 
 
 def _overrides(*names: str) -> tuple[Column, ...]:
-    """Optional, nullable columns: where a value is missing, the declared one applies."""
+    """Return optional, nullable columns: where a value is missing, the declared one applies."""
     return tuple(Column(name, "number", is_required=False, is_nullable=True) for name in names)
 
 
@@ -33,14 +33,14 @@ def _table(file: str, columns: tuple[Column, ...], *keys: str) -> TableFormat:
 
 
 def _bounds(name: str, id_columns: tuple[str, ...], *numbers: str) -> TableFormat:
-    """A table of overrides by entity, stage and (null: every) block."""
+    """Return a table of overrides by entity, stage and (null: every) block."""
     keys = (*id_columns, "stage_id", "block_id")
     columns = (*_ids(*id_columns, "stage_id"), _optional_id("block_id"), *_overrides(*numbers))
     return TableFormat(f"constraints/{name}.parquet", columns, keys)
 
 
 def _prices(name: str, id_column: str, *costs: str) -> TableFormat:
-    """A table of prices by entity and stage."""
+    """Return a table of prices by entity and stage."""
     columns = (*_ids(id_column, "stage_id"), *_overrides(*costs))
     return TableFormat(f"constraints/penalty_overrides_{name}.parquet", columns, (id_column, "stage_id"))
 
@@ -218,7 +218,7 @@ INTEGRATED = Column("integrated_equivalent_productivity_mw_per_m3s", "number", i
 
 
 def production_tables(version: FormatVersion) -> Mapping[str, TableFormat]:
-    """The tables of production models: format 0.19 has one more column of energy productivities."""
+    """Return the tables of production models: format 0.19 has one more column of energy productivities."""
     if version == "0.18":
         return PRODUCTION_TABLES
     table = PRODUCTION_TABLES["energy_productivity"]

@@ -47,7 +47,7 @@ class Segment:
     record: Mapping[str, Any]
 
     def columns(self, name: str) -> "StoredColumns":
-        """The columns of a table."""
+        """Return the columns of a table."""
         return StoredColumns(_path(self.folder, name))
 
     @property
@@ -73,7 +73,7 @@ class StoredColumns:
         return tuple(self._file.schema_arrow.names)
 
     def read(self, name: str, start: int, stop: int) -> "pa.ChunkedArray":
-        """The rows from `start` to before `stop` of a column."""
+        """Return the rows from `start` to before `stop` of a column."""
         first, last = bisect_right(self._starts, start) - 1, bisect_left(self._starts, stop)
         column = self._file.read_row_groups(range(first, last), columns=[name], use_threads=False).column(0)
         return column.slice(start - self._starts[first], stop - start)
@@ -206,7 +206,7 @@ def _path(folder: Path, name: str) -> Path:
 
 
 def _closed_segments(unfinished: Path, identity: str) -> list[Segment]:
-    """Closed segments in order, up to the first that is missing, damaged or of another simulation."""
+    """Return closed segments in order, up to the first that is missing, damaged or of another simulation."""
     found: list[Segment] = []
     while True:
         folder = unfinished / f"{len(found):04d}"
@@ -223,7 +223,7 @@ def _closed_segments(unfinished: Path, identity: str) -> list[Segment]:
 
 
 def table_pieces(path: Path, columns: Sequence[str]) -> Iterator["pa.Table"]:
-    """Some columns, row group by row group. Raises OSError and ValueError for a file that cannot be read."""
+    """Yield some columns, row group by row group. Raises OSError and ValueError for an unreadable file."""
     from pyarrow import parquet  # noqa: PLC0415
 
     with parquet.ParquetFile(check_untrusted(path)) as file:

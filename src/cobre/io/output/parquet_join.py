@@ -87,7 +87,7 @@ def join_parquet(stream: BinaryIO, paths: Sequence[Path]) -> None:
 
 
 def _read_footer(source: BinaryIO, path: Path) -> tuple[_Footer, int]:
-    """The bytes of the Parquet footer, and its offset in the file."""
+    """Return the bytes of the Parquet footer, and its offset in the file."""
     size = source.seek(0, 2)
     if size < len(MAGIC) + _TAIL.size:
         raise ParquetJoinError(f"{path} is truncated")
@@ -140,7 +140,7 @@ def _fields(content: bytes) -> dict[int, _Field]:
 
 
 def _moved(content: bytes, start: int, count: int, by: int) -> bytes:
-    """The bytes of `count` row groups, with all offsets in the file increased by `by`."""
+    """Return the bytes of `count` row groups, with all offsets in the file increased by `by`."""
     ranges: list[tuple[int, int]] = []
     end = start
     for _ in range(count):
@@ -154,7 +154,7 @@ def _moved(content: bytes, start: int, count: int, by: int) -> bytes:
 
 
 def _skip(content: bytes, kind: int, at: int, plan: Plan | None, ranges: list[tuple[int, int]]) -> int:
-    """The end of a value; byte ranges of the offsets that the plan names are added to `ranges`."""
+    """Return the end of a value; byte ranges of the offsets that the plan names are added to `ranges`."""
     if kind in _BOOLEANS:
         return at  # the value is in the field's header
     if kind in _INTEGERS:

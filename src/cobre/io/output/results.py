@@ -49,7 +49,7 @@ class ResultsError(CobreError, OSError):
 
 
 def describe_table(path: Path, file: str) -> dict[str, Any]:
-    """The manifest entry of the table in `path`; `file` is its name in the results directory."""
+    """Return the manifest entry of the table in `path`; `file` is its name in the results directory."""
     from pyarrow import parquet  # noqa: PLC0415
 
     with parquet.ParquetFile(path) as table:
@@ -81,7 +81,7 @@ def software_versions() -> dict[str, str]:
 
 
 def manifest_text(tables: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> str:
-    """The text of the manifest, deterministic for equal content."""
+    """Return the text of the manifest, deterministic for equal content."""
     content = {
         "format_version": FORMAT_VERSION,
         "software": software_versions(),
@@ -92,7 +92,7 @@ def manifest_text(tables: Mapping[str, Mapping[str, Any]], facts: Mapping[str, A
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a results directory; raises ResultsError if it is missing, damaged or of another version."""
+    """Return the manifest of a results directory. Raises ResultsError if missing, damaged or of another version."""
     path = folder / MANIFEST_FILE
     try:
         content = read_stored_object(path)
@@ -154,13 +154,13 @@ class StoredRows:
         return int(self._file.metadata.num_rows)
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
-        """The row groups of the file, with all columns or some."""
+        """Yield the row groups of the file, with all columns or some."""
         wanted = None if columns is None else list(columns)
         for group in range(self._file.num_row_groups):
             yield self._file.read_row_group(group, columns=wanted, use_threads=False)
 
     def whole(self) -> "pa.Table":
-        """The complete table, for tables that are known to be small."""
+        """Return the complete table, for tables that are known to be small."""
         check_unpacked_size(self._file, self._path)
         return self._file.read(use_threads=False)
 
@@ -207,7 +207,7 @@ def paired_pieces(
 
 
 def scenario_rows(source: RowSource, columns: Sequence[str]) -> Iterator[tuple[int, Columns]]:
-    """The id and the rows of each scenario, in the order of ids. Raises ResultsError if rows are not in this order."""
+    """Yield the id and the rows of each scenario, in order of id. Raises ResultsError if rows are not in this order."""
     rest: Columns | None = None
     for piece in source.pieces(list(dict.fromkeys(["scenario_id", *columns]))):
         read = {name: numbers_of(piece[name]) for name in piece.column_names}
@@ -298,7 +298,7 @@ def read_results(folder: Path, only: Collection[str] | None = None) -> dict[str,
 
 
 def open_results(folder: Path) -> dict[str, StoredRows]:
-    """The tables of a results directory, to be read in pieces: they may be larger than memory. Raises ResultsError."""
+    """Return the tables of a results directory, to be read in pieces, as they may be large. Raises ResultsError."""
     return {name: StoredRows(path) for name, path in _checked(folder, None)}
 
 
@@ -324,7 +324,7 @@ def listed_file(folder: Path, name: str) -> Path:
 
 
 def table_file(folder: Path, name: str, entry: object) -> Path:
-    """The file of a table, by its manifest entry; raises ResultsError if it is missing or differs from the entry."""
+    """Return the file of a table by its manifest entry. Raises ResultsError if it is missing or differs."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("sha256"), str):
         raise ResultsError(f"the entry of {name} in {folder / MANIFEST_FILE} is damaged: it has no checksum")
     path = _named(folder, name, entry.get("file"))

@@ -46,21 +46,21 @@ class FlatTable:
 
     @classmethod
     def root(cls, content: bytes, identifier: bytes) -> "FlatTable":
-        """The root table of a file with `identifier` in its bytes 4 to 7."""
+        """Return the root table of a file with `identifier` in its bytes 4 to 7."""
         if content[4:8] != identifier:
             raise FlatTableError(f"it does not have the identifier {identifier.decode()}")
         return cls(content, _unpack(_OFFSET, content, 0))
 
     def integer(self, field: int, kind: str = "<i4", default: int = 0) -> int:
-        """An integer of the NumPy type `kind`; `default` if it is absent."""
+        """Return an integer of the NumPy type `kind`; `default` if it is absent."""
         return int(self._scalar(field, kind, default))
 
     def number(self, field: int) -> float | None:
-        """A float64; None if it is absent."""
+        """Return a float64; None if it is absent."""
         return None if self._field_offset(field) is None else float(self._scalar(field, "<f8", 0.0))
 
     def vector(self, field: int, kind: str) -> NDArray[Any]:
-        """A vector of numbers; empty if it is absent."""
+        """Return a vector of numbers; empty if it is absent."""
         offset = self._field_offset(field)
         if offset is None:
             return np.zeros(0, kind)
@@ -68,7 +68,7 @@ class FlatTable:
         return _numbers(self.content, kind, begin + 4, _unpack(_OFFSET, self.content, begin))
 
     def tables(self, field: int) -> list["FlatTable"]:
-        """A vector of tables: each is stored as an offset relative to its own position."""
+        """Return a vector of tables: each is stored as an offset relative to its own position."""
         offsets = self.vector(field, "<u4")
         if not len(offsets):
             return []
@@ -144,7 +144,7 @@ class _Entity:
 
 
 def read_cobre_python_policy(manifest: Path) -> PolicyData:
-    """The policy of a manifest.bin. Raises PolicyFileError if it is damaged, incomplete, or not for a chain."""
+    """Return the policy of a manifest.bin. Raises PolicyFileError if it is damaged, incomplete or not for a chain."""
     table = _root(manifest)
     try:
         _check(manifest, table)
@@ -185,7 +185,7 @@ def _check(manifest: Path, table: FlatTable) -> None:
 
 
 def _scale(table: FlatTable, field: int) -> float:
-    """The divisor from $ to scaled units of cost."""
+    """Return the divisor from $ to scaled units of cost."""
     scale = table.number(field) or 1.0
     if not 1.0 / MAX_NUMBER <= scale <= MAX_NUMBER:
         raise FlatTableError(f"its cost_scale_factor is {scale}")
@@ -214,7 +214,7 @@ def _metadata(manifest: Path, table: FlatTable, pools: list[FlatTable], scale: f
 
 
 def _bound(table: FlatTable, field: int) -> float | None:
-    """A bound of the policy; None where training found none."""
+    """Return a bound of the policy; None where training found none."""
     value = table.number(field)
     return value if value is not None and math.isfinite(value) else None
 
@@ -229,7 +229,7 @@ def _state_names(manifest: Path, pool: FlatTable, stage: int) -> tuple[str, ...]
 
 
 def _state_name(manifest: Path, stage: int, ring: int, kind: int, id_: int, number: int) -> str:
-    """The name of a state; commitments are in a ring buffer, at the delivery stage modulo its size."""
+    """Return the name of a state; commitments are in a ring buffer, at the delivery stage modulo its size."""
     if not 0 <= kind < len(STATE_KINDS):
         raise PolicyFileError(manifest, f"has a state of kind {kind}, which is not supported")
     distance = {STORAGE: 0, COMMITMENT: (number - stage - 1) % ring + 1}.get(STATE_KINDS[kind], number)
@@ -237,7 +237,7 @@ def _state_name(manifest: Path, stage: int, ring: int, kind: int, id_: int, numb
 
 
 def _first_day(pool: FlatTable) -> str:
-    """The first day of the first stage, from the reference date of a lagged inflow; empty without one."""
+    """Return the first day of the first stage, from the reference date of a lagged inflow; empty without one."""
     days = [
         entity.integer(_Entity.REFERENCE_DATE, default=NO_DATE)
         for entity in pool.tables(_Pool.ENTITIES)
@@ -247,7 +247,7 @@ def _first_day(pool: FlatTable) -> str:
 
 
 def _cuts(file: Path, pool: FlatTable, divisor: float) -> StageCuts:
-    """The cuts in the order of their slots; the divisor leads from the file's units to ours."""
+    """Return the cuts in the order of their slots; the divisor leads from the file's units to ours."""
     cuts = sorted(pool.tables(_Pool.CUTS), key=lambda cut: cut.integer(_Cut.SLOT, "<u4"))
     width = pool.integer(_Pool.DIMENSION, "<u4")
     rows = [cut.vector(_Cut.COEFFICIENTS, "<f8") for cut in cuts]
@@ -263,7 +263,7 @@ def _cuts(file: Path, pool: FlatTable, divisor: float) -> StageCuts:
 
 
 def _like_the_first(cuts: StageCuts, names: tuple[str, ...], first: tuple[str, ...]) -> StageCuts:
-    """The same cuts with their coefficients in the order of the first stage's states."""
+    """Return the same cuts with their coefficients in the order of the first stage's states."""
     if names == first:
         return cuts
     return replace(cuts, coefficients=np.ascontiguousarray(cuts.coefficients[:, [names.index(name) for name in first]]))

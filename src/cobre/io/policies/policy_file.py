@@ -95,7 +95,7 @@ class StreamedStage:
         return _STAGE.size + len(self.intercepts) * numbers
 
     def parts(self) -> Iterator[bytes | memoryview]:
-        """The stage's bytes, in the order of the file."""
+        """Return the stage's bytes, in the order of the file."""
         yield _STAGE.pack(len(self.intercepts), self.dimension)
         yield np.ascontiguousarray(self.intercepts, _FLOAT).tobytes()
         for piece in self.pieces():
@@ -120,7 +120,7 @@ class PolicyMetadata:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def stage_that_ends_on(self, day: date) -> int | None:
-        """The index of the stage that ends on a day, from 0; None if there is none, or more than one."""
+        """Return the index of the stage that ends on a day, from 0; None if there is none, or more than one."""
         found = [stage for stage, end in enumerate(self.stage_end_dates) if end == day.isoformat()]
         return found[0] if len(found) == 1 else None
 
@@ -150,13 +150,13 @@ def write_stages(path: Path, metadata: PolicyMetadata, stages: Sequence[Streamed
 
 
 def policy_bytes(policy: PolicyData) -> bytes:
-    """The content that `write_policy` would write."""
+    """Return the content that `write_policy` would write."""
     content = b"".join(_parts(policy.metadata, [stage.streamed for stage in policy.stages]))
     return content + hashlib.sha256(content).digest()
 
 
 def _parts(metadata: PolicyMetadata, stages: Sequence[StreamedStage]) -> Iterator[bytes | memoryview]:
-    """The bytes of the file except the trailer."""
+    """Return the bytes of the file except the trailer."""
     encoded = _encode_metadata(metadata)
     total = _HEADER.size + len(encoded) + sum(stage.nbytes for stage in stages) + _DIGEST_BYTES
     yield _HEADER.pack(MAGIC, VERSION, len(stages), total, len(encoded))
@@ -166,7 +166,7 @@ def _parts(metadata: PolicyMetadata, stages: Sequence[StreamedStage]) -> Iterato
 
 
 def find_policy_file(path: Path) -> Path:
-    """The policy file in a policy folder or an output directory; a path to a file is returned unchanged.
+    """Return the policy file in a policy folder or an output directory; a path to a file is returned unchanged.
 
     The manifest of cobre-python is returned if there is no policy file of this program.
     """
@@ -177,12 +177,12 @@ def find_policy_file(path: Path) -> Path:
 
 
 def read_policy(path: Path) -> PolicyData:
-    """The policy of a file. Raises PolicyFileError if it is not a complete, undamaged policy of this version."""
+    """Return the policy of a file. Raises PolicyFileError if it is not a complete policy of this version."""
     return parse_policy(path, read_policy_bytes(path))
 
 
 def parse_policy(path: Path, content: bytes | memoryview) -> PolicyData:
-    """The policy in a file's content; `path` is for messages. Raises PolicyFileError."""
+    """Return the policy in a file's content; `path` is for messages. Raises PolicyFileError."""
     stages, metadata_bytes = _check_header(path, content)
     _check_digest(path, content)
     reader = _Reader(path, memoryview(content)[_HEADER.size : -_DIGEST_BYTES])
@@ -198,7 +198,7 @@ def _encode_metadata(metadata: PolicyMetadata) -> bytes:
 
 
 def read_policy_bytes(path: Path) -> bytes:
-    """The bytes of a policy file, unchecked; a policy of cobre-python is converted. Raises PolicyFileError."""
+    """Return the bytes of a policy file, unchecked, with one of cobre-python converted. Raises PolicyFileError."""
     if path.name == POLICY_MANIFEST:
         from cobre.io.policies.cobre_python_policy import read_cobre_python_policy  # noqa: PLC0415 - it imports this module
 
@@ -274,7 +274,7 @@ class _Reader:
         return piece
 
     def array(self, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
-        """A copy in native byte order, so that the bytes of the file can be freed."""
+        """Return a copy in native byte order, so that the bytes of the file can be freed."""
         stored = np.frombuffer(self.take(count * dtype.itemsize), dtype)
         return stored.astype(dtype.newbyteorder("="))
 

@@ -34,7 +34,7 @@ class PolicySource:
 
 
 def source_of(policy_file: Path) -> PolicySource | None:
-    """What a run of ours wrote down of its study; None where a policy lies alone, or the record is of another kind."""
+    """Return the record that a run wrote of its study; None without one, or if it is of another kind."""
     for folder in (policy_file.parent, policy_file.parent.parent):
         if (folder / RUN_RECORD).is_file():
             try:

@@ -119,7 +119,7 @@ def _constraint(constraint: GenericConstraint, version: FormatVersion) -> dict[s
 
 
 def expression_text(constraint: GenericConstraint) -> str:
-    """An expression that parses to this constraint, with the same numbers in the same order."""
+    """Return an expression that parses to this constraint, with the same numbers in the same order."""
     left = _sum([*(_term(term) for term in constraint.terms), *(_constant(one) for one in constraint.constant)])
     if constraint.relation is None:
         return left
@@ -128,7 +128,7 @@ def expression_text(constraint: GenericConstraint) -> str:
 
 
 def _nothing(terms: Sequence[Term]) -> str:
-    """A right side without constants: 0 times a variable of the left side."""
+    """Return a right side without constants: 0 times a variable of the left side."""
     _, factors = _term(terms[0])
     return " * ".join(["0", *factors[1:]])
 
@@ -173,7 +173,7 @@ def scenario_documents(scenarios: ScenarioTables) -> Iterator[tuple[str, Any]]:
 
 
 def correlation_document(correlation: Correlation) -> dict[str, Any]:
-    """The content of scenarios/correlation.json."""
+    """Return the content of scenarios/correlation.json."""
     profiles = {
         name: {"correlation_groups": [_group(group) for group in groups]}
         for name, groups in correlation.profiles.items()
@@ -255,7 +255,7 @@ def _volumes(by_hydro: Mapping[int, float]) -> list[dict[str, Any]]:
 
 
 def _system(system: System) -> Iterator[Named]:
-    """The files of entities; the first four are required, also if empty."""
+    """Return the files of entities; the first four are required, also if empty."""
     required: dict[str, Sequence[object]] = {
         "buses": system.buses,
         "lines": system.lines,
@@ -329,7 +329,7 @@ def _documents(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: object) -> Any:
-    """A NumPy scalar as a Python number; raises TypeError for other types."""
+    """Return a NumPy scalar as a Python number; raises TypeError for other types."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"a case holds no {type(value).__name__} such as {value!r}")
@@ -344,7 +344,7 @@ TYPE_NAMES = {"id": "whole numbers", "index": "whole numbers", "number": "floati
 
 
 def case_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
-    """The Parquet tables of a case, by file."""
+    """Return the Parquet tables of a case, by file."""
     owners = (
         (SCENARIO_TABLES, case.scenarios),
         (OVERRIDE_TABLES, case.overrides),
@@ -426,7 +426,7 @@ def _write(folder: Path, table: TableFormat, columns: Table) -> None:
 
 
 def _stored(column: Column, values: NDArray[Any]) -> "pa.Array":
-    """The values as an Arrow array, with null for the marks of `core.case.Table`."""
+    """Return the values as an Arrow array, with null for the marks of `core.case.Table`."""
     import pyarrow as pa  # noqa: PLC0415
 
     if column.kind == "number":

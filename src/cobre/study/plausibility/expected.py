@@ -33,7 +33,7 @@ class Expected:
         return self.study.topology
 
     def stage_id(self, position: int) -> int:
-        """The id of a stage by its position."""
+        """Return the id of a stage by its position."""
         return self.study.stages[position].stage.id
 
 

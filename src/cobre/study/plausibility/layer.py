@@ -191,7 +191,7 @@ def capacity_of_buses(case: Case, expected: Expected, findings: Findings) -> Non
 
 
 def minima_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
-    """What must run at a bus needs a load there, or lines that take it away."""
+    """Warn of minimum generation at a bus without a load there, or lines that take it away."""
     for position, bus in enumerate(case.system.buses):
         minima = expected.must_run_mw[:, position]
         load, lines = np.maximum(expected.load_mw[:, position], 0.0), expected.line_out_mw[:, position]
@@ -260,7 +260,7 @@ def deficit_above_plants(case: Case, expected: Expected, findings: Findings) -> 
 
 
 def minimum_generation_above_plants(case: Case, expected: Expected, findings: Findings) -> None:
-    """A minimum generation is given up before a plant runs that is more expensive than giving it up."""
+    """Warn of a minimum generation that is given up before a more expensive plant runs."""
     if not case.system.thermals:
         return
     dearest = float(_thermal_costs(expected).max())
@@ -333,7 +333,7 @@ LARGEST_RIVER_M3S = 209_000.0  # mean of the Amazon at its mouth
 
 
 def inflows_beside_turbines(case: Case, expected: Expected, findings: Findings) -> None:
-    """An inflow far beyond what a plant was built for is most likely in other units."""
+    """Warn of an inflow far beyond what a plant was built for: it is most likely in other units."""
     mean = _mean(expected, expected.inflow_m3s)
     turbined = np.array([hydro.generation.max_turbined_m3s for hydro in case.system.hydros])
     too_large = (mean > LARGEST_RIVER_M3S) | ((turbined > 0) & (mean > TIMES_TURBINES * turbined))
@@ -346,7 +346,7 @@ def inflows_beside_turbines(case: Case, expected: Expected, findings: Findings) 
 
 
 def inflows_below_zero(case: Case, expected: Expected, findings: Findings) -> None:
-    """A plant alone may lose water; the river above and at it, on average, does not."""
+    """Warn of a river whose mean flow is below zero; a plant alone may lose water."""
     mean = _mean(expected, expected.inflow_m3s)
     river = _accumulated(expected.topology.downstream, mean)
     fed = _fed_from_elsewhere(expected)
@@ -356,7 +356,7 @@ def inflows_below_zero(case: Case, expected: Expected, findings: Findings) -> No
 
 
 def minimum_outflows(case: Case, expected: Expected, findings: Findings) -> None:
-    """What must leave a plant over the study must have come, or have been stored there or upstream."""
+    """Warn of a minimum outflow beyond what arrives and what is stored there or upstream."""
     study_stages = expected.study.stages
     demanded = np.array([stage.hydro.min_outflow_m3s @ (stage.hours / stage.hours.sum()) for stage in study_stages])
     least = _mean(expected, demanded)
@@ -404,7 +404,7 @@ def _warn_of_charges(case: Case, expected: Expected, name: str, least: Floats, b
 
 
 def minimums_out_of_reach(case: Case, expected: Expected, findings: Findings) -> None:
-    """A minimum that a dry period leaves out of reach holds at a price."""
+    """Warn of a minimum that a dry period leaves out of reach: it holds at a price."""
     options = PlanOptions.of(case.config.modeling, case.format_version)
     _, unreachable = stage_plans(expected.study, expected.noise, options, np.zeros(len(case.system.pumping_stations)))
     for note in minimum_notes(case, expected.study, unreachable):
@@ -490,7 +490,7 @@ def _check_names(file: str, word: str, members: Sequence[Named], findings: Findi
 
 
 def plants_that_never_run(case: Case, expected: Expected, findings: Findings) -> None:
-    """A plant whose maximum is 0 in every stage and block is either out of service or forgotten."""
+    """Warn of a plant whose maximum is 0 in every stage and block: it is out of service or forgotten."""
     study_stages, system = expected.study.stages, case.system
     thermal = _largest([stage.thermal.max_mw for stage in study_stages])
     group = _largest([stage.group.max_generation_mw for stage in study_stages])
