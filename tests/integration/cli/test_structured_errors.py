@@ -132,7 +132,7 @@ def rebuilt(kind):
     error = kind.__new__(kind)
     facts = {
         "case": "case",
-        "problems": (),
+        "findings": (),
         "missing": (),
         "saved": None,
         "status": "infeasible",

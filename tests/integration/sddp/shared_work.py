@@ -37,13 +37,13 @@ class Watched:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def solve(self, stage, cuts, chains, realisations, outputs, shared=None):
-        self.announce(shared, len(chains.start) - 1)
-        return self.counted(self.inner.solve(stage, cuts, chains, realisations, outputs, shared))
+    def solve(self, stage, cuts, chains, out):
+        self.announce(out.shared, len(chains.start) - 1)
+        return self.counted(self.inner.solve(stage, cuts, chains, out))
 
-    def solve_paths(self, steps, states, shared=None):
-        self.announce(shared, len(states))
-        return self.counted(self.inner.solve_paths(steps, states, shared))
+    def solve_paths(self, steps, states, out):
+        self.announce(out.shared, len(states))
+        return self.counted(self.inner.solve_paths(steps, states, out))
 
     def counted(self, work):
         self.solves += work.solves

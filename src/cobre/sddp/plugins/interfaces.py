@@ -55,7 +55,7 @@ class RiskMeasure(ABC):
     them, and nothing else there, such as a cache. The worst case:
 
     >>> import numpy as np
-    >>> class WorstCase(RiskMeasure):
+    >>> class WorstCase(cobre.RiskMeasure):
     ...     def weights(self, costs):
     ...         is_worst = np.arange(costs.shape[1]) == costs.argmax(axis=1)[:, None]
     ...         return is_worst.astype(float)
@@ -166,7 +166,7 @@ class CutSelection(ABC):
     so that a selection changes the speed of training and never the validity of a bound. Every ten iterations, keep the
     cuts of the last fifty:
 
-    >>> class LastFifty(CutSelection):
+    >>> class LastFifty(cobre.CutSelection):
     ...     reads_states = False
     ...
     ...     def is_due(self, iteration):

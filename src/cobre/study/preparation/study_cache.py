@@ -232,9 +232,9 @@ def _modules(folder: Path) -> Iterator[Path]:
 
 _PROBED_SCENARIOS = 4
 
-# Of the section `training`: when to stop, whether to train at all, and how to split work. Every other field, and so a
-# new one, takes part in the digest.
-_WITHOUT_EFFECT_ON_BITS = {"stopping_rules", "stopping_mode", "enabled", "parallelism"}
+# Of the section `training`: when to stop, whether to train at all, how to split work, and plug-ins, which take part by
+# what they are. Every other field, and so a new one, takes part in the digest.
+_WITHOUT_EFFECT_ON_BITS = {"stopping_rules", "stopping_mode", "enabled", "parallelism", "plugins"}
 
 _WORDS = {
     "cobre": "version of cobre",
