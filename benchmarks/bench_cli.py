@@ -59,7 +59,7 @@ class Timed:
 
 
 def drained_terminal():
-    """A terminal that somebody reads."""
+    """Return the slave end of a pseudo-terminal whose output a thread reads and discards."""
     master, slave = pty.openpty()
 
     def drain():

@@ -111,7 +111,7 @@ def prepare(chosen: Sequence[str], results: Results) -> dict[Contender, str]:
 
 
 def by_entrant(versions: Mapping[Contender, str]) -> dict[Entrant, str]:
-    """The rows of the table, with the version of each."""
+    """Return the version of each entrant, in the order of the table's rows."""
     return {entrant: version for contender, version in versions.items() for entrant in contender.entrants}
 
 

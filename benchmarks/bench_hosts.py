@@ -36,7 +36,7 @@ CONTENDERS = ("cobre tcp", STAR, "torch gloo")
 
 
 def link_seconds(case: Case, hosts: int, rate_mbit: float) -> float:
-    """What the links allow: the most that a host must send or receive, at the rate of its link."""
+    """Return the least time that the links allow, in seconds: the most that a host sends or receives, at link rate."""
     if case.kind is Kind.BROADCAST:
         return case.nbytes * 8 / (rate_mbit * 1e6)
     counts = case.counts(hosts)
@@ -154,7 +154,7 @@ def section(
     count: int,
     machine: Mapping[str, str],
 ) -> list[str]:
-    """The part of the page that this benchmark writes."""
+    """Return the lines of the section of the page that this benchmark writes."""
     facts = ", ".join(f"{name}: {fact}" for name, fact in machine.items())
     lines = [
         SECTION,

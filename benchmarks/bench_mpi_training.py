@@ -140,7 +140,7 @@ def measure(study: str, iterations: int, flavour: Flavour, size: int) -> Figures
 
 
 def to_markdown(figures: Sequence[Figures], failures: Sequence[str], machine: dict[str, str], size: int) -> str:
-    """The page."""
+    """Return the page as Markdown."""
     facts = ", ".join(f"{name}: {value}" for name, value in machine.items())
     parts = [
         "# What the contract costs in a training on MPI",

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def bind_calls(comm: Backend) -> dict[str, Callable[[], object]]:
-    """The calls that are timed, by name."""
+    """Return the calls to time, by name."""
     small, result, cut = np.ones(4), np.zeros(4), np.ones(1_250)
     region = comm.create_shared_region(4, "float64")
     return {

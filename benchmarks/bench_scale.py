@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def measured(scale: Scale, machine: Cluster) -> dict[str, Any]:
-    """The model beside this machine, and what it says of the whole size."""
+    """Compare the model with runs on this machine, and predict the time of the full-size study."""
     study = measured_study(scale.case, scale.iterations, scale.overrides)
     apart = measured_apart(scale.case, scale.iterations, 2, scale.overrides)
     study = with_blocks(scale, replace(study, spread=spread_of(apart, study)))
@@ -99,7 +99,7 @@ def measured(scale: Scale, machine: Cluster) -> dict[str, Any]:
 
 
 def with_blocks(scale: Scale, study: Study) -> Study:
-    """The study with the blocks that follow from its passes and openings."""
+    """Set the block limits that follow from forward passes and openings; small studies are returned unchanged."""
     if not scale.is_large:
         return study
     return replace(study, blocks=tuple(map(float, block_limits(study.forward_passes, study.openings))))

@@ -74,7 +74,7 @@ def integers(text: str) -> tuple[int, ...]:
 
 
 def present(options: argparse.Namespace, results: Results) -> list[Study]:
-    """The studies whose folders exist or can be generated; the others are named."""
+    """Return the studies whose folders exist or can be generated; report the missing ones."""
     found = []
     for study in (STUDIES[name].with_seed(options.seed) for name in options.studies):
         study.make()

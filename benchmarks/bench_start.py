@@ -53,7 +53,7 @@ def study(workers, folder):
 
 
 def rounds(count, ranks, folder):
-    """The measurements of each start, by its name."""
+    """Measure every kind of start `count` times, in turns; return wall and CPU times by name."""
     (Path(folder) / "sitecustomize.py").write_text(THREAD_IN_TEMPLATE)
     (Path(folder) / "nothing.py").write_text(NOTHING)
     alone = {"PYTHONPATH": os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))}

@@ -68,7 +68,7 @@ class Ratio:
 
     @classmethod
     def of(cls, above: Times, below: Times, factor: float = 1.0) -> "Ratio":
-        """The time of one over that of the other."""
+        """Divide the time of one contender by that of another, for the best rounds and round by round."""
         pairs = zip(above.rounds, below.rounds, strict=True)
         return cls(factor * above.least / below.least, [factor * one / other for one, other in pairs])
 
@@ -137,7 +137,7 @@ def measured(study: Study, rounds: int) -> dict[str, Times]:
 
 
 def timed(contender: Contender, study: Study, threads: int) -> tuple[Run, float]:
-    """A run, and the seconds of the whole process."""
+    """Run a contender; return the run and the wall time of its process in seconds."""
     began = time.perf_counter()
     run = contender.run(study, threads, ITERATIONS[study.name])
     return run, time.perf_counter() - began
@@ -151,7 +151,7 @@ def timed_beside(study: Study) -> tuple[Run, float]:
 
 @contextmanager
 def busy_core(study: Study) -> Iterator[None]:
-    """A process that trains the same study again and again."""
+    """Keep a core busy with a process that trains the same study repeatedly, until the block ends."""
     request = {"case": str(study.folder), "iterations": ITERATIONS[study.name], "forward_passes": study.forward_passes}
     command: list[str | Path] = [sys.executable, PROGRAMS / "train_again.py", json.dumps(request)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

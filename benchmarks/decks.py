@@ -76,7 +76,7 @@ class Row:
         return abs(self.first_bound - self.peer_bound) / max(abs(self.peer_bound), 1e-300)
 
     def cells(self) -> list[str]:
-        """The row as text."""
+        """Return the cells of the row as text."""
         return [
             self.deck,
             self.bridge,
@@ -93,7 +93,7 @@ class Row:
         ]
 
     def document(self) -> dict[str, Any]:
-        """The row for machines."""
+        """Return the row for JSON."""
         return asdict(self) | {"difference": self.difference}
 
 
@@ -155,7 +155,7 @@ def model_of(deck: Path) -> Model:
 
 @cache
 def find_bridge(name: str) -> Bridge:
-    """That beside the peer where it is installed there, else the one that `cobre convert` uses."""
+    """Return the bridge installed beside the peer, or else the one that `cobre convert` uses."""
     with suppress(NoBridgeError):
         return bridge_at(BESIDE[name], PROGRAMS[name])
     return own_bridge(lambda text: print(text, file=sys.stderr), PROGRAMS[name])
@@ -241,7 +241,7 @@ def case_format(case: Path) -> str:
 
 
 def run_peer(row: Row, case: Path, output: Path, timeout_s: float) -> None:
-    """The same by the program of the case's format, where it is installed."""
+    """Run the peer program of the case's format, if it is installed, and add its bound and CPU time to the row."""
     peer = COBRE_PYTHON if row.case_format.startswith("0.18") else NOVOMODELO
     python = _interpreter(peer)
     if python is None:
@@ -301,7 +301,7 @@ def _last_line(text: str) -> str:
 
 
 def write_files(rows: Sequence[Row], target: Path) -> None:
-    """The table for people and for machines; written after every deck, so that an interrupted run leaves its rows."""
+    """Write the table as Markdown and JSON; called after every deck, so that an interrupted run keeps its rows."""
     target.mkdir(parents=True, exist_ok=True)
     lines = [f"| {' | '.join(HEADINGS)} |", "|" + "---|" * len(HEADINGS)]
     lines += ["| " + " | ".join(cell.replace("|", "/") for cell in row.cells()) + " |" for row in rows]
@@ -310,7 +310,7 @@ def write_files(rows: Sequence[Row], target: Path) -> None:
 
 
 def print_row(cells: Sequence[str]) -> None:
-    """The row in columns of fixed width, remarks last."""
+    """Print the row in columns of fixed width, remarks last."""
     widths = (32, 17, 6, 8, 7, 7, 20, 20, 10, 8, 12)
     name, *numbers = [cell.rjust(width) for cell, width in zip(cells[:-1], widths, strict=True)]
     print("  ".join([name.strip().ljust(widths[0]), *numbers, cells[-1]]), flush=True)
@@ -350,7 +350,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _bridges(source: Source, wanted: str | None) -> Sequence[str]:
-    """The bridges that convert a deck; a case, or what cannot be read, needs none."""
+    """Return the bridges that convert a deck; a case, or an unreadable source, needs none."""
     if source.model is None:
         return ("",)
     return tuple(PROGRAMS) if wanted is None else (wanted,)

@@ -49,7 +49,7 @@ def official_rows(path: Path) -> Iterator[dict[str, str]]:
 
 
 def official_values(deck: Path, stages: int) -> Values:
-    """What the official program found in the first stages."""
+    """Read the results of the official program for the first stages."""
     found: Values = defaultdict(float)
     sources = {"hydro": "Ghid", "thermal": "Gter", "other": "GerPeq", "load": "Demanda", "marginal cost": "CMO"}
     for row in official_rows(deck / "dec_oper_sist.csv"):
@@ -117,7 +117,7 @@ def _keep_rows(path: Path, stages: set[int]) -> None:
 
 
 def _without_stages(content: Any, stages: set[int]) -> Any:
-    """The document without entries of stages that are left out."""
+    """Return the document without the entries of stages that are left out."""
     if isinstance(content, list):
         kept = [entry for entry in content if not isinstance(entry, dict) or entry.get("stage_id", 0) in stages]
         return [_without_stages(entry, stages) for entry in kept]
@@ -194,7 +194,7 @@ def configure(case: Path, boundary: str | None) -> None:
 
 
 def our_values(case: Path, run: Path) -> Values:
-    """The same quantities of our simulation; a chain has one scenario."""
+    """Read the same quantities from our simulation, which has a single scenario."""
     system = {
         name: {entry["id"]: entry for entry in json.loads((case / "system" / f"{name}.json").read_text())[name]}
         for name in ("buses", "hydros", "thermals", "lines", "non_controllable_sources")
@@ -237,7 +237,7 @@ def our_values(case: Path, run: Path) -> Values:
 def _add_storage(
     found: Values, run: Path, hydros: Mapping[int, Mapping[str, Any]], bus_name: Mapping[int, str]
 ) -> None:
-    """Useful volumes at the end of each stage, by the subsystem of the plant."""
+    """Add useful volumes at the end of each stage, hm3, by the plant's subsystem."""
     table = pq.ParquetFile(run / "simulation" / "hydros.parquet").read().to_pylist()
     last = max(row["block_id"] for row in table)
     for row in table:
@@ -248,7 +248,7 @@ def _add_storage(
 
 
 def _bus_of(plant: Mapping[str, Any]) -> int:
-    """The bus of a plant, or of its first group of units."""
+    """Return the bus of a plant, or of its first unit group."""
     groups = plant.get("unit_groups") or ()
     return int(groups[0]["bus_id"] if plant.get("bus_id") is None else plant["bus_id"])
 
@@ -265,7 +265,7 @@ class Line:
 
 
 def summary(official: Values, ours: Values, stages: int) -> list[Line]:
-    """A line for each quantity and entity that both programs have."""
+    """Compare each quantity and entity that both programs report."""
     names = sorted({(quantity, entity) for quantity, _, entity in official} & {(name, who) for name, _, who in ours})
     lines = []
     for quantity, entity in names:

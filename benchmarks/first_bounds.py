@@ -109,7 +109,7 @@ class Comparison:
 
 
 def relative(ours: float, theirs: float) -> float:
-    """The difference of two costs, relative to the second."""
+    """Return the difference of two costs, relative to the second."""
     return (ours - theirs) / max(abs(theirs), 1e-300)
 
 
@@ -137,7 +137,7 @@ def without_known_differences(case: Path) -> None:
 
 
 def overrides(iterations: int, scenarios: int = 1) -> dict[str, object]:
-    """Settings of both programs: one forward pass, and everything exported that is compared."""
+    """Return the settings for both programs: one forward pass, and exports of everything compared."""
     return {
         "training.selection.forward_passes": 1,
         "training.stopping_rules": [{"type": "iteration_limit", "limit": iterations}],
@@ -180,7 +180,7 @@ class PeerRun:
         self.openings = self._openings(study)
 
     def cuts(self, stage: int, iterations: int) -> CutSet:
-        """The cuts of a stage after some iterations."""
+        """Return the cuts of a stage that exist after a number of iterations."""
         intercepts, coefficients, made = self._cuts[stage]
         return CutSet(intercepts[made <= iterations], coefficients[made <= iterations])
 
@@ -212,7 +212,7 @@ class Checker:
         return self._value(0, batch) * self._problem.cost_scale
 
     def cut_line(self, iteration: int, stage: int) -> CutLine:
-        """The cut that the peer made in an iteration for the state after a stage."""
+        """Compare the peer's cut of an iteration for the state after a stage with ours at the same trial point."""
         point, cuts = self._peer.states[stage][iteration - 1], self._peer.cuts(stage, iteration)
         intercept, slopes = cuts.intercepts[-1], cuts.coefficients[-1]
         batch = self._next(iteration, stage, point, Outputs(gradient=True))
@@ -238,7 +238,7 @@ class Checker:
         )
 
     def forward_line(self, iteration: int, stage: int) -> ForwardLine:
-        """A stage of the peer's path: our optimum, and the cost of its volumes."""
+        """Compare our optimum in one stage of the peer's path with the cost at the peer's volumes."""
         program = self._problem.stages[stage].program
         entering, leaving = self._entering(iteration, stage), self._peer.states[stage][iteration - 1]
         noise, rows = self._noise_of_path(iteration, stage), self._rows(stage, iteration - 1)
@@ -254,7 +254,7 @@ class Checker:
         return ForwardLine(iteration, stage, float(free.objective[0]), float(fixed.objective[0]), moved)
 
     def path_cost(self, iteration: int) -> float:
-        """What our optima along the peer's path cost together, $ of the first stage."""
+        """Return the total cost of our optima along the peer's path, in $ of the first stage."""
         problem, total = self._problem, 0.0
         for stage, discount in enumerate(problem.discount_to_first_stage):
             rows, noise = self._rows(stage, iteration - 1), self._noise_of_path(iteration, stage)
@@ -267,7 +267,7 @@ class Checker:
         return self._problem.initial_state if stage == 0 else self._peer.states[stage - 1][iteration - 1]
 
     def _noise_of_path(self, iteration: int, stage: int) -> Realisations:
-        """The noise of the forward pass: as sampled here, with the inflows that the peer's next state remembers."""
+        """Return the noise of the forward pass, sampled here, with the inflows contained in the peer's next state."""
         drawn, index = sampled(self._problem, self._study.noise.training_sampler, iteration, [0], stage)
         drawn, program = drawn.take(index), self._problem.stages[stage].program
         if not program.num_lags or self._problem.is_last(stage):
@@ -307,7 +307,7 @@ class Checker:
 
 
 def differences_of_openings(study: PreparedStudy, peer: PeerRun) -> tuple[float, float]:
-    """The largest difference of an opening, and the largest of its part outside the null space of the correlation.
+    """Return the largest difference between openings, in all and outside the null space of the correlation.
 
     The correlation of 159 plants estimated from 95 years is singular. Rounding leaves its zero eigenvalues at 1e-15 or
     so, either side of zero, and the matrix root takes their square roots: noise of 1e-8 in the null space alone.
@@ -342,7 +342,7 @@ def compare(study: PreparedStudy, output: Path) -> Comparison:
 
 
 def text_of(found: Comparison) -> str:
-    """The comparison as tables; costs in units of the cost scale, bounds in $."""
+    """Format the comparison as tables; costs in units of the cost scale, bounds in $."""
     lines = [
         "| iteration | their bound | ours from their cuts | | cost of their path | ours along it | |",
         "|---" * 7 + "|",

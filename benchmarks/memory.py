@@ -62,7 +62,7 @@ class Finding:
         return self.shared_mb <= self.limit_mb
 
     def row(self) -> list[str]:
-        """A line of the table."""
+        """Return the cells of the table row, in MB."""
         values = (
             self.payload_mb,
             self.shared_mb,
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure_region(ranks: int, name: str) -> Finding:
-    """A region that all ranks read."""
+    """Measure the memory of a region that all ranks read."""
     return region_finding(name, launch.run(fill_region, ranks, "shm", (REGIONS[name],)))
 
 
@@ -125,7 +125,7 @@ def measure_joined() -> int:
 
 
 def measure_window(ranks: int, case: Case) -> Finding:
-    """The window that one collective passes its payload through; it may have been there from the start."""
+    """Measure the window that carries the payload of one collective; it may exist before the call."""
     growths = launch.run(gather, ranks, "shm", (case,))
     shared = [growth.shared_before + growth.shared for growth in growths]
     return Finding(f"window of {case.name}", case.nbytes / 1e6, WINDOW_LIMIT_MB, shared, growths)

@@ -73,7 +73,7 @@ class StageCost:
 
 
 def peer_tables(output: Path) -> dict[str, pa.Table]:
-    """The peer's tables, all scenarios of each."""
+    """Read the peer's tables, with all scenarios of each."""
     found = {}
     for folder in sorted({path.parent.parent for path in (output / "simulation").rglob("scenario_id=*/data.parquet")}):
         parts = [pq.ParquetFile(path).read() for path in sorted(folder.glob("scenario_id=*/data.parquet"))]
@@ -90,7 +90,7 @@ def _numbers(table: pa.Table, name: str) -> Floats:
 
 
 def compare_columns(name: str, ours: pa.Table, theirs: pa.Table) -> Iterator[Column]:
-    """A line for each column of numbers that the peer has. Raises ValueError where rows or columns are missing."""
+    """Compare each numeric column that the peer has. Raises ValueError where rows or columns are missing."""
     if ours.num_rows != theirs.num_rows:
         raise ValueError(f"{name} has {ours.num_rows} rows here and {theirs.num_rows} there")
     if missing := sorted(set(theirs.column_names) - set(ours.column_names) - IGNORED):

@@ -65,7 +65,7 @@ async def live_view(output: Path) -> None:
 
 
 def report(output: Path) -> None:
-    """The first screen of report.html, and what it says of one plant."""
+    """Save pictures of the first screen of report.html and of one plant."""
     import chromium
 
     if chromium.executable() is None:
@@ -80,7 +80,7 @@ def report(output: Path) -> None:
 
 
 def save(tab: Any, name: str) -> None:
-    """What the tab shows."""
+    """Save a screenshot of the tab."""
     tab.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     (SCREENS / name).write_bytes(base64.b64decode(tab.call("Page.captureScreenshot", format="png")["data"]))
 

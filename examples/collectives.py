@@ -28,7 +28,7 @@ def microseconds(comm, call):
 
 
 def tour(comm):
-    """Runs on every rank; the result of rank 0 is printed."""
+    """Call and time each collective; return one row per collective. Collective: call on every rank."""
     rank, size = comm.rank, comm.size
     rows = []
 

@@ -19,7 +19,7 @@ WHOLE_MONTH = (Block("month", 1.0, 1.0),)
 
 
 def two_reservoirs() -> Example:
-    """A large reservoir above a small one, three thermal plants, one bus, a year."""
+    """Return a year of a large reservoir above a small one, with three thermal plants and one bus."""
     upper = HydroPlant(
         name="Upper",
         bus=0,

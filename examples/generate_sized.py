@@ -43,7 +43,7 @@ def parse(arguments: Sequence[str] | None) -> tuple[Path, Size]:
 
 
 def refusal(size: Size) -> str:
-    """The reason why a size is invalid; empty if it is valid."""
+    """Return the reason why a size is invalid; empty if it is valid."""
     least = {"lags": 0, "planes": 0, "stages": 2, "seed": 0}
     for field in fields(Size):
         if (value := getattr(size, field.name)) < (bound := least.get(field.name, 1)):

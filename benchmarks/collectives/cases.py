@@ -72,7 +72,7 @@ CASES = (
 
 
 def select_cases(names: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
-    """The named cases, or all; quick: a third of the repetitions."""
+    """Return the named cases, or all; `quick` runs a third of the repetitions. Raises ValueError for unknown names."""
     known = [case.name for case in CASES]
     wanted = tuple(names) or known
     unknown = sorted(set(wanted) - set(known))

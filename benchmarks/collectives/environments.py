@@ -36,7 +36,7 @@ class Environment:
         return self.program("python")
 
     def program(self, name: str) -> Path:
-        """A program in its bin folder."""
+        """Return the path of a program in the environment's bin folder."""
         return self.folder / "bin" / name
 
     def ensure(self) -> str:
@@ -53,7 +53,7 @@ class Environment:
         return version
 
     def version(self) -> str | None:
-        """What the probe prints, or None when it fails."""
+        """Return what the probe prints, or None if it fails."""
         try:
             return run_or_say([self.python, "-I", "-c", self.probe], PROBE_TIMEOUT_S).strip()
         except UnavailableError:

@@ -50,7 +50,7 @@ def measured_growth(comm: Backend) -> Iterator[Growth]:
 
 
 def fill_region(comm: Backend, elements: int) -> Growth:
-    """Runs on every rank: the leader fills a region, everybody reads all of it."""
+    """Fill a region on the leader and read all of it on every rank. Collective: call on every rank."""
     with measured_growth(comm) as growth:
         region = comm.create_shared_region(elements, "float64")
         if comm.is_leader:
@@ -63,7 +63,7 @@ def fill_region(comm: Backend, elements: int) -> Growth:
 
 
 def gather(comm: Backend, case: Case) -> Growth:
-    """Runs on every rank: an allgatherv between private arrays that are there beforehand."""
+    """Call allgatherv between private arrays allocated beforehand. Collective: call on every rank."""
     counts = case.counts(comm.size)
     send, recv = part_of_ramp(counts, comm.rank), np.full(case.elements, -1.0)
     with measured_growth(comm) as growth:
@@ -73,12 +73,12 @@ def gather(comm: Backend, case: Case) -> Growth:
 
 
 def account() -> dict[str, int]:
-    """The kernel's account of this process, in bytes."""
+    """Return the kernel's memory statistics of this process, in bytes."""
     fields = (line.split() for line in KERNEL_ACCOUNT.read_text().splitlines()[1:])
     return {name.rstrip(":"): int(kilobytes) * 1024 for name, kilobytes, *_ in fields}
 
 
 def peak_bytes() -> int:
-    """The largest resident size since it was last reset."""
+    """Return the peak resident size since the last reset, in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))

@@ -38,7 +38,7 @@ def restrict_to_cores(count: int) -> None:
 
 
 def cpu_model() -> str:
-    """The first core's name."""
+    """Return the model name of the first core."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.machine())

@@ -24,7 +24,7 @@ class Report:
     results: Results
 
     def to_json(self) -> dict[str, Any]:
-        """The raw value of every round, and the comparisons."""
+        """Return the raw values of every round and the comparisons, for JSON."""
         return {
             "date": self.date,
             "machine": self.machine,
@@ -99,7 +99,7 @@ class Report:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A markdown table."""
+    """Format a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
@@ -113,7 +113,7 @@ def show_time(spread: Spread | None) -> str:
 
 
 def show_standing(standing: Standing | None) -> str:
-    """The ratio or difference, and its range over the rounds."""
+    """Format the ratio or difference, and its range over the rounds."""
     if standing is None:
         return ""
     digits = 3 if 0.9 < standing.value < 1.1 else 2  # near one a percent matters
@@ -122,7 +122,7 @@ def show_standing(standing: Standing | None) -> str:
 
 
 def show_target(standing: Standing | None) -> str:
-    """What is to be reached."""
+    """Format the target value; empty if there is none."""
     return f"{standing.target}" if standing and standing.target is not None else ""
 
 

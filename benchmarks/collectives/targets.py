@@ -31,7 +31,7 @@ class Comparison:
     measure: Measure = Measure.RATIO
 
     def covers(self, case: str) -> bool:
-        """A ratio says something of every case, a difference only where it is what counts."""
+        """Tell whether the comparison applies to a case: ratios apply to all, differences to those with a target."""
         return self.measure is Measure.RATIO or any(case in by_case for by_case in self.targets.values())
 
 
@@ -41,7 +41,7 @@ def by_case(*ratios: float) -> dict[str, float]:
 
 
 def beside_gloo(allreduce: float, allgatherv: float, large_allgatherv: float) -> dict[str, float]:
-    """The three ratios that tcp has to reach."""
+    """Return the ratios to gloo that tcp has to reach, by case."""
     return {"allreduce 32 B": allreduce, "allgatherv 3.2 MB": allgatherv, "allgatherv 206 MB": large_allgatherv}
 
 

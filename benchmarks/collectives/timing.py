@@ -25,7 +25,7 @@ def measure(adapter: Adapter, cases: Iterable[Case]) -> Durations:
 
 
 def measure_in_turns(adapters: Sequence[Adapter], cases: Iterable[Case]) -> list[Durations]:
-    """The same for several contenders in one process, which take turns at every repetition."""
+    """Measure several contenders in one process, which take turns at every repetition."""
     durations: list[Durations] = [{} for _ in adapters]
     for case in cases:
         able = [number for number, adapter in enumerate(adapters) if case.kind in adapter.kinds]

@@ -65,7 +65,7 @@ def prepare_allgatherv(adapters: Sequence[Adapter], case: Case) -> Iterator[list
 
 @contextmanager
 def prepare_allgatherv_into_region(adapters: Sequence[Adapter], case: Case) -> Iterator[list[Work]]:
-    """The same, into memory that all ranks see."""
+    """Prepare an allgatherv into memory shared by all ranks."""
     counts = case.counts(adapters[0].size)
     send = part_of_ramp(counts, adapters[0].rank)
     with ExitStack() as regions:
@@ -96,17 +96,17 @@ def unwrite(array: Array) -> Callable[[], object]:
 
 
 def part_of_ramp(counts: tuple[int, ...], rank: int) -> Array:
-    """This rank's part of 0, 1, 2, ..."""
+    """Return this rank's part of 0, 1, 2, ..."""
     begin = sum(counts[:rank])
     return np.arange(begin, begin + counts[rank], dtype=np.float64)
 
 
 def check_ramp(case: Case, result: Array) -> None:
-    """The result is 0, 1, 2, ..."""
+    """Raise AssertionError unless the result is 0, 1, 2, ..."""
     check_equal(case, result, np.arange(case.elements, dtype=np.float64))
 
 
 def check_equal(case: Case, result: Array, expected: Array) -> None:
-    """A contender that delivers something else has no time worth noting."""
+    """Raise AssertionError if a contender delivers a wrong result: its time would mean nothing."""
     if not np.array_equal(result, expected):
         raise AssertionError(f"{case.name}: the result is wrong")

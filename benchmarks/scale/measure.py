@@ -33,7 +33,7 @@ class MeasuredRun:
 
 
 def measured_study(case: Path, iterations: int, overrides: Overrides = None) -> Study:
-    """The work of the last half of a run on one rank and one thread."""
+    """Measure the work of the last half of a run with one rank and one thread."""
     result = train(case, config_overrides=overrides, threads=1, iterations=iterations)
     policy, late = result.policy, result.history[len(result.history) // 2 :]
     stages, passes = policy.num_stages, late[-1].forward_passes
@@ -58,12 +58,12 @@ def measured_study(case: Path, iterations: int, overrides: Overrides = None) -> 
 
 
 def measured_run(case: Path, iterations: int, ranks: int, overrides: Overrides = None) -> MeasuredRun:
-    """The same study on workers of one thread each, by shm."""
+    """Run the study on shm workers of one thread each."""
     return _run(case, iterations, ranks, overrides, "auto" if ranks == 1 else "shm")
 
 
 def measured_apart(case: Path, iterations: int, ranks: int, overrides: Overrides = None) -> MeasuredRun:
-    """The same on workers that share no memory, as machines do not: each has its own block of paths."""
+    """Run the study on workers without shared memory, as if on separate machines: each has its own block of paths."""
     with _variable("COBRE_TCP_RANKS_PER_HOST", "1"):
         return _run(case, iterations, ranks, overrides, "tcp")
 
@@ -97,20 +97,20 @@ def _run(case: Path, iterations: int, ranks: int, overrides: Overrides, backend:
 
 
 def spread_of(run: MeasuredRun, study: Study) -> float:
-    """The relative spread of a path's time that explains the imbalance of ranks that share no memory."""
+    """Return the relative spread of the time of a path that explains the imbalance of ranks without shared memory."""
     paths = study.forward_passes / run.ranks
     return run.imbalance_share * float(np.sqrt(paths / (2.0 * np.log(run.ranks))))
 
 
 def measured_cluster() -> Cluster:
-    """This machine: what two shm ranks reach."""
+    """Measure this machine with two shm ranks."""
     small, large = launch.run(_gather_times, 2, "shm")[0]
     latency = max(1e-9, small)
     return Cluster(usable_cores(), PAYLOADS[1] / max(1e-9, large - small), latency)
 
 
 def measured_tcp_gather() -> Sequence[float]:
-    """The same two payloads among two ranks over loopback."""
+    """Time an allgatherv of the two payloads between two tcp ranks over loopback, in seconds."""
     return tuple(launch.run(_gather_times, 2, "tcp", environment={"COBRE_TCP_RANKS_PER_HOST": "1"})[0])
 
 

@@ -127,7 +127,7 @@ def busy(study: Study, cluster: Cluster, ranks: int) -> float:
 
 
 def gather_s(cluster: Cluster, backend: str, ranks: int, total_bytes: float) -> float:
-    """An allgatherv of so many bytes in all."""
+    """Return the time of an allgatherv of `total_bytes` over all ranks, in seconds."""
     if ranks == 1:
         return 0.0
     inside = min(ranks, cluster.cores)
@@ -149,5 +149,5 @@ def gather_s(cluster: Cluster, backend: str, ranks: int, total_bytes: float) -> 
 
 
 def on_link(cluster: Cluster, gigabits_per_s: float, latency_s: float) -> Cluster:
-    """The same machines with another network."""
+    """Return the same machines with another network."""
     return replace(cluster, link_bytes_per_s=gigabits_per_s * 1e9 / 8, link_latency_s=latency_s)

@@ -38,7 +38,7 @@ TITLES = {
 
 
 def hold_ready(comm: Backend, case: str) -> tuple[int, int, int]:
-    """Runs on every rank: PSS and peak of the resident size once the study is ready, and bytes that are shared."""
+    """Prepare a study; return PSS, peak resident size and shared bytes. Collective."""
     from cobre.study.preparation.study_cache import prepare_on_ranks  # noqa: PLC0415
 
     ready = prepare_on_ranks(comm, CaseRequest(Path(case), None, 1), lambda _: None)
@@ -49,7 +49,7 @@ def hold_ready(comm: Backend, case: str) -> tuple[int, int, int]:
 
 
 def run_whole(comm: Backend, case: str, output: str, scenarios: int) -> tuple[int, str]:
-    """Runs on every rank: one iteration with one forward pass, then a simulation; the peak, and its digest."""
+    """Run one iteration with one forward pass and simulate; return peak bytes and digest. Collective."""
     from cobre.study.run import run_study  # noqa: PLC0415
 
     overrides = {"training.selection.forward_passes": 1, "simulation.selection.num_scenarios": scenarios}
@@ -59,7 +59,7 @@ def run_whole(comm: Backend, case: str, output: str, scenarios: int) -> tuple[in
 
 
 def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int) -> list[tuple[str, int, int]]:
-    """Runs on every rank: what was done, PSS after it, and the resident size at most meanwhile, regions in full."""
+    """Fill, digest, save and restore a pool of cuts; return PSS and peak resident bytes after each step. Collective."""
     from cobre.io.storage.array_file import ArrayFile, write_arrays  # noqa: PLC0415
     from cobre.sddp.cuts.pool import CutPool, CutSet  # noqa: PLC0415
     from cobre.sddp.training.context import TrainingContext  # noqa: PLC0415

@@ -101,14 +101,14 @@ class StudyFigures:
         yield from self._pairs(title, (OURS, threads), (PEER, threads), cpu_ratio, {})
 
     def pivots(self) -> Iterator[Figure]:
-        """What a pivot costs inside the solver, and how many there are."""
+        """Yield the time per pivot inside the solver, and the number of pivots per solve."""
         for name, targets in ((OURS, US_PER_PIVOT), (PEER, {})):
             runs = [run for run in self.results.of(self.study, name) if sum(run.pivots)]
             yield from self._single(f"microseconds a pivot, {name}", runs, lambda run: run.us_per_pivot, targets)
             yield from self._single(f"pivots a solve, {name}", runs, pivots_a_solve, {})
 
     def bounds(self) -> Iterator[Figure]:
-        """That both solve the same study."""
+        """Yield the differences of bounds, which show that both programs solve the same study."""
         first, final = (f"relative difference of the {which} lower bounds" for which in ("first", "final"))
         has_choice = self.study in CHOICE_OF_DUALS
         same = {} if has_choice else {self.study: SAME_LOWER_START.get(self.study, SAME_START)}
@@ -119,7 +119,7 @@ class StudyFigures:
         yield from self._pairs(final, (OURS, 1), (PEER, 1), bounds_apart, SAME_BOUND)
 
     def speedup(self) -> Iterator[Figure]:
-        """What a second thread is good for."""
+        """Yield the speed-up of a second thread."""
         for name, targets in ((OURS, TWO_THREADS), (PEER, {})):
             title = f"two threads of {name}: times the speed of one"
             yield from self._pairs(title, (name, 1), (name, 2), time_ratio, targets, at_most=False)
@@ -144,7 +144,7 @@ class StudyFigures:
             )
 
     def beside_loop(self) -> Iterator[Figure]:
-        """The same loop over highspy: that it is the same, and how fast."""
+        """Yield the difference of bounds and the speed relative to the same loop over highspy."""
         ours, loop = (OURS + SHORT, 1), (LOOP, 1)
         same = dict.fromkeys([self.study], SAME_LOOP)
         title = "relative difference of the first lower bounds, loop over highspy"
@@ -153,7 +153,7 @@ class StudyFigures:
         yield from self._pairs(title, loop, ours, time_ratio, LOOP_BESIDE_OURS, at_most=False)
 
     def by_workers(self, has_threads: bool) -> Iterator[Figure]:
-        """What processes on shm are good for, and what they wait."""
+        """Yield the speed-up of shm processes, and the share of time that they wait."""
         one, two, four = ((workers_name(count), 1) for count in (1, 2, 4))
         title = "two workers of one thread: times the speed of one"
         yield from self._pairs(title, one, two, time_ratio, TWO_WORKERS, at_most=False)
@@ -188,7 +188,7 @@ class StudyFigures:
         *,
         at_most: bool = True,
     ) -> Iterator[Figure]:
-        """A number of every run."""
+        """Yield the figure of a measure taken from every run."""
         yield from self._figure(title, [measure(run) for run in runs], targets, at_most)
 
     def _figure(self, title: str, values: list[float], targets: Mapping[str, float], at_most: bool) -> Iterator[Figure]:
@@ -247,12 +247,12 @@ def waiting_share(run: Run) -> float:
 
 
 def imbalance_share(run: Run) -> float:
-    """Waiting for others that had more work."""
+    """Return the share of training time spent waiting for ranks with more work."""
     return sum(run.imbalance_s) / (len(run.imbalance_s) * run.training_s)
 
 
 def checkpoint_share(run: Run) -> float:
-    """What training waits for a checkpoint, of an iteration."""
+    """Return the time that training waits for a checkpoint, relative to an iteration."""
     return median(run.checkpoint_s) / median(run.iteration_s)
 
 

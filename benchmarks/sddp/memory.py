@@ -73,7 +73,7 @@ class Finding:
         return self.shared <= self.once + PAGE_SLACK_BYTES
 
     def row(self) -> list[str]:
-        """A line of the table."""
+        """Return the cells of the table row, in MB."""
         first = self.ranks[0]
         private = max(rank.growth.private for rank in self.ranks)
         resident = sum(rank.growth.resident for rank in self.ranks)
@@ -82,7 +82,7 @@ class Finding:
 
 
 def hold(comm: Backend, folder: str, iterations: int) -> Held:
-    """Runs on every rank: a study from its folder to a policy."""
+    """Prepare and train a study from its folder; return the memory held. Collective: call on every rank."""
     with measured_growth(comm) as growth:
         shared = share(comm, lambda: prepare(load_case(folder, with_iterations(None, iterations))))
         study = shared.value

@@ -69,7 +69,7 @@ def take_turns(study: Study, contenders: Sequence[Contender], number: int) -> di
 
 
 def row(number: int, contender: str, run: Run) -> list[str]:
-    """A line of the table."""
+    """Return the cells of the table row."""
     pivots = sum(run.pivots)
     return [
         str(number),

@@ -50,14 +50,14 @@ PROBE_TIMEOUT_S = 30
 
 
 def peer_environment(peer: Peer = COBRE_PYTHON) -> Environment:
-    """The environment, made or to be made; raises `UnavailableError` when no interpreter is new enough."""
+    """Return the environment, existing or yet to be made; raises `UnavailableError` if no interpreter is new enough."""
     python = peer.folder / "bin" / "python"
     interpreter = python if python.exists() else find_interpreter()
     return Environment(peer.folder, peer.requirements, peer.probe, interpreter)
 
 
 def find_interpreter() -> Path:
-    """The first one that runs and is new enough."""
+    """Return the first interpreter that runs and is new enough; raises `UnavailableError` if there is none."""
     for candidate in candidates():
         if is_new_enough(candidate):
             return candidate
@@ -66,7 +66,7 @@ def find_interpreter() -> Path:
 
 
 def candidates() -> Iterator[Path]:
-    """The one that the user names, those on the path, and those that pyenv keeps off the path."""
+    """Yield the interpreter named by the user, those on PATH, and those of pyenv."""
     if named := os.environ.get(INTERPRETER_VARIABLE):
         yield Path(named)
     for name in NAMES:

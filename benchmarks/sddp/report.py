@@ -132,7 +132,7 @@ class Report:
 
 
 def figure_row(figure: Figure) -> list[str]:
-    """A line of the table of figures."""
+    """Return the cells of a row of the table of figures."""
     target = "" if figure.target is None else f"{'at most' if figure.at_most else 'at least'} {figure.target:g}"
     return [figure.title, figure.study, f"**{show(figure.value)}**", target, "yes" if figure.is_met else "no"]
 
@@ -144,7 +144,7 @@ def bounds_row(study: str, contender: str, run: Run) -> list[str]:
 
 
 def memory_row(study: str, contender: str, runs: Sequence[Run]) -> list[str]:
-    """What the pool holds for a cut is its numbers, in chunks that may not be full."""
+    """Return the cells of a row of the table of memory; bytes per cut include chunks that are not full."""
     parts = [
         [getattr(run, name) / MEGABYTE for run in runs] for name in ("baseline_bytes", "peak_bytes", "growth_bytes")
     ]

@@ -47,19 +47,19 @@ class Contender:
 
 
 def ours() -> Contender:
-    """What users get."""
+    """Return the contender with default settings."""
     return Contender("cobre", Path(sys.executable), "train_ours.py", (("solver", "native"),))
 
 
 def with_checkpoints() -> Contender:
-    """The same, with a checkpoint after every iteration."""
+    """Return the contender that writes a checkpoint after every iteration."""
     return Contender(
         "cobre, checkpoints", Path(sys.executable), "train_ours.py", (("solver", "native"), ("checkpoints", True))
     )
 
 
 def workers(count: int) -> Contender:
-    """What users get from `num_workers`: processes on shm."""
+    """Return the contender with `num_workers` processes on shm."""
     return Contender(workers_name(count), Path(sys.executable), "train_workers.py", (("workers", count),))
 
 
@@ -69,7 +69,7 @@ def workers_name(count: int) -> str:
 
 
 def highspy_loop() -> Contender:
-    """The same loop with plain calls of highspy."""
+    """Return the contender that runs the same loop with plain calls of highspy."""
     return Contender("highspy loop", Path(sys.executable), "train_ours.py", (("solver", "highspy"),))
 
 

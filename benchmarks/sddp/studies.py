@@ -51,13 +51,13 @@ class Study:
             subprocess.run([sys.executable, program, self.folder, *self.options], check=True, stdout=subprocess.DEVNULL)
 
     def shorter(self) -> "Study":
-        """A first impression."""
+        """Return the study with fewer iterations, for a quick look."""
         short = max(1, self.iterations // QUICK_DIVISOR)
         return replace(self, iterations=short, loop_iterations=self.loop_iterations // QUICK_DIVISOR)
 
 
 def generated(name: str, iterations: int, *options: str) -> Study:
-    """A case that examples/generate_sized.py makes."""
+    """Return a study whose case examples/generate_sized.py makes."""
     return Study(name, GENERATED / name, iterations, options=options)
 
 

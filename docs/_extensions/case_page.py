@@ -101,7 +101,7 @@ STYLE = Style(has_paths=False)
 
 
 def case_page() -> str:
-    """The whole page."""
+    """Return the page as Markdown."""
     return "\n".join([INTRODUCTION, *_overview(), *_formats(), *_json(), *_generic(), *_parquet(), *_refused(), ""])
 
 
@@ -136,7 +136,7 @@ def _json() -> Iterator[str]:
 
 
 def _file(file: type[Any]) -> Iterator[str]:
-    """The names at the top of a file, then each object with its fields."""
+    """Yield the top-level fields of a file, then each object with its fields."""
     yield "| field | takes | |\n|---|---|---|"
     known = {name: field for name, field in file.model_fields.items() if field.alias is None}
     for name, field in known.items():

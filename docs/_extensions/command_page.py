@@ -24,7 +24,7 @@ commands and options. What a program can rely on are the [exit codes](#exit-code
 
 
 def command_page() -> str:
-    """The whole page."""
+    """Return the page as Markdown."""
     return "\n".join([INTRODUCTION, *_group("cobre", main), *_exit_codes(), ""])
 
 
@@ -60,7 +60,7 @@ def _command(path: str, command: click.Command) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """A bar would end the cell, in code as well."""
+    """Escape bars, which would end the cell, in code as well."""
     return text.replace("|", "\\|")
 
 

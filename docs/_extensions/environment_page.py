@@ -91,7 +91,7 @@ class _Recorder(dict[str, str]):
 
 
 def environment_page() -> str:
-    """The whole page."""
+    """Return the page as Markdown."""
     kinds = ", ".join(f"`{kind.value}`" for kind in BackendKind)
     words = {"auto": AUTO, "hangs": HANGS, "dense": MAX_DENSE_ROWS, "rows": ROWS}
     sections = [INTRODUCTION.format(backend=BACKEND_VARIABLE, kinds=kinds, **words)]
@@ -107,7 +107,7 @@ def variables_of(config: type[Any]) -> dict[str, Field[Any]]:
 
 
 def _required(config: type[Any]) -> dict[str, str]:
-    """The least that makes a world, by asking for one variable after the other."""
+    """Find the minimal set of variables that makes a world, by adding each one that an error names."""
     values: dict[str, str] = {}
     for _ in range(10):
         try:

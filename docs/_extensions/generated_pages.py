@@ -25,7 +25,7 @@ def replace_text(_app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def made_pages(*_: object) -> list[str]:
-    """Always read again: the code may have changed while the files have not."""
+    """Return all generated pages, to be read again: the code may have changed while the files have not."""
     return list(PAGES)
 
 

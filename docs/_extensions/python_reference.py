@@ -30,7 +30,7 @@ def with_lists(lines: list[str]) -> list[str]:
 
 
 def process(*arguments: Any) -> None:
-    """The last argument are the lines, to be changed in place."""
+    """Convert the lines of a docstring, the last argument, in place."""
     lines: list[str] = arguments[-1]
     lines[:] = [line.replace("|", r"\|") for line in with_lists(lines)]  # |x| is a size, and no substitution
 

@@ -107,7 +107,7 @@ def _plant(random: Random, number: int, region: Region, name: str, place: int, m
 
 
 def _sized(plant: HydroPlant, scale: float, flow_m3s: float, downstream: int | None) -> HydroPlant:
-    """The plant with volumes in hm3 and flows in m3/s instead of months and multiples."""
+    """Convert a plant's volumes from months and shares to hm3, and its flows from multiples to m3/s."""
     top = plant.max_storage_hm3 * flow_m3s * HM3_PER_M3S_MONTH
     bottom = plant.min_storage_hm3 * top
     return replace(

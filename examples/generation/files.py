@@ -12,7 +12,7 @@ Files = Mapping[str, "dict[str, Any] | pa.Table"]  # by path inside the case
 
 
 def table(**columns: list[Any]) -> pa.Table:
-    """A table whose ids are int32 and other columns float64."""
+    """Return a table whose ids are int32 and other columns float64."""
     arrays = {
         name: pa.array(values, pa.int32() if name.endswith("_id") or name == "lag" else pa.float64())
         for name, values in columns.items()

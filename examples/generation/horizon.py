@@ -29,11 +29,11 @@ class Horizon:
     annual_discount_rate: float
 
     def first_day(self, stage: int) -> date:
-        """The first day of a stage; negative numbers are months before the study."""
+        """Return the first day of a stage; negative numbers are months before the study."""
         return date(self.year + stage // 12, 1 + stage % 12, 1)
 
     def document(self, *, has_memory: bool) -> dict[str, Any]:
-        """The content of stages.json."""
+        """Return the content of stages.json."""
         graph = {"type": "finite_horizon", "annual_discount_rate": self.annual_discount_rate}
         stages = [self._stage(number, has_memory=has_memory) for number in range(self.stages)]
         return {"policy_graph": graph, "stages": stages, "season_definitions": seasons()}
@@ -57,7 +57,7 @@ class Horizon:
 
 
 def seasons() -> dict[str, Any]:
-    """The months of a year."""
+    """Return the season definitions: the months of a year."""
     named = [{"id": index, "label": label, "month_start": index + 1} for index, label in enumerate(MONTHS)]
     return {"cycle_type": "monthly", "seasons": named}
 

@@ -13,19 +13,19 @@ DIGITS = 9
 
 
 def with_planes(system: System, count: int) -> System:
-    """The same system with `count` planes for each hydro plant instead of a constant productivity."""
+    """Return the same system with `count` planes for each hydro plant instead of a constant productivity."""
     return replace(system, hydros=tuple(replace(plant, planes=_planes(plant, count)) for plant in system.hydros))
 
 
 def _planes(plant: HydroPlant, count: int) -> tuple[ProductionPlane, ...]:
-    """A plane through zero flow, then tangents at points spread evenly over flow and volume."""
+    """Return a plane through zero flow, then tangents at points spread evenly over flow and volume."""
     through_zero = ProductionPlane(0.0, 0.0, round(plant.productivity_mw_per_m3s / EMPTY_HEAD, DIGITS), 0.0)
     tangents = [_tangent(plant, (index + 0.5) / (count - 1), _halton(index + 1)) for index in range(count - 1)]
     return (through_zero, *tangents)
 
 
 def _tangent(plant: HydroPlant, flow_place: float, volume_place: float) -> ProductionPlane:
-    """The tangent at a point, where the power is `productivity * flow^a * flow_at_full_load^(1 - a) * head^(1 - a)`."""
+    """Return the tangent at a point of `productivity * flow^a * flow_at_full_load^(1 - a) * head^(1 - a)`, in MW."""
     full_m3s, full_hm3 = plant.max_turbined_m3s, plant.max_storage_hm3
     flow = LOWEST_FLOW + (1.0 - LOWEST_FLOW) * flow_place
     volume = volume_place * full_hm3
@@ -40,7 +40,7 @@ def _tangent(plant: HydroPlant, flow_place: float, volume_place: float) -> Produ
 
 
 def _halton(index: int) -> float:
-    """The radical inverse in base two: evenly distributed for any count."""
+    """Return the radical inverse in base two: evenly distributed for any count."""
     value, weight = 0.0, 0.5
     while index:
         value += weight * (index & 1)

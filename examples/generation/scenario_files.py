@@ -36,7 +36,7 @@ def _by_stage(count: int, horizon: Horizon) -> list[tuple[int, int]]:
 def _stats(
     words: Sequence[str], count: int, horizon: Horizon, mean: Callable[[int, int], float], spread: Sequence[float]
 ) -> Any:
-    """A table of means and standard deviations, by entity and stage."""
+    """Return a table of means and standard deviations, by entity and stage."""
     keys = _by_stage(count, horizon)
     means = [round(mean(index, stage), 4) for index, stage in keys]
     stds = [round(value * spread[index], 4) for (index, _), value in zip(keys, means, strict=True)]
@@ -60,7 +60,7 @@ def _inflow_stats(system: System, horizon: Horizon) -> Any:
 
 
 def mean_inflow(plant: HydroPlant, stage: int) -> float:
-    """The mean inflow of a month, m3/s."""
+    """Return the mean inflow of a month, m3/s."""
     return plant.inflow.mean_m3s * seasonal(plant.inflow.swing, plant.inflow.peak_month, stage)
 
 

@@ -52,7 +52,7 @@ class Size:
 
 
 def sized(size: Size) -> Example:
-    """A case of that size; another seed gives other rivers, plants and costs."""
+    """Draw a case of that size; another seed gives other rivers, plants and costs."""
     random = Random(size.seed)
     load_mw = LOAD_MW_PER_HYDRO * size.hydros
     regions = [_region(random, number, count, load_mw) for number, count in enumerate(split(size.hydros))]

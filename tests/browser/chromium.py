@@ -73,7 +73,7 @@ class Tab:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def value(self, expression):
-        """What a JavaScript expression gives."""
+        """Return the value of a JavaScript expression; raises `BrowserError` if it throws."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise BrowserError(str(answer["exceptionDetails"]))
@@ -125,7 +125,7 @@ class Tab:
 
 @contextmanager
 def open_browser(profile):
-    """A tab of a browser of its own, which ends with the block."""
+    """Start a browser and yield a tab; the browser ends with the block."""
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
 

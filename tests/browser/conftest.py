@@ -30,7 +30,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def tab(browser, report):
-    """The report, freshly opened in a wide window, in light colours."""
+    """Return a tab with the report freshly opened, in a wide window and light colours."""
     browser.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": "light"}])
     browser.open(report)
     browser.until('document.getElementById("explorer").dataset.shown')  # nothing moves from here on

@@ -41,7 +41,7 @@ def world(backend, workers):
 
 
 def cobre(*flags, **environ):
-    """A plain run."""
+    """Return a function that runs a case with these flags and variables."""
 
     def run(case, output, shared):
         check(start_study(case, output, *shared, *flags, **environ))
@@ -56,7 +56,7 @@ def on_hosts(workers, ranks_per_host, ring_bytes=0):
 
 
 def under_mpiexec(wheel, size, *flags, **environ):
-    """The same command under an MPI's own launcher."""
+    """Return a function that runs a case under an MPI's own launcher."""
 
     def run(case, output, shared):
         command = mpi_command(wheel, size, case, output, (*shared, *flags))
@@ -66,7 +66,7 @@ def under_mpiexec(wheel, size, *flags, **environ):
 
 
 def shuffled(seed, *flags):
-    """The case in another order of declaration, under the same name."""
+    """Return a function that runs the case in another order of declaration, under the same name."""
 
     def run(case, output, shared):
         other = write_shuffled(case, output.with_name(f"{output.name}-case") / case.name, seed)

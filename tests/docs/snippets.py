@@ -30,13 +30,13 @@ def blocks(page):
 
 
 def commands(block):
-    """The lines after a prompt; a backslash joins the next line."""
+    """Return the lines after a prompt; a backslash joins the next line."""
     text = block.text.replace("\\\n", "")
     return [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
 
 
 def session(page):
-    """A program that does what a reader of the page would do."""
+    """Return a program that does what a reader of the page would do."""
     lines = ["import pathlib, subprocess, sys", "reader = {'__name__': '__main__'}"]
     for block in blocks(page):
         where = f"{page.name}, line {block.line}"

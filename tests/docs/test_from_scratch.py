@@ -19,7 +19,7 @@ CVAR = {"cvar": {"alpha": 0.25, "lambda": 0.4}}
 
 @pytest.fixture
 def from_scratch(monkeypatch):
-    """The module as its script would see it."""
+    """Yield the module as its script would import it."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield importlib.import_module("sddp")
     for name in ("sddp", "stage_lp"):

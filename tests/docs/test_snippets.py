@@ -37,7 +37,7 @@ DEADLINE_S = 240
 
 @pytest.fixture
 def folder(tmp_path):
-    """What a reader has: the examples, `cobre` and `python` on the path."""
+    """Return a folder as readers have it: the examples, `cobre` and `python` on the path."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     tools = tmp_path / ".tools"
     tools.mkdir()
@@ -124,7 +124,7 @@ def our_commands(text):
 
 
 def check_command(words, where):
-    """The subcommand is there, and has the options that are used."""
+    """Assert that the subcommand exists and has the options used."""
     command, context = main, click.Context(main)
     while isinstance(command, click.Group):
         command = command.get_command(context, words[0])

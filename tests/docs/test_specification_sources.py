@@ -12,7 +12,7 @@ HEADERS = ("| asked for | source | here | tested by | deviation, and why |", "| 
 
 
 def rows():
-    """The cells of every row of the tables of requirements."""
+    """Yield the cells of every row of the tables of requirements."""
     inside = False
     for line in PAGE.splitlines():
         if line in HEADERS:
@@ -44,7 +44,7 @@ def test_the_counts_are_those_of_the_tables():
 
 
 def documents():
-    """The text of each section, by the page's name of the document and by heading."""
+    """Return the text of each section, by the page's name of the document and by heading."""
     titles = dict(re.findall(r"^\| (plan|notes|phase 1|phase 2|crate) \| (.+?) \|$", PAGE, re.MULTILINE))
     found = {}
     for file in sorted(SEEDS.glob("*.txt")):

@@ -19,7 +19,7 @@ NUMBERED_ROWS = {"plane_F", "generic_N_NAME"}
 
 
 def families(functions):
-    """The names given to some functions as constants, in all modules that build LPs."""
+    """Return the constant names passed to some functions, in all modules that build LPs."""
     calls = [node for file in SOURCES for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
     named = [(getattr(call.func, "attr", getattr(call.func, "id", None)), call.args) for call in calls]
     given = [arguments[functions[name]] for name, arguments in named if name in functions and len(arguments) > 2]
@@ -27,7 +27,7 @@ def families(functions):
 
 
 def listed(heading):
-    """The names in the first column of the table below a heading."""
+    """Return the names in the first column of the table below a heading."""
     section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| `")]
     return {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}

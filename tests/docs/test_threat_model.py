@@ -11,7 +11,7 @@ TEST = re.compile(r"\[`(test_\w+)`\]\(([^)]+)\)")
 
 
 def claims():
-    """The rows of all tables of measures."""
+    """Return the rows of all tables of measures."""
     found, is_inside = [], False
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         is_inside = line == HEADER or (is_inside and line.startswith("|"))

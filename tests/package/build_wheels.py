@@ -69,7 +69,7 @@ def build_elsewhere(version: str, architectures: Sequence[str], output: Path) ->
 
 
 def find_interpreter(version: str) -> Path | None:
-    """An interpreter of that version, with its headers: on PATH, or of pyenv."""
+    """Return an interpreter of that version, with its headers, from PATH or pyenv; None if there is none."""
     named = shutil.which(f"python{version}")
     kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
     candidates = [Path(named)] if named else []
@@ -85,7 +85,7 @@ def has_headers(python: Path) -> bool:
 
 
 def environment(python: Path, name: str, requirements: Sequence[str]) -> Path:
-    """The interpreter of a virtual environment with these packages, made once."""
+    """Return the interpreter of a virtual environment with these packages, made on first use."""
     folder = BUILD / f"env-{name}"
     if not (folder / ".ready").exists():
         subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
@@ -148,7 +148,7 @@ def cache() -> dict[str, str]:
 
 
 def repaired(tools: Path, wheel: Path, arch: str, output: Path) -> Path:
-    """The wheel under the name of the systems that it runs on; fails if it needs more than they have."""
+    """Repair the wheel for the systems that it runs on; raises SystemExit if it needs a newer glibc."""
     folder = wheel.parent / "repaired"
     # `auto` finds the oldest system: by name, auditwheel knows platforms of this machine's architecture alone.
     run([tools, "-m", "auditwheel", "repair", "--plat", "auto", "--wheel-dir", folder, wheel], {}, tools.parent)

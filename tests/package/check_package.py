@@ -44,7 +44,7 @@ def build(folder: Path) -> list[Path]:
 
 
 def built_wheels() -> list[tuple[Path, Path]]:
-    """The wheels in dist/ for this machine, each with an interpreter that it is for."""
+    """Return the wheels in dist/ for this machine, each with a matching interpreter."""
     found = []
     for wheel in sorted((ROOT / "dist").glob("*manylinux*_x86_64.whl")):
         version = re.search(r"-cp3(\d+)-", wheel.name)
@@ -86,7 +86,7 @@ def check_digest(name: str, digest: str, expected: str) -> None:
 
 
 def check_environment(artifact: Path, python: Path, folder: Path, expected: str) -> None:
-    """An empty virtual environment of one interpreter."""
+    """Check an artifact in an empty virtual environment of one interpreter."""
     print(f"== {artifact.name}, {artifact.stat().st_size / 1024:.0f} KiB, {python}", flush=True)
     own = environment(folder, python, str(artifact))
     use_comm(own, folder)
@@ -94,7 +94,7 @@ def check_environment(artifact: Path, python: Path, folder: Path, expected: str)
 
 
 def check_clone(place: Path, expected: str) -> None:
-    """What the build makes of this clone, with and without its dependencies, and as the profile for clusters."""
+    """Check the artifacts built from this clone: with and without dependencies, and with the extra for clusters."""
     artifacts = build(place / "dist")
     kinds = {path.suffix for path in artifacts}
     if kinds != {".whl", ".gz"}:
@@ -112,7 +112,7 @@ def check_clone(place: Path, expected: str) -> None:
 
 
 def check_wheels(place: Path, expected: str) -> None:
-    """The wheels in dist/ for this machine."""
+    """Check the wheels in dist/ for this machine."""
     wheels = built_wheels()
     if not wheels:
         print("no wheel for this machine in dist/: make wheels", flush=True)
@@ -121,7 +121,7 @@ def check_wheels(place: Path, expected: str) -> None:
 
 
 def check_distributions(_: Path, expected: str) -> None:
-    """The wheels in dist/ inside other distributions."""
+    """Check the wheels in dist/ inside other distributions."""
     for distribution in DISTRIBUTIONS:
         tag = f"cp{distribution.python.replace('.', '')}"
         wheels = sorted((ROOT / "dist").glob(f"*-{tag}-{tag}-manylinux*_{distribution.architecture}.whl"))

@@ -59,7 +59,7 @@ DISTRIBUTIONS = (
 
 
 def make_root(distribution: Distribution) -> Path:
-    """The root's folder, made when it is missing; raises `UnavailableError`."""
+    """Return the folder of the root file system, made if missing; raises `UnavailableError`."""
     root = ROOTS / distribution.name
     if (root / "usr" / "bin" / "python3").exists():
         return root
@@ -102,7 +102,7 @@ def enable_qemu() -> None:
 
 
 def target_options(distribution: Distribution) -> list[str]:
-    """What tells the pip of this machine to choose wheels for a distribution."""
+    """Return the options that make pip choose wheels for a distribution."""
     arch = distribution.architecture
     platforms = [f"--platform=manylinux_{glibc}_{arch}" for glibc in GLIBCS] + [f"--platform=manylinux2014_{arch}"]
     return [*platforms, f"--python-version={distribution.python}", "--implementation=cp", "--only-binary=:all:"]

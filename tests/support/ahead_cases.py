@@ -24,7 +24,7 @@ def releases(plant, windows):
 
 
 def with_documents(case, initial=None, **documents):
-    """The case with more in its initial conditions, and other files."""
+    """Return the case with more initial conditions, and with other files."""
     conditions = {"storage": volumes(case.storage), "filling_storage": volumes(case.filling_storage)}
     files = {"initial_conditions.json": conditions | (initial or {})}
     return replace(
@@ -73,7 +73,7 @@ def constrained(case, expression, rows, penalty=None):
 
 
 def ahead(config=LEAD_2, orders=ORDERS, least=0.0, initial=None, **others):
-    """An ordinary plant and a cheaper one that decides ahead."""
+    """Return a case with an ordinary plant and a cheaper one that commits ahead."""
     fields = {name: others.pop(name) for name in ("entry_stage_id", "exit_stage_id") if name in others}
     plant = thermal(1, 20.0, 40.0, least=least, anticipated_config=config, **fields)
     case = SmallCase(
@@ -95,7 +95,7 @@ def ahead_bounds():
 
 
 def ahead_hours(hours, known):
-    """A lead in hours over uneven stages; `known` stages have commitments before."""
+    """Return a case with a lead in hours over uneven stages; the first `known` stages have past commitments."""
     case, days = uneven(ahead({"lead_time_hours": hours}, orders=[]))
     orders = [(days[stage], days[stage + 1], 10.0 + stage) for stage in range(known)]
     return with_documents(case, {"past_anticipated_commitments": commitments(1, orders)})
@@ -119,7 +119,7 @@ def ahead_after_study(least=3.0):
 
 
 def ahead_random(lead=2, risk=None, **others):
-    """A reservoir with uncertain inflow beside it."""
+    """Return a case with a reservoir of uncertain inflow beside the plants."""
     fields = {stage: {"risk_measure": risk} for stage in range(4)} if risk else {}
     orders = [(MONTHS[stage], MONTHS[stage + 1], 10.0) for stage in range(lead)]
     return ahead(
@@ -182,7 +182,7 @@ def confluence(first=400.0, second=1000.0):
 
 
 def cascade_past_a_plant_to_come():
-    """A plant above, one with a travel time that enters later, one below."""
+    """Return a cascade whose middle plant has a travel time and enters later."""
     plants = [hydro(2, downstream=0), hydro(0, downstream=1, travel_time_hours=400.0, entry_stage_id=2), hydro(1)]
     return travelling(hydros=plants, inflow={0: 10.0, 1: 2.0, 2: 4.0}, storage={0: 60.0, 1: 20.0, 2: 30.0})
 
@@ -200,7 +200,7 @@ def both():
 
 
 def random_both():
-    """The same with uncertain inflows."""
+    """Return the same case with uncertain inflows."""
     case = both()
     return replace(case, inflow={0: (10.0, 4.0), 1: (2.0, 1.0)}, openings=3, stages=4, iterations=60, forward_passes=2)
 

@@ -297,7 +297,7 @@ def _tables(source: str, ids: Sequence[int]) -> dict[str, dict[str, list[Any]]]:
 
 
 def _openings(draw: random.Random) -> dict[str, list[Any]]:
-    """The noise of all entities by their places: inflows, loads, sources."""
+    """Draw the noise of all entities by position: inflows, loads, sources."""
     rows = list(product(STAGES, range(3), range(9)))
     names = ("stage_id", "opening_index", "entity_index")
     columns: dict[str, list[Any]] = {name: [row[place] for row in rows] for place, name in enumerate(names)}

@@ -67,7 +67,7 @@ def water_and_power(stages, after=(), **others):
 
 
 def with_boundary(folder, policy, **settings):
-    """The case with a boundary policy in its config.json."""
+    """Add a boundary policy to the config.json of a case."""
     path = folder / "config.json"
     config = json.loads(path.read_text())
     path.write_text(json.dumps(config | {"policy": {"boundary": {"path": str(policy), **settings}}}))

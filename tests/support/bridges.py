@@ -34,7 +34,7 @@ def shared_deck(name):
 
 
 def repaired_deck(folder):
-    """A copy of the official deck with the three repairs that cobre-bridge needs."""
+    """Copy the official deck, with the three repairs that cobre-bridge needs."""
     shutil.copytree(shared_deck("newave_pmo_2018"), folder)
     _edit(folder / "SISTEMA.DAT", _with_sources)
     _edit(folder / "EXPH.DAT", _without_plant_318)
@@ -48,7 +48,7 @@ def _edit(path, change):
 
 
 def _with_sources(lines):
-    """Generation that is not simulated: a submarket alone on its line gets block and source."""
+    """Add block and source to submarkets that stand alone on their line in the table of generation not simulated."""
     begin = next(at for at, line in enumerate(lines) if "NAO SIMULADAS" in line)
     end = next(at for at, line in enumerate(lines) if at > begin and line.strip() == "999")
     is_bare = [begin < at < end and line.strip().isdigit() for at, line in enumerate(lines)]

@@ -32,5 +32,5 @@ def context_of(folder, overrides=None, comm=None, threads=1, keeps_states=False)
 
 
 def iterated(context, iterations, selection=None):
-    """The lower bounds of some iterations from the first."""
+    """Run iterations from the first; return their lower bounds."""
     return [iterate(context, number, selection).lower_bound for number in range(1, iterations + 1)]

@@ -46,7 +46,7 @@ class Remembered:
         return self.season_of[stage](self.told_by[stage])
 
     def lag(self, stage: int, lag: int, inflows: Sequence[float]) -> float:
-        """The mean of a season before the stage's own, over the days that are known when it is first read."""
+        """Return the mean of a season before the stage's own, over the days known when it is first read."""
         first, end = self.own(stage)
         for _ in range(lag):
             first, end = self.season_of[stage](first - timedelta(days=1))
@@ -83,7 +83,7 @@ def hours(period: Period) -> float:
 
 
 def tree_optimum(case: CraftedCase, cost_scale: float = 1e6) -> float:
-    """What the best policy over a tree of nodes costs, in $: all nodes in one linear program."""
+    """Return the cost of the best policy over a tree of nodes, in $, by one LP of all nodes."""
     program = Program()
     children: dict[int | None, list[tuple[int, float]]] = {}
     for edge in case.transitions:
@@ -94,7 +94,7 @@ def tree_optimum(case: CraftedCase, cost_scale: float = 1e6) -> float:
 
 
 def _tree_node(program, case, children, node_id, before, unit) -> int:
-    """A column for what a node and all behind it cost."""
+    """Add a node and its subtree; return the column of their cost."""
     node = next(node for node in case.nodes if node["id"] == node_id)
     stage = node["stage_id"]
     period, hours = case.periods[stage], case.periods[stage].all_hours

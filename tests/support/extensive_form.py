@@ -45,18 +45,18 @@ class Program:
         self.rows.append((terms, lower, upper))
 
     def equal(self, terms: Terms, other: int | float) -> None:
-        """A sum that is a column, or a number."""
+        """Add a row: a sum equals a column or a number."""
         if isinstance(other, int):
             self.row({**terms, other: -1.0}, 0.0, 0.0)
         else:
             self.row(terms, other, other)
 
     def minimise(self, column: int) -> float:
-        """The least value of one column."""
+        """Return the minimum of one column."""
         return self.solve(column)[0]
 
     def solve(self, column: int) -> tuple[float, list[float], list[float]]:
-        """The least value of one column, all columns where it is reached, and the duals of the rows."""
+        """Minimise one column; return its value, the solution, and the duals of the rows."""
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = len(self.lower), len(self.rows)
         lp.col_cost_ = [1.0 if index == column else 0.0 for index in range(len(self.lower))]
@@ -91,7 +91,7 @@ class Node:
 
 
 def optimum(system: SmallSystem) -> float:
-    """What the best policy costs, in $."""
+    """Return the cost of the best policy, in $."""
     program = Program()
     # The format clamps initial volumes into the limits of the first stage.
     first = [min(hydro.first_hm3, system.max_storage(at, 0)) for at, hydro in enumerate(system.hydros)]
@@ -103,7 +103,7 @@ def optimum(system: SmallSystem) -> float:
 
 
 def _future(program: Program, system: SmallSystem, parent: Node) -> int:
-    """A column for the risk-adjusted cost of everything behind a node."""
+    """Add all successors of a node; return the column of their risk-adjusted cost."""
     values = [_node(program, system, parent, opening).value for opening in range(system.num_openings)]
     future = program.column(-np.inf)
     if system.risk is None:
@@ -176,7 +176,7 @@ class _Power:
         self.ordered[index, delivery] = column
 
     def add(self, bus: int, block: int, price: float, upper: float, lower: float = 0.0, sign: float = 1.0) -> int:
-        """A column of MW with its price."""
+        """Add a column of MW with its price."""
         column = self.program.column(lower, upper)
         self.supply[bus][block][column] = sign
         self.cost[column] = price * self.system.hours[block]
@@ -336,7 +336,7 @@ class _Water:
         return max(0.0, min(end * length + delay, now + length) - max(first * length + delay, now))
 
     def _evaporated(self, hydro: int) -> int:
-        """A straight line in the mean volume, which may be missed at a price; m3/s over a month of the calendar."""
+        """Add evaporation, linear in the mean volume with priced deviations; m3/s over a calendar month."""
         plant, stage = self.system.hydros[hydro], self.power.stage
         month_s = 86400.0 * (self.system.first_day(stage + 1) - self.system.first_day(stage)).days
         slope = (plant.area[1] - plant.area[0]) / (plant.max_hm3 - plant.min_hm3)

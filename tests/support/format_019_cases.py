@@ -236,7 +236,7 @@ AT_REST = {
 
 
 def constrained(expression: str, basis: str = "per_unit", *parameters: dict[str, Any]) -> PlantCase:
-    """A case with one constraint in its first stage, which may be violated."""
+    """Return a case with one soft constraint in its first stage."""
     slack = {"enabled": True, "penalty": 100.0, "penalty_basis": basis}
     return PlantCase(constraint={"expression": expression, "slack": slack}, parameters=parameters)
 

@@ -42,7 +42,7 @@ class HighsStage:
         self._cuts.append((intercept, coefficients[program.num_decided :]))
 
     def value(self, state: np.ndarray, inflow_m3s: np.ndarray, load_mw: np.ndarray, available: np.ndarray) -> float:
-        """The optimal cost, scaled, of this stage and its future."""
+        """Return the optimal cost, scaled, of this stage and its future."""
         program = self._program
         inflow = program.realised_inflow(state, inflow_m3s)
         first, lags = program.num_decided, program.num_lags * program.num_hydros

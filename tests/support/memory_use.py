@@ -4,7 +4,7 @@ import tracemalloc
 
 
 def peak_bytes(work):
-    """The most bytes that Python and NumPy hold at once during a call."""
+    """Return the peak number of bytes that Python and NumPy hold during a call."""
     tracemalloc.start()
     try:
         work()

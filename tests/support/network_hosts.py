@@ -49,7 +49,7 @@ class Network:
             shutil.rmtree(NAMES / host, ignore_errors=True)
 
     def on(self, number):
-        """What to put before a command to run it on that host, under that host's name; the process stays the same."""
+        """Return the prefix that runs a command on that host, under that host's name and in the same process."""
         host = self.hosts[number]
         return ("ip", "netns", "exec", host, "unshare", "--uts", "sh", "-c", ENTER, host)
 
@@ -63,11 +63,11 @@ class Network:
         self._route(number)  # what was known of the way went with the link
 
     def remove(self, number):
-        """The host is gone: nothing of it says goodbye. Its processes are the caller's to end."""
+        """Remove a host without any goodbye on its connections; the caller ends its processes."""
         self._ip(number, "link", "del", "cable")
 
     def swallow(self, number, *, inward=True, outward=True, families=None):
-        """A firewall that drops without a word: what the host is sent (inward), what it sends (outward)."""
+        """Drop packets silently, as a firewall does: those sent to the host (inward), those that it sends (outward)."""
         for family in families or self._families:
             here, there = _addresses(number, family)
             if outward:
@@ -76,18 +76,18 @@ class Network:
                 self._ip(0, "neigh", "replace", here, "lladdr", NOBODY, "dev", f"cable{number}", "nud", "permanent")
 
     def swallow_between(self, one, other):
-        """The router drops without a word what the first host sends to the second; both still reach host 0."""
+        """Drop silently what the first host sends to the second; both still reach host 0."""
         words = ("from", _addresses(one, 4)[0], "to", _addresses(other, 4)[0], "blackhole")
         self._ip(0, "-4", "rule", "add", *words)
 
     def slow_down(self, number, rate):
-        """A narrow cable, in both directions."""
+        """Limit the rate of a host's link, in both directions."""
         for host, device in ((self.hosts[number], "cable"), (self.hosts[0], f"cable{number}")):
             shape = ("rate", rate, "burst", "32k", "latency", "200ms")
             run("tc", "-n", host, "qdisc", "replace", "dev", device, "root", "tbf", *shape)
 
     def write_names(self, number, **addresses):
-        """What names mean on that host, from now on; call it before a process starts there."""
+        """Set the addresses of names on that host; call it before a process starts there."""
         lines = [f"{address} {name}\n" for name, known in addresses.items() for address in known]
         folder = NAMES / self.hosts[number]
         folder.mkdir(parents=True, exist_ok=True)

@@ -16,12 +16,12 @@ Bounds = list[tuple[float, float]]  # lower and upper, by iteration
 
 
 def peer_python() -> Path:
-    """The interpreter of cobre-python; skips the test where there is none."""
+    """Return the interpreter of cobre-python; skip the test where there is none."""
     return _interpreter("cobre-python", "cobre", "COBRE_PEER_PYTHON", ".venv-peer")
 
 
 def novomodelo_python() -> Path:
-    """The interpreter of novomodelo and its bridge; skips the test where there is none."""
+    """Return the interpreter of novomodelo and its bridge; skip the test where there is none."""
     return _interpreter("novomodelo", "novomodelo, novomodelo_bridge", "COBRE_NOVOMODELO_PYTHON", ".venv-novomodelo")
 
 
@@ -36,7 +36,7 @@ def _interpreter(name: str, modules: str, variable: str, folder: str) -> Path:
 
 @cache
 def _missing(python: Path, modules: str) -> str:
-    """What its environment lacks, in the words of its interpreter; empty when all is there."""
+    """Return the import error of an interpreter that lacks modules; empty if it has them all."""
     command = [python, "-I", "-c", f"import {modules}, numpy, pyarrow"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     return done.stderr.strip().splitlines()[-1] if done.returncode else ""
@@ -51,7 +51,7 @@ def peer_tables(cases: Sequence[Path]) -> list[dict]:
 
 
 def peer_bounds(cases: Sequence[Path]) -> list[Bounds]:
-    """The bounds that it finds, case by case. It has our package's name: nothing of ours may be on its path."""
+    """Return the peer's bounds, by case. It has our package's name: nothing of ours may be on its path."""
     command = [peer_python(), "-I", PROGRAM, *cases]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr

@@ -51,7 +51,7 @@ class PlainFit:
         return ([] if lags and lags[0] < 0.0 else lags), yearly
 
     def is_significant(self, season, lag):
-        """The partial correlation of a season and one before it, given those between and, if asked for, the year."""
+        """Tell whether a lag is significant by its partial correlation, given those between and, if used, the year."""
         whole = self.correlations(season, lag)
         pair, given = [0, lag], [at for at in range(len(whole)) if at not in (0, lag)]
         if self.with_year:
@@ -106,7 +106,7 @@ class PlainFit:
         return range(season % MONTHS, len(self.flat), MONTHS)
 
     def responses(self, season):
-        """What the season gets of one m3/s that came 1, 2, ... months before it, and of nothing else."""
+        """Return the season's response to one m3/s that came 1, 2, ... months before it, and to nothing else."""
         return [self.response(season, back) for back in range(1, len(self.fits[season][0]) + 1)]
 
     def response(self, season, back):

@@ -34,13 +34,13 @@ def wait_until_gone(pids):
 
 
 def wait_for_pids(folder, count):
-    """The pids that `count` processes announce as file names in the folder."""
+    """Wait until `count` processes announce themselves as file names in the folder; return their pids."""
     wait_until(lambda: len(list(folder.iterdir())) >= count, f"{count} processes have announced themselves")
     return [int(path.name) for path in folder.iterdir()]
 
 
 def start_python(*arguments, **options):
-    """A Python process with captured output, in a process group of its own."""
+    """Start a Python process with captured output, in its own process group."""
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         stdin=options.pop("stdin", subprocess.DEVNULL),
@@ -69,12 +69,12 @@ def run_python(*arguments, typed=None, **options):
 
 
 def printed(text):
-    """The lines, without the warning that a machine of one core gives whenever two ranks start."""
+    """Return the lines, without the warning that a machine of one core gives whenever two ranks start."""
     return [line for line in text.splitlines() if "usable cores" not in line]
 
 
 def marked(mark):
-    """The living processes that inherited `COBRE_TEST_MARK=mark`."""
+    """Return the pids of living processes that inherited `COBRE_TEST_MARK=mark`."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -100,7 +100,7 @@ def open_descriptors():
 
 
 def own_children():
-    """Processes that this one has started, dead but uncollected ones included."""
+    """Return the pids of processes started by this one, zombies included."""
     lists = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
     return {int(pid) for text in lists for pid in text.split()}
 

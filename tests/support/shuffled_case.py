@@ -38,7 +38,7 @@ def _shuffled(value, order):
 
 
 def shuffled_case(part, order):
-    """A case in memory with all entities, rows of tables, mappings and lists of records in another order."""
+    """Return a case in memory with all entities, table rows, mappings and lists of records in another order."""
     if isinstance(part, dict):
         return _shuffled_mapping(part, order)
     if isinstance(part, tuple) and all(is_dataclass(entry) for entry in part):

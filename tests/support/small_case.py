@@ -52,7 +52,7 @@ def write_case(folder: Path, system: SmallSystem, forward_passes: int, iteration
 
 
 def _add_limits(system: SmallSystem, files: dict, tables: dict) -> None:
-    """The files of constraints/, where the system has limits by stage or a constraint."""
+    """Add the files of constraints/, where the system has limits by stage or a constraint."""
     if system.thermal_rows:
         plants, stages, most, price = (list(column) for column in zip(*system.thermal_rows, strict=True))
         ids = {"thermal_id": plants, "stage_id": stages}
@@ -310,7 +310,7 @@ def _table(ids: dict[str, list[int]], values: dict[str, list[float]]) -> pa.Tabl
 
 
 def _inflow_stats(system: SmallSystem) -> pa.Table:
-    """The stage before the study has statistics too, for the memory of the first one."""
+    """Return inflow statistics, also of the stage before the study, for the lags of the first one."""
     keys = [(hydro, stage) for hydro in range(len(system.hydros)) for stage in range(-1, system.num_stages)]
     return _table(
         {"hydro_id": [hydro for hydro, _ in keys], "stage_id": [stage for _, stage in keys]},

@@ -32,7 +32,7 @@ PENALTIES = {
 
 
 def entity(number, name, **fields):
-    """What every entity has."""
+    """Return the fields that every entity has, and more."""
     return {"id": number, "name": f"{name}{number}", "operational_start_date": DATE, **fields}
 
 
@@ -61,7 +61,7 @@ def hydro(
     groups=None,
     **others,
 ):
-    """A plant; without groups one group copies the plant's own limits."""
+    """Return a hydro plant; without groups, one group copies the plant's own limits."""
     return entity(
         number,
         "H",
@@ -81,18 +81,18 @@ def hydro(
 
 
 def thermal(number, cost, most, bus=0, least=0.0, **others):
-    """A thermal plant."""
+    """Return a thermal plant."""
     return entity(number, "T", bus_id=bus, cost_per_mwh=cost, generation={"min_mw": least, "max_mw": most}, **others)
 
 
 def line(number, source, target, direct, reverse, **others):
-    """A line."""
+    """Return a line."""
     capacity = {"direct_mw": direct, "reverse_mw": reverse}
     return entity(number, "L", source_bus_id=source, target_bus_id=target, capacity=capacity, **others)
 
 
 def pump(number, source, destination, most, bus=0, least=0.0, rate=0.5, **others):
-    """A pumping station."""
+    """Return a pumping station."""
     return entity(
         number,
         "P",
@@ -106,13 +106,13 @@ def pump(number, source, destination, most, bus=0, least=0.0, rate=0.5, **others
 
 
 def contract(number, kind, price, most, bus=0, least=0.0, **others):
-    """An import or export contract."""
+    """Return an import or export contract."""
     limits = {"min_mw": least, "max_mw": most}
     return entity(number, "C", bus_id=bus, type=kind, price_per_mwh=price, limits=limits, **others)
 
 
 def source(number, most, bus=0, **others):
-    """A source that nobody controls."""
+    """Return a non-controllable source."""
     return entity(number, "W", bus_id=bus, max_generation_mw=most, **others)
 
 
@@ -148,7 +148,7 @@ class SmallCase:
     documents: dict = field(default_factory=dict)  # path: JSON content
 
     def write(self, folder):
-        """The case directory."""
+        """Write the case directory."""
         folder = Path(folder)
         for part in ("system", "scenarios", "constraints"):
             (folder / part).mkdir(parents=True, exist_ok=True)

@@ -149,7 +149,7 @@ class SmallSystem:
         return date(2024 + stage // 12, 1 + stage % 12, 1)
 
     def discount(self, stage: int) -> float:
-        """What a cost one stage later weighs now."""
+        """Return the discount factor from the next stage to this one."""
         days = (self.first_day(stage + 1) - self.first_day(stage)).days
         return float((1.0 + self.discount_rate) ** (-days / 365.25))
 

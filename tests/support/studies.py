@@ -84,7 +84,7 @@ def digest_of(output):
 
 
 def events_of(output, kind=None):
-    """What the run has told so far."""
+    """Return the events that the run has written so far."""
     try:
         found = read_events(output)
     except FileNotFoundError:
@@ -117,7 +117,7 @@ def wait_for_checkpoint(output, process):
 
 
 def children_of(pid):
-    """The processes that a study has started, and those that they have started: ranks, and who starts and ends them."""
+    """Return the pids of all descendants of a process: ranks, and the processes that start and end them."""
     family = []
     for child in _children(pid):
         family += [child, *children_of(child)]
@@ -132,7 +132,7 @@ def _children(pid):
 
 
 def ranks_of(process):
-    """The pid of each rank, in rank order, of a study whose ranks are processes of its own."""
+    """Wait for the ranks of a study that are separate processes; return their pids in rank order."""
     return wait_until(lambda: ranks_below(process.pid), "the ranks are there")
 
 
@@ -151,7 +151,7 @@ def _name(pid):
 
 
 def small_copy(case, folder, **training):
-    """A copy of a case that simulates few scenarios; more settings of `training` replace the case's own."""
+    """Copy a case and let it simulate few scenarios; settings of `training` replace the case's own."""
     target = folder / case.name
     shutil.copytree(case, target, ignore=shutil.ignore_patterns("output"))
     config = json.loads((target / "config.json").read_text())

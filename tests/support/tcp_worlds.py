@@ -16,7 +16,7 @@ DEADLINE_S = 60
 
 
 def new_address():
-    """A loopback address of its own for every test: no port can be taken."""
+    """Return a random loopback address for each test, so that no port is in use."""
     return ".".join(map(str, (127, *(secrets.randbelow(254) + 1 for _ in range(3)))))
 
 
@@ -35,7 +35,7 @@ class TcpWorld:
         return TcpConfig(options.pop("coordinator", self.coordinator), rank, options.pop("size", self.size), **options)
 
     def start(self, rank, **options):
-        """A future of the rank's communicator."""
+        """Start a rank; return a future of its communicator."""
         return self._executor.submit(self._join, self.config(rank, **options))
 
     def start_all(self, ranks=None, **options):
@@ -47,7 +47,7 @@ class TcpWorld:
         return [future.exception(DEADLINE_S) or future.result() for future in futures]
 
     def connect(self, port=29500):
-        """A stranger's connection to the coordinator."""
+        """Connect to the coordinator as a stranger."""
         return self._stack.enter_context(socket.create_connection((self.coordinator, port), timeout=DEADLINE_S))
 
     def _join(self, config):

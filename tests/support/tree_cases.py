@@ -11,7 +11,7 @@ LIMIT = ({"type": "iteration_limit", "limit": 25},)
 
 
 def drawn_tree(seed: int, *, branches: tuple[int, ...], plants: int = 1, **rest) -> CraftedCase:
-    """A tree with so many children at each stage; ids are shuffled, probabilities and inflows random."""
+    """Draw a tree with these numbers of children by stage; ids are shuffled, probabilities and inflows random."""
     random = np.random.default_rng(seed)
     levels, nodes, edges, external = [[0]], [{"id": 0, "stage_id": 0, "scenario_id": 0}], [], []
     fresh = iter(random.permutation(np.arange(1, 400)).tolist())

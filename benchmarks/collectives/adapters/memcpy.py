@@ -21,7 +21,7 @@ class MemcpyAdapter(Adapter):
         self._partner = partner
 
     def synchronise(self) -> None:
-        """The partner's barrier."""
+        """Call the partner's barrier."""
         self._partner.synchronise()
 
     def bind_barrier(self) -> Call:
@@ -29,20 +29,20 @@ class MemcpyAdapter(Adapter):
         return lambda: None
 
     def bind_allreduce(self, send: Array, recv: Array) -> Call:
-        """The result, once."""
+        """Copy the result once."""
         return partial(np.copyto, recv, send)
 
     def bind_allgatherv(self, send: Array, recv: Array, counts: tuple[int, ...]) -> Call:
-        """The whole result, once, from as much memory elsewhere."""
+        """Copy the whole result once, from another array of the same size."""
         return partial(np.copyto, recv, np.zeros(recv.size) + send.size / sum(counts))
 
     def bind_broadcast(self, buffer: Array) -> Call:
-        """The whole buffer, once."""
+        """Copy the whole buffer once."""
         return partial(np.copyto, buffer, buffer.copy())
 
     @contextmanager
     def bind_allgatherv_into_region(self, send: Array, counts: tuple[int, ...]) -> Iterator[tuple[Call, Array]]:
-        """This rank's part, once."""
+        """Copy this rank's part once."""
         region = np.zeros(sum(counts))
         begin = sum(counts[: self.rank])
         yield partial(np.copyto, region[begin : begin + send.size], send), region

@@ -27,7 +27,7 @@ class Flow:
         self.restart()
 
     def restart(self) -> None:
-        """The same bytes once more."""
+        """Queue the same bytes again."""
         self._out, self._in = (deque(view for view in views if len(view)) for views in self._whole)
 
     @property
@@ -73,7 +73,7 @@ class SocketsAdapter(Adapter):
         self._links = links
 
     def synchronise(self) -> None:
-        """The partner's barrier."""
+        """Call the partner's barrier."""
         self._partner.synchronise()
 
     def bind_barrier(self) -> Call:
@@ -95,7 +95,7 @@ class SocketsAdapter(Adapter):
         return self._bind({0: ([send], all_but(parts, self.rank))})
 
     def bind_broadcast(self, buffer: Array) -> Call:
-        """The whole buffer down."""
+        """Send the whole buffer from rank 0 to every worker."""
         if self.rank == 0:
             return self._bind({peer: ([buffer], []) for peer in self._links})
         return self._bind({0: ([], [buffer])})
@@ -133,7 +133,7 @@ def accept_all(listener: socket.socket, size: int) -> dict[int, socket.socket]:
 
 
 def connect(rank: int, port: int) -> dict[int, socket.socket]:
-    """A worker's one connection."""
+    """Connect a worker to rank 0; return its only connection, by rank."""
     link = socket.create_connection((LOOPBACK, port), TIMEOUT_S)
     link.sendall(bytes([rank]))
     return {0: link}
@@ -173,7 +173,7 @@ def drop(views: deque[memoryview], nbytes: int) -> int:
 
 
 def all_but(parts: Sequence[Array], rank: int) -> list[Array]:
-    """The others' parts, in rank order."""
+    """Return the parts of the other ranks, in rank order."""
     return [part for other, part in enumerate(parts) if other != rank]
 
 

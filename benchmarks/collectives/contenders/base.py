@@ -17,7 +17,7 @@ class Plan:
     quick: bool = False
 
     def select(self) -> tuple[Case, ...]:
-        """The cases themselves."""
+        """Return the cases of this plan."""
         return select_cases(self.cases, quick=self.quick)
 
 

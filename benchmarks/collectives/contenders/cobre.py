@@ -17,17 +17,17 @@ Measurement = Callable[[Backend, Plan], Durations]
 
 
 def measure_collectives(comm: Backend, plan: Plan) -> Durations:
-    """Runs on every rank."""
+    """Time the collectives of this communicator. Collective: call on every rank."""
     return measure(CobreAdapter(comm), plan.select())
 
 
 def measure_copies(comm: Backend, plan: Plan) -> Durations:
-    """Runs on every rank; the communicator only keeps them in step."""
+    """Time memory copies; the communicator only synchronises the ranks. Collective: call on every rank."""
     return measure(MemcpyAdapter(CobreAdapter(comm)), plan.select())
 
 
 def measure_socket_copies(comm: Backend, plan: Plan) -> Durations:
-    """Runs on every rank; the communicator only keeps them in step."""
+    """Time copies through sockets; the communicator only synchronises the ranks. Collective: call on every rank."""
     with connect_star(CobreAdapter(comm)) as adapter:
         return measure(adapter, plan.select())
 

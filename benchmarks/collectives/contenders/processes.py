@@ -41,7 +41,7 @@ class Command:
 
 
 def environ_for(environment: Path, *paths: Path, **variables: str) -> dict[str, str]:
-    """The variables of a rank in a virtual environment: its programs first, our modules, one thread."""
+    """Return the environment of a rank in a virtual environment: its programs first on PATH, our modules, 1 thread."""
     programs = f"{environment / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
     modules = os.pathsep.join(str(path) for path in (BENCHMARKS, *paths))
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

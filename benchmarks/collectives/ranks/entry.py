@@ -11,7 +11,7 @@ from collectives.timing import Durations, measure_in_turns
 
 
 def rank_arguments(folder: str, cases: Sequence[str], *, quick: bool) -> list[str]:
-    """What `rank_parser` reads."""
+    """Return command-line arguments for `rank_parser`."""
     return [folder, *cases, *(["--quick"] if quick else [])]
 
 
@@ -31,7 +31,7 @@ def measure_and_leave(adapters: Sequence[Adapter], options: argparse.Namespace) 
 
 
 def read_durations(folder: str, size: int) -> list[list[Durations]]:
-    """What the ranks have left: by adapter, then by rank."""
+    """Read the durations that the ranks have written, by adapter and then by rank."""
     by_rank = [json.loads(durations_file(Path(folder), rank).read_text()) for rank in range(size)]
     return [list(ranks) for ranks in zip(*by_rank, strict=True)]
 

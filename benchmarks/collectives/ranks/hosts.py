@@ -25,13 +25,13 @@ LARGE = {"allgatherv 3.2 MB": 15, "allgatherv 206 MB": 3, "broadcast 20 MB": 6} 
 
 
 def cases() -> list[Case]:
-    """What is measured: small calls, and the payloads of production runs."""
+    """Return the cases to measure: small calls, and payloads of production runs."""
     large = [case for case in CASES if case.name in LARGE]
     return [*SMALL, *(Case(case.name, case.kind, case.elements, 1, LARGE[case.name]) for case in large)]
 
 
 def address(number: int) -> str:
-    """A host's address."""
+    """Return the address of a host."""
     return f"10.78.0.{number + 1}"
 
 

@@ -48,7 +48,7 @@ def main(folder: Path, case: str, iterations: int) -> None:
 
 
 def train(folder: Path, case: str, iterations: int) -> tuple[list[RecordedCall], dict[str, object]]:
-    """The calls of this rank in a training, and what it took."""
+    """Train a case; return the recorded calls of this rank, and the time that it spent."""
     os.environ[TRACE_VARIABLE] = str(folder)
     with create_communicator("mpi") as comm:
         comm.barrier()
@@ -133,7 +133,7 @@ def bind_barrier(comm: Backend, world: MPI.Intracomm, *_: object) -> tuple[Call,
 def bind_fence(
     _: Backend, world: MPI.Intracomm, _nbytes: int, region: SharedRegion, window: MPI.Win
 ) -> tuple[Call, Call, Call]:
-    """What makes writes to a window visible: sync, barrier, sync."""
+    """Bind the calls that make writes to a window visible: sync, barrier, sync."""
     start_and_wait = Persistent(world.Barrier_init())
 
     def fence(barrier: Call) -> None:

@@ -158,7 +158,7 @@ class StageModel:
             self._move_cuts(state, inflow)
 
     def _move_cuts(self, state: Floats, inflow: Floats) -> None:
-        """The outgoing lags are known when a stage is solved: they move to the right side."""
+        """Move the outgoing lags, known when a stage is solved, to the right-hand sides of the cuts."""
         n, order = self.program.num_hydros, self.program.num_lags
         lags = np.concatenate([inflow, state[n : n * order]])
         right = self.intercepts + self.coefficients[:, n:] @ lags
@@ -166,7 +166,7 @@ class StageModel:
         self.highs.changeRowsBounds(len(right), rows, right, np.full(len(right), np.inf))
 
     def realised_inflow(self, state: Floats, noise: Floats) -> Floats:
-        """The noise's part and what follows from the lags."""
+        """Add the autoregressive part of the lags to the noise; m3/s."""
         program = self.program
         lags = state[program.num_hydros :].reshape(program.num_lags, program.num_hydros)
         inflow = noise + (program.autoregression * lags).sum(axis=0)
@@ -182,7 +182,7 @@ class StageModel:
         raise RuntimeError(f"highspy: {self.highs.modelStatusToString(self.highs.getModelStatus())}")
 
     def gradient(self, duals: Floats) -> Floats:
-        """The slope of the cost in the incoming state."""
+        """Return the gradient of the cost with respect to the incoming state."""
         program, n = self.program, self.program.num_hydros
         by_input = duals[self.moving] @ self.moves[:, : 2 * n]
         slope = np.zeros(program.dimension)

@@ -108,7 +108,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def overrides(request: dict[str, Any]) -> Overrides | None:
-    """Iterations and forward passes, where they are not the case's."""
+    """Return overrides of iterations and forward passes, where the request differs from the case."""
     passes = request.get("forward_passes")
     chosen = {"training.selection": {"method": "sampled", "forward_passes": passes}} if passes else None
     return with_iterations(chosen, request["iterations"])

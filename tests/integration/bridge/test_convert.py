@@ -23,13 +23,13 @@ def bridge(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def deck():
-    """The official deck, which needs three repairs."""
+    """Return the official deck, which needs three repairs."""
     return shared_deck("newave_pmo_2018")
 
 
 @pytest.fixture(scope="module")
 def converted(bridge, deck, tmp_path_factory):
-    """The case, and how the command ended."""
+    """Convert the deck; return the case folder and the finished process."""
     case = tmp_path_factory.mktemp("converted") / "case"
     command = ("convert", "newave", deck, case, "--using", "cobre-bridge", "--repair")
     return case, cobre(*command, timeout=LIMIT_S, XDG_CACHE_HOME=str(CACHE))
@@ -109,7 +109,7 @@ def test_an_archive_of_a_newave_deck_becomes_a_case_of_format_0_19(novomodelo, t
 
 @pytest.fixture
 def late_deck(tmp_path):
-    """The week of December 2025 with a gas plant described for the month after the horizon, as late revisions do."""
+    """Return the deck of December 2025 with a gas plant described for the month after the horizon."""
     archive = SHARED_DECKS / "decomp_2025_12_w1.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")
@@ -149,7 +149,7 @@ def test_a_late_revision_is_offered_a_repair_and_converted_with_it(late_deck, tm
 
 @pytest.fixture(scope="module")
 def first_week(tmp_path_factory):
-    """The deck of the first week of December 2025, in a folder."""
+    """Return a folder with the deck of the first week of December 2025."""
     archive = SHARED_DECKS / "decomp_2025_12_w1.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")

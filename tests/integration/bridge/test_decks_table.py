@@ -16,7 +16,7 @@ PROGRAM = ROOT / "benchmarks" / "decks.py"
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A good case, one that is refused, an archive that is damaged, one without a deck, and a file of another kind."""
+    """Tabulate a valid case, an invalid one, a damaged archive, an archive without a deck, and an unrelated file."""
     folder = tmp_path_factory.mktemp("decks")
     shutil.copytree(ROOT / "examples" / "two_reservoirs", folder / "good")
     shutil.copytree(ROOT / "examples" / "two_reservoirs", folder / "refused")

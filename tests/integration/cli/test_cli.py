@@ -23,7 +23,7 @@ COMMANDS = sorted(main.commands)
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """The output directory of a small run."""
+    """Return the output directory of a small run."""
     output = tmp_path_factory.mktemp("trained") / "out"
     done = cobre("run", QUICK_CASE, "-o", output, "--iterations", 4, *ONE_PROCESS, "--no-report")
     assert done.returncode == 0, done.stderr
@@ -183,7 +183,7 @@ def test_simulate_without_a_policy_file(tmp_path):
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory):
-    """A run whose upper reservoir loses more water than it has."""
+    """Run a case whose upper reservoir loses more water than it has; return the output directory and the process."""
     folder = tmp_path_factory.mktemp("failed")
     case = folder / "case"
     shutil.copytree(QUICK_CASE, case)

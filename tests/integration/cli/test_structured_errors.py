@@ -128,7 +128,7 @@ def test_every_error_has_details_that_json_can_hold():
 
 
 def rebuilt(kind):
-    """An error as it comes out of a worker, with what constructors store."""
+    """Build an error as it arrives from a worker, with the attributes that constructors set."""
     error = kind.__new__(kind)
     facts = {
         "case": "case",

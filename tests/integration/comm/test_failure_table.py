@@ -65,7 +65,7 @@ both_backends = pytest.mark.parametrize("backend", ["shm", "tcp"])
 
 
 def rows():
-    """The causes of the table above, each with its references."""
+    """Return the references of each cause of the table above."""
     found = {}
     for line in __doc__.splitlines():
         cause, bar, references = line.partition("|")
@@ -92,7 +92,7 @@ def test_the_table_names_tests_that_exist():
 
 
 def stopped(function, size, backend, **options):
-    """The text of the error that ends the run."""
+    """Return the text of the error that ends the run."""
     with pytest.raises(launch.WorkerError) as caught:
         launch.run(function, size, backend, environment=options, output=lambda *_: None)
     return str(caught.value)

@@ -47,7 +47,7 @@ def test_a_host_without_room_refuses_for_all():
 
 
 def limit_memory(comm):
-    """The last rank may not use more memory than it has by now."""
+    """Limit the memory of the last rank and create a large region; return the error of each rank."""
     if comm.rank == comm.size - 1:
         resource.setrlimit(resource.RLIMIT_DATA, (256 * MIB, resource.RLIM_INFINITY))
     error = error_of(lambda: comm.create_shared_region(1024 * MIB, np.int8))

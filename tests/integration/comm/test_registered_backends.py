@@ -27,7 +27,7 @@ BROKEN = {
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder on the path, as pip leaves one."""
+    """Return a folder on the path with a package installed as pip does."""
     folder = tmp_path_factory.mktemp("installed")
     program = re.search(r"```python file=folder_backend.py\n(.*?)```", PAGE.read_text(), re.DOTALL)[1]
     (folder / "folder_backend.py").write_text(program)

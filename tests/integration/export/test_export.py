@@ -23,7 +23,7 @@ FEW = [{"type": "iteration_limit", "limit": 2}]
 
 @pytest.fixture(scope="module", params=[QUICK_CASE, SLOW_CASE], ids=lambda case: case.name)
 def run(request, tmp_path_factory):
-    """A case, the output directory of its run, and what was made of that."""
+    """Run a case and export it; return the case, the output directory and the exported directory."""
     folder = tmp_path_factory.mktemp(request.param.name)
     case = small_copy(request.param, folder, stopping_rules=FEW)
     assert cobre("run", case, "--output", folder / "run", "--no-report", *ONE_PROCESS).returncode == 0
@@ -168,7 +168,7 @@ def test_scenarios_may_lie_in_any_row_groups_but_not_in_pieces(tmp_path):
 
 
 def changed_manifest(source, **entry):
-    """The manifest of the simulation names another file for its costs."""
+    """Change the entry of the table of costs in the manifest of the simulation."""
     path = source / "simulation" / "manifest.json"
     content = json.loads(path.read_text())
     content["tables"]["costs"] |= entry

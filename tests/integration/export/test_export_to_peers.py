@@ -33,7 +33,7 @@ NOT_OURS = {
 
 @pytest.fixture(scope="module", params=["two_reservoirs", "four_regions", "whole_system"])
 def exported(request, tmp_path_factory):
-    """A case and its run, exported."""
+    """Run a case and export it for both programs; return the case and the folder."""
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "whole_system":
         case = write_whole_system(folder)
@@ -45,7 +45,7 @@ def exported(request, tmp_path_factory):
 
 
 def accepted(exported, program):
-    """The case and the exported run; skips a case of format 0.18 that novomodelo refuses."""
+    """Return the case and the exported run; skip a case of format 0.18 that novomodelo refuses."""
     case, folder = exported
     constraints = case / "constraints" / "generic_constraints.json"
     if program == "novomodelo" and constraints.exists() and "penalty_basis" not in constraints.read_text():

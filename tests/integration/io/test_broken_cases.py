@@ -78,12 +78,12 @@ def dropped(file, name):
 
 
 def first_as(value):
-    """The first entry of a column changed."""
+    """Return a function that replaces the first entry of a column."""
     return lambda values: pa.array([value, *values.to_pylist()[1:]], values.type)
 
 
 def more_rows(file, name, value):
-    """The rows of the first entity once more, for another one."""
+    """Return a function that repeats the rows of the first entity for another one."""
 
     def spoil(folder):
         table = parquet.read_table(folder / file)

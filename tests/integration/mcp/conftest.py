@@ -13,7 +13,7 @@ CASE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder for the server, and beside it one that is none of its business."""
+    """Return a folder with studies for the server, and with a private one beside them that it must not read."""
     place = tmp_path_factory.mktemp("mcp")
     shutil.copytree(CASE, place / "studies" / "case", ignore=shutil.ignore_patterns("output"))
     (place / "private").mkdir()
@@ -36,7 +36,7 @@ def server(studies):
 
 @pytest.fixture(scope="module")
 def run(server, studies):
-    """A run by two workers."""
+    """Return the output directory of a run by two workers."""
     job = server.start_study(case="case", output="run", iterations=4, workers=2)["job"]
     assert server.finished(job)["state"] == "finished"
     return studies / "run"
@@ -44,7 +44,7 @@ def run(server, studies):
 
 @pytest.fixture(scope="module")
 def longer(server, studies):
-    """A run by one process, with one more iteration."""
+    """Return the job of a run by one process, with one more iteration."""
     started = server.start("longer", iterations=5)
     assert started["state"] == "starting"
     assert started["job"] == str(studies / "longer")

@@ -91,7 +91,7 @@ class Form:
             self.row(terms, right)
 
     def arriving(self, terms, node, above):
-        """What a plant above sends; water from before the study is a number."""
+        """Add the water that arrives from a plant above to `terms`; return the part released before the study, hm3."""
         tau, stage, number = above.get("travel_time_hours") or 0.0, node.stage, 0.0
         for (plant, sent), columns in node.released.items():
             if plant == above["id"]:
@@ -152,7 +152,7 @@ class Form:
 
     @staticmethod
     def put(terms, thing, factor):
-        """A column among the terms, or a number: then what it adds to the right side."""
+        """Add a column to `terms`, or return what a number adds to the right-hand side."""
         if isinstance(thing, int):
             terms.append((thing, factor))
             return 0.0

@@ -34,12 +34,12 @@ class HorizonForm:
         return MONEY * self.program.minimise(self.cost)
 
     def weight(self, stage):
-        """What money of a stage is worth in the first one."""
+        """Return the discount factor of a stage to the first one."""
         days = (date.fromisoformat(STARTS[stage]) - date.fromisoformat(STARTS[0])).days
         return (1.0 + self.case.rate) ** (-days / 365.25)
 
     def priced(self, stage, price, hours, upper=np.inf, lower=0.0):
-        """A column that costs `price` in each of some hours."""
+        """Add a column that costs `price` in each of some hours."""
         column = self.program.column(lower, upper)
         self.terms[column] = self.weight(stage) * price * hours / MONEY
         return column
@@ -113,7 +113,7 @@ class HorizonForm:
                 balance[plant["downstream_id"]][column] = -HM3_PER_M3S_HOUR * hours
 
     def at_least(self, stage, hours, terms, least, price):
-        """A soft minimum: what is missing has a price."""
+        """Add a soft minimum: the shortfall has a price."""
         if least > 0.0:
             missing = self.priced(stage, self.prices[price], hours)
             self.program.row({**terms, missing: 1.0}, least, np.inf)
@@ -128,7 +128,7 @@ class HorizonForm:
                 self.program.row(terms, -np.inf, right)
 
     def evaporate(self, stage, plant, before, end, balance, hours):
-        """A straight line in the mean volume, through area and slope at the middle of the reservoir."""
+        """Add evaporation, linear in the mean volume, with area and slope taken at the middle of the reservoir."""
         if "evaporation" not in plant:
             return
         day = date.fromisoformat(STARTS[stage])
@@ -148,7 +148,7 @@ class HorizonForm:
         balance[evaporated] = HM3_PER_M3S_HOUR * hours
 
     def area_km2(self, number, volume):
-        """The area at a volume and its slope, km2 for each hm3, between two points of the table."""
+        """Interpolate area and slope at a volume, km2 and km2 per hm3. Raises ValueError outside the table."""
         points = [row for row in self.case.tables["system/hydro_geometry"] if row["hydro_id"] == number]
         for low, high in pairwise(points):
             if low["volume_hm3"] <= volume <= high["volume_hm3"]:
@@ -171,7 +171,7 @@ class HorizonForm:
 
     @staticmethod
     def put(terms, before, factor):
-        """A volume that is a column goes among the terms; a number goes to the right side."""
+        """Add a volume that is a column to `terms`, or return what a number adds to the right-hand side."""
         if isinstance(before, int):
             terms[before] = terms.get(before, 0.0) + factor
             return 0.0

@@ -98,7 +98,7 @@ def outflow(system: SmallSystem, draw: random.Random) -> SmallSystem:
 
 
 def network(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """A second bus behind a line, half of them with losses; plants on both."""
+    """Add a second bus behind a line, with losses in half of the draws; plants are on both."""
     line = SmallLine(0, 1, float(draw.randint(5, 60)), float(draw.randint(5, 60)), draw.choice((0.0, 4.0)))
     return replace(
         _with_hydros(system, lambda _: {"bus": draw.randint(0, 1)}),
@@ -209,7 +209,7 @@ def travel_times(system: SmallSystem, draw: random.Random) -> SmallSystem:
 
 
 def anticipated(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """The first thermal plant decides one or two stages ahead."""
+    """Let the first thermal plant commit one or two stages ahead."""
     plant, lead = system.thermals[0], draw.randint(1, 2)
     most = min(system.thermal(0, stage)[0] for stage in range(system.num_stages))
     order = min(most, plant.min_mw + round((most - plant.min_mw) * draw.randint(0, 10) / 10.0, 1))
@@ -283,12 +283,12 @@ def dynamic(case, _):
 
 
 def other_order(case, draw):
-    """The files, declared in another order."""
+    """Write the files with declarations in another order."""
     return write_shuffled(case, case.parent / "shuffled", draw.randint(0, 1000))
 
 
 def in_memory(case, draw):
-    """A case in memory, its entities, rows and mappings in another order."""
+    """Return a case in memory with entities, rows and mappings in another order."""
     return shuffled_case(cobre.load_case(case), draw)
 
 
@@ -304,7 +304,7 @@ CASE_FEATURES = (level1, lml1, dynamic, other_order, in_memory)
 
 
 def drawn(seed: int):
-    """The system of a seed, the names of its features, and what is done to its files."""
+    """Draw the system of a seed; return it, the names of its features, and the features that change its files."""
     draw = random.Random(seed)
     while True:
         chosen = set(draw.sample((*SYSTEM_FEATURES, *CASE_FEATURES), draw.randint(3, 6)))

@@ -15,7 +15,7 @@ from cobre.stochastic.model import build_noise_model
 
 
 def told_by(found: CraftedCase, season_of) -> list[date]:
-    """A day of each stage's season: its last, apart from weeks that end in the next month."""
+    """Return a day of each stage's season: its first, except for weeks that end in the next month."""
     starts = [date.fromisoformat(period.start) for period in found.periods]
     return [date(2024, 1, 6) if start == date(2023, 12, 30) else start for start in starts]
 

@@ -24,7 +24,7 @@ def simulations(case, policy, seeds):
 
 
 def exact_mean(case, policy):
-    """The mean cost of all 256 paths, each of which a large simulation meets."""
+    """Return the mean cost of all 256 paths; a large simulation visits each of them."""
     result = cobre.simulate(case, policy, scenarios=4000, threads=1)
     hydros = result.to_pandas("hydros")
     inflow = hydros[hydros["hydro_id"] == 0].groupby(["scenario_id", "stage_id"])["incremental_inflow_m3s"].first()

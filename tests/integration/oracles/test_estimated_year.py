@@ -52,7 +52,7 @@ def case(values: np.ndarray) -> CraftedCase:
 
 
 def inflow(fit: PlainFit, stage: int, past: list[float]) -> float:
-    """What a plant expects, m3/s; `past` ends with the last month, and months that nobody observed are 0.
+    """Return the expected inflow of a plant, m3/s; `past` ends with the last month, and unobserved months are 0.
 
     A year of mean inflows leaves the mean as it is, so the last one is compared with the mean of all months.
     """

@@ -58,7 +58,7 @@ class PlainSddp:
         return UNIT * lower, UNIT * sum(cost for _, cost in walked) / len(walked)
 
     def forward(self, path):
-        """The states before each stage, and what the path costs."""
+        """Simulate a path; return the state before each stage, and the cost of the path."""
         states, total, weight = [(FIRST_HM3, LAST_INFLOW)], 0.0, 1.0
         for stage, innovation in enumerate(path):
             _, cost, after, _ = self.solve(stage, states[-1], innovation)
@@ -71,7 +71,7 @@ class PlainSddp:
         return value - sum(slope * number for slope, number in zip(slopes, state, strict=True)), *slopes
 
     def average(self, stage, state):
-        """The mean value over all openings, and its two slopes."""
+        """Return the mean value over all openings, and its two slopes."""
         found = [self.solve(stage, state, innovation) for innovation in self.noise[stage]]
         return [sum(column) / len(found) for column in zip(*((one[0], *one[3]) for one in found), strict=True)]
 

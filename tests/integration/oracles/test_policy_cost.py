@@ -21,7 +21,7 @@ def trained(folder, risk, iterations, passes=4, **settings):
 
 
 def cost_of(case, policy, settings):
-    """The cost of a policy, from one more iteration that starts with it and has many paths."""
+    """Return the cost of a policy, from one iteration with many paths that starts with it."""
     return cobre.train(case, threads=1, iterations=1, warm_start=policy, config_overrides=settings).history[0]
 
 

@@ -77,7 +77,7 @@ def test_openings_have_mean_and_deviation_of_the_library(tmp_path):
 
 
 def cost_per_hour(inflow_m3s):
-    """What comes is turbined up to 120 m3/s; thermal plants in the order of their prices, then deficit."""
+    """Return the cost of an hour: at most 120 m3/s are turbined, thermal plants run in merit order, then deficit."""
     missing = LOAD_MW - 0.8 * min(120.0, inflow_m3s)
     spent = 0.01 * max(0.0, inflow_m3s - 120.0)
     for price, most in ((40.0, 40.0), (110.0, 60.0), (300.0, 60.0), (5000.0, np.inf)):

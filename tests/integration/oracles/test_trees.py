@@ -136,7 +136,7 @@ class WorstChild(WorstOpening):
 
 
 def tree_context(folder, measure):
-    """A context of the case under another risk measure, and its tree."""
+    """Return a context of the case under another risk measure, and its tree."""
     study = prepare(load_case(folder))
     study = replace(study, problem=replace(study.problem, risk=(measure,) * study.problem.num_stages))
     return training_context(LocalCommunicator(), study, make_solver(study, 1), 1), study.problem.tree

@@ -101,7 +101,7 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
 
 
 def nested(system, costs, path=()):
-    """The risk over the openings after a path of (stage cost + discounted risk of the rest)."""
+    """Return the risk over the openings after a path of (stage cost + discounted risk of the rest)."""
     alpha, share = system.risk
     stage, values = len(path), []
     for opening in range(system.num_openings):

@@ -37,7 +37,7 @@ def write_history_case(
     coefficients: Rows | None = None,
     correlation: list[list[float]] | None = None,
 ) -> Path:
-    """A year of study after the history (year, month, hydro), which ends with 2023; NaN: nothing observed."""
+    """Write a study of one year after a history (year, month, hydro) that ends with 2023; NaN: not observed."""
     hydros = values.shape[2]
     write_case(folder, _system(hydros), forward_passes=1, iterations=1)
     scenarios = folder / "scenarios"

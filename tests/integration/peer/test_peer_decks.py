@@ -52,7 +52,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    """The deck that both programs understand alike, prepared here, and what cobre-python left of a run."""
+    """Return the deck that both programs understand alike, prepared here, and the output of cobre-python's run."""
     python = peer_python()
     folder = tmp_path_factory.mktemp("deck")
     case, output = folder / "case", folder / "output"
@@ -127,7 +127,7 @@ def test_planes_of_the_production_function(both):
 
 
 def _reach(case, hydro) -> np.ndarray:
-    """What the columns of planes are multiplied by, at most: MW."""
+    """Return the largest factors of the columns of planes: 1, volume, turbined and spilled flow."""
     flow = hydro.generation.max_turbined_m3s
     return np.array([1.0, hydro.reservoir.max_storage_hm3, flow, 2.0 * flow])
 

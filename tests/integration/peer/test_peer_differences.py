@@ -82,7 +82,7 @@ def diverted(folder: Path) -> None:
 
 
 def feeding(folder: Path) -> None:
-    """A load below zero that is certain."""
+    """Write a case with a negative load that is certain."""
     write_case(folder, system(loads=(-30.0, 100.0, 100.0)), 1, 4)
 
 

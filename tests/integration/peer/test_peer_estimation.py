@@ -46,7 +46,7 @@ def with_season(
 
 
 def later(years: int) -> np.ndarray:
-    """The third plant's history begins later."""
+    """Return a history in which the third plant begins `years` later."""
     values = series(40, 3, 5)
     values[:years, :, 2] = np.nan
     return values

@@ -61,7 +61,7 @@ def test_the_same_script_gives_the_same(tmp_path, script, case):
 
 
 def for_novomodelo(text):
-    """The script as its authors write it for novomodelo: other names, and cuts in units of their scale."""
+    """Convert a script to the names of novomodelo."""
     renamed = re.sub(r"\bcobre\b", "novomodelo", text).replace("CobreError", "NovomodeloError")
     return renamed.replace("novomodelo-python", "cobre-python")
 

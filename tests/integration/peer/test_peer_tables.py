@@ -36,7 +36,7 @@ GIVEN = {
 
 @pytest.fixture(scope="module", params=CASES)
 def both(request, tmp_path_factory):
-    """The name of a case, what they found, what we found."""
+    """Return the name of a case, the peer's results, and ours."""
     python = peer_python()
     folder = tmp_path_factory.mktemp(request.param)
     case = EXAMPLES / request.param

@@ -73,7 +73,7 @@ def test_d29_published_bound_follows_from_cuts_on_each_inflow():
 
 
 def _week(cuts, volume, lag, eta):
-    """A week's cost, its end volume, and slopes in volume and lag; cuts see the inflow where lag 1 should be."""
+    """Return a week's cost, its end volume, and slopes in volume and lag; cuts get the inflow in place of lag 1."""
     inflow = 50.0 + 0.5 * lag + SIGMA * eta
     right = [(0.0, 0.0, 0.0), *((cut[0] + cut[2] * inflow, cut[1], cut[2]) for cut in cuts)]
     filled = volume + (inflow - 50.0) * 168.0 * 0.0036

@@ -63,7 +63,7 @@ def until(is_so):
 
 
 def train(comm, case, before, threads=1):
-    """The digest, how many jobs were done together, and what this rank solved."""
+    """Train; return the digest, the shared jobs, the solves of this rank, and the solves of all iterations."""
     study = prepare(load_case(case, with_iterations(None, ITERATIONS)))
     solver = Watched(make_solver(study, threads), before)
     trained = train_study(comm, ReadyStudy.of(study, solver))
@@ -71,7 +71,7 @@ def train(comm, case, before, threads=1):
 
 
 def simulate(comm, case, before, threads=1):
-    """A digest of all rows and costs (of costs alone but on rank 0), jobs done together, and what this rank solved."""
+    """Simulate; return the costs, the digest of all rows (on rank 0), the shared jobs, and the solves of this rank."""
     study = prepare(load_case(case, with_iterations(None, ITERATIONS)))
     trained = train_study(comm, ReadyStudy.of(study, make_solver(study, threads)))
     solver = Watched(make_solver(study, threads), before)
@@ -83,7 +83,7 @@ def simulate(comm, case, before, threads=1):
 
 
 def evaluate(comm, case, before, threads=1):
-    """The costs of paths that a stopping rule asks for, jobs done together, and what this rank solved."""
+    """Return the costs of the paths that a stopping rule needs, the shared jobs, and the solves of this rank."""
     study = prepare(load_case(case, with_iterations(None, ITERATIONS)))
     context = train_study(comm, ReadyStudy.of(study, make_solver(study, threads))).context
     solver = Watched(make_solver(study, threads), before)

@@ -78,5 +78,5 @@ def test_deliveries_that_the_policy_does_not_know_are_named(tmp_path):
 
 
 def notes_of(case):
-    """What the user is told about the boundary policy when a run begins."""
+    """Return the notes about the boundary policy that a run begins with."""
     return [note for note in prepare(load_case(case)).notes if note.startswith("policy.boundary")]

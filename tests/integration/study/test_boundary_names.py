@@ -92,7 +92,7 @@ def edit(path, change):
 
 @pytest.fixture(scope="module")
 def long_run(tmp_path_factory):
-    """A run of the long study, with a gate of one volume."""
+    """Return the output of a run of the long study, with a gate of one volume."""
     folder = tmp_path_factory.mktemp("long")
     cobre.run.run(write(folder / "case", (GATE, UPPER, LOWER), LONG), folder / "run", threads=1)
     return folder / "run"

@@ -28,7 +28,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def run(trained, tmp_path):
-    """The case and its results where each test may change them; study.json names the first place."""
+    """Return a copy of the case and its results that a test may change; study.json names the copied case."""
     shutil.copytree(trained, tmp_path / "copy")
     study = tmp_path / "copy" / "results" / "study.json"
     facts = json.loads(study.read_text())

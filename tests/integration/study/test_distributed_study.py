@@ -35,7 +35,7 @@ def alone(case):
 
 
 def counted(bounds):
-    """A table of bounds without its times."""
+    """Return a table of bounds without its times."""
     return bounds.select([name for name in bounds.column_names if not name.endswith("_us_per_pivot")])
 
 

@@ -18,7 +18,7 @@ LARGE = Path(__file__).resolve().parents[3] / "examples" / "large"
 
 
 def _trained(iterations, stop_after):
-    """The events of a study of so many iterations that is stopped after a few, and its digest."""
+    """Train a study of `iterations` that is stopped after a few; return its events and its digest."""
     case = changed(as_case(LARGE, None)[0], {"config.training.stopping_rules": (IterationLimit(iterations),)})
     study = prepare(case)
     stop, events = StopRequest(None), []

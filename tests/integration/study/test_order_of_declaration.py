@@ -29,7 +29,7 @@ def reference(folder):
 
 
 def results(case):
-    """The digest of training, and all rows of a simulation."""
+    """Return the digest of training, and all rows of a simulation."""
     trained = cobre.train(case, threads=1)
     simulated = cobre.simulate(case, trained.policy, threads=1)
     return trained.digest, {name: table.to_pydict() for name, table in simulated.tables.items()}

@@ -17,7 +17,7 @@ FAST = (*ONE_PROCESS, "--no-report")
 
 @pytest.fixture
 def case(tmp_path):
-    """A copy of an example, to change."""
+    """Return a copy of an example that a test may change."""
     return shutil.copytree(QUICK_CASE, tmp_path / "case", ignore=shutil.ignore_patterns("output"))
 
 

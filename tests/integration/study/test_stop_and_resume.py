@@ -65,7 +65,7 @@ def to_rank(rank, number):
 
 
 def check_kept(output, summary):
-    """The run ended after a whole iteration, and left everything that is needed to go on."""
+    """Assert that the run ended after a complete iteration and left everything needed to resume."""
     iterations = [event["iteration"] for event in events_of(output, "iteration")]
     assert iterations == list(range(1, summary["iterations"] + 1))
     assert summary["is_interrupted"]
@@ -193,7 +193,7 @@ def test_a_fresh_run_keeps_its_own_checkpoints_where_an_older_run_left_later_one
 
 @pytest.fixture
 def two_checkpoints(tmp_path, case):
-    """An output directory with the checkpoints of iterations 2 and 3, of three iterations."""
+    """Return an output directory with the checkpoints of iterations 2 and 3, of three iterations."""
     output = tmp_path / "output"
     must_run(case, output, *LOCAL, "--iterations", "3", "--checkpoint-every", "1")
     assert len(checkpoints_in(output)) == 2

@@ -38,14 +38,14 @@ YEAR = DECK.with_name("pmo_2018_common_12")
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
-    """Some seconds an iteration, in a few native calls."""
+    """Return a case whose iterations take some seconds, in a few native calls."""
     passes = {"method": "sampled", "forward_passes": 150}
     return small_copy(SLOW_CASE, tmp_path_factory.mktemp("case"), selection=passes)
 
 
 @pytest.fixture(scope="module")
 def endless_case(tmp_path_factory):
-    """An iteration takes longer than anybody waits, and so does its forward pass, a single native call."""
+    """Return a case whose iteration, and forward pass (a single native call), take longer than any test waits."""
     passes = {"method": "sampled", "forward_passes": 20_000}
     return small_copy(SLOW_CASE, tmp_path_factory.mktemp("endless"), selection=passes)
 
@@ -73,7 +73,7 @@ def wait_for_training(output):
 
 
 def check_kept(output, iterations):
-    """The run ended with the last complete iteration, and left what is needed to go on and to use it."""
+    """Assert that the run ended with the last complete iteration and can be resumed and used; return its summary."""
     summary = json.loads((output / "summary.json").read_text())
     assert summary["iterations"] == iterations and summary["is_interrupted"]
     assert [event["iteration"] for event in events_of(output, "iteration")] == list(range(1, iterations + 1))

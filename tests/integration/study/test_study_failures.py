@@ -51,7 +51,7 @@ def references(case, tmp_path_factory):
 
 
 def check_resumable(case, output, references):
-    """The newest checkpoint is sound, and leads to the bits of an undisturbed run."""
+    """Assert that the newest checkpoint is valid, and leads to the bits of an undisturbed run."""
     target = int(checkpoints_in(output)[-1].stem.split("-")[1]) + 1
     assert must_run(case, output, *LOCAL, "--iterations", target, "--resume") == references.digest(target)
 

@@ -116,7 +116,7 @@ def test_sizes(finished, size):
 
 
 def copy_of(finished, folder, lines):
-    """A run as it was when it had told so much."""
+    """Copy a run as it was after `lines` events; return all lines."""
     folder.mkdir()
     content = (finished / "events.jsonl").read_text().splitlines(keepends=True)
     (folder / "events.jsonl").write_text("".join(content[:lines]))

@@ -54,7 +54,7 @@ def deck(tmp_path):
 
 @pytest.fixture
 def case(tmp_path):
-    """What a bridge writes of such a deck, without the records after the last stage."""
+    """Return a case as a bridge writes it from such a deck, without the records after the last stage."""
     folder = tmp_path / "case"
     (folder / "system").mkdir(parents=True)
     ahead = {"anticipated_config": {"lead_time_hours": 1368.0}}

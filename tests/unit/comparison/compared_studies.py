@@ -20,7 +20,7 @@ def run(case, output, *flags):
 
 
 def with_one_plant_more(folder):
-    """A copy of the example with another cheap thermal plant on the first bus."""
+    """Copy the example, with another cheap thermal plant on the first bus."""
     shutil.copytree(EXAMPLE, folder)
     path = folder / "system" / "thermals.json"
     content = json.loads(path.read_text())

@@ -15,12 +15,12 @@ def case_dir():
 
 @pytest.fixture(scope="session")
 def limit():
-    """A short run."""
+    """Return the overrides of a short run."""
     return LIMIT
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
-    """The output directory of a run of four iterations and six scenarios, and what `run` gave."""
+    """Return the output directory of a run of four iterations and six scenarios, and the value of `run`."""
     folder = tmp_path_factory.mktemp("finished")
     return folder, cobre.run.run(CASE, folder, threads=1, config_overrides=LIMIT)

@@ -56,7 +56,7 @@ def hydros(finished):
 
 @pytest.fixture
 def edited(case_dir, tmp_path):
-    """A copy of the case in which files of JSON can be changed."""
+    """Return a function that changes JSON files in a copy of the case."""
     copy = shutil.copytree(case_dir, tmp_path / "case")
 
     def edit(name, change):
@@ -184,7 +184,7 @@ def test_lagged_inflows(case_dir, tmp_path):
 
 @pytest.fixture
 def constrained(case_dir, tmp_path):
-    """A case with a band on storage and a floor under thermal plants that cannot be held."""
+    """Return a case with a band on storage and a floor under thermal plants that cannot be held."""
     copy = shutil.copytree(case_dir, tmp_path / "case")
     (copy / "constraints").mkdir()
     constraints = [

@@ -309,7 +309,7 @@ def array(column, values):
 
 
 def problems_after(folder, spoil):
-    """What is wrong with the sound case after `spoil(documents, tables)`."""
+    """Return the findings of the valid case after `spoil(documents, tables)`."""
     documents, tables = sound_documents(), sound_tables()
     spoil(documents, tables)
     write_case(folder, documents, tables)
@@ -319,7 +319,7 @@ def problems_after(folder, spoil):
 
 
 def check_senseless(folder, spoil, words):
-    """The spoilt case has errors of meaning only; one of them has these words, and all say what is right."""
+    """Assert that the spoilt case has errors of meaning only, one with these words, and that all say what is valid."""
     problems = problems_after(folder, spoil)
     texts = [str(problem) for problem in problems.errors]
     assert any(words in text for text in texts), texts
@@ -328,7 +328,7 @@ def check_senseless(folder, spoil, words):
 
 
 def put(path, value):
-    """A spoiler that sets `file:key.0.key` to a value."""
+    """Return a spoiler that sets `file:key.0.key` to a value."""
     file, keys = path.split(":")
 
     def spoil(documents, tables):
@@ -342,7 +342,7 @@ def put(path, value):
 
 
 def drop(path):
-    """A spoiler that takes a key, or a whole file, away."""
+    """Return a spoiler that removes a key or a whole file."""
     file, _, key = path.partition(":")
 
     def spoil(documents, tables):
@@ -356,7 +356,7 @@ def drop(path):
 
 
 def columns(file, **values):
-    """A spoiler that sets columns of a table; `file` without folder and ending names one of the sound tables."""
+    """Return a spoiler that sets columns of a table; `file` without folder and ending names one of the valid tables."""
 
     def spoil(documents, tables):
         name = next((name for name in tables if name.endswith(f"/{file}.parquet")), f"scenarios/{file}.parquet")

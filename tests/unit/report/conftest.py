@@ -32,7 +32,7 @@ def run_copy(finished_run, tmp_path):
 
 @pytest.fixture
 def only_events(finished_run, tmp_path):
-    """What a run that was killed in training leaves: its log, the last line half written."""
+    """Return the output of a run killed in training: its log, the last line half written."""
     folder = tmp_path / "killed"
     folder.mkdir()
     lines = (finished_run / "events.jsonl").read_bytes().splitlines(keepends=True)

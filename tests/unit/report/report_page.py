@@ -45,7 +45,7 @@ class Page(HTMLParser):
 
 
 def data_of(text):
-    """The numbers behind everything on the page."""
+    """Return the numbers behind everything on the page."""
     return json.loads(re.search(r'<script type="application/json" id="report-data">(.*?)</script>', text, re.DOTALL)[1])
 
 
@@ -55,7 +55,7 @@ def series(data, chart, name):
 
 
 def unpack(text):
-    """The numbers that `pack` encoded, as float32 with its rounding."""
+    """Decode the numbers that `pack` encoded, as float32 with its rounding."""
     planes = np.frombuffer(zlib.decompress(b64decode(text)), np.uint8).reshape(3, -1).astype(np.uint32)
     return ((planes[0] << 24) | (planes[1] << 16) | (planes[2] << 8)).view(np.float32)
 

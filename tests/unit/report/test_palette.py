@@ -26,7 +26,7 @@ XYZ = np.array(
 
 
 def blocks():
-    """The variables of each block that sets all of them: light, dark, dark by the system, paper."""
+    """Return the variables of each block that sets all of them: light, dark, dark by the system, paper."""
     found = [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+);", block)) for block in re.findall(r"\{([^{}]*)\}", STYLE)]
     return [block for block in found if "blue" in block]
 

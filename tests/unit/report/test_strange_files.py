@@ -12,7 +12,7 @@ STRANGE = (None, True, -1, 0, 1e30, "words", "", [], {}, [None], [[1]], {"id": 0
 
 
 def spoiled(value, choose):
-    """The same, with about one value in thirty replaced."""
+    """Return the same value, with about one entry in thirty replaced."""
     if choose.random() < 1 / 30:
         return choose.choice(STRANGE)
     if isinstance(value, dict):

@@ -37,12 +37,12 @@ def original(tmp_path_factory):
 
 @pytest.fixture
 def other(original, tmp_path):
-    """A copy that a test may change."""
+    """Return a copy that a test may change."""
     return shutil.copytree(original, tmp_path / "other")
 
 
 def up(value):
-    """The next number."""
+    """Return the next larger float."""
     return math.nextafter(value, math.inf)
 
 

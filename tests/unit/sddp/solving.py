@@ -13,19 +13,19 @@ from cobre.study.training import train_study
 
 
 def problem_of(case, folder):
-    """The LPs of all stages."""
+    """Return the LPs of all stages."""
     return prepare(load_case(case.write(folder))).problem
 
 
 def train_folder(folder, overrides=None, threads=1):
-    """A policy for a case directory."""
+    """Train a policy for a case directory."""
     study = prepare(load_case(folder, overrides))
     comm = LocalCommunicator()
     return train_study(comm, ReadyStudy.of(study, make_solver(study, threads)))
 
 
 def train(case, folder):
-    """A policy for a small system."""
+    """Train a policy for a small system."""
     return train_folder(case.write(folder))
 
 
@@ -60,7 +60,7 @@ class Collected:
 
 
 def simulate_into(sink, trained, scenarios, comm=None, memory=None, pool=None, failure_folder=None, **others):
-    """What the scenarios cost under the trained policy, or the cuts of another pool; the sink gets the tables."""
+    """Simulate the trained policy, or the cuts of another pool, into the sink; return the outcome."""
     study = trained.study
     pool = trained.context.pool if pool is None else pool
     sampler = study.noise.simulation_sampler
@@ -70,14 +70,14 @@ def simulate_into(sink, trained, scenarios, comm=None, memory=None, pool=None, f
 
 
 def simulate_trained(trained, scenarios, comm=None, memory=None, **others):
-    """What the scenarios cost, and all tables."""
+    """Simulate the trained policy; return the outcome and all tables."""
     sink = Collected()
     outcome = simulate_into(sink, trained, scenarios, comm, memory, **others)
     return outcome, sink.tables()
 
 
 def matrix_of(lp):
-    """A stage's LP in plain units: {row name: {column name: coefficient}}."""
+    """Return a stage's LP in plain units: {row name: {column name: coefficient}}."""
     program = lp.program
     rows = {name: {} for name in program.names.rows}
     for row, name in enumerate(program.names.rows):
@@ -97,7 +97,7 @@ def limits_of(lp):
 
 
 def inputs_of(lp):
-    """What states (v0, v1, ...) and inflows (z0, z1, ...) add to right sides: {row name: {input: factor}}."""
+    """Return what states (v0, ...) and inflows (z0, ...) add to right-hand sides: {row name: {input: factor}}."""
     program = lp.program
     found = {}
     for row, index, value in zip(program.input_row, program.input_index, program.input_value, strict=True):

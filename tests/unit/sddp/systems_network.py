@@ -87,7 +87,7 @@ def with_everything():
 
 
 def rule(expression, least=None, most=None, slack=None, base=with_everything, **others):
-    """A system with a constraint in every stage."""
+    """Return a system with a constraint in every stage."""
     case = base()
     penalty = {"enabled": slack is not None} | ({"penalty": slack} if slack is not None else {})
     constraint = {"id": 1, "name": "rule", "expression": expression, "slack": penalty}

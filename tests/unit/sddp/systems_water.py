@@ -11,7 +11,7 @@ def bounds(**by_hydro_and_stage):
 
 
 def in_all_stages(hydro_id, stages=4, **values):
-    """The same row of hydro_bounds in every stage."""
+    """Return the same row of hydro_bounds for every stage."""
     return [{"hydro_id": hydro_id, "stage_id": stage, **values} for stage in range(stages)]
 
 

@@ -36,7 +36,7 @@ def numbers(problem: Problem) -> list[bytes]:
 
 
 def on_two_ranks(comm: Backend) -> None:
-    """What holds on each of two ranks; an assertion that fails there fails the test."""
+    """Assert what holds on each of two ranks; an assertion that fails there fails the test."""
     problem = two_reservoirs().problem
     shared = share(comm, lambda: problem)
     assert numbers(shared.value) == numbers(problem)

@@ -35,7 +35,7 @@ INTEGER_COLUMNS = {"hydro_id", "bus_id", "ncs_id", "stage_id", "lag", "scenario_
 
 
 def month(year, number):
-    """The first day of a month; numbers below 1 and above 12 reach into other years."""
+    """Return the first day of a month; numbers below 1 and above 12 reach into other years."""
     return date(year + (number - 1) // 12, (number - 1) % 12 + 1, 1)
 
 
@@ -130,7 +130,7 @@ def make_case(
     num_scenarios=8,
     **tables,
 ):
-    """A case; tables are fields of `ScenarioTables`."""
+    """Return a case; `tables` are fields of `ScenarioTables`."""
     training = TrainingConfig(
         SampledTraining(forward_passes),
         (IterationLimit(1),),
@@ -161,7 +161,7 @@ def make_case(
 
 
 def with_estimation(case, **fields):
-    """The same case with other settings for fitting."""
+    """Return the same case with other settings for estimation."""
     return replace(case, config=replace(case.config, estimation=replace(case.config.estimation, **fields)))
 
 

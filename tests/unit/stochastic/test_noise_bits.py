@@ -70,7 +70,7 @@ class Turn:
 
 
 def turn_of(work, p, q):
-    """The rotations that make the elements of these pairs vanish; None when none is worth it."""
+    """Return the rotations that zero the elements of these pairs; None if all are negligible."""
     element, left, right = work[p, q], work[p, p], work[q, q]
     matters = np.abs(element) > 1e-15 * np.maximum(1.0, np.maximum(np.abs(left), np.abs(right)))
     if not matters.any():
@@ -119,7 +119,7 @@ def fill(streams, pending, bits, result):
 
 
 def unit_of(bits):
-    """The top 52 bits as the mantissa of a number in [2, 4), minus 3."""
+    """Take the top 52 bits as the mantissa of a number in [2, 4), minus 3."""
     return ((bits >> np.uint64(12)) | np.uint64(0x4000000000000000)).view(np.float64) - 3.0
 
 
@@ -141,7 +141,7 @@ def tail_of(streams, stream, unit):
 
 
 def open_unit(streams, stream):
-    """A number strictly between 0 and 1: odd multiples of 2^-53."""
+    """Return a number strictly between 0 and 1: odd multiples of 2^-53."""
     return (2 * int(streams.next_u64(stream)[0] >> np.uint64(12)) + 1) * 2.0**-53
 
 
@@ -150,7 +150,7 @@ def density(x):
 
 
 def correlation_of(seed, size, factors):
-    """A correlation matrix; fewer factors than entities make it singular."""
+    """Return a correlation matrix; fewer factors than entities make it singular."""
     loadings = np.random.default_rng(seed).normal(size=(size, factors))
     covariance = loadings @ loadings.T
     scale = np.sqrt(np.diag(covariance))

@@ -15,7 +15,7 @@ from cobre.study.training import train_study
 
 @pytest.fixture
 def case_folder(tmp_path):
-    """A case that a test may change."""
+    """Return a copy of the example that a test may change."""
     return Path(shutil.copytree(EXAMPLE, tmp_path / "case", ignore=shutil.ignore_patterns("output")))
 
 

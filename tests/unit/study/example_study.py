@@ -7,6 +7,6 @@ ITERATIONS = 3
 
 
 def overrides(iterations=ITERATIONS, **more):
-    """Settings that end training early."""
+    """Return settings that end training early."""
     rules = [{"type": "iteration_limit", "limit": iterations}]
     return {"training.stopping_rules": rules, **more}

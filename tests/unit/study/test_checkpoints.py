@@ -44,7 +44,7 @@ def name(iteration):
 
 
 def alone(path):
-    """A folder with this checkpoint and no other."""
+    """Copy this checkpoint alone into a folder."""
     folder = path.parent / path.stem
     folder.mkdir()
     (folder / path.name).write_bytes(path.read_bytes())
@@ -137,7 +137,7 @@ def test_a_resumed_run_keeps_what_it_went_on_from(tmp_path, train):
 
 
 def stored(path):
-    """A checkpoint as a run reads it, alone; its large arrays are not read."""
+    """Read a checkpoint as a run does, without its large arrays."""
     with closing(ArrayFile.open(path)) as file:
         return read_checkpoint(LocalCommunicator(), file)
 

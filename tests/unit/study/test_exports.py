@@ -29,7 +29,7 @@ EVERYTHING = ExportsConfig(states=True, stochastic=True, fpha_deviation_points=T
 
 
 def asking(study, exports=EVERYTHING):
-    """The same study, with exports asked for."""
+    """Return the same study with these exports."""
     config = replace(study.case.config, exports=exports)
     return replace(study, case=replace(study.case, config=config))
 

@@ -61,7 +61,7 @@ def joined(name):
 
 
 def segment_of(name):
-    """The segment as a file: rank 0 gives it to every process of its user."""
+    """Open the segment as a file: rank 0 gives it to every process of its user."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
         sock.connect(address_of(name))
         _, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
@@ -70,7 +70,7 @@ def segment_of(name):
 
 @contextmanager
 def fresh_name():
-    """A name for a world; what has it in the end is removed."""
+    """Yield an unused name for a world; remove everything that has this name in the end."""
     chosen = f"cobre-test-{secrets.token_hex(6)}"
     yield chosen
     for left in names(chosen):

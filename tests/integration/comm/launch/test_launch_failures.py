@@ -42,7 +42,7 @@ def stages(comm, bad_rank):
 
 
 def sleepless(comm):
-    """Computes for ever, in no collective."""
+    """Compute for ever, in no collective."""
     while True:
         time.sleep(0.01)
 

@@ -36,7 +36,7 @@ def nothing_is_left_behind():
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    """Writes a module that this process does not import, but that it could."""
+    """Return a function that writes a module that this process could import but does not."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(text, name="given_module"):

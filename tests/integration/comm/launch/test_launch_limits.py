@@ -17,7 +17,7 @@ FEW_RANKS = "likely out of memory. Try fewer ranks."
 
 
 def in_new_process(program):
-    """What a program prints: limits that it lowers for itself could not be raised again here."""
+    """Return the output of a program: limits that it lowers for itself could not be raised again here."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=100, check=False
     )
@@ -26,7 +26,7 @@ def in_new_process(program):
 
 
 def limited(limits, function="comm.rank", backend="shm"):
-    """The error of a launch under some limits, or its values."""
+    """Return the printed values of a launch under some limits, or its error."""
     return in_new_process(f"""
         import resource, sys
         from cobre.comm import launch

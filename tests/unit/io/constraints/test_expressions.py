@@ -173,7 +173,7 @@ numbers = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3
 
 @st.composite
 def sums(draw, depth=0):
-    """An expression as text, and its value when every variable is 1 and @k is 3."""
+    """Draw an expression as text, and its value when every variable is 1 and @k is 3."""
     kind = draw(st.sampled_from(["number", "term", "scaled", "parameter"] + ["sum", "group"] * (depth < 3)))
     value = draw(numbers)
     if kind == "number":

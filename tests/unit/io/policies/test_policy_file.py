@@ -147,7 +147,7 @@ def test_other_format_version_is_refused(tmp_path, written):
 
 
 def resealed(content):
-    """The content with a checksum that fits: damage that only a program could do."""
+    """Return the content with a matching checksum: damage that only a program could do."""
     return bytes(content[:-32]) + hashlib.sha256(content[:-32]).digest()
 
 

@@ -93,7 +93,7 @@ def test_files_of_other_programs_are_refused(path):
 
 
 def forged(directory, body=b"", version=VERSION, length=None):
-    """A file with a right checksum and a wrong content."""
+    """Return a file with a correct checksum and invalid content."""
     text = json.dumps(directory).encode() if not isinstance(directory, bytes) else directory
     content = struct.pack("<8sIQ", MAGIC, version, len(text) if length is None else length) + text + body
     return content + hashlib.sha256(content).digest()

@@ -19,7 +19,7 @@ from cobre.io.storage.confined import (
 
 @pytest.fixture
 def places(tmp_path):
-    """A directory that is held, and one outside that nothing may touch."""
+    """Yield a confined directory, and one outside that nothing may touch."""
     (tmp_path / "out").mkdir()
     (tmp_path / "victim").mkdir()
     (tmp_path / "victim" / "precious").write_text("mine")

@@ -92,7 +92,7 @@ def test_what_cannot_be_stored_is_refused(tmp_path):
 
 
 def forged(path, **changes):
-    """Changes the header of a file, and gives it a checksum that is right."""
+    """Change the header of a file and correct its checksum."""
     content = path.read_bytes()
     length = int.from_bytes(content[40:48], "little")
     header = json.loads(content[48 : 48 + length]) | changes

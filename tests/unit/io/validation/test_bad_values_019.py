@@ -102,7 +102,7 @@ def test_a_bad_value_is_named_with_what_to_do(tmp_path, name, value):
 
 
 def read_with_cell(folder, column, values, rows=1):
-    """Findings of the case with another column, as Parquet stores it, in its table of productivities."""
+    """Return the errors of the case with another column, as Parquet stores it, in its table of productivities."""
     documents, tables = sound_documents(), sound_tables()
     use_019(documents, tables)
     write_case(folder, documents, tables)

@@ -20,7 +20,7 @@ def no_lags(documents, tables):
 
 
 def filling(rate=40.0, start=0, entry=1):
-    """A plant that must gather 10 hm3 in 700 hours."""
+    """Describe a plant that must gather 10 hm3 in 700 hours."""
     return together(
         put(f"{HYDROS}.0.filling", {"start_stage_id": start, "filling_min_rate_m3s": rate}),
         put(f"{HYDROS}.0.entry_stage_id", entry),

@@ -16,7 +16,7 @@ from cobre.solver.batches import Chains, Outputs, Realisations, no_bases
 
 
 def context_with(tmp_path, method):
-    """A plant that must keep 50 hm3, one iteration old."""
+    """Return the context of a plant that must keep 50 hm3, after one iteration."""
     case = SmallCase(
         hydros=[hydro(0, storage=(50.0, 100.0))],
         thermals=[thermal(0, 10.0, 90.0)],
@@ -40,7 +40,7 @@ def context(tmp_path):
 
 
 def fail(context, basis_index):
-    """The second trial point is empty: no way to get to 50 hm3."""
+    """Solve a stage from a trial point without water, so that 50 hm3 cannot be reached; return what was saved."""
     states = np.array([[60.0], [0.0]])
     items = np.array([0, 1, 0, 1], np.int32)
     noise, index = context.problem.openings[1].realisations, np.array(basis_index, np.int32)

@@ -77,7 +77,7 @@ def system(stages, lags=0, **others):
 
 
 def written(case, folder, lags=0):
-    """The case with seasons, and with as many months before it observed."""
+    """Write the case with seasons, and with the inflows of `lags` months before it."""
     case.write(folder)
     months = list(pairwise(BEFORE))
     before = [
@@ -99,7 +99,7 @@ def add_to(path, content):
 
 
 def trained_policy(folder, target, iterations=40):
-    """The long study's bound, with its policy in a file."""
+    """Train the long study and write its policy to a file; return its bound."""
     context = context_of(folder)
     bounds = iterated(context, iterations)
     write_policy(target, as_data(context, load_case(folder)))
@@ -133,7 +133,7 @@ def as_data(context, case):
 
 
 def priced_context(folder, overrides):
-    """What a study with a boundary trains on: the steps of its preparation, by hand."""
+    """Return the training context of a study with a boundary policy, prepared step by step."""
     case = load_case(folder, overrides)
     plain = context_of(folder)
     study = prepare(replace(case, config=replace(case.config, policy=replace(case.config.policy, boundary=None))))

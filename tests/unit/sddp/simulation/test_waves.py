@@ -58,7 +58,7 @@ def test_rows_go_by_messages_where_ranks_have_folders_of_their_own(tmp_path, cas
 
 
 def fail_after_a_stage(comm, case, folder):
-    """The last rank, when it has begun its file."""
+    """Fail on the last rank once it has begun its file."""
     study = train_folder(case).study
     extractors = stage_extractors(study.problem, ids_of_system(study.case.system))
     waves = Waves(comm, comm, folder, extractors, 4)

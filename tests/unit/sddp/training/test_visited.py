@@ -77,7 +77,7 @@ WINDOW = 5
 
 
 def within_a_window(comm, keeps_all=False):
-    """The states that selection reads after each of many iterations, and the most bytes that were held."""
+    """Return the states that selection reads after each iteration, the peak bytes, and the number of states held."""
     pool, split = CutPool(comm, STAGES, DIMENSION, KEPT), WorkSplit(PATHS, comm.size)
     visited, own = VisitedStates(pool, keeps_all=keeps_all, window=WINDOW), split.block(comm.rank)
     found, held = [], 0

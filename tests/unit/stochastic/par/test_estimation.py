@@ -113,7 +113,7 @@ def _sample(values, max_order):
 
 
 def _contributions(phi, std, season):
-    """What one unit of inflow, 1, 2, ... seasons before, has become in a season: its path followed forwards."""
+    """Return the inflow of a season due to one unit 1, 2, ... seasons before, followed forwards in time."""
     order = int(np.max(np.flatnonzero(phi[season]), initial=-1)) + 1
     seasons, lags = phi.shape
     found = []
@@ -329,7 +329,7 @@ def _order_two(correlations, season):
 
 
 def pooled(values, coefficients_):
-    """The correlation of all residuals of two hydros, over all seasons."""
+    """Return the correlation of all residuals of two hydros, over all seasons."""
     standard = ((values - values.mean(axis=0)) / values.std(axis=0)).reshape(-1, 2)
     left = np.full_like(standard, np.nan)
     for t in range(12, len(standard)):
@@ -360,7 +360,7 @@ def test_thirty_pairs_make_a_matrix_of_their_own():
 
 
 def explosive_case():
-    """A few years with an outlier: sample correlations that no process has."""
+    """Return a few years with an outlier: sample correlations that no process has."""
     rng = np.random.default_rng(7)
     level = np.cumsum(rng.normal(size=(9, 12, 1)).reshape(-1)).reshape(9, 12, 1)
     values = 100.0 + 5.0 * level

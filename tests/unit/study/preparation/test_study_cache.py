@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 
 @pytest.fixture
 def case(tmp_path, monkeypatch):
-    """A copy of an example, whose preparation is always worth keeping."""
+    """Return a copy of an example, whose preparation is always cached."""
     monkeypatch.setenv("COBRE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("COBRE_CACHE_MIN_SECS", "0")
     shutil.copytree(EXAMPLES / "two_reservoirs", tmp_path / "case", ignore=shutil.ignore_patterns("output"))

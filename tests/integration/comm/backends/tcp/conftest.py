@@ -15,20 +15,20 @@ def world_on(network):
 
 @pytest.fixture
 def world():
-    """A world whose ranks run on hosts of their own."""
+    """Yield a world whose ranks run on separate hosts."""
     with Network() as network:
         yield from world_on(network)
 
 
 @pytest.fixture
 def world_apart():
-    """The same, on hosts that reach the coordinator's and no other."""
+    """Yield a world on hosts that reach only the coordinator's host."""
     with Network(forwards=False) as network:
         yield from world_on(network)
 
 
 @pytest.fixture
 def world_of_v6():
-    """The same, on hosts without an IPv4 address."""
+    """Yield a world on hosts without an IPv4 address."""
     with Network(families=(6,)) as network:
         yield from world_on(network)

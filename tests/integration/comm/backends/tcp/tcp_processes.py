@@ -38,7 +38,7 @@ class Rank:
         return self.process.pid
 
     def hear(self, key, words=""):
-        """The next event of that kind, with those words in it; what came before it is gone."""
+        """Return the next event of that kind that contains `words`; discard the events before it."""
         deadline = time.monotonic() + DEADLINE_S
         while event := self._next(key, deadline):
             if key in event and words in str(event[key]):

@@ -49,7 +49,7 @@ def late_coordinator(comm):
 
 
 def die_with_a_child(comm):
-    """The last rank forks a child that outlives it; its connections must end with it all the same."""
+    """Kill the last rank after it forks a child that outlives it; its connections must end with it all the same."""
     comm.barrier()
     if comm.rank == comm.size - 1:
         if os.fork() == 0:
@@ -59,7 +59,7 @@ def die_with_a_child(comm):
 
 
 def idle_coordinator(comm, end=signal.SIGKILL):
-    """A worker dies while rank 0 is not in any call; the other worker must not wait for rank 0 to find out."""
+    """Kill a worker while rank 0 is outside any call; the other worker must not wait for rank 0 to find out."""
     comm.barrier()
     if comm.rank == 2:
         os.kill(os.getpid(), end)
@@ -71,7 +71,7 @@ def idle_coordinator(comm, end=signal.SIGKILL):
 
 
 def idle_coordinator_and_a_stopped_worker(comm):
-    """The same, with a worker that is stopped and sends no heartbeats."""
+    """Stop a worker, which then sends no heartbeats, while rank 0 is outside any call."""
     idle_coordinator(comm, signal.SIGSTOP)
 
 
@@ -145,7 +145,7 @@ def leave_early(comm):
 
 
 def leave_early_in_the_ring(comm):
-    """The same, where neighbours still pass on what this rank has sent."""
+    """Leave early while neighbours still forward what this rank has sent."""
     say(running=True)
     leave_early(comm)
 

@@ -11,7 +11,7 @@ LIMIT_S = 60.0  # far above every bound here: only a closed connection can tell 
 
 
 def lost(seen, rank):
-    """The rank has been silent: who, where, since when."""
+    """Tell whether the error says that the rank was silent, on which host, and for how long."""
     return (
         (seen["error"], seen["ranks"]) == ("PeerTimeoutError", [rank])
         and f"rank {rank} (host cobre{rank}-" in seen["message"]

@@ -11,7 +11,7 @@ CONNECT_S = 3.0
 
 
 def refused(rank, *words):
-    """It could not join, and says so in these words."""
+    """Assert that the rank was refused with a message that contains these words; return the event."""
     seen = rank.hear("refused")
     for word in words:
         assert word in seen["message"], seen
@@ -19,7 +19,7 @@ def refused(rank, *words):
 
 
 def named(rank, process, host):
-    """A process as messages name it."""
+    """Return the texts by which messages name a process."""
     return f"rank {rank} (host cobre{host}-", f"pid {process.pid})"
 
 

@@ -192,7 +192,7 @@ CA = {"tls_ca": str(TLS / "certificate.pem")}
 
 
 def tls_address():
-    """The certificate is for 127.0.0.1; the port is this test's own."""
+    """Return a free port at 127.0.0.1, the address of the certificate."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
@@ -229,7 +229,7 @@ def test_a_certificate_that_was_not_announced_is_refused(monkeypatch, caplog):
 
 
 def stranger_handshake(sock, secret, rank, link, token):
-    """A handshake as a worker makes it; the first reply that is no progress, or nothing if it was dropped."""
+    """Begin a handshake as a worker does; return it."""
     handshake = WorkerHandshake(rank, 3, "", secret, link, token)
     sock.settimeout(DEADLINE_S)
     sock.sendall(handshake.begin())

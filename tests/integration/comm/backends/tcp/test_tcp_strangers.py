@@ -225,7 +225,7 @@ def test_a_server_that_does_not_reply_is_reported(monkeypatch):
 
 
 def refusal_of(world, rank, link, instance=b"instance of once"):
-    """What the coordinator says to a connection of this rank; it was joined by hand before, or has a silly number."""
+    """Return the coordinator's refusal of a connection of this rank."""
     sock = world.connect()
     handshake = WorkerHandshake(rank, world.size, "", SECRET.encode(), link, instance)
     sock.sendall(handshake.begin())

@@ -50,7 +50,7 @@ def test_a_region_that_no_rank_has_memory_for_is_refused_on_all():
 
 
 def joined_by_hand(world):
-    """The connections of rank 1, up to the start."""
+    """Join as rank 1 by hand, up to the start; return the connections by link."""
     socks = {}
     for link in (Link.CONTROL, Link.DATA):
         socks[link] = world.connect()
