@@ -22,7 +22,7 @@ CutTarget::CutTarget(std::span<const double> spectral_weights, size_t points, Wo
 
 void CutTarget::finish_chain(Int chain, const ChainBatch& batch, const Results& results) {
     const auto point = static_cast<size_t>(chain / batch.chains_per_point);
-    // acquire and release: the results of the point's other chains, which somebody else may have solved, are read next.
+    // acquire and release: the results of the point's other chains, which another thread may have solved, are read next.
     if (finished_[point].fetch_add(1, std::memory_order_acq_rel) + 1 < batch.chains_per_point) return;
     make_cut(point, batch.states + point * dimension_, results);
 }

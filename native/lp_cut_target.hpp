@@ -1,5 +1,5 @@
-// Cuts of a backward pass, made where the solves are done: whoever solves the last chain of a trial point makes its
-// cut.
+// Cuts of a backward pass, made where the solves are done: the thread that solves the last chain of a trial point
+// makes its cut.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The cuts of one stage as they lie in the pool: chunks of cuts, one row for each component, so that all cuts of a
+// The cuts of one stage as the pool stores them: chunks of cuts, one row for each component, so that all cuts of a
 // chunk are evaluated at once (SIMD across cuts) while each cut adds its terms in the order of the components.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace cobre::lp {
 
 constexpr Int kCutsPerBlock = 16;  // chunks hold a multiple of that
 
-// Some consecutive cuts: row r of cut c lies at data[r * width + c].
+// Some consecutive cuts: row r of cut c is at data[r * width + c].
 struct CutChunk {
     const double* data;
     Int width;
@@ -37,8 +37,8 @@ public:
     // out[cut] += sum over components first .. first + n of coefficient * x, for the cuts of all blocks that have a
     // selected one
     void add_products(Int first, Int n, const double* x, double* out) const { add_products(first, n, x, out, 1); }
-    // The same for several vectors at once, which lie one after the other (of n numbers in x, of count() in out): the
-    // coefficients come from memory once.
+    // The same for several vectors at once, stored one after the other (of n numbers in x, of count() in out): the
+    // coefficients are read from memory once.
     void add_products(Int first, Int n, const double* x, double* out, Int vectors) const;
 
 private:
@@ -56,7 +56,7 @@ private:
     }
 
     std::vector<CutChunk> chunks_;
-    std::vector<CutChunk> blocks_;  // by block of cuts: where its first cut lies
+    std::vector<CutChunk> blocks_;  // by block of cuts: address of its first cut
     std::vector<Run> runs_;         // what products are computed for
     Int count_;
     const Int* row_of_;

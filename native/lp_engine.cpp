@@ -42,7 +42,7 @@ SolveCounts Engine::run(const std::vector<Int>& order, const ThreadPool::Task& t
     try {
         pool_.run(order, task, shared_counter, &stop_);
     } catch (...) {
-        if (!stop_.is_set()) {  // else nobody looks at the failure of an LP any more
+        if (!stop_.is_set()) {  // else the failure of an LP does not matter any more
             failed_ = solvers_[pool_.failed_thread()].get();
             throw;
         }

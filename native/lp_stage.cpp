@@ -17,7 +17,7 @@ bool are_below(View<Int> indices, Int limit) {
 
 }  // namespace
 
-// Check the parts against each other before any of them is an index: they come from Python, and a wrong one would read
+// Check the parts against each other before any of them is an index: they are made in Python, and a wrong one would read
 // outside of an array.
 void StageModel::finish() {
     columns = static_cast<Int>(cost.size());

@@ -11,7 +11,7 @@
 
 namespace cobre::lp {
 
-// Checks what comes from Python; the message names the argument.
+// Check an argument from Python; the message names it.
 inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
@@ -20,7 +20,7 @@ template <typename T>
 using View = std::span<const T>;
 
 // Everything is scaled: column j stands for column_scale[j] of its own unit, rows and costs likewise. Scales are powers
-// of two, so that scaling changes no digit. The numbers belong to someone else, who may share them with other
+// of two, so that scaling changes no digit. The numbers belong to the caller, which may share them with other
 // processes.
 struct StageModel {
     Int number = 0;  // under which it was loaded

@@ -12,7 +12,7 @@ from cobre.comm import Backend, ReduceOp, SharedMemoryProvider, SharedRegion
 from cobre.core.arrays import Indices
 from cobre.records import dataclass
 
-# How arrays lie side by side in a shared region.
+# Alignment of arrays in a shared region.
 
 
 ALIGNMENT = 64
@@ -45,7 +45,7 @@ def count_sharing_memory(memory: SharedMemoryProvider) -> int:
     return len(ranks_sharing_memory(memory))
 
 
-# What ranks of one node hold together: a study that one of them builds, whose numbers lie in memory once.
+# Values that ranks of a node share: one of them builds a study, whose numbers are in memory once.
 #
 # The leader of a node builds, and writes into a shared region what the others need to have the same objects: a pickle
 # of everything but large arrays, and those arrays, those with the same content once. All ranks of the node, the
@@ -53,7 +53,7 @@ def count_sharing_memory(memory: SharedMemoryProvider) -> int:
 # is each rank's own, and each builds; the code is the same. A rank that is alone keeps what it built, without a
 # region.
 #
-# The pickle comes from a process of the same job, through memory that no other user can write to; nothing that was
+# The pickle is made by a process of the same job, through memory that no other user can write to; nothing that was
 # stored or sent over a network is read this way.
 
 
@@ -67,7 +67,7 @@ MIN_SHARED_BYTES = 512  # smaller arrays stay in the pickle: an entry in the hea
 
 @dataclass(frozen=True, slots=True)
 class Shared(Generic[T]):
-    """A value whose arrays lie in a region. shared_bytes: its size; saved_bytes: what sharing saves on this node."""
+    """A value with arrays in a region. shared_bytes: its size; saved_bytes: what sharing saves on this node."""
 
     value: T
     shared_bytes: int
@@ -143,7 +143,7 @@ def _read(region: Bytes) -> Any:
     count, length = region[:16].view(np.int64).tolist()
     header = 16 + 16 * count
     extents = region[16:header].view(np.int64).reshape(-1, 2).tolist()
-    # `as_array` is read-only, and so are the arrays of the value: nobody can change what other ranks read.
+    # `as_array` is read-only, and so are the arrays of the value: no rank can change what others read.
     views = (region[start : start + size] for start, size in extents)
     return pickle.loads(region[header : header + length].data, buffers=views)  # noqa: S301 - see above
 

@@ -198,7 +198,7 @@ class SolveStatistics:
 
     active_rows: rows at a bound in the optimal bases, cuts included (k of the kernel), summed over solves.
     nucleus: order of what is left of a basis when singletons are peeled, summed over refactorisations.
-    retries: solves begun again from nothing or with other settings. library_solves: solves that HiGHS did.
+    retries: solves repeated from a cold start or with other settings. library_solves: solves that HiGHS did.
     """
 
     solves: int = 0

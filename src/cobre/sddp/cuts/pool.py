@@ -1,6 +1,6 @@
 """All cuts of a study, stage by stage, in slots that follow from (iteration, forward pass).
 
-The numbers lie in chunks that all stages share: a chunk holds some slots of every stage, component after component,
+The numbers are in chunks that all stages share: a chunk holds some slots of every stage, component after component,
 which is how the LP kernel evaluates them. A pool grows by whole chunks, which are at most a quarter of what there is
 once there are many cuts; nothing is ever copied. Components that no cut of a stage can depend on are not stored.
 """
@@ -400,9 +400,9 @@ class CutsOfStage(Protocol):
         """Return the number of cuts."""
 
 
-# Which cut is the oldest of the best at each visited state, kept up to date as cuts and states come.
+# The oldest of the best cuts at each visited state, updated for new cuts and states.
 #
-# Cuts and states only ever come, and a cut's value at a state never changes. So what is known of old states and old
+# Cuts and states are append-only, and a cut's value at a state never changes. So what is known of old states and old
 # cuts stays true: an iteration looks at its own states with all cuts, and at all states with its own cuts.
 
 
@@ -413,7 +413,7 @@ class OldestBest:
     """For each state, the cuts that are higher there than all older ones and within a tolerance of the best.
 
     The oldest cut within the tolerance of the best is always one of them: an older cut that is at least as high would
-    be within the tolerance, too. The best only rises, so that a cut that falls out never comes back.
+    be within the tolerance, too. The best only rises, so a cut that falls out stays out.
     """
 
     def __init__(self, tolerance: float) -> None:

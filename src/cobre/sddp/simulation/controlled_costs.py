@@ -6,7 +6,7 @@ beyond the value that the cuts gave their state. A guess g(w, x) whose mean over
 the mean 0 along a scenario too, however bad it is: costs less the guesses have the same mean, and a smaller spread as
 far as the guesses are good. Nothing is solved for it.
 
-Guesses come from other scenarios alone: scenarios are dealt into groups, and each group uses what the others tell. A
+Guesses use other scenarios alone: scenarios are dealt into groups, and each group uses those of the others. A
 guess is a constant for each opening plus a slope in the value of the state (dry openings do more harm where water is
 dear), both shrunk towards zero by how much of their spread is noise.
 """

@@ -52,7 +52,7 @@ from cobre.solver.batches import (
 
 @dataclass(frozen=True, slots=True)
 class PolicySimulator:
-    """A policy that is followed. uses_all_cuts: inactive cuts count as well."""
+    """A policy and the sampler of its scenarios. uses_all_cuts: inactive cuts count as well."""
 
     problem: Problem
     solver: LpSolver
@@ -167,9 +167,9 @@ def chosen_paths(tree: ScenarioTree, paths: Ints | None, scenarios: Sequence[int
 class SimulationOutput:
     """Where the rows of a simulation go, and how.
 
-    sink: gets them, on rank 0. ids: of entities, as rows have them. spool_folder: for results of a chunk that is not
-    whole yet; None: they lie in memory. chunk_scenarios: how many scenarios are handed over at once; None: chosen from
-    the size of the study. done: costs of the first scenarios, whole chunks of them, which the sink has got already.
+    sink: receives them, on rank 0. ids: of entities, as rows have them. spool_folder: for results of an incomplete
+    chunk; None: they stay in memory. chunk_scenarios: how many scenarios are handed over at once; None: chosen from the
+    size of the study. done: costs of the first scenarios, whole chunks of them, which the sink has already.
     """
 
     sink: Sink

@@ -1,7 +1,7 @@
-"""Results of some scenarios until their last stage is known: stage by stage as they come, by table as they are written.
+"""Results of some scenarios until their last stage is known: added stage by stage, read table by table.
 
-Stages come one after the other with all scenarios side by side, and tables want scenario after scenario. What lies
-between the two grows with the study, so a spool may keep it in a file; memory then holds one column at a time.
+Stages are solved one after the other for all scenarios, and tables are written scenario after scenario. The numbers in
+between grow with the study, so a spool may keep them in a file; memory then holds one column at a time.
 """
 
 import os

@@ -89,7 +89,7 @@ def _with_zero(table: Floats) -> Floats:
 
 
 def running_sum(values: Floats) -> Floats:
-    """Sum over the last axis, one after the other: the bits do not depend on how many scenarios lie side by side."""
+    """Sum over the last axis, one after the other: the bits do not depend on how many scenarios there are."""
     if not values.shape[-1]:
         return np.zeros(values.shape[:-1])
     total: Floats = np.add.accumulate(values, axis=-1)[..., -1]

@@ -66,7 +66,7 @@ class Traffic:
 
     @property
     def by_purpose(self) -> Mapping[str, int]:
-        """In the order in which purposes first came up."""
+        """Bytes by purpose, in the order in which purposes first occurred."""
         return dict(self._bytes)
 
 
@@ -202,7 +202,7 @@ class TrainingContext:
     visited: VisitedStates = field(init=False)  # filled only where cut selection or an export reads them
     began: float = field(default_factory=time.monotonic)
     team_paths: Indices = field(init=False)  # the forward passes of this rank and those of its team
-    own: slice = field(init=False)  # where in these its own ones lie
+    own: slice = field(init=False)  # positions of its own ones among these
     lower_bound_plan: LowerBoundPlan = field(init=False)
     backward_chains: BackwardChains = field(init=False)
 

@@ -1,4 +1,4 @@
-"""The SDDP method: `train`, and the iteration that it repeats."""
+"""The SDDP method: `train`, and the iteration that it repeats, `iterate`."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ from cobre.sddp.training.team import share_bases
 from cobre.sddp.training.tree_iteration import iterate_tree
 from cobre.solver.batches import SolveStatistics
 
-# Hooks of a training run: who is informed of iterations, and who may stop it, between two of them or in one.
+# Training callbacks, and interruptions from outside, between two iterations or inside of one.
 
 
 class Interruption(IntEnum):
@@ -58,7 +58,7 @@ class Interruption(IntEnum):
 
     @property
     def stop(self) -> Stop | None:
-        """The stop that was asked for; None where nobody has asked."""
+        """The stop that was requested; None where there is no request."""
         return _STOPS.get(self)
 
 
@@ -117,18 +117,136 @@ def _never() -> Interruption:
 
 @dataclass(frozen=True, slots=True)
 class TrainingHooks:
-    """Called on every rank.
+    """Training callbacks, called on every rank.
 
-    on_iteration: once an iteration is whole, with its record. on_checkpoint: then, with what a checkpoint is made of:
-    the context, the whole history, and whether it was the last iteration. poll_interruption: asked once an iteration;
-    what any rank answers, all ranks do. iterating: entered for each iteration; inside of it, `IterationDropped` may be
-    raised.
+    on_iteration: with the record of each complete iteration. on_checkpoint: after it, with the contents of a
+    checkpoint: the context, the whole history, and whether it was the last iteration. poll_interruption: called once an
+    iteration; all ranks act on the answer of any rank. iterating: entered for each iteration; inside of it,
+    `IterationDropped` may be raised.
     """
 
     on_iteration: Callable[[IterationRecord], None] = _ignore_iteration
     on_checkpoint: Callable[[TrainingContext, Sequence[IterationRecord], bool], None] = no_checkpoint
     poll_interruption: Callable[[], Interruption] = _never
     iterating: Callable[[], AbstractContextManager[object]] = nullcontext
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOutcome:
+    """Bounds by iteration, and why the run ended.
+
+    is_dropped: the last iteration was dropped, and ranks may be gone: no more collectives.
+    """
+
+    history: tuple[IterationRecord, ...]
+    stop: Stop
+    is_dropped: bool = False
+
+
+def train(
+    context: TrainingContext,
+    rules: Sequence[StoppingRule],
+    selection: CutSelection | None,
+    hooks: TrainingHooks,
+    history: Sequence[IterationRecord] = (),
+) -> TrainingOutcome:
+    """Iterate until a stopping rule or an interruption ends the run. history: iterations that are done already.
+
+    An iteration that is dropped leaves no trace: the run ends as after the one before. Raises `IterationDropped` when
+    the first iteration is dropped.
+    """
+    done = list(history)
+    context.reads_first_stage = any(rule.reads_first_stage for rule in rules)
+    if done and (stop := stop_at_resume(rules, done)):
+        return TrainingOutcome(tuple(done), stop)
+    while True:
+        before = context.mark()
+        try:
+            with hooks.iterating():
+                record, stop = _iterate_and_judge(context, rules, selection, hooks, done)
+        except (IterationDropped, CollectiveFailedError) as error:
+            dropped = _drop_iteration(context, before, hooks, error)
+            if not done or (stop := dropped.stop) is None:
+                raise IterationDropped(dropped) from error
+            hooks.on_checkpoint(context, done, True)
+            return TrainingOutcome(tuple(done), stop, is_dropped=True)
+        done.append(record)
+        hooks.on_iteration(record)
+        hooks.on_checkpoint(context, done, stop is not None)
+        if stop is not None:
+            return TrainingOutcome(tuple(done), stop)
+
+
+def _iterate_and_judge(
+    context: TrainingContext,
+    rules: Sequence[StoppingRule],
+    selection: CutSelection | None,
+    hooks: TrainingHooks,
+    done: Sequence[IterationRecord],
+) -> tuple[IterationRecord, Stop | None]:
+    tree = context.problem.tree
+    measured = (
+        iterate(context, len(done) + 1, selection)
+        if tree is None
+        else iterate_tree(context, tree, len(done) + 1, selection)
+    )
+    history = [*done, iteration_record(context, measured, done)]
+    return finish_iteration(context, rules, history, measured, hooks.poll_interruption())
+
+
+def _drop_iteration(
+    context: TrainingContext, before: IterationMark, hooks: TrainingHooks, error: BaseException
+) -> Interruption:
+    """Restore the state before the iteration and abort the other ranks; raise errors of any other cause again."""
+    reason = why_dropped(error, hooks.poll_interruption())
+    if reason is Interruption.NONE:
+        raise error
+    if context.comm.size > 1:
+        context.comm.abort(str(IterationDropped(reason)))
+    context.go_back_to(before)
+    return reason
+
+
+def iterate(context: TrainingContext, iteration: int, selection: CutSelection | None) -> IterationResult:
+    """Run one iteration: forward pass, backward pass that shares cuts at each stage, lower bound, cut selection.
+
+    Costs of paths are gathered after the forward pass; states only where cut selection or an export reads them.
+    """
+    problem, pool, split, team, own = context.problem, context.pool, context.split, context.team, context.own
+    context.start_counting()
+    clock = Clock()
+
+    # Forward pass: the team's paths under the present policy
+    paths = run_forward(context, iteration)
+    slots = pool.reserve_slots(iteration, split.total)
+    plans = plan_backward(context, paths, slots, range(problem.num_stages - 1, 0, -1))
+    clock.lap("forward")
+    team.wait("paths")
+    costs = context.gather(split, path_costs(problem, paths, own).reshape(-1, 1), "path costs")[:, 0]
+    if (selection is not None and selection.reads_states) or context.keeps_states:
+        context.traffic.add("trial states", context.visited.add(context.comm, split, paths.states[:, own]))
+    clock.lap("exchange")
+
+    # Backward pass: cuts of every stage at the trial points
+    drawn_costs = [add_cuts(context, iteration, plan, paths, clock) for plan in plans][::-1]
+    context.bases = share_bases(context.comm, team, [context.basis_from(bases) for bases in paths.bases])
+    context.traffic.add("bases", sum(bases.status.nbytes + bases.cuts.nbytes for bases in context.bases))
+    clock.lap("exchange")
+
+    # Lower bound, cost of the policy, cut selection
+    first_costs = first_stage_costs(context, iteration)
+    bound_value = lower_bound_of(context, first_costs)
+    first_stage_end = expected_first_stage_end(context, iteration) if context.reads_first_stage else None
+    clock.lap("bound")
+    backward = BackwardCosts(iteration, slots, first_costs[0], drawn_costs)
+    trial_points, cost_sample = measure_trial_points(context, paths, backward)
+    clock.lap("exchange")
+    if selection is not None and selection.is_due(iteration):
+        kept = context.selection_states
+        exchanged = apply_selection(context.comm, pool, selection, context.visited, iteration, kept, context.solver.ask)
+        context.traffic.add("active cuts", exchanged)
+        clock.lap("bound")
+    return IterationResult(iteration, bound_value, costs, clock, None, trial_points, cost_sample, first_stage_end)
 
 
 # The end of an iteration: one exchange in which ranks agree whether to stop, and share their loads.
@@ -189,7 +307,7 @@ def finish_iteration(
 ) -> tuple[IterationRecord, Stop | None]:
     """Return the last record with all ranks' work in it, and why to stop, or None.
 
-    Rank 0 applies the rules, because clocks differ; an interruption counts on whichever rank it came.
+    Rank 0 applies the rules, because clocks differ; an interruption counts on whichever rank it arrived.
     """
     reasons = _reasons(rules, history, simulated_costs(context, rules, history), upper_bounds(context, rules, history))
     rule = next((number for number, reason in enumerate(reasons) if reason), -1)
@@ -240,118 +358,3 @@ def _loads(table: Floats) -> tuple[RankLoad, ...]:
     behind = (work.max(axis=0) - work).sum(axis=1)
     columns = (work.sum(axis=1), table[:, EXCHANGE_S], behind, table[:, SOLVER_S])
     return tuple(RankLoad(*map(float, row)) for row in zip(*columns, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingOutcome:
-    """Bounds by iteration, and why the run ended.
-
-    is_dropped: the last iteration was dropped, and ranks may be gone: no more collectives.
-    """
-
-    history: tuple[IterationRecord, ...]
-    stop: Stop
-    is_dropped: bool = False
-
-
-def train(
-    context: TrainingContext,
-    rules: Sequence[StoppingRule],
-    selection: CutSelection | None,
-    hooks: TrainingHooks,
-    history: Sequence[IterationRecord] = (),
-) -> TrainingOutcome:
-    """Iterate until a stopping rule or an interruption ends the run. history: iterations that are done already.
-
-    An iteration that is dropped leaves no trace: the run ends as after the one before. Raises `IterationDropped` where
-    there is none.
-    """
-    done = list(history)
-    context.reads_first_stage = any(rule.reads_first_stage for rule in rules)
-    if done and (stop := stop_at_resume(rules, done)):
-        return TrainingOutcome(tuple(done), stop)
-    while True:
-        before = context.mark()
-        try:
-            with hooks.iterating():
-                record, stop = _iterate_and_judge(context, rules, selection, hooks, done)
-        except (IterationDropped, CollectiveFailedError) as error:
-            dropped = _drop_iteration(context, before, hooks, error)
-            if not done or (stop := dropped.stop) is None:
-                raise IterationDropped(dropped) from error
-            hooks.on_checkpoint(context, done, True)
-            return TrainingOutcome(tuple(done), stop, is_dropped=True)
-        done.append(record)
-        hooks.on_iteration(record)
-        hooks.on_checkpoint(context, done, stop is not None)
-        if stop is not None:
-            return TrainingOutcome(tuple(done), stop)
-
-
-def _iterate_and_judge(
-    context: TrainingContext,
-    rules: Sequence[StoppingRule],
-    selection: CutSelection | None,
-    hooks: TrainingHooks,
-    done: Sequence[IterationRecord],
-) -> tuple[IterationRecord, Stop | None]:
-    tree = context.problem.tree
-    measured = (
-        iterate(context, len(done) + 1, selection)
-        if tree is None
-        else iterate_tree(context, tree, len(done) + 1, selection)
-    )
-    history = [*done, iteration_record(context, measured, done)]
-    return finish_iteration(context, rules, history, measured, hooks.poll_interruption())
-
-
-def _drop_iteration(
-    context: TrainingContext, before: IterationMark, hooks: TrainingHooks, error: BaseException
-) -> Interruption:
-    """Go back to the iteration before, and tell the other ranks; raises an error that means something else."""
-    reason = why_dropped(error, hooks.poll_interruption())
-    if reason is Interruption.NONE:
-        raise error
-    if context.comm.size > 1:
-        context.comm.abort(str(IterationDropped(reason)))
-    context.go_back_to(before)
-    return reason
-
-
-def iterate(context: TrainingContext, iteration: int, selection: CutSelection | None) -> IterationResult:
-    """Run one iteration: forward pass, backward pass that shares cuts at each stage, lower bound, cut selection.
-
-    After the forward pass costs of paths are gathered, and states where cut selection or an export reads them.
-    """
-    problem, pool, split, team, own = context.problem, context.pool, context.split, context.team, context.own
-    context.start_counting()
-    clock = Clock()
-
-    paths = run_forward(context, iteration)
-    slots = pool.reserve_slots(iteration, split.total)
-    plans = plan_backward(context, paths, slots, range(problem.num_stages - 1, 0, -1))
-    clock.lap("forward")
-    team.wait("paths")
-    costs = context.gather(split, path_costs(problem, paths, own).reshape(-1, 1), "path costs")[:, 0]
-    if (selection is not None and selection.reads_states) or context.keeps_states:  # nobody else reads all states
-        context.traffic.add("trial states", context.visited.add(context.comm, split, paths.states[:, own]))
-    clock.lap("exchange")
-
-    drawn_costs = [add_cuts(context, iteration, plan, paths, clock) for plan in plans][::-1]
-    context.bases = share_bases(context.comm, team, [context.basis_from(bases) for bases in paths.bases])
-    context.traffic.add("bases", sum(bases.status.nbytes + bases.cuts.nbytes for bases in context.bases))
-    clock.lap("exchange")
-
-    first_costs = first_stage_costs(context, iteration)
-    bound_value = lower_bound_of(context, first_costs)
-    first_stage_end = expected_first_stage_end(context, iteration) if context.reads_first_stage else None
-    clock.lap("bound")
-    backward = BackwardCosts(iteration, slots, first_costs[0], drawn_costs)
-    trial_points, cost_sample = measure_trial_points(context, paths, backward)
-    clock.lap("exchange")
-    if selection is not None and selection.is_due(iteration):
-        kept = context.selection_states
-        exchanged = apply_selection(context.comm, pool, selection, context.visited, iteration, kept, context.solver.ask)
-        context.traffic.add("active cuts", exchanged)
-        clock.lap("bound")
-    return IterationResult(iteration, bound_value, costs, clock, None, trial_points, cost_sample, first_stage_end)

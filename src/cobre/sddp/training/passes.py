@@ -73,7 +73,7 @@ class BackwardStage:
 
 
 def plan_backward(context: TrainingContext, paths: Paths, slots: range, stages: Sequence[int]) -> list[BackwardStage]:
-    """Prepare the solves of some stages; the paths may still be on their way, only where they lie is read here.
+    """Prepare the solves of some stages from the tables of paths, which other members may still be filling.
 
     All stages at once: between two of them caches are full of LPs, and the same lines take four times as long.
     """
@@ -94,7 +94,7 @@ def add_cuts(
 ) -> Floats | None:
     """Solve a stage at all trial points, and give the stage before a cut for each of them.
 
-    Returns the costs of the openings that this rank's paths drew, scaled; None where nobody wants them.
+    Returns the costs of the openings that this rank's paths drew, scaled; None where they are not wanted.
 
     Where one memory is seen by all ranks the solver makes the cuts, and ranks wait for each other once. Elsewhere, and
     for risk measures that look at more than the order of costs, they wait, make cuts of their own paths, and exchange.
@@ -181,7 +181,7 @@ def upper_bounds(
 
 
 def evaluate_policy(context: TrainingContext, iteration: int, replications: int) -> Floats:
-    """Return costs, in $ of the first stage's money, of paths that training never met; the same on all ranks.
+    """Return costs, in $ of the first stage's money, of paths that training never sampled; the same on all ranks.
 
     Paths follow the scheme of the forward passes, all cuts count, and every evaluation draws anew. The costs have the
     same bits for any number of ranks and threads.
@@ -212,21 +212,20 @@ def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, path
     return discounted_costs(problem, table[:, 0], table[:, 1])
 
 
-# What the backward pass finds at the trial points, beside what the forward pass and its cuts had said of them.
+# Values of trial points from the backward pass, compared with those of the cuts that the forward pass followed.
 #
-# The value of a trial point is the risk-adjusted cost of all later stages there, with the cuts that these have got in
-# this iteration. The new cut takes this value at its own trial point, so that nothing has to be solved or kept for
-# it.
+# The value of a trial point is the risk-adjusted cost of all later stages there, with the new cuts of
+# this iteration. The new cut takes this value at its own trial point, so nothing more has to be solved or stored.
 #
-# The forward pass left the stage with a future cost: the highest of the cuts that there were. Its *excess* is the
-# value less that cost. Cuts of a convex cost-to-go lie below it, and later ones only raise it: an excess is negative
+# The forward pass left the stage with a future cost: the highest of the older cuts. Its *excess* is the
+# value less that cost. Cuts of a convex cost-to-go are below it, and later ones only raise it: an excess is negative
 # by rounding alone. Where inflows that are truncated at zero depend on their past the cost-to-go is not convex in the
-# lags. Then cuts may lie above the value, and so may the lower bound above the cost of the policy (docs/adr/0045).
+# lags. Then cuts may be above the value, and the lower bound above the cost of the policy (docs/adr/0045).
 #
 # What the policy of the forward pass costs follows from the same numbers (docs/adr/0060). The backward pass has
-# solved the opening that a path drew, and knows the mean over all of them: the difference is what chance did at this
-# stage, and its mean is 0. A path's cost less all that chance did has the same mean, and hardly any variance once
-# cuts agree with the cost of the policy.
+# solved the opening that a path drew, and knows the mean over all of them: the difference is the effect of chance at
+# this stage, and its mean is 0. A path's cost less these effects has the same mean, and hardly any variance once cuts
+# agree with the cost of the policy.
 
 
 ROUNDING = 1e-7  # relative to the value of a trial point: tolerance of the LPs that gave it

@@ -17,10 +17,10 @@ from cobre.sddp.training.team import gather_rows
 
 # The states that training visited, for cut selection and exports: once per node, and only components that are read.
 #
-# States lie by the *stage start* at which they were met: number t is the start of stage t; over a tree, number 0 is
-# the start of the root and number n + 1 the end of node n. Cuts of stage t are evaluated at the states of stage start
-# t + 1, of which only the entries matter that these cuts depend on. Memory grows by chunks of whole iterations, at
-# most a quarter of what there is; nothing is ever copied, and what is there never changes.
+# States are stored by the *stage start* at which they were visited: number t is the start of stage t; over a tree,
+# number 0 is the start of the root and number n + 1 the end of node n. Cuts of stage t are evaluated at the states of
+# stage start t + 1, of which only the entries matter that these cuts depend on. Memory grows by chunks of whole
+# iterations, at most a quarter of its size; states are never copied and never change.
 
 
 MAX_GATHERED_BYTES = 16 << 20  # in one message, where ranks do not see each other's memory
@@ -41,7 +41,7 @@ class VisitedStates:
         self._pool = pool
         self._keeps_all = keeps_all
         self._window = window
-        self._entries: list[Indices] = []  # by stage start; known when the first states come
+        self._entries: list[Indices] = []  # by stage start; known when the first states arrive
         self._regions: list[SharedRegion] = []
         self._chunks: list[list[Floats]] = []  # by stage start: states x entries, to read
         self._writable: list[list[Floats]] = []
@@ -65,7 +65,7 @@ class VisitedStates:
 
     @property
     def num_stage_starts(self) -> int:
-        """The number of stage starts; 0 before the first states come."""
+        """The number of stage starts; 0 before the first states arrive."""
         return len(self._entries)
 
     def entries(self, stage_start: int) -> Indices:
@@ -178,7 +178,7 @@ class VisitedStates:
         self.iterations.append(states)
 
     def _forget(self) -> None:
-        """Release the oldest chunks of which nothing is in the window; who still looks at them keeps their memory."""
+        """Release the oldest chunks that are outside the window; their memory is freed with the last view."""
         if self._window is None or self._keeps_all:
             return
         while sum(self._rows[1:]) >= self._recent:

@@ -30,7 +30,7 @@ COUNTERS = 2  # a double buffer: while one counts, the leader sets the other one
 
 @dataclass(frozen=True, slots=True)
 class ArrayLayout:
-    """Where an array lies in the shared region: offset in bytes, dtype and shape."""
+    """Position of an array in the shared region: offset in bytes, dtype and shape."""
 
     start: int
     dtype: DTypeLike
@@ -98,8 +98,8 @@ class TeamLayout:
 class Counters:
     """How many units of a job were taken: two counters, used by one job after the other alternately.
 
-    All members begin the same jobs in the same order, and a fence ends each. So nobody looks at the other counter any
-    more when a job begins: the last job is over. The fence at the end of this job tells everybody that it is 0 again.
+    All members begin the same jobs in the same order, and a fence ends each. So no member reads the other counter any
+    more when a job begins, and the leader resets it; the fence at the end of this job publishes the 0.
     """
 
     def __init__(self, memory: NDArray[np.uint8], *, is_leader: bool) -> None:
@@ -436,7 +436,7 @@ def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: in
     """Put all ranks' cuts of a stage (rows of intercept and coefficients) into their slots, in the order of paths.
 
     Where all ranks see the pool's memory each writes its own cuts, and nothing else is copied. Elsewhere cuts are
-    gathered first: a pool lies component by component, so they cannot be received in place.
+    gathered first: a pool is stored component by component, so they cannot be received in place.
     """
     own = pool.stored_columns(stage, own)
     if pool.is_shared_by_all_ranks:

@@ -69,7 +69,7 @@ class TeamTreeNodes:
     def gathered(self, rows: Floats, purpose: str) -> Floats:
         """Gather the rows of all nodes of the stage, once all members have solved what they took."""
         self.context.team.wait(purpose)
-        # A copy: who has all rows may begin the next job, whose results lie in the same memory.
+        # A copy: a member that has all rows may begin the next job, which reuses the memory.
         own = rows[self.context.team.own(self.split)].copy()
         return self.context.gather(self.split, own, purpose)
 
@@ -80,7 +80,7 @@ class VisitedNodes:
 
     entering: Floats  # nodes x dimension
     leaving: Floats
-    costs: Floats  # of the stage alone, scaled; with what lies beyond the last stage
+    costs: Floats  # of the stage alone, scaled; the terminal cost is included
     bases: Bases
 
 

@@ -33,7 +33,7 @@ from cobre.solver.program import Corrections, Names, StageProgram
 #     V(x) <= min { sum w_k v_k + up . s+ + down . s-  :  sum w_k x_k + s+ - s- = x, sum w_k = 1, w, s >= 0 }.
 #
 # The minimum joins the stage's own: w, s+ and s- are columns, the equations are rows. Components of the outgoing state
-# that the stage does not decide (lags, what is passed on) are known beforehand and move right-hand sides. A stage's
+# that the stage does not decide (lags, states passed on) are constants and move right-hand sides. A stage's
 # inputs do not contain incoming lags, so the incoming state is followed by its lags once more (`with_lags`), as states
 # that are passed on.
 
@@ -423,7 +423,7 @@ def inner_bound(context: TrainingContext, visited: Floats) -> tuple[float, int]:
 
 
 class _Sweep:
-    """The way back through the stages. future: of the stage that is at hand; None: the last one."""
+    """Backward sweep through the stages. future: of the current stage; None: the last one."""
 
     def __init__(self, context: TrainingContext, visited: Floats) -> None:
         problem, boundary = context.problem, context.pool.boundary
