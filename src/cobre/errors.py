@@ -21,7 +21,7 @@ class CobreError(Exception):
     remedy: str = ""
 
     def details(self) -> dict[str, Any]:
-        """For programs, as JSON values: `kind` (the name of the class), `remedy`, and what else the class knows.
+        """Return the facts for programs, as JSON values: `kind` (name of the class), `remedy`, and those of the class.
 
         `--json` prints them beside `error` and `exit_code`, the assistant server returns them beside its text.
         """
@@ -70,7 +70,7 @@ class SolverError(CobreError, RuntimeError):
     scenario: int | None = None
 
     def details(self) -> dict[str, Any]:
-        """Also `stage`, `iteration` and `scenario`."""
+        """Add `stage`, `iteration` and `scenario`."""
         where = {"stage": self.stage, "iteration": self.iteration, "scenario": self.scenario}
         return super().details() | where
 
@@ -94,7 +94,7 @@ class MissingLibraryError(CobreError, ModuleNotFoundError):
         super().__init__(f"{name} is not installed: {self.remedy}", name=name)
 
     def details(self) -> dict[str, Any]:
-        """Also `library`."""
+        """Add `library`."""
         return super().details() | {"library": self.name}
 
 

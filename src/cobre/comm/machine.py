@@ -189,7 +189,7 @@ def find_mpi() -> MpiLibrary:
 
 
 def _short_name(version: str) -> str:
-    """Name and version only: Open MPI prints its whole build in one line, MPICH a table."""
+    """Return name and version only: Open MPI prints its whole build in one line, MPICH a table."""
     return " ".join(version.split(",", maxsplit=1)[0].replace("Version:", "").split())
 
 

@@ -175,7 +175,7 @@ class EnergyContract:
 
 
 def is_in_service(entity: WithService, stage_id: int) -> bool:
-    """Whether an entity is in service in a stage: from its entry (included) to its exit (excluded).
+    """Return whether an entity is in service in a stage: from its entry (included) to its exit (excluded).
 
     The operational start date has no influence."""
     entered = entity.entry_stage_id is None or entity.entry_stage_id <= stage_id

@@ -253,7 +253,7 @@ class StateLayout:
         return tuple(slot for slot in self.decided if slot.kind == kind)
 
     def has(self, kind: str) -> bool:
-        """Whether there is a slot of a kind."""
+        """Return whether there is a slot of a kind."""
         return any(slot.kind == kind for slot in (*self.decided, *self.passed))
 
 

@@ -112,7 +112,7 @@ class TravelAxis:
         return np.asarray(weight / weight.sum(), np.float64)
 
     def arrives_after_study(self, stage: int, hours: float) -> bool:
-        """Whether a part of a stage's release arrives after the last stage."""
+        """Return whether a part of a stage's release arrives after the last stage."""
         return bool(self.stages.edges[stage + 1] + hours > self.stages.edges[len(self.blocks)])
 
     def past_hours(self, release: PastRelease, hours: float) -> Floats:

@@ -291,7 +291,7 @@ def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> Convergenc
 
 
 def _is_above_every_sample(history: BoundHistory) -> bool:
-    """Whether the lower bound lay above the band in each recent iteration, which chance does not explain."""
+    """Return whether the lower bound lay above the band in each recent iteration, which chance does not explain."""
     recent = slice(-1 - min(RECENT, len(history.lower) - 1), None)
     bounds = list(zip(history.lower[recent], history.upper[recent], history.half_width[recent], strict=True))
     return len(bounds) >= MIN_SAMPLES and all(lower > upper + half for lower, upper, half in bounds)

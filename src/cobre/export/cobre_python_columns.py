@@ -109,7 +109,7 @@ _BY_TABLE: Mapping[tuple[str, str], str] = {
 
 
 def columns_of(table: str, more: str = "") -> list[tuple[str, str, bool]]:
-    """Name, type and whether it may be null, in order; `more` are columns that follow."""
+    """Return name, type and nullability of the columns of a table, in order; `more` are columns that follow."""
     words = f"{(COLUMNS | MORE_COLUMNS)[table]} {more}".split()
     found = [(word.rstrip("?"), word.endswith("?")) for word in words]
     return [(name, _kind(table, name), may_be_null) for name, may_be_null in found]

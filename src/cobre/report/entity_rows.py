@@ -294,7 +294,7 @@ def _coded(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
 
 
 def _coded_in_order(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
-    """Code ids as `_coded` does, but in order of first appearance: ids of stages need not be ascending."""
+    """Encode ids as `_coded` does, but in order of first appearance: ids of stages need not be ascending."""
     known, code = _coded(ids)
     first = np.zeros(len(known), np.intp)
     first[code[::-1]] = np.arange(len(code))[::-1]  # of equal indices, the last assignment stays

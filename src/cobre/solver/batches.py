@@ -212,7 +212,7 @@ class SolveStatistics:
 
     @classmethod
     def from_numbers(cls, numbers: Sequence[float]) -> "SolveStatistics":
-        """From numbers in the order of the fields: the inverse of `numbers`."""
+        """Make statistics from numbers in the order of the fields: the inverse of `numbers`."""
         counts = [int(number) for number in numbers[:-1]]
         return cls(*counts, float(numbers[-1]))  # type: ignore[call-arg]  # it takes a star for all arguments
 
@@ -240,7 +240,7 @@ class SolveStatistics:
         return self.nucleus / self.refactorisations if self.refactorisations else None
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads: the counts, and what follows from them."""
+        """Return the counts and the rates derived from them, as JSON values."""
         counts = {name: getattr(self, name) for name in FIELDS if name not in ("active_rows", "nucleus")}
         return counts | {
             "us_per_pivot": self.us_per_pivot,

@@ -72,7 +72,7 @@ def _loaded(highspy: Any, path: Path) -> Any:
 
 
 def _contradiction(highspy: Any, highs: Any) -> Iterator[Limit]:
-    """An irreducible set of limits without a solution."""
+    """Yield an irreducible set of limits without a solution."""
     strategy = highspy.IisStrategy
     highs.setOptionValue("iis_strategy", int(strategy.kIisStrategyFromLp) | int(strategy.kIisStrategyIrreducible))
     _, found = highs.getIis()
@@ -99,7 +99,7 @@ def _sides(
 
 
 def _least_violations(highspy: Any, path: Path) -> Iterator[Limit]:
-    """By how much rows are violated when the sum of violations is as small as possible."""
+    """Yield the violated rows, with the violation of each where the sum of violations is smallest."""
     highs = _loaded(highspy, path)
     if highs.feasibilityRelaxation(-1.0, -1.0, 1.0) == highspy.HighsStatus.kError:
         return
@@ -113,7 +113,7 @@ def _least_violations(highspy: Any, path: Path) -> Iterator[Limit]:
 
 
 def _rising(highs: Any) -> Iterator[Limit]:
-    """Columns along a ray of falling cost; the value is their pace."""
+    """Yield the columns along a ray of falling cost, with their rates of change."""
     _, has_ray, ray = highs.getPrimalRay()
     names = list(highs.getLp().col_names_)
     if has_ray:

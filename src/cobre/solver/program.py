@@ -108,13 +108,13 @@ class StageProgram:
         return self.num_decided + self.num_lags * self.num_hydros + len(self.passed_from)
 
     def lags_of(self, state: Floats) -> Floats:
-        """The lagged inflows of one state, lags x hydros, m3/s."""
+        """Return the lagged inflows of one state, lags x hydros, m3/s."""
         return state[self.num_decided : self.num_decided + self.num_lags * self.num_hydros].reshape(
             self.num_lags, self.num_hydros
         )
 
     def realised_inflow(self, state: Floats, noise_m3s: Floats) -> Floats:
-        """Inflows of one solve (by hydro, m3/s) with the bits of the native code.
+        """Return the inflows of one solve (by hydro, m3/s) with the bits of the native code.
 
         state: what enters the stage. noise_m3s: a row of `Realisations.inflow_m3s`. Negative inflows become 0 where the
         program truncates.
@@ -125,12 +125,12 @@ class StageProgram:
         return np.where(inflow < 0.0, 0.0, inflow) if self.truncates else inflow
 
     def has_shape_of(self, other: "StageProgram") -> bool:
-        """Whether a basis of the one can be a basis of the other."""
+        """Return whether a basis of the one can be a basis of the other."""
         sizes = [(len(program.cost), len(program.row_lower), program.num_decided) for program in (self, other)]
         return sizes[0] == sizes[1]
 
     def next_states(self, state: Floats, decided: Floats, inflow: Floats) -> Floats:
-        """What leaves the stage, for rows of incoming states: as a rule its inflow is lag 1, and other lags move on."""
+        """Return the outgoing states of rows of incoming ones: as a rule the inflow becomes lag 1, and lags shift by one."""
         first, lags = self.num_decided, self.num_lags * self.num_hydros
         parts = [decided]
         if len(self.lag_from):
@@ -142,7 +142,7 @@ class StageProgram:
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
     def _next_lags(self, lags: Floats, inflow: Floats) -> Floats:
-        """Lags that are means of unfinished seasons: each continues another slot, plus its share of the inflow."""
+        """Return lags that are means of unfinished seasons: each continues another slot, plus its share of the inflow."""
         before = (
             lags.reshape(len(lags), self.num_lags, self.num_hydros)[:, self.lag_from] * (self.lag_from >= 0)[:, None]
         )

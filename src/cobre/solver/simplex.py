@@ -91,7 +91,7 @@ def _in_words(failure: LpFailure) -> SolveFailedError:
 
 
 def find_library() -> Path:
-    """The shared library inside the installed highspy, without importing it."""
+    """Return the path of the shared library inside the installed highspy, without importing it; raises ImportError."""
     spec = importlib.util.find_spec("highspy")
     if spec is None or not spec.submodule_search_locations:
         raise ImportError("Cobre solves with HiGHS, which is not installed: pip install highspy")

@@ -49,7 +49,7 @@ class Mixing:
         noise[:, self.positions] = total
 
     def lies_within(self, part: slice) -> bool:
-        """Whether all positions belong to a part of the vector."""
+        """Return whether all positions belong to a part of the vector."""
         return bool(((self.positions >= part.start) & (self.positions < part.stop)).all())
 
 

@@ -120,7 +120,7 @@ class StageTable:
 
 
 def _is_repeated(stages: Indices, columns: Indices, count: int) -> Flags:
-    """Whether an earlier row has the same stage and entity."""
+    """Return whether an earlier row has the same stage and entity."""
     is_repeated = np.ones(len(stages), np.bool_)
     is_repeated[np.unique(stages * count + columns, return_index=True)[1]] = False
     return is_repeated

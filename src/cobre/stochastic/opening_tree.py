@@ -45,7 +45,7 @@ class TreePlan:
 
 
 def generated_openings(plan: TreePlan, stages: Sequence[Stage]) -> tuple[Floats, ...]:
-    """Draws for every stage; stages of one noise group use the seed of the group's first."""
+    """Draw openings for every stage; stages of one noise group use the seed of the group's first."""
     leaders = group_leaders(stages)
     counts = [opening_count(stage) for stage in stages]
     if plan.limits is not None:

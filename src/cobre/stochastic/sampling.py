@@ -120,7 +120,7 @@ class OutOfSample(Scheme):
     correlation: CorrelationProfiles
 
     def sample(self, iteration: int, scenarios: Indices, stage: int) -> Floats:
-        """Draws of the stage's noise group, by the method of the group's first stage."""
+        """Draw noise of the stage's group, by the method of the group's first stage."""
         leader = self.stages[group_leaders(self.stages)[stage]]
         part = self.layout.part(self.entity_class)
         draw = FreshDraw(self.seed, iteration, group_numbers(self.stages)[stage], self.total, part.stop - part.start)

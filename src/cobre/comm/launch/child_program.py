@@ -13,7 +13,7 @@ BLOCKED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1}  # for 
 
 
 def main() -> None:
-    """Become what the first argument says, with the arguments after it."""
+    """Run the program that the first argument names, with the arguments after it."""
     if sys.argv.pop(1) == FORK_SERVER:
         previous = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
 

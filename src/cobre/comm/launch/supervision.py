@@ -139,7 +139,7 @@ class OrphanReaper:
         )
 
     def register(self, leader: int) -> None:
-        """Have the process group of `leader` killed if this process dies; to be called before `leader` is reaped."""
+        """Register the process group of `leader` to be killed if this process dies; call it before `leader` is reaped."""
         self._send(f"+{leader} {start_ticks_of(leader)}\n")
 
     def unregister(self, leader: int) -> None:
@@ -147,7 +147,7 @@ class OrphanReaper:
         self._send(f"-{leader}\n")
 
     def register_segment(self, name: str) -> None:
-        """Have this shared memory segment unlinked if this process dies."""
+        """Register a shared memory segment to be unlinked if this process dies."""
         self._send(f"={name}\n")
 
     def _send(self, line: str) -> None:

@@ -171,7 +171,7 @@ class GenericParametersFile(JsonFile):
 
 
 def is_reference_name(name: str) -> bool:
-    """Whether an expression can refer to this name by `@name`."""
+    """Return whether an expression can refer to this name by `@name`."""
     return _REFERENCE_NAME.fullmatch(name) is not None
 
 
@@ -193,7 +193,7 @@ def read_parameters(document: Document | None, findings: Findings) -> dict[str, 
 
 
 def declared_names(document: Document | None) -> list[str]:
-    """Every name that the file declares, whether or not the rest of the parameter can be read."""
+    """Return every name that the file declares, whether or not the rest of the parameter can be read."""
     content = document.content if document is not None else None
     records = content.get("scalar_parameters") if isinstance(content, dict) else None
     names = [record.get("name") for record in records if isinstance(record, dict)] if isinstance(records, list) else []
@@ -201,7 +201,7 @@ def declared_names(document: Document | None) -> list[str]:
 
 
 def _sums(records: list[_Parameter], names: list[str], findings: Findings) -> dict[str, tuple[Coefficient, ...]]:
-    """By name: what the parameters of kind `expression` stand for, parsed. names: all that may be referred to."""
+    """Parse the parameters of kind `expression`, by name. names: all that they may refer to."""
     references = {name: parameter(name) for name in names}
     found = {}
     for record in records:
@@ -352,7 +352,7 @@ def read_generic_constraints(
     findings: Findings,
     seen: FormatSeen = FORMAT_018,
 ) -> GenericConstraints:
-    """All generic constraints of a case, parsed; empty without such files."""
+    """Read and parse all generic constraints of a case; empty without such files."""
     known = read_parameters(parameters, findings)
     # What cannot be read is reported as such, and not as missing wherever it is used.
     usable = {name: parameter(name) for name in declared_names(parameters)}
@@ -365,7 +365,7 @@ def read_generic_constraints(
 def _read_constraints(
     document: Document | None, parameters: Mapping[str, LinearForm], findings: Findings, seen: FormatSeen
 ) -> tuple[GenericConstraint, ...] | None:
-    """All constraints of a document, by id; None without a document that can be decoded."""
+    """Return all constraints of a document, by id; None without a document that can be decoded."""
     file = decode(document, GenericConstraintsFile, findings)
     if file is None:
         return None

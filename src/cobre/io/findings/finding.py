@@ -334,7 +334,7 @@ class InvalidCaseError(ValidationError):
         self.findings = findings
 
     def details(self) -> dict[str, Any]:
-        """Also `case`, `num_errors`, and `problems`: code, file, entity, field, message ... of the first 100."""
+        """Add `case`, `num_errors`, and `problems`: code, file, entity, field, message ... of the first 100."""
         errors = [finding for finding in self.findings if not finding.is_warning]
         found = [finding.as_dict() for finding in errors[:MAX_DETAILED]]
         return super().details() | {"case": self.case, "num_errors": len(errors), "problems": found}

@@ -71,7 +71,7 @@ class CorrelationFile(JsonFile):
 
 
 def read_correlation(document: Document | None, findings: Findings) -> Correlation | None:
-    """Profiles and groups in order of name; None without the file."""
+    """Read profiles and groups in order of name; None without the file."""
     file = None if _has_large_groups(document, findings) else decode(document, CorrelationFile, findings)
     if file is None:
         return None
@@ -84,7 +84,7 @@ def read_correlation(document: Document | None, findings: Findings) -> Correlati
 
 
 def _has_large_groups(document: Document | None, findings: Findings) -> bool:
-    """Whether a group is too large for its matrix to be decoded and decomposed; reported before either is tried."""
+    """Return whether a group is too large for its matrix to be decoded and decomposed; reported before either is tried."""
     profiles = document.content.get("profiles") if document and isinstance(document.content, dict) else None
     found = False
     for profile, record in profiles.items() if isinstance(profiles, dict) else ():
@@ -107,7 +107,7 @@ def _groups(profile: str, record: ProfileRecord, findings: Findings) -> tuple[Co
 
 
 def _group(profile: str, record: GroupRecord, findings: Findings) -> CorrelationGroup:
-    """Entities in order of class and id, with the matrix in the same order."""
+    """Sort the entities by class and id, and the matrix in the same order."""
     entities = [(entity.type, entity.id) for entity in record.entities]
     size = len(entities)
     if len(record.matrix) != size or any(len(row) != size for row in record.matrix):

@@ -157,7 +157,7 @@ def read_lines(document: Document | None, findings: Findings) -> tuple[Line, ...
 
 
 def read_hydros(document: Document | None, findings: Findings) -> tuple[Hydro, ...]:
-    """All hydro plants in canonical order, each with its unit groups in order of id."""
+    """Read all hydro plants in canonical order, each with its unit groups in order of id."""
     file = decode(document, HydrosFile, findings)
     if file is None:
         return ()
@@ -191,19 +191,19 @@ def _check_lead(plant: Thermal, findings: Findings) -> None:
 
 
 def read_non_controllable_sources(document: Document | None, findings: Findings) -> tuple[NonControllableSource, ...]:
-    """All non-controllable sources, in canonical order; empty without the file."""
+    """Read all non-controllable sources, in canonical order; empty without the file."""
     file = decode(document, SourcesFile, findings)
     return _ordered(file.non_controllable_sources, SOURCES, "non-controllable source", findings) if file else ()
 
 
 def read_pumping_stations(document: Document | None, findings: Findings) -> tuple[PumpingStation, ...]:
-    """All pumping stations, in canonical order; empty without the file."""
+    """Read all pumping stations, in canonical order; empty without the file."""
     file = decode(document, StationsFile, findings)
     return _ordered(file.pumping_stations, STATIONS, "pumping station", findings) if file else ()
 
 
 def read_energy_contracts(document: Document | None, findings: Findings) -> tuple[EnergyContract, ...]:
-    """All contracts, in canonical order; empty without the file."""
+    """Read all contracts, in canonical order; empty without the file."""
     file = decode(document, ContractsFile, findings)
     return _ordered(file.contracts, CONTRACTS, "contract", findings) if file else ()
 

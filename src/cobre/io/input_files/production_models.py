@@ -133,7 +133,7 @@ class ProductionFile(JsonFile):
 def read_production_models(
     document: Document | None, tables: Mapping[str, Table | None], findings: Findings
 ) -> ProductionModels:
-    """Production models by plant, with the tables of planes, geometry and productivity (`PRODUCTION_TABLES`)."""
+    """Read production models by plant, with the tables of planes, geometry and productivity (`PRODUCTION_TABLES`)."""
     file = decode(document, ProductionFile, findings) or ProductionFile(production_models=())
     hydros = [record.hydro_id for record in file.production_models]
     report_duplicates(FILE, "production model of hydro", hydros, findings, "hydro_id")

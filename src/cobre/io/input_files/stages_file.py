@@ -234,14 +234,14 @@ class SourceFactorsFile(JsonFile):
 
 
 def read_load_factors(document: Document | None, findings: Findings) -> Factors:
-    """Load factors by (bus id, stage id), one number for each block."""
+    """Read load factors by (bus id, stage id), one number for each block."""
     file = decode(document, LoadFactorsFile, findings)
     rows = [(row.bus_id, row.stage_id, row.block_factors) for row in file.load_factors] if file else []
     return _by_entity_and_stage(LOAD_FILE, "bus", rows, findings)
 
 
 def read_source_factors(document: Document | None, findings: Findings) -> Factors:
-    """Availability factors by (source id, stage id), one number for each block."""
+    """Read availability factors by (source id, stage id), one number for each block."""
     file = decode(document, SourceFactorsFile, findings)
     rows = [(row.ncs_id, row.stage_id, row.block_factors) for row in file.non_controllable_factors] if file else []
     return _by_entity_and_stage(SOURCE_FILE, "source", rows, findings)
@@ -285,7 +285,7 @@ class PostStudyStagesFile(JsonFile):
 
 
 def read_post_study_stages(document: Document | None, findings: Findings) -> PostStudy:
-    """Stages and bounds; empty without the file."""
+    """Read the stages after the study and their bounds; empty without the file."""
     file = decode(document, PostStudyStagesFile, findings)
     if file is None:
         return PostStudy()

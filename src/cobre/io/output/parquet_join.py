@@ -128,7 +128,7 @@ def _joined_footer(first: _Footer, rows: int, count: int, groups: bytes) -> byte
 
 
 def _fields(content: bytes) -> dict[int, _Field]:
-    """Byte ranges of the fields of the outermost structure, by field number."""
+    """Return the byte ranges of the fields of the outermost structure, by field number."""
     found, at, number = {}, 0, 0
     while content[at]:
         kind, number, start = _field_header(content, at, number)
@@ -193,7 +193,7 @@ def _skip_list(content: bytes, at: int, plan: Plan | None, ranges: list[tuple[in
 
 
 def _field_header(content: bytes, at: int, before: int) -> tuple[int, int, int]:
-    """Type and number of a field, and the position of its value."""
+    """Return type and number of a field, and the position of its value."""
     head = content[at]
     if head >> 4:
         return head & 15, before + (head >> 4), at + 1
@@ -202,7 +202,7 @@ def _field_header(content: bytes, at: int, before: int) -> tuple[int, int, int]:
 
 
 def _list_header(content: bytes, at: int) -> tuple[int, int, int]:
-    """Type and number of the elements, and the position of the first."""
+    """Return type and number of the elements, and the position of the first."""
     head = content[at]
     if head >> 4 != _LONG_LIST:
         return head & 15, head >> 4, at + 1

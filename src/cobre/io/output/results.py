@@ -64,13 +64,13 @@ def describe_table(path: Path, file: str) -> dict[str, Any]:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     with os.fdopen(open_untrusted(path, MAX_TABLE_BYTES), "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def software_versions() -> dict[str, str]:
-    """Versions of this program, Python and the installed libraries that it uses."""
+    """Return the versions of this program, Python and the installed libraries that it uses."""
     found = {"cobre": __version__, "python": platform.python_version()}
     for name in LIBRARIES:
         try:
@@ -127,7 +127,7 @@ class RowSource(Protocol):
         """The number of rows."""
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
-        """Consecutive rows of some columns (default: all)."""
+        """Yield consecutive rows of some columns (default: all)."""
 
 
 class StoredRows:
@@ -182,7 +182,7 @@ class RowsInMemory:
         return int(self._table.num_rows)
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
-        """Consecutive rows of some columns (default: all), without a copy."""
+        """Yield consecutive rows of some columns (default: all), without a copy."""
         chosen = self._table if columns is None else self._table.select(list(columns))
         for start in range(0, chosen.num_rows, ROWS_AT_ONCE):
             yield chosen.slice(start, ROWS_AT_ONCE)
@@ -191,7 +191,7 @@ class RowsInMemory:
 def paired_pieces(
     a: RowSource, b: RowSource, column: str
 ) -> Iterator[tuple[int, "pa.ChunkedArray", "pa.ChunkedArray"]]:
-    """Pieces of a column of two tables, up to the end of the shorter: the first row, and equally many values of each.
+    """Yield pieces of a column of two tables, up to the end of the shorter: first row, and as many values of each.
 
     Row groups of the two need not have the same size.
     """
@@ -281,7 +281,7 @@ def write_table(folder: Path, name: str, table: "pa.Table") -> None:
 
 
 def _former_files(folder: Path) -> set[str]:
-    """Files of an earlier run in the same directory, as listed by its manifest."""
+    """Return the files of an earlier run in the same directory, as listed by its manifest."""
     try:
         entries = read_manifest(folder)["tables"].values()
         return {str(entry["file"]) for entry in entries if _NAME.fullmatch(str(entry["file"]).removesuffix(".parquet"))}
@@ -290,7 +290,7 @@ def _former_files(folder: Path) -> set[str]:
 
 
 def read_results(folder: Path, only: Collection[str] | None = None) -> dict[str, "pa.Table"]:
-    """All tables of a results directory, or those of `only` that it has.
+    """Read all tables of a results directory, or those of `only` that it has.
 
     Raises ResultsError if a file is missing or differs from its manifest entry.
     """
@@ -303,7 +303,7 @@ def open_results(folder: Path) -> dict[str, StoredRows]:
 
 
 def _checked(folder: Path, only: Collection[str] | None) -> Iterator[tuple[str, Path]]:
-    """Names and files of the tables; raises ResultsError for a file that differs from its manifest entry."""
+    """Return names and files of the tables; raises ResultsError for a file that differs from its manifest entry."""
     for name, entry in read_manifest(folder)["tables"].items():
         if only is not None and name not in only:
             continue

@@ -139,7 +139,7 @@ class _Entity:
 
     @classmethod
     def of(cls, entity: FlatTable) -> tuple[int, int, int]:
-        """Kind, id and subindex (lag or delivery) of an entry of the state."""
+        """Return kind, id and subindex (lag or delivery) of an entry of the state."""
         return entity.integer(cls.KIND, "u1"), entity.integer(cls.ID), entity.integer(cls.SUBINDEX, "<u4")
 
 
@@ -270,7 +270,7 @@ def _like_the_first(cuts: StageCuts, names: tuple[str, ...], first: tuple[str, .
 
 
 def iso_date(number: int) -> str:
-    """20300131 as 2030-01-31; empty for `NO_DATE`. Raises ValueError for numbers that are not dates."""
+    """Convert 20300131 to 2030-01-31; empty for `NO_DATE`. Raises ValueError for numbers that are not dates."""
     if number == NO_DATE:
         return ""
     try:

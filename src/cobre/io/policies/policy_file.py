@@ -139,7 +139,7 @@ def write_policy(path: Path, policy: PolicyData) -> str:
 
 
 def write_stages(path: Path, metadata: PolicyMetadata, stages: Sequence[StreamedStage]) -> str:
-    """As `write_policy`, for stages whose coefficients are produced while they are written."""
+    """Write a policy as `write_policy` does, with coefficients that are produced stage by stage."""
     digest = hashlib.sha256()
     with replacing_file(path) as stream:
         for part in _parts(metadata, stages):

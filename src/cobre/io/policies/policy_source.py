@@ -58,7 +58,7 @@ def _source(record: Mapping[str, Any]) -> PolicySource:
 
 
 def lag_records(periods: Sequence[tuple[date, date]], lags: Floats) -> list[dict[str, Any]]:
-    """Inflows before a study for its record: by lag the days, and m3/s of all hydros. lags: lag x hydro."""
+    """Record the inflows before a study: by lag the days, and m3/s of all hydros. lags: lag x hydro."""
     return [
         {"start_date": start.isoformat(), "end_date": end.isoformat(), "m3s": values}
         for (start, end), values in zip(periods, lags.tolist(), strict=True)
@@ -66,7 +66,7 @@ def lag_records(periods: Sequence[tuple[date, date]], lags: Floats) -> list[dict
 
 
 def new_ids(names: Mapping[int, str], plants: Sequence[Hydro] | Sequence[Thermal]) -> dict[int, int] | None:
-    """By id in the policy's study: the id of the plant with that name here; None where the numbers are the same.
+    """Map ids of the policy's study to those of plants with the same names here; None where all ids are equal.
 
     They are the same where no name is found under another number: a plant that was renamed keeps its number then.
     """
@@ -77,7 +77,7 @@ def new_ids(names: Mapping[int, str], plants: Sequence[Hydro] | Sequence[Thermal
 
 
 def _unique(names: Mapping[int, str]) -> dict[str, int]:
-    """Ids by name, without case, spaces and punctuation; names that occur twice are left out."""
+    """Map names, without case, spaces and punctuation, to ids; names that occur twice are left out."""
     found: dict[str, list[int]] = {}
     for id_, name in names.items():
         found.setdefault("".join(letter for letter in name.casefold() if letter.isalnum()), []).append(id_)
@@ -85,5 +85,5 @@ def _unique(names: Mapping[int, str]) -> dict[str, int]:
 
 
 def can_store(hydro: Hydro) -> bool:
-    """Whether a plant has more than one volume, so that the value of its water matters."""
+    """Return whether a plant has more than one volume, so that the value of its water matters."""
     return hydro.reservoir.max_storage_hm3 > hydro.reservoir.min_storage_hm3

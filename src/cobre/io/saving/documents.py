@@ -78,7 +78,7 @@ Piece = tuple[bool, list[str]]
 
 
 def constraint_documents(given: GenericConstraints, version: FormatVersion) -> Iterator[tuple[str, Any]]:
-    """Names of files, and their content."""
+    """Return the files of generic constraints: names and content."""
     if given.parameters:
         yield PARAMETER_FILE, {"scalar_parameters": [_parameter(one) for one in given.parameters.values()]}
     if given.constraints:
@@ -162,7 +162,7 @@ def _sum(pieces: Iterable[Piece]) -> str:
 
 
 def scenario_documents(scenarios: ScenarioTables) -> Iterator[tuple[str, Any]]:
-    """Names of files, and their content; empty files are left out."""
+    """Return the files of scenario data: names and content; empty files are left out."""
     if scenarios.correlation is not None:
         yield CORRELATION_FILE, correlation_document(scenarios.correlation)
     if scenarios.load_factors:
@@ -209,7 +209,7 @@ Named = tuple[str, Any]
 
 
 def study_documents(case: Case) -> Iterator[Named]:
-    """Names of files, and what they hold."""
+    """Return the files at the top of the case: names and content."""
     yield STAGES_FILE, _horizon(case.horizon)
     yield "initial_conditions.json", _initial_conditions(case.initial_conditions)
     yield "penalties.json", plain(case.penalties)
@@ -315,7 +315,7 @@ _SCHEMA_NAMES = {file: name for name, (file, _) in SCHEMAS.items()}
 
 
 def case_documents(case: Case) -> Iterator[tuple[str, str]]:
-    """Names and texts of the files. NaN and infinities are written, although not JSON: the readers report them."""
+    """Return names and texts of all JSON files. NaN and infinities are written, although not JSON: readers report them."""
     for name, content in _documents(case):
         head = {} if case.format_version == "0.18" else {"$schema": SCHEMA_ADDRESS.format(name=_SCHEMA_NAMES[name])}
         yield name, json.dumps(head | content, indent=2, default=_plain) + "\n"

@@ -114,7 +114,7 @@ def _validity(is_null: NDArray[np.bool_] | None) -> "pa.Buffer | None":
 
 
 def null_rows(column: "pa.Array") -> NDArray[np.bool_]:
-    """Whether each row is null, from the bitmap: importing Arrow's compute functions takes 50 ms."""
+    """Return whether each row is null, from the bitmap: importing Arrow's compute functions takes 50 ms."""
     if not column.null_count:
         return np.zeros(len(column), np.bool_)
     bits = np.unpackbits(np.frombuffer(column.buffers()[0], np.uint8), bitorder="little")

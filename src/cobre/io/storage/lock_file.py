@@ -30,12 +30,12 @@ class LastActivity:
         return self.host is not None and self.host != socket.gethostname()
 
     def is_fresh(self, now: float) -> bool:
-        """Whether the last event is recent (`now` in seconds since 1970); clocks of two machines may differ."""
+        """Return whether the last event is recent (`now` in seconds since 1970); clocks of two machines may differ."""
         return abs(now - self.last_time) < max(FRESH_S, LONG_GAPS * self.longest_gap_s)
 
 
 def is_alive(folder: Path, activity: LastActivity, now: float | None = None) -> bool:
-    """Whether the run of a directory is still running.
+    """Return whether the run of a directory is still running.
 
     The lock shows runs of this machine. For a directory copied from another machine, or on a file system without shared
     locks, the age of the last event decides.
@@ -46,7 +46,7 @@ def is_alive(folder: Path, activity: LastActivity, now: float | None = None) -> 
 
 
 def is_in_use(folder: Path) -> bool:
-    """Whether a run holds the lock; a lock file without a lock was left by a killed process.
+    """Return whether a run holds the lock; a lock file without a lock was left by a killed process.
 
     Needs only permission to read.
     """

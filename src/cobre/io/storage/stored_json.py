@@ -71,7 +71,7 @@ def _whole(digits: str) -> int:
 
 
 def is_shallow(value: Any) -> bool:
-    """Whether the nesting is at most `MAX_LEVELS` deep, so that recursive functions can handle the value.
+    """Return whether the nesting is at most `MAX_LEVELS` deep, so that recursive functions can handle the value.
 
     Checked level by level, since a recursive function would fail here.
     """

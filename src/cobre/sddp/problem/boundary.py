@@ -151,7 +151,7 @@ def fit_boundary(
 
 
 def values_water_in_transit(policy: ExternalCuts, hydro_ids: Collection[int]) -> bool:
-    """Whether some cut depends on water in transit to one of the plants."""
+    """Return whether some cut depends on water in transit to one of the plants."""
     parsed = [StateName.parse(name) for name in policy.state_names]
     columns = [at for at, name in enumerate(parsed) if name.kind == IN_TRANSIT and name.entity_id in hydro_ids]
     return bool(policy.cuts.coefficients[:, columns].any())
@@ -209,7 +209,7 @@ def least_value(problem: Problem, study: ResolvedStudy, boundary: BoundaryCuts) 
 
 
 def _reachable(problem: Problem, study: ResolvedStudy) -> tuple[Floats, Floats]:
-    """Lower and upper corner of a box around all reachable states at the end of the study."""
+    """Return the lower and upper corner of a box around all reachable states at the end of the study."""
     noise, hydros = problem.noise, problem.num_hydros
     fullest = np.max([data.hydro.max_storage_hm3 for data in study.stages], axis=0, initial=0.0)
     storage = np.maximum(fullest, problem.initial_state[:hydros])

@@ -121,7 +121,7 @@ class Problem:
         return len(self.initial_state)
 
     def carries_basis(self, stage: int) -> bool:
-        """Whether a forward path starts a stage from its own optimal basis of the stage before.
+        """Return whether a forward path starts a stage from its own optimal basis of the stage before.
 
         True for LPs of the same shape with more than `MAX_DENSE_ROWS` rows, whatever `COBRE_MAX_DENSE_ROWS` says: that
         variable chooses a factorisation, and a path keeps its starting bases. It takes about half as many pivots as
@@ -132,7 +132,7 @@ class Problem:
         return self.is_large(stage) and self.stages[stage].program.has_shape_of(self.stages[stage - 1].program)
 
     def is_large(self, stage: int) -> bool:
-        """Whether the LP of a stage has more than `MAX_DENSE_ROWS` rows, so that a basis to start from pays."""
+        """Return whether the LP of a stage has more than `MAX_DENSE_ROWS` rows, so that a basis to start from pays."""
         return len(self.stages[stage].program.row_lower) > MAX_DENSE_ROWS
 
     @property
@@ -160,7 +160,7 @@ class Problem:
         return np.concatenate([np.ones(1), np.multiply.accumulate(self.discounts)[:-1]])
 
     def is_last(self, stage: int) -> bool:
-        """Whether a stage is the last of the study, whose future cost is 0 or that of a boundary policy."""
+        """Return whether a stage is the last of the study, whose future cost is 0 or that of a boundary policy."""
         return stage == self.num_stages - 1
 
     def future_weight(self, stage: int) -> float:
@@ -239,7 +239,7 @@ def stage_plans(
 
 
 def may_be_negative(autoregression: Sequence[Floats], inflow_m3s: Sequence[Floats]) -> bool:
-    """Whether an inflow that depends on its past, or that a later one depends on, may be negative in some opening.
+    """Return whether an inflow that depends on its past, or that a later one depends on, may be negative in some opening.
 
     By stage. autoregression: lags x hydros. inflow_m3s: openings x hydros, without the part of the past.
     """
@@ -252,7 +252,7 @@ def may_be_negative(autoregression: Sequence[Floats], inflow_m3s: Sequence[Float
 
 
 def has_negative_memory(noise: NoiseModel) -> bool:
-    """Whether inflows of a noise model `may_be_negative`, so that correcting them makes costs-to-go non-convex."""
+    """Return whether inflows of a noise model `may_be_negative`, so that correcting them makes costs-to-go non-convex."""
     stages = range(len(noise.ar_coefficients))
     if not noise.ar_coefficients.any():
         return False
@@ -366,7 +366,7 @@ def feed(digest: Any, value: object) -> None:
 
 
 def _counts(item: "Field[Any]", value: object) -> bool:
-    """Whether a field is hashed: optional fields added later are skipped while None, so older digests stay valid."""
+    """Return whether a field is hashed: optional fields added later are skipped while None, so older digests stay valid."""
     return not (item.metadata.get(CAME_LATER) and getattr(value, item.name) is None)
 
 

@@ -52,7 +52,7 @@ def _or(stage_id: int | None, otherwise: int) -> int:
 
 
 def zero_unless(is_active: Flags, values: Floats) -> Floats:
-    """Zero where an entity is out of service."""
+    """Return the values, zero where an entity is out of service."""
     if is_active.all():
         return values
     shape = (-1,) + (1,) * (values.ndim - 1)

@@ -53,21 +53,21 @@ class ParameterValues:
         self._computed = _computations(case)
 
     def is_by_block(self, name: str) -> bool:
-        """Whether the value differs by block."""
+        """Return whether the value differs by block."""
         parameter = self._parameters[name]
         if parameter.kind == "expression":
             return any(self.is_by_block(part) for part in names_in(parameter.expression))
         return parameter.kind == "per_stage_block"
 
     def divides(self, parts: Iterable[Coefficient]) -> bool:
-        """Whether a sum has a divisor that is not a plain number, in itself or in a parameter that it names."""
+        """Return whether a sum has a divisor that is not a plain number, in itself or in a parameter that it names."""
         return any(
             part.divisors or any(self.divides(self._parameters[name].expression) for name in part.parameters)
             for part in parts
         )
 
     def may_be_unusable(self, parts: Iterable[Coefficient]) -> bool:
-        """Whether a number could be divided by 0 or beyond 1e20 in some stage; False is certain."""
+        """Return whether a number could be divided by 0 or beyond 1e20 in some stage; False is certain."""
         parts = tuple(parts)
         return self.divides(parts) or not self._most(parts) <= MAX_NUMBER
 

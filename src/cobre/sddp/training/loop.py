@@ -353,7 +353,7 @@ def _gather(context: TrainingContext, measured: IterationResult, rule: int, inte
 
 
 def _loads(table: Floats) -> tuple[RankLoad, ...]:
-    """Load of each rank. Imbalance: how long it waits because others have more work between two exchanges."""
+    """Return the load of each rank. Imbalance: how long it waits for ranks with more work between two exchanges."""
     work = table[:, FIRST_PIECE:]
     behind = (work.max(axis=0) - work).sum(axis=1)
     columns = (work.sum(axis=1), table[:, EXCHANGE_S], behind, table[:, SOLVER_S])

@@ -30,13 +30,13 @@ MIN_OPENINGS_PER_BLOCK = 2.5  # on average; shorter blocks are mostly jumps
 
 
 def number_of_blocks(forward_passes: int, openings: int) -> int:
-    """How many blocks the openings of a trial point of a large stage are split into."""
+    """Return the number of blocks that the openings of a trial point of a large stage are split into."""
     wanted = next((blocks for passes, blocks in BLOCKS_BY_PASSES if forward_passes <= passes), 1)
     return max(1, min(wanted, int(openings / MIN_OPENINGS_PER_BLOCK)))
 
 
 def block_limits(forward_passes: int, openings: int) -> Ints:
-    """How many openings each block may have, the longest first: all the same, or in the ratio of 4 : 3 : 2 : 1."""
+    """Return the size limit of each block, the longest first: all the same, or in the ratio of 4 : 3 : 2 : 1."""
     blocks = number_of_blocks(forward_passes, openings)
     is_even = forward_passes <= PASSES_OF_EVEN_BLOCKS
     parts = np.ones(blocks, np.int64) if is_even else np.arange(blocks, 0, -1)
@@ -61,7 +61,7 @@ class StageBlocks:
         return cls(openings, limits, noise, opening_distances(noise, noise))
 
     def positions(self, sampled: Realisations, realisation_index: Ints) -> Ints:
-        """For each path, the position in the order of openings of the one that is nearest to its realisation."""
+        """Return the position, in the order of openings, of the one nearest to each path's realisation."""
         if sampled is self.openings.realisations:
             return self.openings.position[realisation_index]
         distances = opening_distances(self.noise, _as_table(sampled.take(realisation_index)))
@@ -69,7 +69,7 @@ class StageBlocks:
         return nearest
 
     def chains(self, states: Floats, bases: Bases, positions: Ints) -> Chains:
-        """Every trial point with all openings, a chain for each block; results by trial point, then by opening."""
+        """Return chains for every trial point with all openings, one for each block; results by trial point and opening."""
         points, openings, blocks = len(positions), self.openings.count, len(self.limits)
         found = [self._blocks_from(int(opening)) for opening in self.openings.order[positions]]
         order = np.array([order for order, _ in found], np.int32).reshape(points, openings)
@@ -96,16 +96,16 @@ class BackwardChains:
         self._blocks: dict[int, StageBlocks] = {}  # by large stage
 
     def blocks(self, stage: int) -> int:
-        """Parts of about the same size that the openings of a trial point are solved in; 1 in a small stage."""
+        """Return the number of blocks for the openings of a trial point; 1 in a small stage."""
         problem = self._problem
         return number_of_blocks(self._passes, problem.openings[stage].count) if problem.is_large(stage) else 1
 
     def positions(self, stage: int, sampled: Realisations, realisation_index: Ints) -> Ints:
-        """For each path, the position in the order of openings of the one that resembles its sampled realisation."""
+        """Return the position, in the order of openings, of the one nearest to each path's sampled realisation."""
         return self._of(stage).positions(sampled, realisation_index)
 
     def chains(self, stage: int, states: Floats, bases: Bases, positions: Ints) -> Chains:
-        """Every trial point with all openings. bases: by trial point, optimal for the realisation at its position."""
+        """Return chains for every trial point with all openings. bases: by trial point, optimal for the realisation at its position."""
         return self._of(stage).chains(states, bases, positions)
 
     def _of(self, stage: int) -> StageBlocks | StageOpenings:

@@ -61,7 +61,7 @@ def _notes(case: Case, missing: Flags) -> Iterator[NoiseNote]:
 
 
 def _is_read(psi: Floats) -> Flags:
-    """Whether some stage's inflow depends on a lag from before the study: stage t reads it at lag l + t."""
+    """Return whether some stage's inflow depends on a lag from before the study: stage t reads it at lag l + t."""
     stages, order, hydros = psi.shape
     read = np.zeros((order, hydros), dtype=np.bool_)
     for stage in range(min(stages, order)):

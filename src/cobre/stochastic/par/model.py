@@ -167,7 +167,7 @@ def _explosive(statistics: InflowStatistics, source: str, variance: Floats, is_b
 
 
 def _quotient(numerator: Floats, denominator: Floats) -> Floats:
-    """Zero where there is nothing to divide by."""
+    """Divide; zero where the divisor is zero."""
     usable = denominator > 0.0
     return np.where(usable, numerator / np.where(usable, denominator, 1.0), 0.0)
 
@@ -231,7 +231,7 @@ def _first(past: KnownPast, slots: LagSlots, end_reads: Floats | None) -> Floats
 
 
 def _is_read(slots: LagSlots, end_reads: Floats | None) -> Flags:
-    """Whether some stage, or the end, depends on what a slot (slot, hydro) holds at first."""
+    """Return whether some stage, or the end, depends on what a slot (slot, hydro) holds at first."""
     stages, width, hydros = slots.psi.shape
     read = np.zeros((width, hydros), bool)
     if end_reads is not None:

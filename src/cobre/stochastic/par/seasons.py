@@ -46,7 +46,7 @@ class SeasonDays(ABC):
         return (end - first).days
 
     def overlaps(self, other: "SeasonDays") -> bool:
-        """Whether two seasons have a day in common."""
+        """Return whether two seasons have a day in common."""
         first, end = self.of_year(ORDINARY_YEAR)
         others = (other.of_year(year) for year in range(ORDINARY_YEAR - 1, ORDINARY_YEAR + 2))
         return any(first < other_end and other_first < end for other_first, other_end in others)

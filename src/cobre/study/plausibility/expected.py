@@ -38,7 +38,7 @@ class Expected:
 
 
 def expected_numbers(study: ResolvedStudy, noise: NoiseModel) -> Expected:
-    """Averages over the openings of each stage; inflows follow from the expected inflows before."""
+    """Average over the openings of each stage; inflows depend on the expected inflows before."""
     drawn = [noise.realise(stage, openings) for stage, openings in enumerate(noise.openings)]
     availability = [draw.availability.mean(axis=0) for draw in drawn]
     loads = [draw.load_mw.mean(axis=0) for draw in drawn]
@@ -82,7 +82,7 @@ def _of_stage(topology: Topology, stage: StageData, load: Floats, availability: 
 
 
 def _expected_inflow(noise: NoiseModel, own: list[NDArray[np.float64]]) -> Floats:
-    """Stage by stage: the mean over openings and what follows from the expected inflows before."""
+    """Return inflows by stage: the mean over openings plus the terms of the expected inflows before."""
     lags, inflows = noise.initial_lags.copy(), []
     for stage, mean in enumerate(own):
         inflow = mean + noise.lag_inflow(stage, lags[None])[0]

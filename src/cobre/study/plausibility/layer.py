@@ -165,7 +165,7 @@ TOLERANCE = 1e-6  # relative: sums of megawatts
 
 
 def capacity_of_the_system(_: Case, expected: Expected, findings: Findings) -> None:
-    """More load than everything together can generate is shed, whatever the water."""
+    """Warn of load above the total capacity of the system: the rest is shed in any hydrology."""
     load, capacity = expected.load_mw.sum(axis=1), expected.capacity_mw.sum(axis=1)
     count = _stages_above(load, capacity)
     if count:
@@ -175,7 +175,7 @@ def capacity_of_the_system(_: Case, expected: Expected, findings: Findings) -> N
 
 
 def capacity_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
-    """More load at a bus than its plants and lines can bring is shed; a single bus is the system."""
+    """Warn of load at a bus above the capacity of its plants and lines; with a single bus, see the system."""
     if len(case.system.buses) == 1:
         return
     for position, bus in enumerate(case.system.buses):
@@ -235,7 +235,7 @@ WIDEST_RANGE = 1e9  # double precision has 16 digits, and the solver's tolerance
 
 
 def deficit_above_plants(case: Case, expected: Expected, findings: Findings) -> None:
-    """Load is shed before a plant runs that is more expensive than the deficit."""
+    """Warn of plants that are more expensive than the deficit: load is shed before they run."""
     if not case.system.thermals:
         return
     cost = _thermal_costs(expected)
@@ -282,7 +282,7 @@ def _thermal_costs(expected: Expected) -> Floats:
 
 
 def range_of_prices(case: Case, expected: Expected, findings: Findings) -> None:
-    """Costs that differ by many orders of magnitude: the small ones drown in the tolerance of the large ones."""
+    """Warn of costs that differ by many orders of magnitude: the tolerance of the large ones hides the small ones."""
     prices = [(value, location) for value, location in _prices(case, expected) if value > 0]
     if not prices:
         return
@@ -378,7 +378,7 @@ def _mean(expected: Expected, values: Floats) -> Floats:
 
 
 def minimums_out_of_service(case: Case, expected: Expected, findings: Findings) -> None:
-    """By the rules of format 0.19, what must flow or be generated costs also where a plant cannot do either."""
+    """Warn of minimum flows and generations in stages where the plant is out of service: format 0.19 penalises them."""
     study_stages = expected.study.stages
     not_there = np.array([~(stage.hydro.is_active | stage.hydro.is_filling) for stage in study_stages])
     idle = np.array([~stage.hydro.is_active for stage in study_stages])
@@ -463,7 +463,7 @@ WATER_RULES = (
 
 
 def names_used_twice(case: Case, _: Expected, findings: Findings) -> None:
-    """Results are read by name: two plants of one name cannot be told apart."""
+    """Warn of names used twice: results are read by name, and two plants of one name cannot be told apart."""
     system = case.system
     classes: tuple[tuple[str, str, Sequence[Named]], ...] = (
         (entities.BUSES, "bus", system.buses),
