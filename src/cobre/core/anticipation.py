@@ -135,7 +135,7 @@ class Anticipation:
         return tuple(at for at, decider in self._ahead() if decider == stage)
 
     def is_known_after(self, stage: int, delivery: int) -> bool:
-        """Return whether a delivery still to come was decided by the end of a stage (BEFORE_STUDY: when the study begins)."""
+        """Return whether a future delivery was decided by the end of a stage (BEFORE_STUDY: when the study begins)."""
         return stage < delivery < len(self.deciders) and self.deciders[delivery] <= stage
 
     def _ahead(self) -> tuple[tuple[int, int], ...]:

@@ -98,7 +98,7 @@ def load_case_with_findings(
     config: ConfigDocument | None = None,
     report: Report = no_report,
 ) -> CaseWithFindings:
-    """Load a case as `load_case` does, and return the warnings, too. config: config.json, if it has been read already."""
+    """Load a case as `load_case` does, and return the warnings, too. config: config.json, if already read."""
     findings = Findings()
     case = read_case(path, findings, config_overrides, config, report)
     findings.raise_errors(str(path))

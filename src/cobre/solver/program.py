@@ -130,7 +130,7 @@ class StageProgram:
         return sizes[0] == sizes[1]
 
     def next_states(self, state: Floats, decided: Floats, inflow: Floats) -> Floats:
-        """Return the outgoing states of rows of incoming ones: as a rule the inflow becomes lag 1, and lags shift by one."""
+        """Return the outgoing states of rows of incoming ones: as a rule the inflow becomes lag 1, lag 1 lag 2 ..."""
         first, lags = self.num_decided, self.num_lags * self.num_hydros
         parts = [decided]
         if len(self.lag_from):
@@ -142,7 +142,7 @@ class StageProgram:
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
     def _next_lags(self, lags: Floats, inflow: Floats) -> Floats:
-        """Return lags that are means of unfinished seasons: each continues another slot, plus its share of the inflow."""
+        """Return lags that are means of unfinished seasons: each extends another slot by its share of the inflow."""
         before = (
             lags.reshape(len(lags), self.num_lags, self.num_hydros)[:, self.lag_from] * (self.lag_from >= 0)[:, None]
         )

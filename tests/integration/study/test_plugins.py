@@ -26,7 +26,7 @@ ITERATIONS = 5
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The modules of the pages, as an installed distribution has them."""
+    """Install the modules of the pages as a distribution with entry points; return its folder."""
     target = tmp_path_factory.mktemp("plugins")
     entries = []
     for page in PAGES:

@@ -108,7 +108,7 @@ def right_sides(shape: Shape, count: int, seed: int) -> np.ndarray:
 
 
 def whole_lp(program: StageProgram, right: np.ndarray, cuts: tuple[np.ndarray, np.ndarray]) -> float:
-    """The optimum with every cut as a row; raises ValueError when there is none."""
+    """Return the optimum with every cut as a row; raises ValueError when there is none."""
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)
     for cost, lower, upper in zip(program.cost, program.column_lower, program.column_upper, strict=True):

@@ -23,7 +23,7 @@ PSI = np.array([[0.5, 0.3], [0.2, -0.1]])
 
 
 def program(order: int = 0, column_scale: np.ndarray | None = None) -> StageProgram:
-    """The stage with `order` lags in its state; scales must be powers of two."""
+    """Return the stage with `order` lags in its state; scales must be powers of two."""
     scale = np.ones(len(COST)) if column_scale is None else column_scale
     rows, columns = np.nonzero(ROWS)
     return StageProgram(
@@ -94,7 +94,7 @@ def cut_rows(intercepts: np.ndarray, slopes: np.ndarray) -> CutRows:
 
 
 def no_cuts(dimension: int) -> CutRows:
-    """An empty pool."""
+    """Return an empty pool."""
     return cut_rows(np.zeros(0), np.zeros((0, dimension)))
 
 
@@ -105,7 +105,7 @@ def reference_cost(
     cuts: tuple[np.ndarray, np.ndarray] | None,
     lower: np.ndarray | None = None,
 ) -> float:
-    """The same stage as one plain LP through highspy, with every cut as a row and the lags as constants."""
+    """Solve the same stage as one plain LP with highspy, with cuts as rows and lags as constants; return its cost."""
     order = len(state) // HYDROS - 1
     realised = inflow + sum(
         (PSI[lag] * state[HYDROS * (1 + lag) : HYDROS * (2 + lag)] for lag in range(order)), np.zeros(2)

@@ -21,13 +21,13 @@ PIVOTS = (0, 3, 10, 30, 100, 300, 10_000)
 
 
 def programs(name: str) -> list[StageProgram]:
-    """The first stage, one of the middle and the last."""
+    """Return the LPs of the first stage, of one in the middle and of the last."""
     stages = prepare(load_case(EXAMPLES / name)).problem.stages
     return [stages[at].program for at in (0, len(stages) // 2, -1)]
 
 
 def with_cuts(program: StageProgram, random: np.random.Generator) -> np.ndarray:
-    """The rows of the stage, then cuts: the future cost is at least a plane that falls with every state."""
+    """Return the matrix of the stage and random cuts: the future cost is above a plane that falls with every state."""
     rows, columns = len(program.row_lower), len(program.cost)
     whole = np.zeros((rows + CUTS, columns))
     for row in range(rows):
@@ -39,7 +39,7 @@ def with_cuts(program: StageProgram, random: np.random.Generator) -> np.ndarray:
 
 
 def solver(program: StageProgram, whole: np.ndarray, random: np.random.Generator) -> highspy.Highs:
-    """A feasible LP: equations hold at a random point within the bounds, and cuts lie around it."""
+    """Return a feasible LP: equations hold at a random point within the bounds, and cuts are near it."""
     rows, columns = len(program.row_lower), len(program.cost)
     lower, upper = program.column_lower, program.column_upper
     low, high = np.maximum(lower, -100.0), np.minimum(upper, 100.0)

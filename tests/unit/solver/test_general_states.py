@@ -29,7 +29,7 @@ SCALE = 4.0  # of the commitment's column
 
 
 def committing(order: int) -> StageProgram:
-    """The small stage with a plant that commits power three stages ahead: one decided state, two passed on."""
+    """Return the small stage with a plant that commits power three stages ahead: one decided state, two passed on."""
     stage = program(order)
     names = Names((*stage.names.columns, "commitment"), stage.names.rows)
     newest, passed = HYDROS, HYDROS + 1 + order * HYDROS
@@ -61,7 +61,7 @@ def states_of(count: int, order: int) -> np.ndarray:
 def cost_of(
     state: np.ndarray, inflow: np.ndarray, load: float, cuts: tuple[np.ndarray, np.ndarray], order: int
 ) -> float:
-    """The same stage as one plain LP with every cut as a row."""
+    """Solve the same stage as one plain LP with every cut as a row; return its cost."""
     first = HYDROS + 1
     lags = state[first : first + order * HYDROS].reshape(order, HYDROS)
     realised = inflow + (PSI[:order] * lags).sum(axis=0)

@@ -20,7 +20,7 @@ def chunks(height: int = 1 + DIMENSION) -> list[np.ndarray]:
 
 
 def work():
-    """A solver, and the chains of a backward pass: two for each trial point."""
+    """Return a solver, and the chains of a backward pass: two for each trial point."""
     solver = SimplexSolver(1)
     solver.load(0, program(1))
     opening = StageOpenings.of(realisations(OPENINGS))

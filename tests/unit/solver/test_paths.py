@@ -29,7 +29,7 @@ def steps(order: int, bases: Bases, count: int = PATHS) -> list[Step]:
 
 
 def carrying(step: Step) -> Step:
-    """The same step from the basis of the step before."""
+    """Return the same step, started from the basis of the step before."""
     return Step(step.stage, step.cuts, step.realisations, step.realisation_index, step.bases, carries_basis=True)
 
 

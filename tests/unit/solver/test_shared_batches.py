@@ -53,7 +53,7 @@ def shared_paths(stages):
 
 
 def side_by_side(calls):
-    """What each call gave; the kernel lets others run while it solves."""
+    """Run the calls in threads, which the kernel allows while it solves, and return their results."""
     found = [None] * len(calls)
 
     def call(number):

@@ -52,7 +52,7 @@ def long_call(solver, points=20_000, stage=None, noise=None):
 
 
 def short_call(solver):
-    """The bits of a call that nobody stops."""
+    """Return the bits of a call that is not stopped."""
     return long_call(solver, points=10).gradient.tobytes()
 
 

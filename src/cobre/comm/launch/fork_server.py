@@ -209,7 +209,7 @@ class ForkedChild:
         return stat.rpartition(")")[2].split()[0] in "ZX"
 
     def wait(self) -> int:
-        """Reap the rank; return its exit code, or that of SIGKILL if the fork server has died, which kills its ranks."""
+        """Reap the rank and return its exit code: -SIGKILL if the fork server has died, which kills its ranks."""
         try:
             return self._fork_server.collect(self.pid)
         except ForkServerGoneError as error:

@@ -139,7 +139,7 @@ class OrphanReaper:
         )
 
     def register(self, leader: int) -> None:
-        """Register the process group of `leader` to be killed if this process dies; call it before `leader` is reaped."""
+        """Register the process group of `leader` to be killed if this process dies; call before `leader` is reaped."""
         self._send(f"+{leader} {start_ticks_of(leader)}\n")
 
     def unregister(self, leader: int) -> None:

@@ -84,7 +84,7 @@ def read_correlation(document: Document | None, findings: Findings) -> Correlati
 
 
 def _has_large_groups(document: Document | None, findings: Findings) -> bool:
-    """Return whether a group is too large for its matrix to be decoded and decomposed; reported before either is tried."""
+    """Return whether a group is too large; reported before its matrix is decoded and decomposed."""
     profiles = document.content.get("profiles") if document and isinstance(document.content, dict) else None
     found = False
     for profile, record in profiles.items() if isinstance(profiles, dict) else ():

@@ -315,7 +315,7 @@ _SCHEMA_NAMES = {file: name for name, (file, _) in SCHEMAS.items()}
 
 
 def case_documents(case: Case) -> Iterator[tuple[str, str]]:
-    """Return names and texts of all JSON files. NaN and infinities are written, although not JSON: readers report them."""
+    """Return names and texts of all JSON files. NaN and infinities are written as such: readers report them."""
     for name, content in _documents(case):
         head = {} if case.format_version == "0.18" else {"$schema": SCHEMA_ADDRESS.format(name=_SCHEMA_NAMES[name])}
         yield name, json.dumps(head | content, indent=2, default=_plain) + "\n"

@@ -220,7 +220,7 @@ def _reason(error: OSError, path: Path) -> tuple[str, str]:
 
 
 def _concerns(error: OSError, path: Path) -> bool:
-    """Return whether an error is about `path`, not about another file that the block reads; errors of writes have no name."""
+    """Return whether an error is about `path`, not a file that the block reads; errors of writes have no name."""
     if error.filename is None:
         return True
     name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else str(error.filename)

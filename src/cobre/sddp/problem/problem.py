@@ -239,7 +239,7 @@ def stage_plans(
 
 
 def may_be_negative(autoregression: Sequence[Floats], inflow_m3s: Sequence[Floats]) -> bool:
-    """Return whether an inflow that depends on its past, or that a later one depends on, may be negative in some opening.
+    """Return whether an inflow that depends on its past, or affects a later one, may be negative in some opening.
 
     By stage. autoregression: lags x hydros. inflow_m3s: openings x hydros, without the part of the past.
     """
@@ -252,7 +252,7 @@ def may_be_negative(autoregression: Sequence[Floats], inflow_m3s: Sequence[Float
 
 
 def has_negative_memory(noise: NoiseModel) -> bool:
-    """Return whether inflows of a noise model `may_be_negative`, so that correcting them makes costs-to-go non-convex."""
+    """Return whether inflows of a noise model `may_be_negative`: their correction makes costs-to-go non-convex."""
     stages = range(len(noise.ar_coefficients))
     if not noise.ar_coefficients.any():
         return False
@@ -366,7 +366,7 @@ def feed(digest: Any, value: object) -> None:
 
 
 def _counts(item: "Field[Any]", value: object) -> bool:
-    """Return whether a field is hashed: optional fields added later are skipped while None, so older digests stay valid."""
+    """Return whether a field is hashed: optional fields are skipped while None, so older digests stay valid."""
     return not (item.metadata.get(CAME_LATER) and getattr(value, item.name) is None)
 
 

@@ -69,7 +69,7 @@ class StageBlocks:
         return nearest
 
     def chains(self, states: Floats, bases: Bases, positions: Ints) -> Chains:
-        """Return chains for every trial point with all openings, one for each block; results by trial point and opening."""
+        """Return chains, one for each trial point and block of openings; results by trial point and opening."""
         points, openings, blocks = len(positions), self.openings.count, len(self.limits)
         found = [self._blocks_from(int(opening)) for opening in self.openings.order[positions]]
         order = np.array([order for order, _ in found], np.int32).reshape(points, openings)
@@ -105,7 +105,10 @@ class BackwardChains:
         return self._of(stage).positions(sampled, realisation_index)
 
     def chains(self, stage: int, states: Floats, bases: Bases, positions: Ints) -> Chains:
-        """Return chains for every trial point with all openings. bases: by trial point, optimal for the realisation at its position."""
+        """Return chains, one for each trial point and block of openings.
+
+        bases: by trial point, optimal for the realisation at its position.
+        """
         return self._of(stage).chains(states, bases, positions)
 
     def _of(self, stage: int) -> StageBlocks | StageOpenings:
