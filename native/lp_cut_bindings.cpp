@@ -52,20 +52,24 @@ nb::object averages(nb::handle costs, nb::handle weights, nb::handle gradients, 
     return table;
 }
 
-// (chain_start, realisation_index, basis_index, result_index) of a backward pass: two chains for each trial point.
-nb::tuple chains_of_openings(nb::handle order, nb::handle sampled) {
+// Arrays of the two chains of each trial point, as `Chains` takes them.
+struct ChainArrays {
+    nb::object start, realisation_index, basis_index, result_index;
+};
+
+ChainArrays chains_of_openings(nb::handle order, nb::handle sampled) {
     const Array<Int> openings(order, "order"), first(sampled, "sampled");
     for (const Int position : first.span())
         require(0 <= position && static_cast<size_t>(position) < openings.size(), "sampled: no such opening");
     const auto points = static_cast<Py_ssize_t>(first.size()),
                solves = points * static_cast<Py_ssize_t>(openings.size());
     OpeningChains chains;
-    const nb::object start = make_array(chains.start, {2 * points + 1}),
-                     realisations = make_array(chains.realisation_index, {solves}),
-                     index = make_array(chains.basis_index, {2 * points}),
-                     rows = make_array(chains.result_index, {solves});
+    ChainArrays arrays{.start = make_array(chains.start, {2 * points + 1}),
+                       .realisation_index = make_array(chains.realisation_index, {solves}),
+                       .basis_index = make_array(chains.basis_index, {2 * points}),
+                       .result_index = make_array(chains.result_index, {solves})};
     build_opening_chains(openings.span(), first.span(), chains);
-    return nb::make_tuple(start, realisations, index, rows);
+    return arrays;
 }
 
 // Rows x openings: how far realisations, rows of `others`, are from openings, rows of `openings`.
@@ -80,8 +84,12 @@ nb::object distances_of_openings(nb::handle openings, nb::handle others) {
     return table;
 }
 
-// (openings in the order of their blocks, number of openings of each block).
-nb::tuple blocks_of_openings(nb::handle distances, Int sampled, nb::handle limits) {
+// Openings block by block, and the number of openings of each block.
+struct BlockArrays {
+    nb::object order, sizes;
+};
+
+BlockArrays blocks_of_openings(nb::handle distances, Int sampled, nb::handle limits) {
     const Array<double> distance(distances, "distances");
     const Array<Int> limit(limits, "limits");
     const auto openings = static_cast<Int>(distance.height());
@@ -91,13 +99,13 @@ nb::tuple blocks_of_openings(nb::handle distances, Int sampled, nb::handle limit
     require(0 < blocks && blocks <= openings, "limits: expected 1 to the number of openings");
     require(std::is_sorted(limit.span().rbegin(), limit.span().rend()), "limits: expected the longest first");
     Int *order, *sizes;
-    const nb::object in_order = make_array(order, {openings}), by_block = make_array(sizes, {blocks});
+    BlockArrays arrays{.order = make_array(order, {openings}), .sizes = make_array(sizes, {blocks})};
     for (const std::vector<Int>& block :
          opening_blocks(distance.span(), sampled, {limit.span().begin(), limit.span().end()})) {
         order = std::copy(block.begin(), block.end(), order);
         *sizes++ = static_cast<Int>(block.size());
     }
-    return nb::make_tuple(in_order, by_block);
+    return arrays;
 }
 
 // Write cuts (rows of intercept and coefficients) into the chunks of a stage, from a slot on.
@@ -125,6 +133,14 @@ void bind_cuts(nb::module_& module) {
     module.attr("CUTS_PER_BLOCK") = kCutsPerBlock;
     module.def("average_cuts", &averages, "costs"_a, "weights"_a, "gradients"_a, "states"_a);
     module.def("cut_values", &cut_values, "cuts"_a, "states"_a);
+    nb::class_<ChainArrays>(module, "OpeningChains")
+        .def_ro("start", &ChainArrays::start)
+        .def_ro("realisation_index", &ChainArrays::realisation_index)
+        .def_ro("basis_index", &ChainArrays::basis_index)
+        .def_ro("result_index", &ChainArrays::result_index);
+    nb::class_<BlockArrays>(module, "OpeningBlocks")
+        .def_ro("order", &BlockArrays::order)
+        .def_ro("sizes", &BlockArrays::sizes);
     module.def("opening_chains", &chains_of_openings, "order"_a, "sampled"_a);
     module.def("opening_distances", &distances_of_openings, "openings"_a, "others"_a);
     module.def("opening_blocks", &blocks_of_openings, "distances"_a, "sampled"_a, "limits"_a);

@@ -72,8 +72,9 @@ class StageOpenings:
         A trial point's basis is optimal for the realisation that its path drew, at `positions[p]` of the order. From
         there one chain goes to the wettest opening and another one to the driest.
         """
-        start, index, basis_index, result_index = opening_chains(self.order, positions)
-        return Chains(states, start, self.realisations, index, bases, basis_index, result_index, 2)
+        found = opening_chains(self.order, positions)
+        noise, index = self.realisations, found.realisation_index
+        return Chains(states, found.start, noise, index, bases, found.basis_index, found.result_index, 2)
 
 
 @dataclass(frozen=True, slots=True)

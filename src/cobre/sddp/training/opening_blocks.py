@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cobre._native import opening_blocks, opening_distances
+from cobre._native import OpeningBlocks, opening_blocks, opening_distances
 from cobre.core.arrays import Floats, Ints
 from cobre.sddp.problem.problem import Problem, StageOpenings
 from cobre.solver.batches import Bases, Chains, Realisations
@@ -52,7 +52,7 @@ class StageBlocks:
     limits: Ints  # by block: how many openings it may have
     noise: Floats  # openings x components: inflows, loads and availabilities
     distances: Floats  # openings x openings
-    blocks: dict[int, tuple[Ints, Ints]] = field(default_factory=dict)  # openings block by block, and sizes of blocks
+    blocks: dict[int, OpeningBlocks] = field(default_factory=dict)
 
     @classmethod
     def of(cls, openings: StageOpenings, limits: Ints) -> "StageBlocks":
@@ -71,16 +71,16 @@ class StageBlocks:
     def chains(self, states: Floats, bases: Bases, positions: Ints) -> Chains:
         """Return chains, one for each trial point and block of openings; results by trial point and opening."""
         points, openings, blocks = len(positions), self.openings.count, len(self.limits)
-        found = [self._blocks_from(int(opening)) for opening in self.openings.order[positions]]
-        order = np.array([order for order, _ in found], np.int32).reshape(points, openings)
-        sizes = np.array([sizes for _, sizes in found], np.int32).reshape(points * blocks)
+        by_point = [self._blocks_from(int(opening)) for opening in self.openings.order[positions]]
+        order = np.array([found.order for found in by_point], np.int32).reshape(points, openings)
+        sizes = np.array([found.sizes for found in by_point], np.int32).reshape(points * blocks)
         start = np.concatenate([np.zeros(1, np.int32), np.add.accumulate(sizes, dtype=np.int32)])
         basis_index = np.repeat(np.arange(points, dtype=np.int32), blocks)
         result_index = (np.arange(points, dtype=np.int32)[:, None] * np.int32(openings) + order).reshape(-1)
         noise = self.openings.realisations
         return Chains(states, start, noise, order.reshape(-1), bases, basis_index, result_index, blocks)
 
-    def _blocks_from(self, opening: int) -> tuple[Ints, Ints]:
+    def _blocks_from(self, opening: int) -> OpeningBlocks:
         found = self.blocks.get(opening)
         if found is None:
             found = self.blocks[opening] = opening_blocks(self.distances, opening, self.limits)

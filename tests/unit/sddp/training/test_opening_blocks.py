@@ -28,9 +28,8 @@ EVEN = limits(3, 3)
 
 
 def as_lists(found):
-    order, sizes = found
-    ends = np.add.accumulate(sizes)
-    return [order[end - size : end].tolist() for end, size in zip(ends, sizes, strict=True)]
+    ends = np.add.accumulate(found.sizes)
+    return [found.order[end - size : end].tolist() for end, size in zip(ends, found.sizes, strict=True)]
 
 
 def length(distances, blocks, sampled):
