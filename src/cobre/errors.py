@@ -8,7 +8,7 @@ of started ranks (`cobre.comm.launch.WorkerError`) descend from `CobreError`, to
 from typing import Any
 
 DISTRIBUTION = "pycobre"
-"""The name on the package index, where `cobre` is somebody else's; the import is `cobre`."""
+"""The name on the package index, where `cobre` belongs to another project; the import is `cobre`."""
 
 
 class CobreError(Exception):

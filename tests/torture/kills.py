@@ -82,7 +82,7 @@ def _judge(tally, world, victims):
         if number in victims:
             continue
         if answer is None:
-            tally.add("other", f"rank {number} ended without a word, status {rank.status}")
+            tally.add("other", f"rank {number} ended without an error, status {rank.status}")
         elif "value" in answer:
             if answer["value"] != expected_work(SIZE):
                 tally.add("wrong bits", f"rank {number} computed {answer['value']}")

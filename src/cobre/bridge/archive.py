@@ -1,6 +1,6 @@
 """Decks as they are published: a folder, or a zip archive of its files.
 
-Archives come from elsewhere. Their entries are written below one directory, by name and never by path; what would not
+Archives are untrusted. Their entries are written below one directory, by name and never by path; what would not
 fit into memory limits, or is not an ordinary file, is refused before anything is unpacked. Publications write the
 names of files in upper, lower or mixed case, and put them into a folder or not; the bridges get them in lower case.
 """
@@ -113,7 +113,7 @@ def _check_entries(shown: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
     for entry in entries:
         parts = PurePosixPath(entry.filename.replace("\\", "/")).parts
         if not parts or ".." in parts or parts[0] == "/" or ":" in parts[0]:
-            raise DeckNotConvertedError(f"{shown}: an entry lies outside of the archive: {entry.filename!r}")
+            raise DeckNotConvertedError(f"{shown}: an entry is outside of the archive: {entry.filename!r}")
         if entry.flag_bits & _ENCRYPTED:
             raise DeckNotConvertedError(f"{shown}: {entry.filename!r} is encrypted: unpack it with its password")
 

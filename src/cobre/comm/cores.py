@@ -43,8 +43,8 @@ def memory_limit_bytes(root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) 
 def own_cgroups(controller: str, root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> list[Path]:
     """Return the folders of this process's cgroups and their parents, for a controller such as "cpu" or "memory".
 
-    Of both versions: v2 has one hierarchy for all controllers, v1 a folder for each. The root folders are always among
-    them: in a container they may be its own cgroup, while the path in `membership` is that of the host.
+    Both versions are read: v2 has one hierarchy for all controllers, v1 a folder for each. The root folders are always
+    among them: in a container they may be its own cgroup, while the path in `membership` is that of the host.
     """
     folders = [root, root / controller]
     try:

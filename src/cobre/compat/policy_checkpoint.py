@@ -191,9 +191,9 @@ NO_SEASONS = {"cycle_code": 255, "n_seasons": 0, "hydro_orders": []}
 
 
 def policy_dictionary(folder: Path) -> dict[str, Any]:
-    """Return `metadata` and `stage_cuts`; cuts are in $, whatever the unit is in which they are stored.
+    """Return `metadata` and `stage_cuts`; cuts are in $, in whatever unit they are stored.
 
-    What only the run knows (versions, limits, its bounds) is there when the folder lies in its output directory.
+    Facts of the run (versions, limits, bounds) are included when the folder is in its output directory.
     """
     file = find_policy_file(folder)
     data = read_policy(file)

@@ -1,7 +1,7 @@
-"""Steps of a long preparation, told to who watches it.
+"""Progress of a long preparation, reported step by step.
 
-Whatever takes its time calls `report` at the beginning of each step, and in loops over stages with the number of those
-that are done. It costs a call; who listens decides how often it says something.
+Slow functions call `report` at the beginning of each step, and in loops over stages with the number of those that are
+done. That costs a call; the receiver decides how often it shows something.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ Report = Callable[[Step, int, int], None]
 
 
 def no_report(step: Step, done: int = 0, total: int = 0) -> None:
-    """Take steps that nobody watches."""
+    """Ignore progress: the default `report`."""
 
 
 def reported(items: Sequence[Item] | Iterable[Item], step: Step, total: int, report: Report) -> Iterator[Item]:

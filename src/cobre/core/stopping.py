@@ -360,7 +360,7 @@ class SimulationBased(StoppingRule):
         unit = gap_scale(lower)
         if mean - half_width > lower + self.relative_tolerance * unit:
             return None
-        where = "lies inside" if mean - half_width <= lower else f"is within {100 * self.relative_tolerance:g} % of it"
+        where = "is inside" if mean - half_width <= lower else f"is within {100 * self.relative_tolerance:g} % of it"
         most = max(0.0, 100 * (mean + half_width - lower) / unit)
         return (
             f"a simulation of {self.replications} paths costs {money(mean)} ± {money(half_width)} $ at "

@@ -17,15 +17,15 @@ CLOSED = 1e-4
 CLOSED_SAMPLED = 1e-2
 """Relative to the lower bound: a policy whose cost is sampled has converged when its interval ends below this."""
 MIN_SAMPLES = 3
-"""Iterations whose confidence bands must all lie below the lower bound before it is reported as possibly too high."""
+"""Iterations whose confidence bands must all be below the lower bound before it is reported as possibly too high."""
 TOO_HIGH = (
-    "it lies above the 95 % band of the sampled cost in all of these iterations, so it may be too high: "
+    "it is above the 95 % band of the sampled cost in all of these iterations, so it may be too high: "
     "cuts of another problem are a usual reason"
 )
 ABOVE_COST = "the {name} is {share} below it, so it is too high: cuts of another problem are a usual reason"
 NOT_A_BOUND = (
     "it is not a bound of the cost, because inflows truncated at zero depend on their past: along the paths of the "
-    "last iteration cuts lay {share} of it above the cost-to-go"
+    "last iteration cuts were {share} of it above the cost-to-go"
 )
 NO_UPPER_BOUND = (
     "under a risk measure the mean of sampled paths is not an upper bound of the objective (`cobre bound` computes one)"
@@ -129,7 +129,7 @@ class ComputedBound:
 
 @dataclass(frozen=True, slots=True)
 class PathCosts:
-    """What the costs of the forward passes are: the upper bound of all paths of a tree, or the mean of a sample.
+    """Meaning of the costs of the forward passes: the upper bound of all paths of a tree, or the mean of a sample.
 
     is_exact: of all paths of a tree, under the risk measure too. is_risk_averse: what is minimised is not the expected
     cost. is_superseded: another upper bound was found for the policy, which tells more than a sample.
@@ -169,7 +169,7 @@ class BoundHistory:
     is_exact: the upper bound is that of all paths of a tree, under the risk measure too.
     is_risk_averse: the objective is not the expected cost.
     computed: a bound of the policy after the last iteration, which takes precedence over sampled costs.
-    overstated: $, by how much cuts lay above a cost-to-go that is not convex, along the paths of the last iteration;
+    overstated: $, by how much cuts were above a cost-to-go that is not convex, along the paths of the last iteration;
     None where it is convex, so that the lower bound is a bound.
     """
 
@@ -198,7 +198,7 @@ class BoundHistory:
         """A clause where the policy costs less than the lower bound, beyond rounding and chance; None elsewhere.
 
         One interval in forty ends below the cost that it is about: it counts with twice its half width. Estimates from
-        below may lie below the lower bound.
+        below may be below the lower bound.
         """
         if self.computed is not None:
             found, name = self.computed, BOUND_NAMES[self.computed.method]
@@ -278,20 +278,20 @@ def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> Convergenc
     band = f"± {_percent(half / history.scale)}"
     if upper - half > lower:
         least = _percent((upper - half - lower) / history.scale)
-        return _open(history, rise, is_flat, f"sampled costs lie at least {least} above it (95 % confidence)")
+        return _open(history, rise, is_flat, f"sampled costs are at least {least} above it (95 % confidence)")
     if is_flat and _is_above_every_sample(history):
         return _open(history, rise, is_flat, TOO_HIGH)
     where = "inside" if lower <= upper + half else "above"
     if not is_flat:
-        return _open(history, rise, is_flat, f"it lies {where} the 95 % band of the sampled cost ({band})")
+        return _open(history, rise, is_flat, f"it is {where} the 95 % band of the sampled cost ({band})")
     if upper + half - lower > CLOSED_SAMPLED * history.scale:
-        return _open(history, rise, is_flat, f"it lies {where} the 95 % band of the sampled cost ({band})")
-    reason = f"the lower bound lies {where} the 95 % band of the sampled cost ({band}) and {_rising(history, rise)}"
+        return _open(history, rise, is_flat, f"it is {where} the 95 % band of the sampled cost ({band})")
+    reason = f"the lower bound is {where} the 95 % band of the sampled cost ({band}) and {_rising(history, rise)}"
     return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged within the sampling error: {reason}", rise)
 
 
 def _is_above_every_sample(history: BoundHistory) -> bool:
-    """Return whether the lower bound lay above the band in each recent iteration, which chance does not explain."""
+    """Return whether the lower bound was above the band in each recent iteration, which chance does not explain."""
     recent = slice(-1 - min(RECENT, len(history.lower) - 1), None)
     bounds = list(zip(history.lower[recent], history.upper[recent], history.half_width[recent], strict=True))
     return len(bounds) >= MIN_SAMPLES and all(lower > upper + half for lower, upper, half in bounds)

@@ -93,7 +93,7 @@ def _named(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
         yield name, folder
 
 
-# What lies in the server's folders: cases, and the output directories of runs.
+# Contents of the server's folders: cases, and the output directories of runs.
 
 
 MAX_DEPTH = 6

@@ -115,7 +115,7 @@ folder of results. list_cases_and_runs lists both. Call validate_case before sta
 wait_s) until the study has finished, study_result for bounds and costs, and query_results for rows and statistics \
 of the simulation. To find out what a change costs: read_case_file, change_case into a new folder, start_study \
 there, then compare_runs. explain_failure explains why a stage has no solution. The upper bound is the mean of a \
-sample and can lie below the lower bound; compute_bound gives one that is valid under a risk measure, too. Paths \
+sample and can be below the lower bound; compute_bound gives one that is valid under a risk measure, too. Paths \
 outside the server's folders are refused."""
 
 # What a client can act upon; anything else is our fault, and goes to the log.

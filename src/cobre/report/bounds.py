@@ -31,7 +31,7 @@ class Bounds:
     is_risk_averse: bool = False
     computed: ComputedBound | None = None
     cost_alone: float | None = None  # $, of the policy, from a single path: without a confidence interval
-    overstated: float | None = None  # $, by which cuts lay above the cost-to-go; None: the lower bound is a bound
+    overstated: float | None = None  # $, by which cuts were above the cost-to-go; None: the lower bound is a bound
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "lower_bound", "upper_bound", "upper_bound_half_width")
 

@@ -231,12 +231,12 @@ class TrainedCase:
         return differing_files(self.files, now) if self.files and now else []
 
     def changes_in_words(self, case: Path | None) -> str:
-        """Explain why the same run would be another one now. case: the directory at hand; None for a case in memory."""
+        """Explain why the same run would differ now. case: the present directory; None for a case in memory."""
         if not self.files:
             was_in_memory = "; its case was in memory" if self.folder is None else ""
             return f"the run recorded no files to compare{was_in_memory}"
         if case is None:
-            return "the case at hand is in memory, without files to compare"
+            return "the present case is in memory, without files to compare"
         if not file_digests(case):
             return f"{case} has no files of a case"
         if changed := self.changes(case):

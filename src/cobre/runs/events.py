@@ -147,7 +147,7 @@ class EventLog:
 
 
 def _opened(path: Path, *, append: bool) -> IO[str]:
-    """Open for appending, or anew: an earlier log is unlinked, not truncated, so that who follows it keeps its file."""
+    """Open for appending, or create: an earlier log is unlinked, not truncated, so its followers keep their file."""
     if not append:
         remove_file(path)
     flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_EXCL)

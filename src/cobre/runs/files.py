@@ -96,18 +96,18 @@ class RunState(StrEnum):
     FINISHED = "finished"
     STOPPED = "stopped"  # by a signal, a time limit or its caller; it can be resumed
     FAILED = "failed"
-    KILLED = "killed"  # it ended without a word
+    KILLED = "killed"  # no end event
 
     @property
     def words(self) -> str:
-        """For people: who or what ended a run that says nothing is not known."""
+        """The state for people; the cause of a run without an end event is unknown."""
         return "ended unexpectedly" if self is RunState.KILLED else self.value
 
 
 def end_state(
     folder: Path, *, has_failed: bool, has_finished: bool = False, is_interrupted: bool = False
 ) -> RunState | None:
-    """Return how a run ended, by its log and its directory; None where nothing says that it has.
+    """Return how a run ended, by its log and its directory; None where it has not ended.
 
     The summary is removed when a run begins and written when it ends: where there is one, the run has ended, even if
     its log is damaged or missing. is_interrupted: its end came from outside, as the log says; the summary says it, too.

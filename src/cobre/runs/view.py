@@ -81,7 +81,7 @@ class RunView:
         """Take one; kinds that are not known change nothing. Its texts are made safe to show."""
         event = printable_event(event)
         self.last_time = number_of(event.get("time")) or self.last_time
-        with suppress(KeyError, TypeError, ValueError):  # a line that somebody else wrote is no reason to fail
+        with suppress(KeyError, TypeError, ValueError):  # a foreign line is no reason to fail
             self._take(event)
 
     def _take(self, event: Event) -> None:
@@ -107,13 +107,13 @@ class RunView:
                 self.failed, self.phase = event, "failed"
 
     def _start(self, event: Event) -> None:
-        """Begin a run; a resumed one keeps its earlier iterations, and loads of ranks are counted anew."""
+        """Begin a run; a resumed one keeps its earlier iterations, and counts loads of ranks from zero."""
         kept = self.iterations if event.get("is_resumed") else []
         fresh = RunView(started=event, iterations=kept, last_time=self.last_time)
         self.__dict__.update(fresh.__dict__)
 
     def _resume(self, event: Event) -> None:
-        """Go on after an iteration; who has not seen the earlier ones, as a terminal, gets them from the event."""
+        """Continue after an iteration; a view without the earlier ones, as in a terminal, takes them from the event."""
         last = event["iteration"]
         if not isinstance(last, int):
             raise TypeError("an iteration has a whole number")

@@ -83,12 +83,12 @@ class Shared(Generic[T]):
 def share(comm: Backend, build: Callable[[], T]) -> Shared[T]:
     """Build a value on the leader of each node, and share it with its ranks. Collective: call on every rank.
 
-    Where building fails it fails on the leaders, and the other ranks hear of it as of any rank that gives up.
+    If building fails on a leader, the other ranks receive `AbortedError`.
     """
     if comm.size == 1:
         return Shared(build(), 0, 0)
     packed = _Packed.of(build()) if comm.is_leader else None
-    # Where ranks on mpi hear of a build that failed; in the next call they could only be aborted.
+    # Here ranks on mpi learn that a build failed; in the next call they could only be aborted.
     comm.check_failures()
     # All ranks must ask for a region of the same size, and only leaders know what they need.
     size = _largest(comm, 0 if packed is None else packed.nbytes)

@@ -18,7 +18,7 @@ from cobre.solver.batches import FIELDS, SolveStatistics
 
 
 class Phase(StrEnum):
-    """What LPs are solved for. `simulation` is also what a stopping rule asks for during training."""
+    """Phases in which LPs are solved. `simulation` includes that of a stopping rule during training."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
@@ -86,12 +86,12 @@ class RankLoad:
 
 @dataclass(frozen=True, slots=True)
 class TrialPoints:
-    """What the backward pass found at the trial points of the forward pass; $ of the first stage, by path.
+    """Values at the trial points of the forward pass, from the backward pass; $ of the first stage, by path.
 
     excess: by how much the values of trial points exceed what the cuts had said, summed along a path; mean over paths.
-    excess_std: standard deviation over paths. overstated: by how much cuts lay above the values, likewise summed and
+    excess_std: standard deviation over paths. overstated: by how much cuts were above the values, likewise summed and
     averaged; overstated_worst: the most at one trial point, relative to the value there. Both are None where the
-    cost-to-go is convex: cuts lie below it.
+    cost-to-go is convex: cuts are below it.
     """
 
     excess: float

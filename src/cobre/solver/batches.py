@@ -63,7 +63,7 @@ def no_bases(program: StageProgram) -> Bases:
 
 
 class Work(Protocol):
-    """What a call of the solver did, summed over its solves and threads."""
+    """Work of one call of the solver, summed over its solves and threads."""
 
     objective: Floats
     solves: int

@@ -1,6 +1,6 @@
-"""Why a saved LP has no solution: the limits that contradict one another, or what can grow without end.
+"""Why a saved LP has no solution: the limits that contradict one another, or the variables that can grow without limit.
 
-For a look afterwards, by HiGHS through highspy: the only file that imports it. Nothing here is used while a study runs.
+Diagnosis after a failure, by HiGHS through highspy: the only module that imports it. Nothing here runs during a study.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """What a second look at an LP found.
+    """Diagnosis of an LP without an optimum.
 
     limits: an irreducible infeasible set. violations: the smallest total violation that makes the LP feasible, by row.
     rising: columns that grow without limit along a ray of falling cost.

@@ -1,4 +1,4 @@
-"""What the data of a noise model can get wrong."""
+"""Errors in the data of a noise model."""
 
 from cobre.errors import ValidationError
 from cobre.records import dataclass

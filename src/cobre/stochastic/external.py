@@ -112,7 +112,7 @@ def _present(column: Ints, known: Sequence[int], file: str, name: str) -> tuple[
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What the axes of a library stand for."""
+    """Axes of a library of scenarios."""
 
     file: str
     id_column: str

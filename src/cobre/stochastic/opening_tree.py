@@ -35,7 +35,7 @@ OPENINGS_FILE = "scenarios/noise_openings.parquet"
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """What openings are made from. `limits`: most openings by stage; `residuals` (stage, window, hydro): of history."""
+    """Inputs of the openings. `limits`: most openings by stage; `residuals` (stage, window, hydro): of history."""
 
     seed: int
     layout: NoiseLayout
@@ -119,7 +119,7 @@ def _stage_from_file(table: Table, stage: Stage, dimension: int) -> Floats:
         )
     if len(rows) and (opening.max() >= count or entity.max() >= dimension or min(opening.min(), entity.min()) < 0):
         raise NoiseModelError(
-            OPENINGS_FILE, where, f"indices must lie below {count} (opening_index) and {dimension} (entity_index)"
+            OPENINGS_FILE, where, f"indices must be below {count} (opening_index) and {dimension} (entity_index)"
         )
     values = np.full((count, dimension), np.nan)
     values[opening, entity] = table["value"][rows]
@@ -136,7 +136,7 @@ _DESIGNS: Mapping[str, Design] = {
 }
 
 
-# Noise that is drawn anew for every scenario, outside the openings.
+# Noise that is drawn for each scenario, outside the openings.
 #
 # Each class of entities has a seed of its own, and each noise group of stages one draw. The stage's sampling method
 # says how: independently, or so that the scenarios of an iteration form a Latin hypercube, Sobol or Halton points.

@@ -68,10 +68,10 @@ class Scheme(ABC):
 
 
 class InSample(Scheme):
-    """Every scenario draws one of the stage's openings, anew at each stage.
+    """Scheme in which every scenario draws one of the openings at each stage, independently.
 
     A draw depends on its iteration, scenario and stage alone, so choices are made for all stages at once, and for some
-    iterations ahead when the same scenarios come again: many at once cost little more than one.
+    iterations ahead when the same scenarios are drawn again: many at once cost little more than one.
     """
 
     def __init__(self, openings: Sequence[Floats], tree_seed: int) -> None:

@@ -62,7 +62,7 @@ class PolicyBound:
     """An upper bound of a policy. is_risk_averse: what is bounded is a nested risk, not an expectation.
 
     notes: what a reader should know before relying on it. lower_bound_is_valid: False where the cost-to-go is not
-    convex, so that the lower bound may lie above the cost of the policy.
+    convex, so that the lower bound may be above the cost of the policy.
     """
 
     bound: UpperBound

@@ -68,7 +68,7 @@ class IterationSize:
         return self.forward + sum(count for _, count in self.backward) + self.bound
 
     def where(self, done: float) -> dict[str, Any]:
-        """Return the pass that an iteration is in after so many LPs, and in the backward pass its stage."""
+        """Return the pass that an iteration is in after a number of LPs, and in the backward pass its stage."""
         if done < self.forward:
             return {"pass": "forward"}
         done -= self.forward

@@ -93,7 +93,7 @@ def output_lock(folder: Path) -> Iterator[None]:
 def _release(path: Path, descriptor: int) -> None:
     try:
         with as_write_error(path):
-            remove_file(path)  # while it is held: nobody can have locked it in between
+            remove_file(path)  # while it is held: no other process can have locked it in between
     finally:
         os.close(descriptor)
 
@@ -139,10 +139,10 @@ def _is_still_named(descriptor: int, path: Path) -> bool:
         return False
 
 
-# What an earlier run left in an output directory: whether it may go, and how it goes.
+# Files of an earlier run in an output directory: whether they may be removed, and how.
 
 
-# What every run writes anew, and what only one does that begins from nothing.
+# Files that every run writes again, and files that only a new training writes.
 _WRITTEN_BY_EVERY_RUN = (SUMMARY_FILE, REPORT_FILE, BOUND_FILE, SIMULATION)
 
 _WRITTEN_BY_NEW_TRAININGS = (STUDY_FILE, TRAINING, STATES, STOCHASTIC, HYDRO_MODELS, FAILURES, CHECKPOINTS)

@@ -218,7 +218,7 @@ class Placement:
 
     @property
     def is_joined(self) -> bool:
-        """Whether this process is a rank that somebody else started."""
+        """Whether this process is a rank that a launcher started."""
         return self.size is None
 
 
@@ -245,7 +245,7 @@ def choose_placement(
         reason = ONE_THREAD_PER_RANK if size is None else "" if num_workers else WORKERS_OF_BACKEND
         return Placement.of(kind, size, threads, reason)
     if (joined := _joined_backend(kind, environ)) is not None:
-        select_backend(joined.value, environ)  # raises when its variables are set by half
+        select_backend(joined.value, environ)  # raises when its variables are partially set
         reason = ONE_CORE if usable_cores() == 1 else ONE_THREAD_PER_RANK
         return Placement.of(joined.value, None, threads, reason)
     if kind is BackendKind.MPI:

@@ -26,7 +26,7 @@ from cobre.study.checkpoints import (
 from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.requests import TrainingRequest
 
-# Whether a policy belongs to the problem at hand: it keeps the digest of the one that it was trained on.
+# Whether a policy belongs to the present problem: it stores the digest of the one that it was trained on.
 
 
 def case_of_policy(policy: Policy | Path) -> TrainedCase | None:

@@ -1,8 +1,8 @@
 """`cobre verify`: the shipped examples must give the bits recorded for this version of the arithmetic.
 
-The record lies in the package (`known_digests.json`): for each version of the arithmetic and each version of the LP
+The record is in the package (`known_digests.json`): for each version of the arithmetic and each version of the LP
 library that it was made with, the digests and bounds of some iterations of every example. A change that alters bits
-raises `ARITHMETIC` and is recorded anew (`cobre verify --record`) in the same commit; the changelog says why.
+raises `ARITHMETIC` and is recorded again (`cobre verify --record`) in the same commit; the changelog says why.
 """
 
 import json

@@ -29,7 +29,7 @@ def test_cuts_above_the_cost_to_go_are_measured_and_said(tmp_path, method):
     assert 0.0 < last.overstated_worst < 0.2
     assert result.verdict.kind is not VerdictKind.CONVERGED
     share = 100 * last.overstated / result.lower_bound
-    assert f"along the paths of the last iteration cuts lay {share:.2f} % of it above" in result.verdict.sentence
+    assert f"along the paths of the last iteration cuts were {share:.2f} % of it above" in result.verdict.sentence
     assert not exact.lower_bound_is_valid
     assert "not a bound of this cost" in str(exact)
     [warning] = [found for found in cobre.validate(case).warnings if "not convex" in found.message]
@@ -74,6 +74,6 @@ def test_a_run_says_so_with_any_number_of_ranks_and_after_a_resume(tmp_path):
     assert columns[0] == columns[1] == columns[2]
     assert "not a bound of the cost" in found[0]["verdict"]
     must_run(case, tmp_path / "short", "--backend", "local", "--threads", "1", "--iterations", "1")
-    for name, words in (("one", "not a bound of the cost"), ("short", "estimates the cost, and may lie above it")):
+    for name, words in (("one", "not a bound of the cost"), ("short", "estimates the cost, and may be above it")):
         page = write_report(tmp_path / name).read_text()
         assert (page.count(words), page.count("lower bound is proven")) == (1, 0)

@@ -43,8 +43,8 @@ def test_simulation_is_asked_for_every_period_only():
 @pytest.mark.parametrize(
     ("bound", "tolerance", "words"),
     [
-        (98.0, 0.0, "lies inside"),
-        (102.0, 0.0, "lies inside"),
+        (98.0, 0.0, "is inside"),
+        (102.0, 0.0, "is inside"),
         (90.0, 0.0, None),
         (90.0, 0.1, "is within 10 % of it"),
         (80.0, 0.1, None),
@@ -79,7 +79,7 @@ def test_reason_states_confidence_and_numbers():
     (rule,) = rules(SimulationBased(10, 1, 0.9))
     reason = rule.reason_to_stop(history(98.0), np.array([95.0, 105.0] * 5))
     assert reason == (
-        "a simulation of 10 paths costs 100.00 ± 3.06 $ at 90 % confidence: the lower bound, 98.00 $, lies inside; "
+        "a simulation of 10 paths costs 100.00 ± 3.06 $ at 90 % confidence: the lower bound, 98.00 $, is inside; "
         "the policy costs at most 5.16 % more than the bound"
     )
 

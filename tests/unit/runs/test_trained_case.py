@@ -31,7 +31,7 @@ def test_a_run_without_a_record_of_files_says_nothing_about_memory(case):
 
 def test_a_case_in_memory_cannot_be_compared_with_files(case):
     found = trained(case, file_digests(case)).changes_in_words(None)
-    assert found == "the case at hand is in memory, without files to compare"
+    assert found == "the present case is in memory, without files to compare"
 
 
 def test_a_directory_without_a_case_is_not_called_the_same(case):

@@ -82,7 +82,7 @@ def random_cuts(count: int, dimension: int, seed: int = 3) -> tuple[np.ndarray, 
 
 
 def cut_rows(intercepts: np.ndarray, slopes: np.ndarray) -> CutRows:
-    """Cuts as they lie in a pool."""
+    """Return cuts in chunks, as a pool stores them."""
     chunks = []
     for start in range(0, len(intercepts), MAX_CHUNK_CUTS):
         part = slice(start, start + MAX_CHUNK_CUTS)

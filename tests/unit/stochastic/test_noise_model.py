@@ -179,7 +179,7 @@ def test_a_file_of_openings_acts_only_when_asked_for():
     [
         (lambda rows: rows[1:], "stage_id 0: has 7 rows"),
         (lambda rows: [(9, 0, 0, 0.0), *rows], "stage_id 9: there is no such stage"),
-        (lambda rows: [(0, 4, 0, 0.0), *rows[1:]], "indices must lie below 4"),
+        (lambda rows: [(0, 4, 0, 0.0), *rows[1:]], "indices must be below 4"),
         (lambda rows: [rows[1], *rows[1:]], "missing, given twice"),
         (lambda rows: [(0, 0, 0, float("nan")), *rows[1:]], "no finite value"),
     ],

@@ -151,7 +151,7 @@ class ShmCommunicator(RegionOwner):
         # Weak: the transport keeps the callback, and would keep this object alive, which owns the transport.
         on_wait = weak_callback(self._log_wait)
         self._transport = self._join(config, on_wait) if parent is None else ShmTransport(parent, self._guard, on_wait)
-        self._bind_collectives(self._transport)  # from here on no Python frame lies between the guard and native code
+        self._bind_collectives(self._transport)  # from here on no Python frame is between the guard and native code
 
     @property
     def is_leader(self) -> bool:

@@ -110,7 +110,7 @@ def _hint_for_kill() -> str:
 
 
 def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
-    """Skip the frames of the launcher that lie above the user's code."""
+    """Skip the frames of the launcher above the user's code."""
     while trace is not None and _is_own(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     return trace

@@ -12,7 +12,7 @@ Params: TypeAlias = Mapping[str, Any]
 """Strings and numbers that select one variation of a case; JSON-serialisable."""
 
 Value: TypeAlias = Any
-"""What a rank returns; JSON-serialisable. Large arrays are returned as fingerprints."""
+"""The value that a rank returns; JSON-serialisable. Large arrays are returned as fingerprints."""
 
 CaseFunction: TypeAlias = Callable[[Backend, Params], Value]
 Expectation: TypeAlias = Callable[[Params, int], Sequence[Value]]

@@ -202,7 +202,7 @@ KIB = 1024
 MIB = 1024 * KIB
 
 
-# Inline slots, frames and chunks of the backends lie at powers of two between these.
+# Inline slots, frames and chunks of the backends are at powers of two between these.
 LIMITS_BYTES: Mapping[Depth, Sequence[int]] = {
     Depth.QUICK: (4 * KIB, 64 * KIB, 256 * KIB, MIB),
     Depth.FULL: (

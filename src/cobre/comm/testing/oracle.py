@@ -33,7 +33,7 @@ def gathered(dtype: str, arrangement: Layout, contributions: Sequence[Array]) ->
     """Return the receive buffer after `allgatherv`: every rank's data in its place, the sentinel everywhere else."""
     result = inputs.sentinel(dtype, arrangement.room)
     for start, data in zip(arrangement.starts, contributions, strict=True):
-        if data.size:  # the place of an empty contribution may lie anywhere
+        if data.size:  # the place of an empty contribution may be anywhere
             inputs.raw(result[start : start + data.size])[:] = inputs.raw(data)
     return result
 

@@ -26,7 +26,7 @@ from cobre.records import dataclass
 # Reader of FlatBuffers tables, field by field.
 #
 # A table begins with the distance back to its vtable: its bytes, the table's bytes, and for every field the distance
-# from the table, 0 when it is absent. Vectors and tables lie where an offset points. Everything is little-endian.
+# from the table, 0 when it is absent. Vectors and tables are referenced by offsets. Everything is little-endian.
 # Offsets are checked: one outside of the content raises `FlatTableError`.
 
 

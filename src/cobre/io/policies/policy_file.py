@@ -107,7 +107,7 @@ class StreamedStage:
 
 @dataclass(frozen=True, slots=True)
 class PolicyMetadata:
-    """What a policy was trained for. Dates are ISO dates; `entity_ids` are by class, in canonical order."""
+    """The study that a policy was trained for. Dates are ISO dates; `entity_ids` are by class, in canonical order."""
 
     state_names: tuple[str, ...]
     stage_ids: tuple[int, ...]

@@ -162,11 +162,11 @@ RISK_AVERSE = (
 
 NOT_A_BOUND = (
     "Inflows that are corrected at zero depend on their past, so that the cost-to-go is not convex: what is called "
-    "the lower bound estimates the cost, and may lie above it."
+    "the lower bound estimates the cost, and may be above it."
 )
 
 
-HOW_TO_READ = "Training has converged when the lower bound no longer rises and lies inside the band."
+HOW_TO_READ = "Training has converged when the lower bound no longer rises and is inside the band."
 
 HOW_TO_READ_EXACT = "Training has converged when the two bounds meet."
 

@@ -120,7 +120,7 @@ def prices(run: RunFolder) -> Section | None:
 
 WATER_INTRO = "At the end of each stage, over the simulated scenarios. Single plants are under Plants, buses and lines."
 
-STORAGE_EXPLANATION = "Half of the scenarios lie in the dark band, 90 % in both bands."
+STORAGE_EXPLANATION = "Half of the scenarios are in the dark band, 90 % in both bands."
 
 INFLOW_EXPLANATION = "Natural inflow, summed over all plants."
 
@@ -155,7 +155,7 @@ GENERATION_INTRO = "Power is averaged over the hours of a stage."
 
 MIX_EXPLANATION = "Generation by source. The dashed line is the load; the part that is not covered is not served."
 
-FAN_EXPLANATION = "Sum over all plants. Half of the scenarios lie in the dark band, 90 % in both bands."
+FAN_EXPLANATION = "Sum over all plants. Half of the scenarios are in the dark band, 90 % in both bands."
 
 
 def generation(run: RunFolder) -> Section | None:

@@ -120,7 +120,7 @@ class CutPool:
 
     @property
     def saved_bytes(self) -> int:
-        """What the ranks of this node do without, because they share the numbers."""
+        """Bytes that the ranks of this node save by sharing the numbers."""
         return (self._readers - 1) * self.nbytes
 
     @property

@@ -108,7 +108,7 @@ TOLERANCE = 1e-10
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A plane height = c0 + cx * x + cy * y, and the points that lie on it."""
+    """A plane height = c0 + cx * x + cy * y, and the points on it."""
 
     coefficients: tuple[float, float, float]
     points: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What the builder of a stage's LP needs beyond the stage's own numbers: who runs, who passes water on, limits."""
+"""Plan of a stage's LP, for its builder: active plants, routing of water, limits."""
 
 from functools import cached_property
 

@@ -1,6 +1,6 @@
 """Minimum volumes that a dry period leaves out of reach: they hold at a price.
 
-A limit of a stage (constraints/hydro_bounds.parquet) may lie above the volume that a plant starts the stage with:
+A limit of a stage (constraints/hydro_bounds.parquet) may be above the volume that a plant starts the stage with:
 above its initial storage, or above the limit of the stage before. Where water of the driest opening does not fill the
 gap, a hard limit makes the stage infeasible. The official models charge for such a violation, and so do we.
 """

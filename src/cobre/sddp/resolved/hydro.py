@@ -103,7 +103,7 @@ def _or_nan(value: float | None) -> float:
 
 
 class FillingPlan:
-    """Who fills when, and how far it should have come.
+    """Which plants fill in which stages, and their target volumes.
 
     A plant fills from the start of its filling until its entry. At the end of a stage it should hold what the least
     rate, over the stages that are left, would raise to the dead volume.

@@ -1,4 +1,4 @@
-"""What a simulation writes: tables of plain numbers.
+"""Tables of a simulation: plain numbers.
 
 Rows are ordered by scenario, stage, entity and block. Ids are int32 (null: ABSENT_ID), numbers float64.
 """

@@ -1,4 +1,4 @@
-"""What a training run carries from step to step; everything in it is the same on all ranks unless it says `own`."""
+"""State of a training run; everything in it is the same on all ranks unless it says `own`."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -92,10 +92,10 @@ OPENINGS_PER_CHAIN = 5  # fixed, so that the bits do not depend on how many rank
 
 @dataclass(frozen=True, slots=True)
 class LowerBoundPlan:
-    """What is the same in every iteration: neighbouring openings of the first stage, a few in each chain.
+    """Chains of the lower bound, the same in every iteration: a few neighbouring openings of the first stage each.
 
     own: this rank's chains among those of the team. mask: chains x `OPENINGS_PER_CHAIN`, false where
-    the last chain has no opening any more.
+    the last chain has no more openings.
     """
 
     split: WorkSplit
@@ -168,7 +168,7 @@ class SolveCounter:
 
 @dataclass(frozen=True, slots=True)
 class IterationMark:
-    """What a run can go back to when the next iteration is dropped: what that one changes, as it was before it."""
+    """State to restore when the next iteration is dropped: everything that an iteration changes."""
 
     cuts: int
     active: NDArray[np.uint8]

@@ -20,11 +20,11 @@ from cobre.core.arrays import Floats, Ints
 from cobre.sddp.problem.problem import Problem, StageOpenings
 from cobre.solver.batches import Bases, Chains, Realisations
 
-# Up to so many forward passes, so many blocks, at most. With 20 openings 8 blocks take 13 to 22 % more work than one,
-# and 4 take 7 %; two chains to the wettest and to the driest opening take 12 % more.
+# (forward passes, blocks): most blocks up to that number of passes. With 20 openings 8 blocks take 13 to 22 % more work
+# than one, and 4 take 7 %; two chains to the wettest and to the driest opening take 12 % more.
 BLOCKS_BY_PASSES = ((32, 8), (256, 4), (1024, 2))
-# With so many passes or fewer a block may well be all that a thread gets, and blocks have one size. With more, long
-# blocks are solved first and short ones fill up the time until the last worker ends.
+# Up to this number of passes a thread may get a single block, and all blocks have one size. With more passes, long
+# blocks are solved first, and short ones keep threads busy until the last one ends.
 PASSES_OF_EVEN_BLOCKS = 32
 MIN_OPENINGS_PER_BLOCK = 2.5  # on average; shorter blocks are mostly jumps
 

@@ -61,7 +61,7 @@ def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class BackwardStage:
-    """What is solved at a stage, and where its cuts go.
+    """Solves of a stage in the backward pass, and where its cuts go.
 
     slots: of the stage before. cuts: where the solver puts them; None: it gives gradients, and ranks make the cuts.
     """
@@ -183,8 +183,8 @@ def upper_bounds(
 def evaluate_policy(context: TrainingContext, iteration: int, replications: int) -> Floats:
     """Return costs, in $ of the first stage's money, of paths that training never sampled; the same on all ranks.
 
-    Paths follow the scheme of the forward passes, all cuts count, and every evaluation draws anew. The costs have the
-    same bits for any number of ranks and threads.
+    Paths follow the scheme of the forward passes, all cuts count, and every evaluation draws new paths. The costs have
+    the same bits for any number of ranks and threads.
     """
     split = WorkSplit(replications, context.comm.size)
     sampler = context.sampler.for_scenarios(replications)

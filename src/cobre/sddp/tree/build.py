@@ -71,7 +71,7 @@ def _normalised(given: Floats, parent: Ints) -> Floats:
 
 
 class _NodeRealisations:
-    """What happens at the nodes: a column of external scenarios, or the stage's only opening."""
+    """Realisations at the nodes: a column of external scenarios, or the stage's only opening."""
 
     def __init__(self, case: Case, problem: Problem, nodes: list[Node], parent: Ints) -> None:
         self._problem, self._nodes, self._parent = problem, nodes, parent

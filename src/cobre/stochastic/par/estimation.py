@@ -37,7 +37,7 @@ from cobre.stochastic.par.terms import AutoregressiveTerms, TermsRow
 
 @dataclass(frozen=True, slots=True)
 class PeriodicSample:
-    """What fitting needs of all hydros.
+    """Statistics of all hydros, from which models are fitted.
 
     correlation: (season, lag, hydro), of a season and the one `lag` before it. std, count: (season, hydro).
     annual: as `correlation`, of the season `lag` before and the mean of the year before the season; None for PAR(p).

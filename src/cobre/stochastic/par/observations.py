@@ -154,8 +154,8 @@ class _Occurrences:
 #
 # The kinds are tried in this order:
 #
-# 1. constant: all lie within 1e-6 of the first. The mean is the first one, the deviation 0. 2. negative: more than a
-# tenth lie below zero. Taken like ordinary ones, with a note for the user. 3. saturated: rounded to whole numbers,
+# 1. constant: all are within 1e-6 of the first. The mean is the first one, the deviation 0. 2. negative: more than a
+# tenth are below zero. Taken like ordinary ones, with a note for the user. 3. saturated: rounded to whole numbers,
 # more than half are equal. The mean is that number, the deviation 0. 4. ordinary.
 #
 # A season with deviation 0 is white noise of order 0: it remembers nothing, and nothing remembers it.

@@ -1,4 +1,4 @@
-"""The seasons of a year: which one lies how far back, and which days each of its occurrences has.
+"""The seasons of a year: their distances in a cycle, and the days of each occurrence.
 
 Seasons follow one another in a cycle. A calendar may have several cycles over the same days, such as months and
 quarters; the season of a stage tells to which it belongs. Positions number all seasons, cycle by cycle.
@@ -292,7 +292,7 @@ class StagePeriods:
 
     @cached_property
     def end(self) -> Occurrence:
-        """What follows the study: the season after that of the last stage, or the same if days of it are left."""
+        """The season after the study: the one after that of the last stage, or the same if days of it are left."""
         last, day = self.of_stages[-1], self.horizon.stages[-1].end_date
         if last.days[1] > day:
             return last

@@ -1,4 +1,4 @@
-"""Means and standard deviations of inflows: of study stages, and of the seasons that lie before them."""
+"""Means and standard deviations of inflows: of study stages, and of the seasons before them."""
 
 from collections.abc import Mapping, Sequence
 

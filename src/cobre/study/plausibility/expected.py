@@ -1,4 +1,4 @@
-"""What a study expects on average, by stage: loads, capacities and inflows as arrays (stage, entity)."""
+"""Expected values of a study, by stage: loads, capacities and inflows as arrays (stage, entity)."""
 
 import numpy as np
 from numpy.typing import NDArray

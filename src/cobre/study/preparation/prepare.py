@@ -43,7 +43,7 @@ def convexity_notes(case: Case, noise: NoiseModel) -> list[NoiseNote]:
         return []
     text = (
         f"is {method}, and inflows that depend on their past are truncated at zero: the cost-to-go is not convex in "
-        "past inflows, so the lower bound may lie above the cost of the policy. With penalty it is a bound"
+        "past inflows, so the lower bound may be above the cost of the policy. With penalty it is a bound"
     )
     return [NoiseNote("lower-bound-not-valid", CONFIG_FILE, "modeling.inflow_non_negativity.method", text)]
 

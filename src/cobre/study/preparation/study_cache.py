@@ -1,9 +1,9 @@
-"""What preparing a case directory gave, kept for the next run of the same case: found by content, and checked.
+"""Cache of prepared studies, for the next run of the same case: entries are found by content, and checked.
 
-An entry is found by a digest of the bytes of all input files, of overrides, and of the program itself: whatever
-changes, the entry is another one. A damaged entry counts as none. Entries of this user lie in COBRE_CACHE_DIR, or
-else in `cobre` below XDG_CACHE_HOME or ~/.cache; the least recently used go when all of them are too large. Ranks and
-runs that write at the same time write the same content under names of their own, and rename it.
+An entry is found by a digest of the bytes of all input files, of overrides, and of the program itself: any
+change gives another entry. A damaged entry is ignored. Entries of this user are in COBRE_CACHE_DIR, or else in `cobre`
+below XDG_CACHE_HOME or ~/.cache; the least recently used are removed when all of them are too large. Ranks and runs
+that write at the same time write the same content under temporary names, and rename it.
 """
 
 import gc
@@ -102,7 +102,7 @@ class StudyCache:
             return None  # files outside of the case, or a case that will be refused
         try:
             return cls(folder, _key(request), request)
-        except (OSError, TypeError, ValueError):  # whoever reads the case says what is wrong with it
+        except (OSError, TypeError, ValueError):  # errors of the case are reported where it is read
             return None
 
     @property
@@ -462,7 +462,7 @@ def case_and_overrides(
 ) -> tuple[Case | Path, Overrides | None]:
     """Return the case with another iteration limit; one that is an object is put in canonical order and checked.
 
-    A directory is checked by whoever reads it.
+    A directory is checked where it is read.
     """
     if not isinstance(case, Case):
         return Path(case), with_iterations(overrides, iterations)
