@@ -145,7 +145,7 @@ def _default(item: dataclasses.Field[Any]) -> Any:
 
 
 class _Signature:
-    """The signature of a record: that of its `__init__`, for `inspect` and for who documents it."""
+    """The signature of a record: that of its `__init__`, for `inspect` and documentation tools."""
 
     def __get__(self, instance: object, owner: type) -> inspect.Signature:
         init = owner.__init__  # type: ignore[misc]

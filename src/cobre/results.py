@@ -29,7 +29,7 @@ __all__ = [
 def load_results(output_dir: str | Path) -> dict[str, Any]:
     """Describe training and simulation: for each, whether it is `complete`, and its `manifest`.
 
-    Training that has not come to its end is a FileNotFoundError.
+    Raises FileNotFoundError for training that has not ended.
     """
     from cobre.compat.stored_results import simulation_facts, training_facts
 

@@ -27,7 +27,7 @@ def run(
     comm: Any = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Run a case, and give the bounds and how they came about as a dictionary; files go to CASE/output by default.
+    """Run a case, and return bounds, stop reason and times as a dictionary; files go to CASE/output by default.
 
     config_overrides: flat dotted keys, such as {"training.tree_seed": 7}.
     on_iteration: called with a dictionary after each iteration; a true value ends training with the next one.

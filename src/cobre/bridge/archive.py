@@ -67,7 +67,7 @@ def unpack_decks(archive: Path, target: Path) -> list[Path]:
 
 
 def _check_index(shown: Path, index: Path) -> None:
-    """Refuse a deck whose first file names nothing: the bridges would stop without a reason."""
+    """Refuse a deck whose first file is empty: the bridges would stop without a reason."""
     if not index.read_bytes().split():
         raise DeckNotConvertedError(
             f"{shown}: {CASE_INDEX} is empty: it names the list of the deck's files, such as arquivos.dat or rv0"

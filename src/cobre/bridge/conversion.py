@@ -39,7 +39,7 @@ CASE_PARTS = (
     STAGES_FILE,
     "system",
 )
-"""What a forced conversion replaces; anything else in the directory stays."""
+"""Files that a forced conversion replaces; anything else in the directory stays."""
 
 
 @dataclass(frozen=True, slots=True)

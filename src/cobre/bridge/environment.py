@@ -60,7 +60,7 @@ class BridgeProgram:
 
     @property
     def otherwise(self) -> str:
-        """What a user may do where it cannot be installed."""
+        """Advice for users where it cannot be installed."""
         return f"name an environment that has {self.package} with --bridge"
 
 

@@ -245,7 +245,7 @@ class InitializationFailedError(BackendError):
     """The ranks could not join: one is missing, was refused, or has an invalid configuration.
 
     variable: the one whose value is invalid; by default the first that the message names. missing: the ranks that did
-    not come, where that is the reason.
+    not connect, where that is the reason.
     """
 
     def __init__(

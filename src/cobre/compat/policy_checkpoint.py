@@ -139,7 +139,7 @@ def _metadata(stages: Sequence[_Stage], metadata: Plain, scale: float) -> Policy
     producer = _item(metadata, "producer", "metadata")
     names = stages[0].state_names
     ends = tuple(metadata.get("stage_end_dates") or (stage.end_date() for stage in stages))
-    # Stages follow one another; before the first one nothing says when it began.
+    # Stages follow one another; before the first one its beginning is unknown.
     starts = tuple(metadata.get("stage_start_dates") or ("", *ends[:-1]))
     for name, days in (("stage_start_dates", starts), ("stage_end_dates", ends)):
         if len(days) != len(stages):
@@ -186,7 +186,7 @@ def _item(given: Plain, name: str, where: str) -> Any:
 # A stored policy as dictionaries and lists, for scripts that look into cuts.
 
 
-# What is said of seasons when nothing is: policies here do not keep them.
+# Default seasons: policies here do not store them.
 NO_SEASONS = {"cycle_code": 255, "n_seasons": 0, "hydro_orders": []}
 
 

@@ -16,7 +16,7 @@ from cobre.study.results import TrainingResult
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-POLL_S = 0.5  # between two looks at who is still there
+POLL_S = 0.5  # interval between two checks of which workers are alive
 GRACE_S = 20.0  # for ranks to notice that the run is over
 
 EventQueue: TypeAlias = queue.SimpleQueue[Event | None]
@@ -78,7 +78,7 @@ class RunMonitor:
                 if self._is_asked_to_stop:
                     raise
                 self._is_asked_to_stop = True
-            if self._is_asked_to_stop:  # again and again: a rank that had not begun heard nothing
+            if self._is_asked_to_stop:  # repeated: a rank that had not started did not receive it
                 self._ask_to_stop()
 
     def _next_event(self) -> Event | None:

@@ -144,7 +144,7 @@ def host_of(address: str) -> str:
 def _ask(client: "Client", addresses: Sequence[str]) -> Mapping[str, WorkerProcess]:
     try:
         found: Mapping[str, WorkerProcess] = client.run(this_process, workers=list(addresses))
-    except Exception as error:  # an import error there comes as whatever Dask makes of it
+    except Exception as error:  # Dask may wrap an import error of the worker in another type
         raise PlacementError(
             f"the workers cannot run cobre ({error}): install pycobre[dask] {__version__} where they run"
         ) from error

@@ -16,7 +16,7 @@ from cobre.study.results import TrainingResult
 from cobre.study.stop_request import StopRequest
 from cobre.study.training import train_rank
 
-# The runs that this process is a rank of: a message from the client comes in another thread than the rank's own.
+# The runs that this process is a rank of: messages from the client arrive in another thread than the rank's own.
 _running: dict[str, StopRequest] = {}
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 # By name: the module, and the name there. `validate` needs noise models and plausibility, which this package does not
-# know: there is one validation, whoever asks for it.
+# know: there is one validation for all callers.
 _NAMES = {
     "load_case": ("cobre.io.case_overview", "load_case"),
     "validate": ("cobre.study.validation", "validate_as_dict"),

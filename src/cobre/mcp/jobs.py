@@ -46,7 +46,7 @@ _LOCKS = Path("/proc/locks")
 def signal_owner(output: Path, signals: Sequence[signal.Signals]) -> None:
     """Send the signals to the process that holds the directory; nothing when it has ended by itself.
 
-    A file could name any process, and a number may be somebody else's by now: only the holder of the lock gets them.
+    A file could name any process, and its number may have been reused: only the holder of the lock is signalled.
     """
     pid, host = _named_owner(output)
     if host != socket.gethostname():
@@ -58,7 +58,7 @@ def signal_owner(output: Path, signals: Sequence[signal.Signals]) -> None:
     except (AttributeError, OSError) as error:  # none on this platform, or a sandbox that forbids it
         raise _elsewhere(output, pid, host) from error
     try:
-        # Looked at after opening: from now on the descriptor means whoever has the number at this moment.
+        # Checked after opening: from now on the descriptor refers to the process that has this number.
         if not _holds_lock(pid, output / LOCK_FILE):
             raise _elsewhere(output, pid, host)
         for signum in signals:

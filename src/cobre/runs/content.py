@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# What the JSON files of a run say, for readers that take them as they are.
+# Contents of the JSON files of a run, as they are stored.
 
 
 def logged_run(folder: Path) -> RunView:
@@ -49,7 +49,7 @@ def logged_run(folder: Path) -> RunView:
 
 
 def stored_study(folder: Path) -> dict[str, Any]:
-    """Return what study.json says; nothing when there is none. Raises ResultsError if the file is damaged."""
+    """Return the content of study.json; empty without the file. Raises ResultsError if the file is damaged."""
     path = folder / STUDY_FILE
     if not path.exists():
         return {}
@@ -98,7 +98,7 @@ class IncompleteRunError(CobreError):
 class RunContent:
     """The results of a run. A part that the run did not have (it trained nothing, or simulated nothing) is empty.
 
-    study: what study.json says. bounds: without times. tables: of the simulation, by name, read in pieces.
+    study: content of study.json. bounds: without times. tables: of the simulation, by name, read in pieces.
     """
 
     folder: Path

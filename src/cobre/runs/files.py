@@ -120,7 +120,7 @@ def end_state(
 
 
 def _is_interrupted(folder: Path) -> bool:
-    with suppress(OSError, ValueError):  # no summary yet, or a damaged one: whoever reads more of it will say so
+    with suppress(OSError, ValueError):  # no summary yet, or a damaged one: reported when all of it is read
         return bool(read_stored_object(folder / SUMMARY_FILE).get("is_interrupted"))
     return False
 

@@ -44,7 +44,7 @@ class RankTotal:
 class RunView:
     """The state of a run, updated by every event. Money is $.
 
-    started, trained, simulated, finished, failed and checkpoint are the last events of their kind; until one comes,
+    started, trained, simulated, finished, failed and checkpoint are the last events of their kind; until the first,
     started is empty and the others are None.
     iterations: in order, each number once, those included that a resumed run took over. A run that is started anew
     forgets everything; one that is resumed keeps its iterations. loads: by rank.
@@ -216,12 +216,12 @@ class RunView:
     @property
     def is_simulation_only(self) -> bool:
         """Whether a stored policy is simulated: training would have emitted an iteration by then."""
-        has_come_so_far = self.simulated is not None or self.finished is not None or self.phase == "simulation"
-        return has_come_so_far and not self.iterations
+        is_past_training = self.simulated is not None or self.finished is not None or self.phase == "simulation"
+        return is_past_training and not self.iterations
 
     @property
     def no_bounds_reason(self) -> str:
-        """Why there is nothing to show of training, for as long as there is nothing."""
+        """Why there are no bounds to show; meaningful while `iterations` is empty."""
         if self.is_simulation_only:
             return "stored policy, no training"
         return "no iteration finished" if self.failed else "no iteration yet"
@@ -314,7 +314,7 @@ class RunView:
         return state_of(folder, self.last_activity, **self._end)
 
     def end_state(self, folder: Path) -> RunState | None:
-        """Return how the run in this output directory ended; None where nothing says that it has."""
+        """Return how the run in this output directory ended; None where it has not ended."""
         return end_state(folder, **self._end)
 
     @property

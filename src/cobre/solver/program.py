@@ -165,7 +165,7 @@ class StageProgram:
         }
 
 
-# What solvers say of an LP, in words; the numbers are those of HiGHS and of the native simplex.
+# Solver statuses in words; the numbers are those of HiGHS and of the native simplex.
 
 
 OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"

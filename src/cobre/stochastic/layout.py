@@ -76,7 +76,7 @@ def noise_layout(
 
 
 class StageTable:
-    """Values of one column family by stage id, each an array over entities; NaN where no row says anything."""
+    """Values of one column family by stage id, each an array over entities; NaN without a row."""
 
     def __init__(self, file: str, table: Table | None, id_column: str, columns: Sequence[str], ids: Sequence[int]):
         self._columns = tuple(columns)

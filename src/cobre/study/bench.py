@@ -1,8 +1,8 @@
 """Benchmark of the stages of a case on one core, and an estimate of the whole study on many.
 
-A few short iterations: the first from nothing, the others with bases and cuts; the last one counts. Paths go through
-all stages; the backward pass solves all of them with all openings, or a sample of them, and the others are taken as its
-mean. Times are CPU seconds of this process, so that whatever else the machine does hardly matters.
+A few short iterations: the first from a cold start, the others with bases and cuts; the last one counts. Paths go
+through all stages; the backward pass solves all of them with all openings, or a sample of them, and the others are
+taken as its mean. Times are CPU seconds of this process, so that other load of the machine hardly matters.
 """
 
 import time
@@ -208,7 +208,7 @@ class _Round:
         context = self.context
         forward = [self._forward(stage) for stage in range(context.problem.num_stages)]
         slots = context.pool.reserve_slots(self.number, context.split.total)
-        nothing = np.zeros((len(forward), context.split.total))  # costs of paths, which nobody asks for here
+        nothing = np.zeros((len(forward), context.split.total))  # costs of paths, which are not needed here
         paths = Paths(np.stack(self.states[:-1]), self.bases, self.positions, nothing, nothing)
         # The stage after one of the sample makes the cuts that it is solved with.
         swept = sorted({near for stage in self.sample for near in (stage, stage + 1)} - {len(forward)}, reverse=True)

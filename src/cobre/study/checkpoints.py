@@ -156,7 +156,7 @@ def newest_checkpoint(folder: Path, on_warning: Callable[[str], None]) -> ArrayF
 def read_checkpoint(comm: Communicator, file: ArrayFile | None) -> Checkpoint | None:
     """Return the checkpoint that rank 0 has opened, on all ranks; None where it has none.
 
-    Large arrays stay in the file until they are wanted, and then come piece by piece.
+    Large arrays stay in the file until they are needed, and are read piece by piece.
     """
     content = share_bytes(comm, b"" if file is None else _outline(file), "checkpoint")
     if not len(content):
@@ -196,7 +196,7 @@ def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint, changes: Ca
 def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> dict[str, NDArray[Any] | StreamedArray]:
     """Copy what changes from iteration to iteration; append-only parts are read when they are written.
 
-    A cut in its slot stays what it is, and so do trial points, so that training need not wait for a copy of them.
+    A cut in its slot never changes, nor do trial points, so that training need not wait for a copy of them.
     """
     pool, count, stages = context.pool, context.pool.count, range(context.pool.num_stages)
 

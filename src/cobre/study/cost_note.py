@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 ReadColumns = Callable[[str, Sequence[str]], Iterable["pa.Table"]]
-# Of each penalty: its words, and the table, entity and amounts that tell whose it is.
+# Of each penalty: its description, and the table, entity and amounts that attribute it.
 PENALTIES: Mapping[str, tuple[str, str, str, tuple[str, ...]]] = {
     "deficit_cost": ("deficit", "buses", "bus_id", ("deficit_mwh",)),
     "excess_cost": ("excess power", "buses", "bus_id", ("excess_mwh",)),

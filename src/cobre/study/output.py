@@ -154,7 +154,7 @@ class OutputHoldsRunError(OutputError):
 
 @dataclass(frozen=True, slots=True)
 class PreviousRun:
-    """An earlier run, as far as its log tells; stop_reason: why training ended, empty where it has not."""
+    """An earlier run, according to its log; stop_reason: why training ended, empty where it has not."""
 
     case: str
     iterations: int

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# Where the rows of a simulation go: into memory, or into files as they come; and one digest over all of them.
+# Sinks of a simulation's rows: memory, or files as rows arrive; and one digest over all of them.
 
 
 ROWS_PER_DIGEST = 4 * ROWS_PER_GROUP  # in memory at once, of one column
@@ -131,7 +131,7 @@ class ArrowSink:
 
 
 class StreamingSink:
-    """A sink that writes rows to files as they come; closed segments are not simulated again."""
+    """A sink that writes rows to files as they arrive; closed segments are not simulated again."""
 
     def __init__(self, tables: GrowingTables, seconds_per_segment: float = SECONDS_PER_SEGMENT) -> None:
         self._tables = tables

@@ -24,7 +24,7 @@ FINISH_S = 5.0
 
 
 class NoIterationError(CobreError):
-    """A time limit that came before the end of the first iteration: there is no policy."""
+    """A time limit that ended before the first iteration did: there is no policy."""
 
 
 class StopRequest:
@@ -136,6 +136,6 @@ class StopRequest:
             raise stop_exception(number)
         self._drops = True
         # A rank that waits for another one cannot be asked by the solver. Between two calls, on the other hand, an
-        # exception could come in the middle of what must be done as a whole.
+        # exception could interrupt an operation that must be atomic.
         if self._is_iterating and self._comm.state == "busy":
             raise IterationDropped(self._wanted)

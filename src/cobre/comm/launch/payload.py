@@ -58,7 +58,7 @@ class RankFailure:
     traceback_text: the whole traceback, without the launcher's own frames.
     is_consequence: raised because another rank had failed, and therefore not the cause.
     exception: the pickled original; None if it cannot be pickled.
-    missing: the ranks that did not come, if that is the reason.
+    missing: the ranks that did not connect, if that is the reason.
     """
 
     host: str

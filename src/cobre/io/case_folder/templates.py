@@ -52,7 +52,7 @@ def create_case(name: str, folder: Path) -> None:
 
 
 def _name_schema(path: Path, address: str) -> None:
-    """Add `$schema` as the first key of an object with others; its lines stay as somebody laid them out."""
+    """Add `$schema` as the first key of an object with others; its lines keep their layout."""
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("{", f'{{\n  "$schema": "{address}",', 1), encoding="utf-8")
 

@@ -87,7 +87,7 @@ def _is_other_kind(old: Mapping[str, Any], new: Mapping[str, object]) -> bool:
 
 
 def name_overrides(overrides: Mapping[str, object], findings: Findings, start: int) -> None:
-    """Say of findings from number `start` on which of them an override made: the file need not be corrected."""
+    """Mark findings from number `start` on that an override caused: the file need not be corrected."""
 
     def named(finding: Finding) -> Finding:
         path = ".".join(part for part in (finding.entity, finding.field) if part)

@@ -1,4 +1,4 @@
-"""The format of a case, 0.18 or 0.19, recognised by what its files say.
+"""The format of a case, 0.18 or 0.19, recognised by its files.
 
 The `$schema` of a file decides, that of config.json first: each program writes an address of its own. A case without
 one is of format 0.19 if a file has something that only 0.19 knows, and otherwise of format 0.18. What the format of a
@@ -49,7 +49,7 @@ Keys = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class FormatSeen:
-    """The format of a case, and what says so."""
+    """The format of a case, and the reason."""
 
     version: FormatVersion
     reason: str
@@ -97,7 +97,7 @@ class Mark:
 
 
 def recognise_format(folder: Path, documents: Documents) -> FormatSeen:
-    """Return the format that the files of a case say, with the reason."""
+    """Return the format of a case, from its files, with the reason."""
     for name in sorted(documents, key=lambda name: name != CONFIG_FILE):
         version = _addressed(documents[name])
         if version is not None:

@@ -1,6 +1,6 @@
 """Confined writing: below a given directory no symbolic link is followed.
 
-A case or output directory from somebody else may contain links to other files of the user. A path is therefore opened
+A case or output directory of another user may contain links to other files of the user. A path is therefore opened
 step by step from the directory that was named, by descriptors and without following links, so that what was checked
 is what is used, even if the directory is changed meanwhile.
 """

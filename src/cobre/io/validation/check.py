@@ -57,5 +57,5 @@ def check_case(case: Case, documents: Documents, findings: Findings) -> None:
     if STAGES not in undecoded:
         horizon.at_least_two_stages(case, findings)
     if not case.horizon.stages:
-        undecoded |= {STAGES}  # nothing can be checked against no stages
+        undecoded |= {STAGES}  # without stages there is nothing to check against
     run_rules(GROUPS, case, undecoded, findings)

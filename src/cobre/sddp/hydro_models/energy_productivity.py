@@ -16,7 +16,7 @@ from cobre.errors import CobreError
 from cobre.records import dataclass
 from cobre.sddp.hydro_models.production_function import ReservoirGeometry, net_head_m, tailrace_m
 
-# Of the useful volume, where nothing else is said.
+# Default share of the useful volume.
 DEFAULT_REFERENCE_SHARE = 0.65
 
 EQUIVALENT = "equivalent_productivity_mw_per_m3s"

@@ -23,7 +23,7 @@ from cobre.core.hydro import FphaConfig, Hydro, PlaneReduction
 from cobre.records import dataclass
 from cobre.sddp.hydro_models.production_function import ProductionFunction, ReservoirGeometry
 
-# Fewer planes: neighbours that say nearly the same become one, half way between them.
+# Fewer planes: neighbours that are nearly equal are merged into one half way between them.
 #
 # Planes are looked at in their order. The next one joins the one before it, which may be a mean already, when the two
 # are near enough: by the angle between them, or by the mean square of their distance over volumes and flows, as a

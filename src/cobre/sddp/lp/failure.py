@@ -48,7 +48,7 @@ class StageFailedError(SolverError):
 class StartingBasis:
     """Where the chain of a failed solve began, and how many of its solves had succeeded by then.
 
-    status: of columns and then rows; None: from nothing. tight_cuts: slots of the cuts that were at their bound.
+    status: of columns and then rows; None: cold start. tight_cuts: slots of the cuts that were at their bound.
     """
 
     status: tuple[int, ...] | None

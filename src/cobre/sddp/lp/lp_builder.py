@@ -1,4 +1,4 @@
-"""A linear program grows block by block: columns and rows come as arrays, entries as arrays of equal shape."""
+"""Builder of a linear program, block by block: columns and rows are arrays, entries arrays of equal shape."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -365,7 +365,7 @@ class StagePlan:
 
 
 def _flow_limit(flow_m3s: Floats, power_mw: Floats, rate_mw_per_m3s: Floats) -> Floats:
-    """Return the flow that both limits allow; a rate of 0 says nothing of power."""
+    """Return the flow that both limits allow; a rate of 0 sets no limit on power."""
     by_power = np.full(flow_m3s.shape, np.inf)
     rate = np.broadcast_to(rate_mw_per_m3s[:, None], flow_m3s.shape)
     np.divide(power_mw, rate, out=by_power, where=rate > 0)

@@ -1,1 +1,1 @@
-"""Every replaceable decision: `interfaces` says what each must do."""
+"""Every replaceable decision; `interfaces` has the contracts."""

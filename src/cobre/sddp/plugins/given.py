@@ -135,7 +135,7 @@ def _load(config: PluginConfig | None) -> Any:
         raise PluginError(f"no plug-in {config.name!r} is installed; installed plug-ins: {known}")
     try:
         return entry.load()(**config.settings)
-    except Exception as error:  # whatever somebody else's module raises
+    except Exception as error:  # a foreign module may raise anything
         raise PluginError(f"plug-in {config.name!r} ({entry.value}) cannot be created: {error}") from error
 
 

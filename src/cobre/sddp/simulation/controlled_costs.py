@@ -21,9 +21,9 @@ from cobre.core.bounds import DEFAULT_CONFIDENCE
 from cobre.core.policy_cost import LEAST_HALF_WIDTH, CostSample
 
 MIN_SCENARIOS = 30
-"""Fewer tell nothing about the openings of a stage."""
+"""Smallest number of scenarios from which effects of a stage's openings are estimated."""
 GROUPS = 10
-"""Of scenarios: each is corrected by what nine tenths of the others tell."""
+"""Groups of scenarios: each is corrected by estimates from the others, nine tenths of all."""
 MAX_VALUES = 40_000_000
 """Scenarios times stages: beyond that the plain mean is sharp, and tables of that size would not fit in memory."""
 FARTHEST = 3.0
@@ -106,7 +106,7 @@ def _guesses(chance: Floats, place: Floats, opening: Indices, group: Indices, co
         others(None), others(place), others(place**2), others(chance), others(chance * place), others(chance**2)
     ).without_trend()
     constant, slope = told.shrunk_lines()
-    # All openings of a stage are equally likely: their guesses add up to nothing at every state.
+    # All openings of a stage are equally likely: their guesses add up to zero at every state.
     constant -= constant.mean(axis=1, keepdims=True)
     slope -= slope.mean(axis=1, keepdims=True)
     found: Floats = constant[group, opening] + slope[group, opening] * place

@@ -28,13 +28,13 @@ from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.upper_bounds.inner import risk_into, solve_all_openings
 from cobre.stochastic.random.seeds import BOUND_BASE, uniform_draws
 
-# A bound whose excesses grow by more than this from the first stage to the last says nothing any more.
+# A bound whose excesses grow by more than this from the first stage to the last is meaningless.
 MAX_GROWTH = 1e4
 FINAL_SHARE = 0.02
 """Of the solves of training: what sampling the cost of the final policy may take. Solves, not seconds: bits are the
 same on any machine. They have more cuts and fewer starting bases than those of training: 3 % of its time."""
 MIN_FINAL_PATHS = 8
-"""Fewer paths say less than those of the last iterations."""
+"""Smallest useful number of paths: fewer give a wider interval than those of the last iterations."""
 MAX_FINAL_PATHS = 1000
 _SPREAD = 0x9E3779B97F4A7C15  # spreads the bits of a small seed over 64
 STAGE_BITS = 16  # the rest of a seed tells samples of different iterations apart

@@ -1,1 +1,1 @@
-"""Periodic autoregressive models of inflows: what they are, how they are fitted, where they start."""
+"""Periodic autoregressive models of inflows: definition, fitting, initial lags."""

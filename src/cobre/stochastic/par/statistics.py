@@ -163,7 +163,7 @@ def _first_known(pairs: Sequence[Pair]) -> Pair:
 
 
 def given_statistics(case: Case) -> InflowStatistics:
-    """Return what the table of seasonal statistics says; no row: no inflow."""
+    """Return the statistics given in the table of seasonal statistics; 0 without a row."""
     hydro_ids = tuple(hydro.id for hydro in case.system.hydros)
     table = StageTable(STATS_FILE, case.scenarios.inflow_seasonal_stats, "hydro_id", ("mean_m3s", "std_m3s"), hydro_ids)
     stage_ids = tuple(stage.id for stage in case.horizon.stages)
@@ -175,7 +175,7 @@ def given_statistics(case: Case) -> InflowStatistics:
 
 
 def estimated_statistics(case: Case, sample: SampleStatistics, cycle: SeasonCycle) -> InflowStatistics:
-    """Return what history says of the seasons, by stage."""
+    """Return statistics of the seasons from history, by stage."""
     positions = list(cycle.stage_positions)
     mean, std = sample.mean[positions], sample.std[positions]
     known = sample.count > 0

@@ -1,4 +1,4 @@
-"""Autoregressive terms in standardised form: what the files say, or what a fit found."""
+"""Autoregressive terms in standardised form, from files or from a fit."""
 
 from collections.abc import Mapping
 
@@ -56,7 +56,7 @@ class AutoregressiveTerms:
 
 
 def given_terms(case: Case) -> AutoregressiveTerms:
-    """Return what the tables of coefficients say."""
+    """Return the terms given in the tables of coefficients."""
     hydro_ids = [hydro.id for hydro in case.system.hydros]
     columns = ("annual_coefficient", "annual_mean_m3s", "annual_std_m3s")
     annual = StageTable(ANNUAL_FILE, case.scenarios.inflow_annual_component, "hydro_id", columns, hydro_ids)
@@ -99,7 +99,7 @@ class _GivenCoefficients:
         return np.full((self._order, hydros), np.nan), np.full(hydros, np.nan)
 
     def row(self, stage_id: int, annual: StageTable) -> TermsRow:
-        """Return all that the tables say of a stage."""
+        """Return all coefficients of a stage."""
         coefficients, ratios = self.by_stage.get(stage_id, self._empty())
         coefficients = np.nan_to_num(coefficients)
         yearly = annual.over([stage_id], (0.0, 0.0, 0.0))[0]

@@ -22,7 +22,7 @@ TRUNCATING = ("truncation", "truncation_with_penalty")  # methods of modeling.in
 
 
 def prepare(case: Case, report: Report = no_report) -> PreparedStudy:
-    """Resolve all cascades, draw the opening tree, build the LPs; `report` is told how far that is."""
+    """Resolve all cascades, draw the opening tree, build the LPs; calls `report` at each step."""
     policy = load_boundary_policy(case)
     report(Step.INFLOWS, 0, 0)
     noise = with_lags_of_boundary(case, build_noise_model(case), policy)
@@ -49,5 +49,5 @@ def convexity_notes(case: Case, noise: NoiseModel) -> list[NoiseNote]:
 
 
 def _grouped(notes: Sequence[NoiseNote]) -> list[str]:
-    """Return notes as lines; those that say the same of many plants share one."""
+    """Return notes as lines; equal notes on several plants share one."""
     return lines_of(finding_of_note(note) for note in notes)

@@ -13,7 +13,7 @@ MAX_DENSE_ROWS_VARIABLE = "COBRE_MAX_DENSE_ROWS"
 
 
 def max_dense_rows() -> int:
-    """Return the most rows of a stage solved with a dense inverse; an environment variable may say another number."""
+    """Return the most rows of a stage solved with a dense inverse; an environment variable overrides it."""
     given = os.environ.get(MAX_DENSE_ROWS_VARIABLE)
     if given is None:
         return SimplexOptions().max_dense_rows
