@@ -389,7 +389,7 @@ _ALL = (
     Mutant(SaturatingSum, ("reduce/values",)),
     Mutant(WrongRoot, ("broadcast/values", "sequences/back_to_back")),
     Mutant(TruncatedBroadcast, ("broadcast/limits", "broadcast/large")),
-    Mutant(NonWaitingBarrier, ("barrier/nobody_leaves_early",)),
+    Mutant(NonWaitingBarrier, ("barrier/no_rank_leaves_early",)),
     Mutant(NonWaitingFence, ("regions/fence_waits",)),
     Mutant(WritableViews, ("regions/read_only",)),
     Mutant(EveryRankLeads, ("regions/leader_only",)),

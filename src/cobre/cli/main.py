@@ -134,7 +134,7 @@ def main() -> None:
 
 STUDIES = (init, convert, validate, migrate, run, simulate)
 
-OTHERS = (top, report, bound, compare, export, explain, doctor, verify, bench, launch, mcp, version, completion)
+OTHER_COMMANDS = (top, report, bound, compare, export, explain, doctor, verify, bench, launch, mcp, version, completion)
 
-for command in (*STUDIES, *OTHERS):
+for command in (*STUDIES, *OTHER_COMMANDS):
     main.add_command(command)

@@ -128,14 +128,14 @@ def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
     yield _row(view.path_costs.name, f"{money(last['upper_bound']):>20} $", _spread(view, last["half_width"]))
     effort = f"{last['cuts']:,} cuts per stage, {rate(view.solves_per_s, 'LPs')}"
     if (found := view.computed_bound) is not None:
-        yield _row(_found_name(found), f"{money(found.value):>20} $", Text(BOUND_NAMES[found.method], style="dim"))
+        yield _row(_bound_name(found), f"{money(found.value):>20} $", Text(BOUND_NAMES[found.method], style="dim"))
     if view.gap is not None:
         yield _row("gap", f"{percent(view.gap):>22}", Text(effort, style="dim"))
     else:
         yield _row("gap", f"{'-':>22}", Text(f"{effort}; `cobre bound` computes a bound", style="dim"))
 
 
-def _found_name(found: ComputedBound) -> str:
+def _bound_name(found: ComputedBound) -> str:
     return "estimate" if found.method == BoundMethod.SAMPLED else "upper bound"
 
 

@@ -197,7 +197,7 @@ class FiniteRange(click.FloatRange):
 # The path of a run or of a policy on the command line, which a command only reads.
 
 
-_NOT_THERE = (FileNotFoundError, NotADirectoryError)  # the command knows better what should be there
+_MISSING = (FileNotFoundError, NotADirectoryError)  # the command knows better what should be there
 
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -212,7 +212,7 @@ class RunPath(click.Path):
         """Refuse, as a wrong command line, what every look at the path would fail with."""
         try:
             Path(value).stat()
-        except _NOT_THERE:
+        except _MISSING:
             pass
         except OSError as error:
             self.fail(f"{_short(value)}: {error.strerror}.", param, ctx)

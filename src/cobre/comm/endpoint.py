@@ -85,7 +85,7 @@ class Endpoint(ABC):
 
     def report(self) -> str:
         """Describe state, the call under way, the calls before it with durations, and the first failure."""
-        return report(self._who(), self.state, self.recent_calls(), self._first_failure)
+        return report(self._label(), self.state, self.recent_calls(), self._first_failure)
 
     def close(self) -> None:
         """Leave the world. May be repeated and called after a failure; never waits for another rank.
@@ -179,7 +179,7 @@ class Endpoint(ABC):
     def _raise_unusable(self) -> NoReturn:
         """Raise the error that says why no call can be made now."""
         state = self._guard.state
-        who = self._who()
+        who = self._label()
         if state == "broken":
             raise CommunicatorBrokenError(
                 f"{who}: this communicator is broken by an earlier failure: {self._first_failure}"
@@ -227,13 +227,13 @@ class Endpoint(ABC):
         logger.info("broke: %s: %s; %s", type(failure).__name__, failure, calls)
 
     def _last_calls(self) -> str:
-        return f"{self._who()}, last calls: {describe_calls(self.recent_calls())}"
+        return f"{self._label()}, last calls: {describe_calls(self.recent_calls())}"
 
     def _log_wait(self, seconds: float, missing: Sequence[str]) -> None:
         """Log which ranks are missing; called by backends every PROGRESS_S of waiting."""
         logger.warning(
             "%s has waited %.0f s in %s call #%d for %s%s",
-            self._who(),
+            self._label(),
             seconds,
             self._guard.current,
             self.sequence,
@@ -248,7 +248,7 @@ class Endpoint(ABC):
         self._logged_wait = self.sequence
         return f"; last calls here: {describe_calls(self.recent_calls())}"
 
-    def _who(self) -> str:
+    def _label(self) -> str:
         return f"rank {self._rank} of {self._size} ({self.backend})"
 
 

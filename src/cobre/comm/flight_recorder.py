@@ -41,7 +41,7 @@ class RecordedCall:
     end_ns: int
 
     @property
-    def is_under_way(self) -> bool:
+    def is_in_progress(self) -> bool:
         """Whether the call has not ended yet."""
         return self.end_ns == 0
 
@@ -72,8 +72,8 @@ def report(who: str, state: str, calls: Sequence[RecordedCall], failure: BaseExc
     now_ns = time.monotonic_ns()
     count = calls[-1].sequence if calls else 0
     lines = [f"{who}, host {socket.gethostname()}, pid {os.getpid()}: {state}, {count} calls made"]
-    lines += [f"  now in {call}, {_duration(call, now_ns)}" for call in calls[-1:] if call.is_under_way]
-    lines += _history([call for call in calls[-CALLS_IN_REPORT:] if not call.is_under_way], now_ns)
+    lines += [f"  now in {call}, {_duration(call, now_ns)}" for call in calls[-1:] if call.is_in_progress]
+    lines += _history([call for call in calls[-CALLS_IN_REPORT:] if not call.is_in_progress], now_ns)
     if failure is not None:
         lines.append(f"  first failure: {type(failure).__name__}: {failure}")
     return "\n".join(lines) + "\n"
@@ -106,7 +106,7 @@ def format_ns(duration_ns: float) -> str:
 
 
 def _duration(call: RecordedCall, now_ns: int) -> str:
-    if call.is_under_way:
+    if call.is_in_progress:
         return f"under way for {_since(call.begin_ns, now_ns)}"
     return f"took {format_ns(call.end_ns - call.begin_ns)}"
 

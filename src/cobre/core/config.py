@@ -27,7 +27,8 @@ Scheme = Literal["in_sample", "out_of_sample", "external", "historical"]
 OtherSchemeName = Literal["in_sample", "out_of_sample", "external"]
 NonNegativityMethod = Literal["none", "penalty", "truncation", "truncation_with_penalty"]
 CutSet = Literal["all", "active"]
-CAME_LATER = "came_later"  # metadata of a field: digests skip it while it is None, so that older digests stay valid
+# Metadata of a field: digests skip it while it is None, so that digests of earlier versions stay valid.
+SKIPPED_WHEN_NONE = "skipped_when_none"
 DEFAULT_SEED = 42
 DEFAULT_SCENARIOS = 2000
 DEFAULT_COST_SCALE = 1e6

@@ -57,13 +57,13 @@ class RunMonitor:
             self._wait(emit)
         except BaseException:
             self._ask_to_stop()
-            self._wait_for_the_rest()
+            self._wait_for_remaining()
             raise
         if self._failed():
-            self._wait_for_the_rest()
+            self._wait_for_remaining()
             raise worker_error(self._assignments, self._outcomes, self._lost)
         end = self._end_of_rank_0()
-        self._pass_on_the_rest(end.iterations_emitted, emit)
+        self._forward_remaining(end.iterations_emitted, emit)
         if end.result is None:
             raise WorkerError(0, EXIT_CODE, None, f"{self._assignments[0].name} gave no result")
         return end.result
@@ -91,7 +91,7 @@ class RunMonitor:
         self._received += event is not None
         return event
 
-    def _pass_on_the_rest(self, count: int, emit: EventListener) -> None:
+    def _forward_remaining(self, count: int, emit: EventListener) -> None:
         """Forward the events of `count` iterations that were sent before the result, and may still be in transit."""
         deadline = time.monotonic() + GRACE_S
         while self._received < count and time.monotonic() < deadline:
@@ -114,7 +114,7 @@ class RunMonitor:
     def _failed(self) -> bool:
         return bool(self._lost) or any(_failure(end) is not None for end in self._outcomes.values())
 
-    def _wait_for_the_rest(self) -> None:
+    def _wait_for_remaining(self) -> None:
         """Wait for the other ranks, which end because of the first; a lost worker may become known only now."""
         deadline = time.monotonic() + GRACE_S
         while time.monotonic() < deadline:

@@ -98,7 +98,7 @@ def _named(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
 
 MAX_DEPTH = 6
 
-MAX_FOUND = 500
+MAX_LISTED = 500
 
 CASE_FILES = {CONFIG_FILE, STAGES_FILE}
 
@@ -116,7 +116,7 @@ def find_cases_and_runs(roots: Roots) -> CasesAndRuns:
     """Look through all folders; links are not followed, and what is hidden stays so."""
     found = CasesAndRuns()
     for folder, files in _folders(roots):
-        if len(found.cases) + len(found.runs) >= MAX_FOUND:
+        if len(found.cases) + len(found.runs) >= MAX_LISTED:
             found.is_complete = False
             break
         if files >= CASE_FILES:

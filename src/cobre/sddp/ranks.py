@@ -117,7 +117,7 @@ class _Packed:
     def of(cls, value: object) -> "_Packed":
         found: list[memoryview] = []
         # Protocol 5 hands large arrays to the callback instead of copying them into the pickle.
-        content = pickle.dumps(value, protocol=5, buffer_callback=lambda buffer: _left_in(buffer, found))
+        content = pickle.dumps(value, protocol=5, buffer_callback=lambda buffer: _stays_in_pickle(buffer, found))
         keys = [_key(array) for array in found]
         # One copy of equal arrays: stages have many in common. `found` stays in the order in which `loads` asks.
         first = dict(zip(keys, found, strict=True))
@@ -148,7 +148,7 @@ def _read(region: Bytes) -> Any:
     return pickle.loads(region[header : header + length].data, buffers=views)  # noqa: S301 - see above
 
 
-def _left_in(buffer: pickle.PickleBuffer, found: list[memoryview]) -> bool:
+def _stays_in_pickle(buffer: pickle.PickleBuffer, found: list[memoryview]) -> bool:
     """Return whether an array stays in the pickle; others are added to `found`."""
     array = buffer.raw()
     if array.nbytes >= MIN_SHARED_BYTES:

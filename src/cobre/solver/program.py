@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cobre import _native
 from cobre.core.arrays import Floats, Ints
-from cobre.core.config import CAME_LATER
+from cobre.core.config import SKIPPED_WHEN_NONE
 from cobre.records import dataclass
 
 # Of a stage for which a dense inverse is quicker than a sparse factorisation.
@@ -85,7 +85,7 @@ class StageProgram:
     source_is_pinned: NDArray[np.uint8]
 
     names: Names
-    corrections: Corrections | None = field(default=None, metadata={CAME_LATER: True})
+    corrections: Corrections | None = field(default=None, metadata={SKIPPED_WHEN_NONE: True})
 
     @property
     def num_decided(self) -> int:

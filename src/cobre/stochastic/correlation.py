@@ -48,7 +48,7 @@ class Mixing:
         mix(independent, self.root, total)  # symmetric; summed from the first column on
         noise[:, self.positions] = total
 
-    def lies_within(self, part: slice) -> bool:
+    def is_within(self, part: slice) -> bool:
         """Return whether all positions belong to a part of the vector."""
         return bool(((self.positions >= part.start) & (self.positions < part.stop)).all())
 
@@ -63,7 +63,7 @@ class CorrelationProfiles:
     def apply(self, stage_id: int, noise: Floats, part: slice | None = None) -> Floats:
         """Correlate the independent `noise` of a stage, in place: all of it, or one class's part."""
         for mixing in self._by_stage.get(stage_id, ()):
-            if part is None or mixing.lies_within(part):
+            if part is None or mixing.is_within(part):
                 mixing.apply(noise)
         return noise
 

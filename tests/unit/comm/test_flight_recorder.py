@@ -42,7 +42,7 @@ def test_calls_are_recorded_in_order_with_operation_bytes_and_label(comm):
         (3, "create_shared_region", 24, ""),
     ]
     assert all(0 < call.begin_ns <= call.end_ns for call in calls)
-    assert not any(call.is_under_way for call in calls)
+    assert not any(call.is_in_progress for call in calls)
 
 
 def test_a_recorded_call_cannot_be_changed(comm):

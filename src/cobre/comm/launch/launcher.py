@@ -309,7 +309,7 @@ def _value(process: RankProcess) -> Any:
         return process.result.value()
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        message = f"{_who(process, None)} returned a value that cannot be unpickled here: {reason}"
+        message = f"{_label(process, None)} returned a value that cannot be unpickled here: {reason}"
         raise WorkerError(process.rank, 0, None, message) from error
 
 
@@ -360,7 +360,7 @@ def _never_joined(
         f"{_headline(process, found)}" for process in failed if (found := failures[process.rank]) and found.missing
     ]
     parts = [
-        *(f"Run stopped: {_who(process, None)} {_why_absent(process)}" for process in absent),
+        *(f"Run stopped: {_label(process, None)} {_why_absent(process)}" for process in absent),
         _stderr_tail(cause),
         *waited[:1],
         _rest(size - len(absent), all_healthy=True),
@@ -378,7 +378,7 @@ def _is_secondary(process: RankProcess, failure: RankFailure | None) -> bool:
 
 
 def _headline(process: RankProcess, failure: RankFailure | None) -> str:
-    who = _who(process, failure)
+    who = _label(process, failure)
     code = process.exit_code or 0
     if process.exit_reason:
         return f"{who} {process.exit_reason}"
@@ -388,7 +388,7 @@ def _headline(process: RankProcess, failure: RankFailure | None) -> str:
     return f"{who} raised {failure.summary}" + (f", then {ending_of(code)}" if code < 0 else "")
 
 
-def _who(process: RankProcess, failure: RankFailure | None) -> str:
+def _label(process: RankProcess, failure: RankFailure | None) -> str:
     host = failure.host if failure else socket.gethostname()
     return str(Peer(process.rank, host, process.pid))
 

@@ -129,7 +129,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__context__ if error.__cause__ is None else error.__cause__
 
 
-VALUE, FAILURE, NOTHING = b"V", b"F", b""
+VALUE, FAILURE, EMPTY = b"V", b"F", b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +317,7 @@ class ResultWriter:
         self._seal(FAILURE)
 
     def _restart(self) -> None:
-        # Byte 0 stays a hole until `_seal`: until then `kind` is NOTHING.
+        # Byte 0 stays a hole until `_seal`: until then `kind` is EMPTY.
         self._file.truncate(0)
         self._file.seek(1)
 
@@ -345,9 +345,9 @@ class ResultReader:
         return self._file.fileno()
 
     def kind(self) -> bytes:
-        """Return what the rank wrote: VALUE, FAILURE or NOTHING."""
+        """Return what the rank wrote: VALUE, FAILURE or EMPTY."""
         kind = os.pread(self.descriptor, 1, 0)
-        return kind if kind in (VALUE, FAILURE) else NOTHING
+        return kind if kind in (VALUE, FAILURE) else EMPTY
 
     def value(self) -> Any:
         """Return the rank's return value, unpickled."""

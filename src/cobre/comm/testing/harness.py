@@ -86,7 +86,7 @@ def run_world(setting: Setting, cells: Sequence[Cell]) -> tuple[list[Result], Se
     results = [_judge(run, number, cell) for number, cell in enumerate(cells[:completed])]
     results += _judge_end(setting, run, all_completed=completed == len(cells))
     if completed < len(cells):
-        results.append(Result(cells[completed], Outcome.ERROR, _what_stopped(run, completed)))
+        results.append(Result(cells[completed], Outcome.ERROR, _stop_reason(run, completed)))
     return results, cells[completed + 1 :]
 
 
@@ -152,7 +152,7 @@ def _judge_end_of_job(setting: Setting, run: WorldRun, cell: Cell) -> list[Resul
     return [ended, *_judge_end(setting, run, all_completed=False)]
 
 
-def _what_stopped(run: WorldRun, number: int) -> str:
+def _stop_reason(run: WorldRun, number: int) -> str:
     """Describe what is known about the cell in which the world ended early."""
     lines = []
     for rank, journal in enumerate(run.journals):

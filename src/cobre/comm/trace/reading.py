@@ -192,7 +192,7 @@ def matched_calls(world: TracedCommunicator) -> Iterator[MatchedCall]:
     for sequence, first in members[0].calls.items():
         calls = {rank: call for rank, member in enumerate(members) if (call := member.calls.get(sequence))}
         is_whole = len(calls) == world.size and sequence not in failed
-        if is_whole and all(call.operation == first.operation and not call.is_under_way for call in calls.values()):
+        if is_whole and all(call.operation == first.operation and not call.is_in_progress for call in calls.values()):
             yield MatchedCall(first.operation, sequence, calls)
 
 

@@ -177,6 +177,6 @@ def _notes(recording: Recording, unreadable: int) -> Iterator[str]:
     if not recording.is_closed:
         last = recording.last_call
         state = (
-            f"its last call is {last}{', not completed' if last.is_under_way else ''}" if last else "it made no call"
+            f"its last call is {last}{', not completed' if last.is_in_progress else ''}" if last else "it made no call"
         )
         yield f"{who}: the file is incomplete, so the rank was killed or is still running; {state}"

@@ -83,7 +83,7 @@ def _world_events(
 def _call_event(recording: Recording, call: RecordedCall, start_ns: int) -> Event:
     args: Event = {"operation": call.operation, "sequence": call.sequence, "bytes": call.nbytes, "label": call.label}
     end_ns = call.end_ns or max(recording.last_ns, call.begin_ns)
-    if call.is_under_way:
+    if call.is_in_progress:
         args["state"] = "still running when the trace ended"
     if call.sequence == recording.failed_sequence:
         args["state"] = f"failed: {recording.failure}"
@@ -137,7 +137,7 @@ def operation_figures(run: Run) -> dict[tuple[str, str], OperationFigures]:
     figures: dict[tuple[str, str], OperationFigures] = defaultdict(OperationFigures)
     for recording in run.recordings:
         for call in recording.calls.values():
-            if not call.is_under_way:
+            if not call.is_in_progress:
                 entry = figures[call.operation, call.label]
                 entry.nbytes += call.nbytes
                 entry.durations_ns.append(call.end_ns - call.begin_ns)
@@ -164,7 +164,7 @@ def _add_calls(run: Run, alignment: Alignment, figures: dict[int, RankFigures]) 
     ranks = process_ranks(run)
     for recording in run.recordings:
         entry = figures[ranks[recording.header.process]]
-        ended = [call for call in recording.calls.values() if not call.is_under_way]
+        ended = [call for call in recording.calls.values() if not call.is_in_progress]
         entry.inside_ns += sum(call.end_ns - call.begin_ns for call in ended)
         if ended:
             first_ns = alignment.common_ns(recording.header, ended[0].begin_ns)

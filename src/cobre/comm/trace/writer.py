@@ -73,7 +73,7 @@ class TraceWriter:
             if not is_open:
                 return 0
             calls = self._unwritten()
-            fresh = [call for call in calls if not call.is_under_way]
+            fresh = [call for call in calls if not call.is_in_progress]
             self._write([*self._lost(fresh), *map(_event, fresh), *self._stuck(calls)])
             self._written = fresh[-1].sequence if fresh else self._written
             return len(fresh)
@@ -83,7 +83,7 @@ class TraceWriter:
         self.drain()
         with self._turn() as is_open:
             if is_open:
-                calls = [call for call in self._unwritten() if call.is_under_way]
+                calls = [call for call in self._unwritten() if call.is_in_progress]
                 sequence = calls[-1].sequence if calls else 0
                 self._write(
                     [*map(_event, calls), {"failed": sequence, "failure": f"{type(failure).__name__}: {failure}"}]
@@ -122,7 +122,7 @@ class TraceWriter:
     def _stuck(self, calls: list[RecordedCall]) -> Iterator[dict[str, Any]]:
         for call in calls[-1:]:
             age_ns = time.monotonic_ns() - call.begin_ns
-            if call.is_under_way and call.sequence > self._announced and age_ns > STUCK_NS:
+            if call.is_in_progress and call.sequence > self._announced and age_ns > STUCK_NS:
                 self._announced = call.sequence
                 yield _event(call)
 

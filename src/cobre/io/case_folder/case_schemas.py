@@ -71,7 +71,7 @@ def schema_of(name: str) -> dict[str, object]:
     for mark in MARKS:
         if mark.file == file:
             for field in mark.fields:
-                _say_format(schema, field.split("."), mark)
+                _note_format(schema, field.split("."), mark)
     return schema
 
 
@@ -85,7 +85,7 @@ def _require_tags(schema: dict[str, Any]) -> None:
             record["required"] = [tags[0], *record.get("required", ())]
 
 
-def _say_format(schema: dict[str, Any], keys: list[str], mark: Mark) -> None:
+def _note_format(schema: dict[str, Any], keys: list[str], mark: Mark) -> None:
     nodes = [schema]
     for key in keys[:-1]:
         nodes = [part["properties"][key.removesuffix("[]")] for node in nodes for part in _objects(schema, node, key)]

@@ -97,7 +97,7 @@ def _parse(name: str, text: str, findings: Findings) -> Document | None:
     try:
         if is_ordinary:
             return Document(name, json.loads(text), text, is_ordinary)
-        content = json.loads(text, object_pairs_hook=_collecting(duplicates), parse_int=_whole)
+        content = json.loads(text, object_pairs_hook=_collecting(duplicates), parse_int=_parse_integer)
     except json.JSONDecodeError as error:
         where = about("line", error.lineno, "column", error.colno)
         if text[error.pos :].strip():
@@ -135,7 +135,7 @@ def _trailing_comma(text: str, position: int) -> str:
     return "a comma before a closing bracket" if before.endswith(",") and ends_list else ""
 
 
-def _whole(digits: str) -> int | float:
+def _parse_integer(digits: str) -> int | float:
     """Return an integer, or a float if it has more than `MAX_DIGITS` digits; refused later, by the field's name."""
     return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
 

@@ -116,7 +116,7 @@ def _open(path: Path, table: TableFormat, findings: Findings) -> "pa.Table | Non
         with parquet.ParquetFile(check_untrusted(path)) as file:
             check_unpacked_size(file, path)
             present = file.schema_arrow.names
-            _warn_of_others([name for name in present if name not in wanted], table, findings)
+            _warn_of_unknown([name for name in present if name not in wanted], table, findings)
             return file.read(columns=[name for name in present if name in wanted], use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         if path.is_file() and path.stat().st_size == 0:
@@ -126,7 +126,7 @@ def _open(path: Path, table: TableFormat, findings: Findings) -> "pa.Table | Non
         return None
 
 
-def _warn_of_others(names: Sequence[str], table: TableFormat, findings: Findings) -> None:
+def _warn_of_unknown(names: Sequence[str], table: TableFormat, findings: Findings) -> None:
     if names:
         findings.add(UNKNOWN_COLUMNS, table.file, value=", ".join(f"`{name}`" for name in names))
 

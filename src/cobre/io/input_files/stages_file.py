@@ -126,7 +126,7 @@ def read_stages(document: Document | None, findings: Findings) -> Horizon | None
     file = decode(document, StagesFile, findings)
     if file is None:
         return None
-    _refuse_what_is_not_modelled(file.policy_graph, findings)
+    _reject_unsupported_graph(file.policy_graph, findings)
     _report_duplicates(file, findings)
     return Horizon(
         policy_graph=_policy_graph(file.policy_graph),
@@ -136,7 +136,7 @@ def read_stages(document: Document | None, findings: Findings) -> Horizon | None
     )
 
 
-def _refuse_what_is_not_modelled(graph: PolicyGraphRecord, findings: Findings) -> None:
+def _reject_unsupported_graph(graph: PolicyGraphRecord, findings: Findings) -> None:
     if graph.type == "cyclic":
         findings.add(CYCLIC_GRAPH, FILE, (), "policy_graph.type", value=graph.type)
 

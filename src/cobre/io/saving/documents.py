@@ -123,11 +123,11 @@ def expression_text(constraint: GenericConstraint) -> str:
     left = _sum([*(_term(term) for term in constraint.terms), *(_constant(one) for one in constraint.constant)])
     if constraint.relation is None:
         return left
-    right = _sum([_constant(one) for one in constraint.bound]) or _nothing(constraint.terms)
+    right = _sum([_constant(one) for one in constraint.bound]) or _zero_side(constraint.terms)
     return f"{left} {constraint.relation} {right}"
 
 
-def _nothing(terms: Sequence[Term]) -> str:
+def _zero_side(terms: Sequence[Term]) -> str:
     """Return a right side without constants: 0 times a variable of the left side."""
     _, factors = _term(terms[0])
     return " * ".join(["0", *factors[1:]])

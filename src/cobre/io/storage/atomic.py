@@ -61,7 +61,7 @@ def check_writable(folder: Path) -> None:
 def replacing_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a file to write to, renamed to `path` when the block ends without an error. Raises WriteError."""
     with as_write_error(path):
-        _refuse_what_is_no_file(path)
+        _require_regular_file(path)
         temporary = _temporary_beside(path)
         # Not tempfile.mkstemp, whose files only the owner can read: the umask decides who reads results.
         stream = create_file(temporary)
@@ -157,7 +157,7 @@ def _temporary_beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 
 
-def _refuse_what_is_no_file(path: Path) -> None:
+def _require_regular_file(path: Path) -> None:
     """Raise WriteError if a file would replace a device, a pipe or a directory."""
     if path.is_dir():
         raise WriteError(path, *_REASONS[errno.EISDIR])

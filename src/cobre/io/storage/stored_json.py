@@ -13,12 +13,12 @@ MAX_LEVELS = 100
 
 """Deepest nesting of objects and arrays; what a run writes has about ten levels."""
 
-_MAX_WHOLE = 2**64  # seeds have 64 bits
+_MAX_INTEGER = 2**64  # seeds have 64 bits
 
 
 def parse_stored(text: str | bytes) -> Any:
     """Return the parsed value. Raises ValueError for invalid JSON, integers beyond 64 bits, and too deep nesting."""
-    return _checked(lambda: json.loads(text, parse_int=_whole))
+    return _checked(lambda: json.loads(text, parse_int=_parse_integer))
 
 
 def read_stored_object(path: Path) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def write_json(path: Path, content: Any, *, sort_keys: bool = False, is_compact:
 
 def parse_finite(text: str | bytes) -> Any:
     """Parse as `parse_stored` does, but raise ValueError for NaN and infinities: events never have them."""
-    return _checked(lambda: json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_refuse))
+    return _checked(lambda: json.loads(text, parse_int=_parse_integer, parse_float=_finite, parse_constant=_refuse))
 
 
 def _checked(parse: Callable[[], Any]) -> Any:
@@ -64,8 +64,8 @@ def _finite(digits: str) -> float:
     return value
 
 
-def _whole(digits: str) -> int:
-    if len(digits) > 21 or not -_MAX_WHOLE < (value := int(digits)) < _MAX_WHOLE:
+def _parse_integer(digits: str) -> int:
+    if len(digits) > 21 or not -_MAX_INTEGER < (value := int(digits)) < _MAX_INTEGER:
         raise ValueError(f"a whole number of {len(digits.lstrip('-'))} digits is too large")
     return value
 

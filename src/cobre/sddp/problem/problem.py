@@ -11,7 +11,7 @@ import numpy as np
 from cobre._native import add_rows, opening_chains
 from cobre.core.arrays import Floats, Ints, sum_in_order
 from cobre.core.case import Case
-from cobre.core.config import CAME_LATER
+from cobre.core.config import SKIPPED_WHEN_NONE
 from cobre.core.stage_data import ResolvedStudy, StageData
 from cobre.core.steps import Report, Step, no_report, reported
 from cobre.records import dataclass
@@ -368,7 +368,7 @@ def feed(digest: Any, value: object) -> None:
 
 def _counts(item: "Field[Any]", value: object) -> bool:
     """Return whether a field is hashed: optional fields are skipped while None, so older digests stay valid."""
-    return not (item.metadata.get(CAME_LATER) and getattr(value, item.name) is None)
+    return not (item.metadata.get(SKIPPED_WHEN_NONE) and getattr(value, item.name) is None)
 
 
 def _feed_fields(digest: Any, values: Mapping[str, object]) -> None:

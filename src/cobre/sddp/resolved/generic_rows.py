@@ -69,21 +69,21 @@ class ParameterValues:
     def may_be_unusable(self, parts: Iterable[Coefficient]) -> bool:
         """Return whether a number could be divided by 0 or beyond 1e20 in some stage; False is certain."""
         parts = tuple(parts)
-        return self.divides(parts) or not self._most(parts) <= MAX_NUMBER
+        return self.divides(parts) or not self._size_bound(parts) <= MAX_NUMBER
 
-    def _most(self, parts: Iterable[Coefficient]) -> float:
+    def _size_bound(self, parts: Iterable[Coefficient]) -> float:
         """Bound the size of a sum without divisors in all stages."""
         sizes = (
-            abs(part.factor) * math.prod(self._most_of(self._parameters[name]) for name in part.parameters)
+            abs(part.factor) * math.prod(self._parameter_bound(self._parameters[name]) for name in part.parameters)
             for part in parts
         )
         return sum(sizes)
 
-    def _most_of(self, parameter: Parameter) -> float:
+    def _parameter_bound(self, parameter: Parameter) -> float:
         if parameter.kind == "computed":
             return _LARGE_COMPUTED
         if parameter.kind == "expression":
-            return self._most(parameter.expression)
+            return self._size_bound(parameter.expression)
         return max(map(abs, parameter.values.values()), default=0.0)
 
     def value(self, name: str, stage: Stage, block: int | None) -> float:

@@ -308,7 +308,7 @@ def _results(
     problem = simulator.problem
     weights = problem.discount_to_first_stage.tolist()
     if not len(numbers):
-        yield from _nothing(team, extractors)
+        yield from _empty_results(team, extractors)
         return
     for result in simulator.simulate(numbers, starts, PathOutputs(solution=True), team):
         if not len(costs):
@@ -321,7 +321,7 @@ def _results(
         yield extractors[result.stage].read(outcome)
 
 
-def _nothing(team: Team, extractors: tuple[StageExtractor, ...]) -> Iterator[Floats]:
+def _empty_results(team: Team, extractors: tuple[StageExtractor, ...]) -> Iterator[Floats]:
     """Yield empty results, stage by stage, on a rank whose team has no scenarios."""
     for extractor in extractors:
         team.wait("simulated scenarios")

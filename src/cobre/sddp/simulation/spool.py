@@ -240,10 +240,10 @@ class Spool:
     def _read(self, start: int, count: int) -> Floats:
         if self._file is not None:
             return np.frombuffer(os.pread(self._file.fileno(), 8 * count, 8 * start))
-        return self._whole[start : start + count]
+        return self._joined[start : start + count]
 
     @property
-    def _whole(self) -> Floats:
+    def _joined(self) -> Floats:
         if len(self._kept) > 1:
             self._kept = [np.concatenate(self._kept)]
         return self._kept[0]

@@ -311,13 +311,13 @@ def slopes_before(problem: Problem, solver: LpSolver, number: int, stage: int, l
     origin = InnerFuture(np.zeros((1, dimension)), np.zeros(1), later, np.ones(dimension, bool))
     directions = inner_program(_directions(program), origin)
     solver.load(number, directions)
-    zero_noise = _nothing_happens(problem.openings[stage].realisations)
+    zero_noise = _zero_realisation(problem.openings[stage].realisations)
     changes = with_lags(program, np.concatenate([np.eye(dimension), -np.eye(dimension)]))
     found = np.array([_least_cost(solver, number, directions, change[None], zero_noise) for change in changes])
     return Slopes(found[:dimension], found[dimension:])
 
 
-def _nothing_happens(usual: Realisations) -> Realisations:
+def _zero_realisation(usual: Realisations) -> Realisations:
     """Return a single realisation with zero inflow, load and availability."""
     parts = (usual.inflow_m3s, usual.load_mw, usual.availability)
     return Realisations(*(np.zeros((1, part.shape[1])) for part in parts))
@@ -335,11 +335,11 @@ def _directions(program: StageProgram) -> StageProgram:
         load_factor=np.zeros_like(program.load_factor),
         source_factor=np.zeros_like(program.source_factor),
         truncates=False,
-        corrections=_none_of(program.corrections),
+        corrections=_without_corrections(program.corrections),
     )
 
 
-def _none_of(corrections: Corrections | None) -> Corrections | None:
+def _without_corrections(corrections: Corrections | None) -> Corrections | None:
     """Fix corrections at zero: they follow from negative inflows alone, not from changes of the state."""
     return None if corrections is None else replace(corrections, factor=np.zeros_like(corrections.factor))
 

@@ -10,7 +10,7 @@ from cobre.core.case import Case
 from cobre.core.case_file_names import STAGES_FILE
 from cobre.records import dataclass
 from cobre.stochastic.errors import NoiseModelError, NoiseNote
-from cobre.stochastic.par.observations import HISTORY_FILE, NOTHING, InflowWindow, history_windows
+from cobre.stochastic.par.observations import HISTORY_FILE, NO_WINDOWS, InflowWindow, history_windows
 from cobre.stochastic.par.seasons import Occurrence, SeasonCycle, StagePeriods
 
 
@@ -78,7 +78,7 @@ def _windows_by_hydro(case: Case, since: date) -> dict[int, list[Sequence[Inflow
     for item in recent:
         own.setdefault(item.hydro_id, []).append(InflowWindow(item.start_date, item.end_date, item.value_m3s))
     for hydro in case.system.hydros:
-        found[hydro.id] = [sorted(own.get(hydro.id, [])), history.get(hydro.id, NOTHING).since(since)]
+        found[hydro.id] = [sorted(own.get(hydro.id, [])), history.get(hydro.id, NO_WINDOWS).since(since)]
     return found
 
 

@@ -49,7 +49,7 @@ class InflowWindows:
         ]
 
 
-NOTHING = InflowWindows(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+NO_WINDOWS = InflowWindows(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 
 def history_windows(case: Case) -> Mapping[int, InflowWindows]:
@@ -119,7 +119,7 @@ def observations(case: Case, cycle: SeasonCycle) -> Observations:
 
 def _grid(case: Case, occurrences: "_Occurrences", windows: Mapping[int, InflowWindows]) -> Floats:
     """Return mean inflows by season occurrence and hydro, m3/s."""
-    return np.stack([occurrences.means(windows.get(hydro.id, NOTHING)) for hydro in case.system.hydros], axis=1)
+    return np.stack([occurrences.means(windows.get(hydro.id, NO_WINDOWS)) for hydro in case.system.hydros], axis=1)
 
 
 class _Occurrences:

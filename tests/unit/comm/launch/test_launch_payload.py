@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from cobre.comm.launch.payload import (
+    EMPTY,
     FAILURE,
-    NOTHING,
     VALUE,
     FunctionTask,
     ResultReader,
@@ -68,11 +68,11 @@ def test_a_function_that_does_not_pickle_is_named(file):
 
 def test_an_incomplete_result_is_nothing(file):
     reader = ResultReader(file)
-    assert reader.kind() == NOTHING
+    assert reader.kind() == EMPTY
     writer = ResultWriter(reader.descriptor)
     with pytest.raises(TypeError, match=r"cannot pickle the return value \(a list\)"):
         writer.write_value([b"x" * 1_000_000, sys._getframe()])
-    assert reader.kind() == NOTHING
+    assert reader.kind() == EMPTY
     assert reader.failure() is None
     writer.write_value({"cost": 1.5})
     assert reader.kind() == VALUE

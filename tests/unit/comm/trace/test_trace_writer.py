@@ -101,7 +101,7 @@ def test_the_call_that_fails_is_named(folder):
     comm.close()
     recording = read_recording(next(folder.iterdir()))
     assert recording.failed_sequence == 1
-    assert not recording.calls[1].is_under_way
+    assert not recording.calls[1].is_in_progress
 
 
 def test_a_call_that_never_ends_is_written(folder, monkeypatch):

@@ -218,11 +218,11 @@ class Job:
     def _unhandled(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         self._previous_hook(kind, error, trace)
         if self._can_abort():
-            self._print_and_abort(f"{self._who()} failed: {kind.__name__}: {error}", exit_code_for(error))
+            self._print_and_abort(f"{self._label()} failed: {kind.__name__}: {error}", exit_code_for(error))
 
     def _interrupted(self, endpoint: Endpoint) -> None:
         if self._can_abort():
-            self._print_and_abort(f"{self._who()} was interrupted in {_current_call(endpoint)}", INTERRUPTED)
+            self._print_and_abort(f"{self._label()} was interrupted in {_current_call(endpoint)}", INTERRUPTED)
 
     def _stuck(self, endpoint: Endpoint, waited_s: float) -> None:
         if not self._can_abort():
@@ -232,7 +232,7 @@ class Job:
         # Checked again: the call may have returned while the messages were read, and then nothing is wrong.
         if missed is not None and endpoint.state == "busy":
             rank, last = missed
-            text = f"{self._who()} waits in {_current_call(endpoint)} for rank {rank}, which left after call #{last}"
+            text = f"{self._label()} waits in {_current_call(endpoint)} for rank {rank}, which left after call #{last}"
             self._print_and_abort(text, FAILED)
         if waited_s >= self._warned.get(endpoint.sequence, 0.0) + PROGRESS_S:
             self._warned = {endpoint.sequence: waited_s}
@@ -255,7 +255,7 @@ class Job:
         # A forked child has no part in the job, and a job of one ends by itself.
         return os.getpid() == self._pid and not self._mpi.Is_finalized() and self._mpi.COMM_WORLD.Get_size() > 1
 
-    def _who(self) -> str:
+    def _label(self) -> str:
         return str(Peer.of_this_process(self._mpi.COMM_WORLD.Get_rank()))
 
     def _print_and_abort(self, text: str, code: int) -> None:

@@ -11,7 +11,7 @@ from cobre._native import CallGuard, ShmRegion
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.backends.shm import RegionOwner, ShmCommunicator, ShmSharedRegion
 from cobre.comm.backends.tcp.node_group import NO_RING, NodeGroup, Nodes
-from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
+from cobre.comm.backends.tcp.transport.base import NO_DATA, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.ring import Ring
 from cobre.comm.backends.tcp.wire.protocol import NO_DTYPE, call_header, describe_dtype, hash_counts
 from cobre.comm.config import ShmConfig
@@ -161,7 +161,7 @@ class StarCollectives:
 
     def _agree_on(self, sequence: int, header: bytes) -> None:
         """Wait until all ranks have made this call: a gather without data."""
-        self._transport.gather(sequence, header, NOTHING, self._no_sizes)
+        self._transport.gather(sequence, header, NO_DATA, self._no_sizes)
 
     def _begin_call(self, operation: int) -> int:
         sequence = self._guard.sequence
@@ -354,7 +354,7 @@ class HierarchicalCollectives:
                 self._node_arrived()
                 if self._node.is_leader:
                     header = call_header(sequence, Operation.BARRIER)
-                    self._transport.gather(sequence, header, NOTHING, self._no_sizes)
+                    self._transport.gather(sequence, header, NO_DATA, self._no_sizes)
                 self._shared.barrier()
 
     # Regions, and the ranks of this node.
@@ -446,7 +446,7 @@ class HierarchicalCollectives:
         self._shared.barrier()
         self._node_arrived()
         if self._node.is_leader:
-            self._transport.gather(sequence, header(inline_bytes=0), NOTHING, self._no_sizes)
+            self._transport.gather(sequence, header(inline_bytes=0), NO_DATA, self._no_sizes)
 
     def _gather_node(self, own: Array, counts: Sequence[int]) -> Array:
         """Return the data of this node's ranks, concatenated."""

@@ -291,7 +291,7 @@ def timed_waits(comm: Backend, wait: Callable[[], None]) -> list[tuple[int, int]
     return times
 
 
-def nobody_left_early(_params: Params, values: Sequence[Value]) -> str:
+def no_rank_left_early(_params: Params, values: Sequence[Value]) -> str:
     """Compare the times of all ranks, round by round."""
     for late, times in enumerate(zip(*values, strict=True)):
         last_in, first_out = max(entered for entered, _ in times), min(left for _, left in times)
@@ -305,8 +305,8 @@ def synchronise(comm: Backend) -> None:
     comm.allreduce(np.zeros(1), np.zeros(1))
 
 
-@case("barrier/nobody_leaves_early", (1,), judge=nobody_left_early, grid=needs_two_ranks)
-def nobody_leaves_early(comm: Backend, _params: Params) -> Value:
+@case("barrier/no_rank_leaves_early", (1,), judge=no_rank_left_early, grid=needs_two_ranks)
+def no_rank_leaves_early(comm: Backend, _params: Params) -> Value:
     """Make each rank late once; the others wait for it."""
     return timed_waits(comm, comm.barrier)
 

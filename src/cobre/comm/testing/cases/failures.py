@@ -93,22 +93,22 @@ class Disagreement:
 
 
 def _reduce(elements: int, dtype: str = "int64", op: ReduceOp = ReduceOp.SUM) -> Callable[[Backend, Array], object]:
-    return lambda comm, recv: comm.allreduce(np.ones(elements, dtype), _as(recv, elements, dtype), op)
+    return lambda comm, recv: comm.allreduce(np.ones(elements, dtype), _viewed_as(recv, elements, dtype), op)
 
 
 def _broadcast(elements: int, dtype: str = "int64", root: int = 0) -> Callable[[Backend, Array], object]:
-    return lambda comm, recv: comm.broadcast(_as(recv, elements, dtype), root)
+    return lambda comm, recv: comm.broadcast(_viewed_as(recv, elements, dtype), root)
 
 
 def _gather(counts: Callable[[int], list[int]], dtype: str = "int64") -> Callable[[Backend, Array], object]:
     def call(comm: Backend, recv: Array) -> None:
         amounts = counts(comm.size)
-        comm.allgatherv(np.ones(amounts[comm.rank], dtype), _as(recv, sum(amounts), dtype), amounts)
+        comm.allgatherv(np.ones(amounts[comm.rank], dtype), _viewed_as(recv, sum(amounts), dtype), amounts)
 
     return call
 
 
-def _as(recv: Array, elements: int, dtype: str) -> Array:
+def _viewed_as(recv: Array, elements: int, dtype: str) -> Array:
     return recv[: elements * np.dtype(dtype).itemsize].view(dtype)
 
 

@@ -8,7 +8,7 @@ from cobre.comm.backends.base import Backend
 from cobre.comm.errors import CommError
 from cobre.comm.testing import inputs, oracle
 from cobre.comm.testing.case import Depth, Params, Value, case, needs_two_ranks
-from cobre.comm.testing.cases.collectives import nobody_left_early, timed_waits
+from cobre.comm.testing.cases.collectives import no_rank_left_early, timed_waits
 from cobre.comm.testing.inputs import DTYPES, FEW, KIB, MIB, around, combinations, fingerprint
 from cobre.comm.testing.steps import FillRegion, Gather, GatherIntoRegion
 
@@ -212,7 +212,7 @@ def after_close(comm: Backend, _params: Params) -> Value:
     return refusals == {"RegionClosedError"} and array.tolist() == [42] * 5
 
 
-@case("regions/fence_waits", (1,), judge=nobody_left_early, grid=needs_two_ranks)
+@case("regions/fence_waits", (1,), judge=no_rank_left_early, grid=needs_two_ranks)
 def fence_waits(comm: Backend, _params: Params) -> Value:
     """Check that no rank leaves a fence before all ranks of the node have entered it."""
     with comm.create_shared_region(1, np.int8) as region:

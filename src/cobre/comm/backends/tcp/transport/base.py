@@ -20,13 +20,13 @@ from cobre.comm.types import Array, ReduceOp
 
 SMALL_BYTES = 32 * 1024  # of all ranks together; up to here one round trip beats two streams
 COPY_BYTES = 1 << 20
-NOTHING = memoryview(b"")
+NO_DATA = memoryview(b"")
 
 
 class DeferredCopy:
     """Copy of a rank's own part of a large gather, made piece by piece while the sockets are idle."""
 
-    def __init__(self, source: memoryview = NOTHING, target: memoryview = NOTHING) -> None:
+    def __init__(self, source: memoryview = NO_DATA, target: memoryview = NO_DATA) -> None:
         self._source = source
         self._target = target
         self._at = 0

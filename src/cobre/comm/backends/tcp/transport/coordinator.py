@@ -6,7 +6,7 @@ import numpy as np
 
 from cobre._native import fold
 from cobre.comm.backends.tcp.liveness import CoordinatorMonitor, WorldFailedError
-from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
+from cobre.comm.backends.tcp.transport.base import NO_DATA, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.ring import CoordinatorWatch
 from cobre.comm.backends.tcp.transport.streams import (
@@ -310,7 +310,7 @@ class CoordinatorTransport(Transport):
     def broadcast_stream(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Receive the root's bytes, and relay them while they arrive."""
         self._collect(sequence, header, (0,) * self._size)
-        self._relay(sequence, [buffer if rank == root else NOTHING for rank in range(self._size)], DeferredCopy())
+        self._relay(sequence, [buffer if rank == root else NO_DATA for rank in range(self._size)], DeferredCopy())
 
     def reduce_stream(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Receive operands, fold and send results concurrently, chunk by chunk through a bounded window."""
@@ -416,7 +416,7 @@ class CoordinatorTransport(Transport):
 
     def _by_rank(self, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Split our own payload and the small ones that have arrived into the parts of single ranks."""
-        parts = [NOTHING] * self._size
+        parts = [NO_DATA] * self._size
         payloads = {0: own} | {leader: inbox.payload for leader, inbox in self._inboxes.items()}
         for leader, payload in payloads.items():
             at = 0

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from cobre.comm.backends.tcp.liveness import WorkerMonitor, is_unreachable
-from cobre.comm.backends.tcp.transport.base import NOTHING, SMALL_BYTES, DeferredCopy, Transport
+from cobre.comm.backends.tcp.transport.base import NO_DATA, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.ring import WorkerWatch
 from cobre.comm.backends.tcp.transport.streams import READ, WRITE, PartReader, Waiter, WaitPolicy, WorkerWaiter, Writer
@@ -63,7 +63,7 @@ class WorkerTransport(Transport):
             # The root waits for GO too: until then another rank may turn out to have made a different call.
             self._request(sequence, header, buffer, 0)
         else:
-            buffer[:] = self._request(sequence, header, NOTHING, len(buffer))
+            buffer[:] = self._request(sequence, header, NO_DATA, len(buffer))
 
     def gather_stream(
         self, sequence: int, header: bytes, own: Sequence[memoryview], targets: Sequence[memoryview], copy: DeferredCopy
