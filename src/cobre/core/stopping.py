@@ -119,6 +119,7 @@ class StoppingRule(ABC):
     You may rely on: `history` has at least one record and grows by one in each iteration, also when a run is resumed;
     bounds and costs are the same on all ranks. Times are those of the calling rank, and rank 0's answer counts.
 
+    >>> import cobre
     >>> class StopAtBound(cobre.StoppingRule):
     ...     def __init__(self, value):
     ...         self.value = value

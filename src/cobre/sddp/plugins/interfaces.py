@@ -54,7 +54,7 @@ class RiskMeasure(ABC):
     keep all parameters in dataclass fields or attributes that are set once, as numbers, strings, arrays or tuples of
     them, and nothing else there, such as a cache. The worst case:
 
-    >>> import numpy as np
+    >>> import cobre, numpy as np
     >>> class WorstCase(cobre.RiskMeasure):
     ...     def weights(self, costs):
     ...         is_worst = np.arange(costs.shape[1]) == costs.argmax(axis=1)[:, None]
@@ -166,6 +166,7 @@ class CutSelection(ABC):
     so that a selection changes the speed of training and never the validity of a bound. Every ten iterations, keep the
     cuts of the last fifty:
 
+    >>> import cobre
     >>> class LastFifty(cobre.CutSelection):
     ...     reads_states = False
     ...
