@@ -17,6 +17,8 @@ struct GuardedMethod {
     PyObject* attributes;  // __doc__, __name__, __wrapped__ ...; null until the first is set
     PyObject* function;    // for all but the common case
     PyObject* operation;   // what `_fail` is told
+    PyTypeObject* owner;   // the class whose slot holds the guard
+    Py_ssize_t offset;     // of the guard in its instances: looking the attribute up would cost as much as the guard
 };
 
 PyTypeObject* guard_type = nullptr;  // compared by address: a cast by nanobind would look it up in a table
@@ -25,7 +27,6 @@ PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); 
 
 // Made with the type, never freed: they live as long as the interpreter.
 struct Names {
-    PyObject* guard = nullptr;
     PyObject* hook = nullptr;
     PyObject* fail = nullptr;
     PyObject* label = nullptr;
@@ -41,13 +42,18 @@ PyObject* fail(const GuardedMethod* method, PyObject* endpoint, const nb::python
     return nullptr;
 }
 
+// The endpoint's guard, borrowed; null if this is no endpoint, or one whose constructor has not come that far.
+PyObject* guard_of(const GuardedMethod* method, PyObject* endpoint) {
+    if (!PyObject_TypeCheck(endpoint, method->owner)) return nullptr;
+    PyObject* guard = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(endpoint) + method->offset);
+    return guard && Py_TYPE(guard) == guard_type ? guard : nullptr;
+}
+
 // Whether the guard has run the call; if not, and no exception is set, the Python function finds out why.
 bool run(const GuardedMethod* method, PyObject* endpoint, PyObject* label) {
-    const nb::object guard = nb::steal(PyObject_GetAttr(endpoint, names.guard));
-    if (!guard.ptr() || Py_TYPE(guard.ptr()) != guard_type) {
-        PyErr_Clear();
-        return false;
-    }
+    // Owned: the hook runs any code, and may take the endpoint's last reference to it.
+    const nb::object guard = nb::borrow(guard_of(method, endpoint));
+    if (!guard.ptr()) return false;
     auto* native = nb::inst_ptr<CallGuard>(guard);
     nb::object hook = native->bound_barrier();
     if (!hook.ptr()) hook = nb::steal(PyObject_GetAttr(endpoint, names.hook));
@@ -74,14 +80,16 @@ PyObject* call(PyObject* self, PyObject* const* arguments, size_t flagged_count,
 }
 
 PyObject* create(PyTypeObject* type, PyObject* arguments, PyObject*) {
-    PyObject *function, *operation;
-    if (!PyArg_ParseTuple(arguments, "OO", &function, &operation)) return nullptr;
+    PyObject *function, *operation, *slot;
+    if (!PyArg_ParseTuple(arguments, "OOO!", &function, &operation, &PyMemberDescr_Type, &slot)) return nullptr;
     PyObject* self = type->tp_alloc(type, 0);
     if (!self) return nullptr;
     auto* method = reinterpret_cast<GuardedMethod*>(self);
     method->vectorcall = call;
     method->function = Py_NewRef(function);
     method->operation = Py_NewRef(operation);
+    method->owner = reinterpret_cast<PyTypeObject*>(Py_NewRef(PyDescr_TYPE(slot)));
+    method->offset = reinterpret_cast<PyMemberDescrObject*>(slot)->d_member->offset;
     return self;
 }
 
@@ -90,6 +98,7 @@ void destroy(PyObject* self) {
     Py_CLEAR(method->attributes);
     Py_CLEAR(method->function);
     Py_CLEAR(method->operation);
+    Py_CLEAR(method->owner);
     PyTypeObject* type = Py_TYPE(self);
     type->tp_free(self);
     Py_DECREF(type);
@@ -117,7 +126,7 @@ void bind_guarded_method(nb::module_& module) {
     // A method descriptor: `comm.barrier()` calls it with the communicator, and makes no bound method first.
     static PyType_Spec spec = {"cobre._native.GuardedMethod", sizeof(GuardedMethod), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};
-    names = {interned("_guard"), interned("_barrier"), interned("_fail"), interned("label"), interned("")};
+    names = {interned("_barrier"), interned("_fail"), interned("label"), interned("")};
     guard_type = reinterpret_cast<PyTypeObject*>(nb::type<CallGuard>().ptr());
     module.attr("GuardedMethod") = nb::steal(PyType_FromSpec(&spec));
 }

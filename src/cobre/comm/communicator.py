@@ -37,6 +37,7 @@ array. Send and receive buffers may overlap only where a method says so.
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
+from types import MemberDescriptorType
 from typing import Any, TypeVar, cast
 
 from cobre._native import GuardedMethod
@@ -57,7 +58,8 @@ Method = TypeVar("Method", bound=Callable[..., None])
 
 def _guarded_natively(method: Method) -> Method:
     """Run the common case of `barrier` in native code: a Python frame would be a sixth of a barrier on some MPIs."""
-    return cast("Method", update_wrapper(GuardedMethod(method, _BARRIER), method))
+    slot = cast("MemberDescriptorType", Endpoint.__dict__["_guard"])
+    return cast("Method", update_wrapper(GuardedMethod(method, _BARRIER, slot), method))
 
 
 class Communicator(Endpoint):

@@ -48,6 +48,9 @@ class Endpoint(ABC):
     override `_translate`.
     """
 
+    # A slot, so that native code finds the guard at a fixed place in the object; everything else is in `__dict__`.
+    __slots__ = ("__dict__", "__weakref__", "_guard")
+
     backend: str = "?"
 
     def __init__(self, rank: int, size: int) -> None:

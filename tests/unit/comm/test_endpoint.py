@@ -152,6 +152,24 @@ def test_a_library_s_barrier_replaces_the_hook(comm):
     assert calls == ["busy"] and comm.sequence == 1 and comm.state == "open"
 
 
+def test_a_barrier_before_the_constructor_has_run():
+    """Native code reads the guard at its place in the object, which is empty until `Endpoint.__init__` has run."""
+    with pytest.raises(AttributeError):
+        LocalCommunicator.__new__(LocalCommunicator).barrier()
+
+
+def test_a_guard_that_was_taken_away(comm):
+    """The slot may hold anything: what is no guard is left to Python, which says so."""
+    guard = comm._guard
+    comm._guard = "no guard"
+    try:
+        with pytest.raises(AttributeError):
+            comm.barrier()
+    finally:
+        comm._guard = guard
+    comm.barrier()
+
+
 def test_barrier_is_a_method_like_others(comm):
     """Its signature, its docstring, its refusals, and subclasses that override it."""
     assert str(inspect.signature(comm.barrier)) == "(*, label: str = '') -> None"
