@@ -26,6 +26,7 @@ from cobre.study.preparation.study_cache import case_and_overrides
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
 from cobre.study.simulation import simulate_rank
+from cobre.study.stop_request import exit_if_terminated, pass_on_termination
 from cobre.study.training import train_rank
 from cobre.wording import MAX_COUNT
 
@@ -81,7 +82,9 @@ def train(
 
     Ctrl-C ends the run after the iteration, with the result so far; a second Ctrl-C drops that iteration, and the
     result is that of the one before. A third one raises KeyboardInterrupt, and so does the second before the end of the
-    first iteration.
+    first iteration. SIGTERM ends it likewise, and drops an iteration that lasts five seconds longer. The result is
+    returned, so that it can be saved, and the process exits with code 143 (SystemExit) when it next calls `train`,
+    `simulate`, `bound` or `run`. A SIGTERM handler of your own is called instead, before this function returns.
 
     Raises InvalidCaseError, which lists what is wrong with the case; StageFailedError for an LP without a solution;
     CheckpointError where `resume` finds no checkpoint of this problem; PolicyIncompatibleError for a `warm_start` of
@@ -94,6 +97,7 @@ def train(
     >>> result.iterations, result.stop_reason
     (3, 'iteration limit of 3 reached')
     """
+    exit_if_terminated()
     iterations = checked_count("iterations", iterations, MAX_COUNT)
     plugins = checked_plugins(risk_measure, stopping_rules, cut_selection, sampler)
     placement = script_placement(WorldRequest(backend, num_workers, threads, comm))
@@ -107,7 +111,9 @@ def train(
     given, overrides = case_and_overrides(case, config_overrides, iterations)
     source = CaseRequest(given, overrides, placement.threads, plugins=plugins)
     with raising_worker_errors(), _progress_listener(progress_callback, show=progress) as emit:
-        return _first(run_in(placement, train_rank, (source, request, placement.is_joined), emit))
+        result = _first(run_in(placement, train_rank, (source, request, placement.is_joined), emit))
+    pass_on_termination(result.stop_kind)
+    return result
 
 
 def simulate(
@@ -144,6 +150,7 @@ def simulate(
     >>> {"buses", "costs", "hydros", "thermals"} <= set(result.tables)
     True
     """
+    exit_if_terminated()
     scenarios = checked_count("scenarios", scenarios, MAX_COUNT)
     check_policy("policy", policy)
     plugins = checked_plugins(risk_measure, simulation_sampler=sampler)

@@ -37,6 +37,7 @@ from cobre.study.placement import (
 from cobre.study.preparation.study_cache import ReadyStudy, case_and_overrides, prepare_on_ranks
 from cobre.study.requests import CaseRequest
 from cobre.study.starting_point import case_of_policy, difference_in_words, share_policy
+from cobre.study.stop_request import exit_if_terminated
 from cobre.study.training import training_context
 from cobre.wording import money, percent
 
@@ -186,6 +187,7 @@ def bound(
     >>> found.lower_bound <= found.upper_bound, found.gap > 0.0  # $, and relative to the lower bound
     (True, True)
     """
+    exit_if_terminated()
     placement = script_placement(WorldRequest(backend, num_workers, threads, comm))
     plan = bound_plan(method, paths, confidence, max_nodes, seed)
     request = bound_request(case, policy, plan, placement.threads)

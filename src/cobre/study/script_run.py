@@ -23,6 +23,7 @@ from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
 from cobre.study.run import run_study
 from cobre.study.simulation import simulate_rank
+from cobre.study.stop_request import exit_if_terminated, pass_on_termination
 from cobre.study.summary import simulation_event, simulation_numbers
 
 Description = TypeVar("Description")
@@ -54,13 +55,16 @@ class ScriptRun:
         describe: a function of a module, called with the prepared study on every rank; what it returned on rank 0 is
         returned here, so that nobody needs to prepare the study again.
         """
+        exit_if_terminated()
         placement = script_placement(self.world)
         overrides = {**self.overrides, **more_overrides}
         source = CaseRequest(self.case, overrides, placement.threads, plugins=self.plugins)
         source = with_config_document(source)
         with raising_worker_errors(), iteration_replies(on_iteration) as (pipe, emit):
             request = RunRequest(source, self.output, TrainingRequest(reply_pipe=pipe), overwrite=self.overwrite)
-            return run_in(placement, _run_and_wait, (request, describe), emit)[0]
+            summary, description = run_in(placement, _run_and_wait, (request, describe), emit)[0]
+        pass_on_termination(summary.stop_kind)
+        return summary, description
 
     @property
     def outline(self) -> ConfigOutline:
@@ -83,6 +87,7 @@ def _run_and_wait(
 
 def simulate_and_store(run: ScriptRun, policy: Policy, output: Path) -> int:
     """Simulate a policy and write the tables, also to the log and the summary of a run there; how many scenarios."""
+    exit_if_terminated()
     placement = script_placement(run.world)
     given, overrides = case_and_overrides(run.case, run.overrides)
     source = CaseRequest(given, overrides, placement.threads, plugins=run.plugins)

@@ -1,5 +1,6 @@
 """Ctrl-C, SIGTERM and time limits, which stop training after the iteration or inside it."""
 
+import logging
 import signal
 import threading
 import time
@@ -10,10 +11,13 @@ from typing import Any, Self
 
 from cobre.comm import Backend
 from cobre.comm.errors import stop_exception
+from cobre.comm.flight_recorder import TERMINATED
 from cobre.comm.launch.signals import SignalCounter, SignalRepeatFilter
 from cobre.core.stopping import StopKind
 from cobre.errors import CobreError
 from cobre.sddp.training.loop import Interruption, IterationDropped
+
+logger = logging.getLogger("cobre")
 
 _Handler = Callable[[int, FrameType | None], Any] | int | None
 _SIGNALS = {signal.SIGINT: Interruption.INTERRUPTED, signal.SIGTERM: Interruption.TERMINATED}
@@ -139,3 +143,39 @@ class StopRequest:
         # exception could interrupt an operation that must be atomic.
         if self._is_iterating and self._comm.state == "busy":
             raise IterationDropped(self._wanted)
+
+
+# SIGTERM in scripts. `cobre.train` takes the signal, so that the policy of the iterations so far is not lost, and
+# returns it; but what was asked to end is the process, and a script that trains in a loop would go on with the next.
+
+_is_terminated = False
+
+
+def pass_on_termination(ended_by: StopKind | None) -> None:
+    """Deliver a SIGTERM that ended the training of a script: to the script's own handler, now, if it has one.
+
+    Without one the script goes on, so that it can keep the result, until its next call of Cobre
+    (`exit_if_terminated`).
+    """
+    global _is_terminated  # noqa: PLW0603 - a signal is the process's, too
+    if ended_by is not StopKind.TERMINATED:
+        return
+    handler = signal.getsignal(signal.SIGTERM)
+    if handler is signal.SIG_DFL:
+        _is_terminated = True
+    elif callable(handler):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def exit_if_terminated() -> None:
+    """Raise SystemExit with the code of SIGTERM if that has ended an earlier training; called before work begins.
+
+    Not if the script has installed a handler since: then it has taken the matter into its own hands.
+    """
+    global _is_terminated  # noqa: PLW0603 - as above
+    if not _is_terminated:
+        return
+    _is_terminated = False  # a notebook shows SystemExit and goes on: its user decides
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        logger.warning("SIGTERM ended the last training: this process exits instead of starting more work")
+        raise SystemExit(TERMINATED)
