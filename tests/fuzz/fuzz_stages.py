@@ -2,8 +2,9 @@
 
 `python tests/fuzz/fuzz_stages.py [--solves 100000] [--seed 1] [--reference-every 20]`. Every case trains for a few
 iterations; its backward passes are solved again, solve by solve, in units that random powers of ten change. Each solve
-must end within 50 times the median pivots of its case and fail nowhere; every n-th optimum is compared with HiGHS's of
-the LP in its own units. Prints a line for each case and scale, and every solve that breaks a rule.
+must end within 50 times the median pivots of its case and fail nowhere, and its primal and dual values must be feasible
+and close the duality gap; every n-th optimum is also compared with HiGHS's of the LP in its own units. LPs that HiGHS
+does not solve in any way are counted. Prints a line for each case and scale, and every solve that breaks a rule.
 """
 
 import argparse
@@ -20,7 +21,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from stage_lps import Call, record, reference_costs, rescaled, solve_each
+from stage_lps import Call, Solved, record, rescaled, solve_each
+from stage_references import WrittenLp, optimality, reference_costs
 
 from cobre.solver.program import MAX_DENSE_ROWS
 
@@ -56,14 +58,17 @@ class Tally:
     library: int = 0
     failed: int = 0
     compared: int = 0
+    without_reference: int = 0
     wrong: int = 0
     worst: float = 0.0
+    widest_gap: float = 0.0
 
     def sentence(self) -> str:
         median, most = self._median, max(self.pivots or [0])
         return (
             f"{len(self.pivots)} solves, median {median:.0f} pivots, most {most} ({most / median:.1f} times),"
-            f" library {self.library}, failed {self.failed}; {self.compared} beside HiGHS, worst {self.worst:.1e}"
+            f" library {self.library}, failed {self.failed}, widest gap {self.widest_gap:.1e};"
+            f" {self.compared} beside HiGHS, worst {self.worst:.1e}, {self.without_reference} without a reference"
         )
 
     @property
@@ -97,23 +102,42 @@ def check(call: Call, tally: Tally, spread: float, seed: int, every: int) -> Non
     other = Call(program, call.cuts, call.chains)
     items = np.arange(len(call.chains.realisation_index), dtype=np.int32)
     where = f"seed {seed}, spread {spread}, {len(program.row_lower)} rows"
-    solved = solve_each(other, items, MAX_DENSE_ROWS)
+    written = WrittenLp.of(other)
     compared = items[(seed + items) % every == 0]
     expected = dict(zip(compared.tolist(), reference_costs(call, compared), strict=True))
-    for item, one in enumerate(solved):
+    for item, one in enumerate(solve_each(other, items, MAX_DENSE_ROWS)):
         if one.failure:
             tally.failed += 1
             print(f"  failed: {where}, item {item}: {one.failure}", flush=True)
             continue
         tally.pivots.append(one.pivots)
         tally.library += one.is_by_library
+        judge(written, item, one, tally, where)
         if item in expected:
-            error = abs(one.objective - expected[item]) / (1.0 + abs(expected[item]))
-            tally.compared += 1
-            tally.worst = max(tally.worst, error)
-            if not error <= TOLERANCE:
-                tally.wrong += 1
-                print(f"  {error:.2e} from HiGHS: {where}, item {item}", flush=True)
+            compare(one, expected[item], tally, f"{where}, item {item}")
+
+
+def judge(written: WrittenLp, item: int, solved: Solved, tally: Tally, where: str) -> None:
+    """Check that a solution is optimal by its own primal and dual values."""
+    found = optimality(written, item, solved)
+    tally.widest_gap = max(tally.widest_gap, found.gap)
+    if not found.worst <= TOLERANCE:
+        tally.wrong += 1
+        print(f"  infeasible by {found.infeasibility:.2e}, gap {found.gap:.2e}: {where}, item {item}", flush=True)
+
+
+def compare(solved: Solved, expected: float | None, tally: Tally, where: str) -> None:
+    """Compare the cost of a solution with HiGHS's optimum; None: it found none."""
+    if expected is None:
+        tally.without_reference += 1
+        print(f"  no optimum of HiGHS: {where}", flush=True)
+        return
+    error = abs(solved.objective - expected) / (1.0 + abs(expected))
+    tally.compared += 1
+    tally.worst = max(tally.worst, error)
+    if not error <= TOLERANCE:
+        tally.wrong += 1
+        print(f"  {error:.2e} from HiGHS: {where}", flush=True)
 
 
 def main() -> int:
@@ -123,7 +147,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reference-every", type=int, default=20)
     wanted = parser.parse_args()
-    done, is_clean = 0, True
+    done, without, is_clean = 0, 0, True
     folder = tempfile.TemporaryDirectory()
     parts = sum(part for path, _, _, part in CASES if path.is_dir()) + 2 * len(GENERATED)
     for name, part, calls in cases(Path(folder.name), wanted.seed):
@@ -141,9 +165,11 @@ def main() -> int:
         for spread, tally in tallies.items():
             print(f"{name}, units by 10^{spread:g}: {tally.sentence()}", flush=True)
             is_clean = is_clean and tally.is_clean
+            without += tally.without_reference
         done += solved
     folder.cleanup()
-    print(f"{done} solves: {'every rule holds' if is_clean else 'some rule is broken, see above'}")
+    verdict = "every rule holds" if is_clean else "some rule is broken, see above"
+    print(f"{done} solves, {without} without a reference: {verdict}")
     return 0 if is_clean else 1
 
 

@@ -1,10 +1,9 @@
-"""Stage LPs that studies meet while they train: recorded, rescaled, solved one by one, and compared with HiGHS."""
+"""Stage LPs that studies meet while they train: recorded, rescaled, and solved one by one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import highspy
 import numpy as np
 
 from cobre.comm.backends.local import LocalCommunicator
@@ -27,10 +26,6 @@ from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.requests import TrainingRequest, with_iterations
 from cobre.study.training import train_study
-
-COST_FACTOR = 2.0**20
-"""HiGHS's dual tolerance is absolute, and costs of DECOMP decks begin at 2e-11: without a factor its optimum of one LP
-of December 2025 was 2e-6 too high."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +122,13 @@ def rescaled(program: StageProgram, decades: float, seed: int) -> StageProgram:
 
 @dataclass(frozen=True)
 class Solved:
-    """One solve: its cost, pivots, whether the library did it, and why it failed."""
+    """One solve: its cost, pivots, whether the library did it, its primal and dual values, and why it failed."""
 
     objective: float
     pivots: int
     is_by_library: bool
+    primal: Floats
+    dual: Floats
     failure: str = ""
 
 
@@ -142,77 +139,10 @@ def solve_each(call: Call, items: Ints, max_dense_rows: int) -> list[Solved]:
     found = []
     for item in items.tolist():
         try:
-            batch = solver.solve(0, call.cuts, call.single(item), Outputs(gradient=True))
+            batch = solver.solve(0, call.cuts, call.single(item), Outputs(solution=True, gradient=True))
         except SolveFailedError as error:
-            found.append(Solved(float("nan"), 0, True, str(error)))
+            found.append(Solved(float("nan"), 0, True, np.zeros(0), np.zeros(0), str(error)))
             continue
-        found.append(Solved(float(batch.objective[0]), batch.pivots, batch.library_solves > 0))
+        values = (batch.primal[0].copy(), batch.dual[0].copy())
+        found.append(Solved(float(batch.objective[0]), batch.pivots, batch.library_solves > 0, *values))
     return found
-
-
-def reference_costs(call: Call, items: Ints) -> Iterator[float]:
-    """Yield the optima of the same LPs by HiGHS, with all cuts as rows."""
-    program, cuts = call.program, call.cuts
-    n, scale = program.num_decided, program.column_scale[program.state_column]
-    table = np.concatenate([*cuts.chunks, np.zeros((len(cuts.chunks[0]) if cuts.chunks else 1, 0))], axis=1)
-    rows = 1 + np.arange(program.dimension) if cuts.rows is None else cuts.rows
-    slots = np.flatnonzero(cuts.active[: cuts.count])
-    slopes = np.where(rows[:, None] >= 0, table[np.maximum(rows, 0)][:, slots], 0.0) if len(slots) else None
-    model = _fixed_part(program, None if slopes is None else -slopes[:n].T * scale)
-    for item in items.tolist():
-        state = call.single(item).states[0]
-        row = int(call.chains.realisation_index[item])
-        noise = call.chains.realisations.take(np.array([row]))
-        inflow = program.realised_inflow(state, noise.inflow_m3s[0])
-        moved = np.concatenate([state[:n], inflow, state[n + program.num_lags * program.num_hydros :]])
-        right = np.zeros(len(program.row_lower))
-        np.add.at(right, program.input_row, program.input_value * moved[program.input_index])
-        np.add.at(right, program.load_row, program.load_factor * noise.load_mw[0][program.load_bus])
-        lower, upper = program.column_lower.copy(), program.column_upper.copy()
-        available = program.source_factor * noise.availability[0][program.source_index]
-        upper[program.source_column] = available
-        lower[program.source_column] = np.where(program.source_is_pinned, available, 0.0)
-        if program.corrections is not None:
-            used = program.corrections.column >= 0
-            missing = (np.maximum(0.0, -inflow) * program.corrections.factor)[used]
-            upper[program.corrections.column[used]] = missing
-            lower[program.corrections.column[used]] = missing if program.corrections.is_fixed else 0.0
-        row_lower, row_upper = program.row_lower + right, program.row_upper + right
-        if slopes is not None:
-            known = program.next_states(state[None], np.zeros((1, n)), inflow[None])[0][n:]
-            row_lower = np.append(row_lower, table[0, slots] + known @ slopes[n:])
-            row_upper = np.append(row_upper, np.full(len(slots), np.inf))
-        model.changeColsBounds(len(lower), np.arange(len(lower), dtype=np.int32), lower, upper)
-        for index, (low, high) in enumerate(zip(row_lower, row_upper, strict=True)):
-            model.changeRowBounds(index, low, high)
-        model.run()
-        if model.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # lost on its way from the LP before
-            model.clearSolver()
-            model.run()
-        if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            raise ValueError(model.modelStatusToString(model.getModelStatus()))
-        yield float(model.getObjectiveValue()) / COST_FACTOR
-
-
-def _fixed_part(program: StageProgram, cuts: Floats | None) -> highspy.Highs:
-    lp = highspy.HighsLp()
-    start, index, value = [program.row_start], [program.column_index], [program.value]
-    height = len(program.row_lower)
-    if cuts is not None:
-        width = program.num_decided + 1
-        start.append(program.row_start[-1] + width * np.arange(1, len(cuts) + 1))
-        index.append(np.tile(np.append(program.state_column, program.future_cost), len(cuts)))
-        value.append(np.hstack([cuts, np.ones((len(cuts), 1))]).ravel())
-        height += len(cuts)
-    lp.num_col_, lp.num_row_ = len(program.cost), height
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = COST_FACTOR * program.cost, program.column_lower, program.column_upper
-    lp.row_lower_, lp.row_upper_ = np.full(height, -np.inf), np.full(height, np.inf)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_ = np.concatenate(start), np.concatenate(index)
-    lp.a_matrix_.value_ = np.concatenate(value)
-    model = highspy.Highs()
-    model.silent()
-    model.setOptionValue("primal_feasibility_tolerance", 1e-9)
-    model.setOptionValue("dual_feasibility_tolerance", 1e-9)
-    model.passModel(lp)
-    return model
