@@ -20,7 +20,8 @@ void SparseDualSimplex::load_bounds(const Bounds& bounds) {
 }
 
 // Bounds may have changed since the last solve: nonbasic variables go to a finite one, on the side of their reduced
-// cost's sign. Whether one of them has another value now, for more than rounding in its reduced cost.
+// cost's sign. Whether one of them has another value now: however small its reduced cost, rows that are not part of the
+// working LP may be violated by it.
 bool SparseDualSimplex::reset_nonbasic() {
     free_.clear();
     bool has_moved = false;
@@ -35,8 +36,7 @@ bool SparseDualSimplex::reset_nonbasic() {
         if (status == at_lower && reduced_[variable] < -kZeroReducedCost && has_upper) status = at_upper;
         else if (status == at_upper && reduced_[variable] > kZeroReducedCost && has_lower) status = at_lower;
         move_to_bound(static_cast<Int>(variable));
-        has_moved |= status != before && lower_[variable] != upper_[variable] &&
-                     std::abs(reduced_[variable]) > kMaterialReducedCost;
+        has_moved |= status != before && lower_[variable] != upper_[variable];
     }
     for (Int row = 0; row < row_count(); ++row) compute_dual_bounds(row);
     return has_moved;

@@ -59,7 +59,6 @@ constexpr double kHarrisTolerance = 1e-10;
 constexpr double kSmallCost = 1e-9, kHarrisShareOfCost = 1e-4, kLeastHarrisTolerance = 1e-16;
 constexpr double kCarefulHarrisTolerance = 1e-10;  // cost, without small pivots: leaves larger ones to choose from
 constexpr double kZeroReducedCost = 1e-12;         // cost: the sign of a smaller reduced cost is noise
-constexpr double kMaterialReducedCost = 1e-6;      // cost: recomputed reduced costs differ by less from updated ones
 
 // Sparse vectors and factors ------------------------------------------------------------------------------------------
 
