@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from importlib import metadata
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cobre.comm import variables
 from cobre.comm.backends.base import Backend
@@ -17,6 +16,9 @@ from cobre.comm.endpoint import logger
 from cobre.comm.errors import BackendNotAvailableError, InvalidBackendError, MissingConfigurationError
 from cobre.comm.flight_recorder import ExitReport, attach_exit_report, exit_report_of
 from cobre.comm.types import BackendKind
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 # Backends of other distributions: found by an entry point, chosen by name.
 #
@@ -115,7 +117,9 @@ def rank_variables_of(name: str, size: int, options: Mapping[str, str]) -> list[
 
 
 @cache
-def _entry_points() -> dict[str, metadata.EntryPoint]:
+def _entry_points() -> "dict[str, EntryPoint]":
+    from importlib import metadata  # noqa: PLC0415 - it loads the parsers of mail and zip files
+
     found = {entry.name.lower(): entry for entry in metadata.entry_points(group=GROUP)}
     return {name: entry for name, entry in found.items() if name not in list(BackendKind)}
 

@@ -4,7 +4,6 @@ Solves that the native simplex cannot finish (cycling, a singular basis, numeric
 inside the installed highspy; this is the only module that knows its path.
 """
 
-import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import fields
@@ -99,5 +98,7 @@ def find_library() -> Path:
     for name in ("libhighs.so.1", "libhighs.1.dylib", "libhighs.dylib"):
         if (folder / name).exists():
             return folder / name
-    installed = importlib.metadata.version("highspy")
+    from importlib import metadata  # noqa: PLC0415 - it loads the parsers of mail and zip files
+
+    installed = metadata.version("highspy")
     raise ImportError(f"highspy {installed} has no HiGHS library for Cobre: pip install 'highspy>=1.15,<1.16'")

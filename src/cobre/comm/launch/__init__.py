@@ -19,10 +19,14 @@ exception of a rank into a `RankFailure` that can be sent, and `original_excepti
 and `new_process_environment` make a new Python process like this one, without making it a rank.
 """
 
-from cobre.comm.launch.launcher import run, run_script
-from cobre.comm.launch.messages import Output, discard, forward, send_to_parent
-from cobre.comm.launch.payload import RankFailure, WorkerError, describe_failure, original_exception
-from cobre.comm.launch.spawning import interpreter_flags, new_process_environment
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cobre.comm.launch.launcher import run, run_script
+    from cobre.comm.launch.messages import Output, discard, forward, send_to_parent
+    from cobre.comm.launch.payload import RankFailure, WorkerError, describe_failure, original_exception
+    from cobre.comm.launch.spawning import interpreter_flags, new_process_environment
 
 __all__ = [
     "Output",
@@ -38,3 +42,27 @@ __all__ = [
     "run_script",
     "send_to_parent",
 ]
+
+# A run without workers needs the package's signals and errors, and none of its processes.
+_HOMES = {
+    "Output": "messages",
+    "RankFailure": "payload",
+    "WorkerError": "payload",
+    "describe_failure": "payload",
+    "discard": "messages",
+    "forward": "messages",
+    "interpreter_flags": "spawning",
+    "new_process_environment": "spawning",
+    "original_exception": "payload",
+    "run": "launcher",
+    "run_script": "launcher",
+    "send_to_parent": "messages",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cobre.comm.launch' has no attribute {name!r}")
+    value: object = getattr(import_module(f"cobre.comm.launch.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -6,7 +6,6 @@ import os
 import platform
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -71,6 +70,8 @@ def digest_of(path: Path) -> str:
 
 def software_versions() -> dict[str, str]:
     """Return the versions of this program, Python and the installed libraries that it uses."""
+    from importlib import metadata  # noqa: PLC0415 - it loads the parsers of mail and zip files
+
     found = {"cobre": __version__, "python": platform.python_version()}
     for name in LIBRARIES:
         try:

@@ -7,8 +7,7 @@ each call, so that a mistake in it is reported as one, with its name, and not as
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +19,9 @@ from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutsOfStage
 from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure, Sampler
 from cobre.stochastic.model import NoiseModel
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "cobre.plugins"
 """The group of entry points, whose values are classes or functions that return a plug-in."""
@@ -121,7 +123,9 @@ def _named(value: object) -> str:
 
 
 @cache
-def _entry_points() -> Mapping[str, metadata.EntryPoint]:
+def _entry_points() -> "Mapping[str, EntryPoint]":
+    from importlib import metadata  # noqa: PLC0415 - it loads the parsers of mail and zip files
+
     return {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
 
 
