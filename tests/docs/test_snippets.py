@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 
 import click
 import pytest
@@ -16,8 +17,9 @@ from cobre.cli.main import main
 pytestmark = pytest.mark.long
 
 WITH_SNIPPETS = [page for page in pages() if has_snippets(page)]
-# Its commands need a NEWAVE deck, cobre-bridge and the network; tests/integration/bridge/test_convert*.py run them.
-NEEDS_A_DECK = ("go-from-a-deck-to-a-report.md",)
+# Their commands need a published deck, cobre-bridge and the network; tests/integration/bridge/test_convert*.py run the
+# conversions.
+NEEDS_A_DECK = ("go-from-a-deck-to-a-report.md", "decomp-comparison.md")
 SHELL_ONLY = (
     "make",
     "docker",
@@ -76,12 +78,14 @@ def test_the_tutorials_and_how_tos_have_snippets():
 
 def test_blocks_are_of_a_kind_that_is_known():
     """A block of another kind would be passed over without a word."""
-    known = {"python", "console", "sh", "text", "json"}
+    known = {"python", "console", "sh", "text", "json", "toml"}
     for page in pages():
         for block in blocks(page):
             assert block.language in known, f"{page}, line {block.line}: {block.language}"
             if block.language == "json":
                 json.loads(block.text)
+            if block.language == "toml":
+                tomllib.loads(block.text)
             if block.language == "console":
                 assert commands(block), f"{page}, line {block.line}: no command after a prompt"
 
@@ -98,7 +102,7 @@ def test_commands_for_other_programs_are_shell():
         for line in block.text.replace("\\\n", "").splitlines():
             first = re.sub(r"^(\w+=(\$\([^)]*\)|\S+) )+", "", line).split()[0]
             allowed = (
-                (*SHELL_ONLY, "cobre", "cobre-bridge", "python", "python3.12")
+                (*SHELL_ONLY, "cobre", "cobre-bridge", "novomodelo-bridge", "python", "python3.12")
                 if page.name in NEEDS_A_DECK
                 else SHELL_ONLY
             )

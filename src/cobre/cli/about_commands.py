@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cobre.cli.error_reporting import DIFFERENT, ExitCode, fail, report_errors
+from cobre.cli.setting_options import IntegerRange
 from cobre.cli.standard_streams import echo, echo_json
 from cobre.errors import install_command
 from cobre.wording import counted
@@ -156,7 +157,7 @@ def _versions() -> str:
 )
 @click.option(
     "--max-studies",
-    type=click.IntRange(min=1),
+    type=IntegerRange(min=1),
     default=4,
     show_default=True,
     help="Largest number of studies at a time.",

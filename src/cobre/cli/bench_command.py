@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cobre.cli.error_reporting import report_errors
-from cobre.cli.setting_options import CASE, overrides_of, set_option
+from cobre.cli.setting_options import CASE, IntegerRange, overrides_of, set_option
 from cobre.cli.standard_streams import echo
 from cobre.runs.formatting import rough_duration, size
 from cobre.wording import MAX_COUNT, counted
@@ -41,14 +41,12 @@ class WholeNumbers(click.ParamType[tuple[int, ...]]):
 )
 @click.option(
     "--stages",
-    type=click.IntRange(min=1),
+    type=IntegerRange(min=1),
     help="Number of stages to time in the backward pass, evenly spread. Default: all.",
 )
+@click.option("--paths", type=IntegerRange(1, MAX_COUNT), default=2, show_default=True, help="Number of paths to time.")
 @click.option(
-    "--paths", type=click.IntRange(1, MAX_COUNT), default=2, show_default=True, help="Number of paths to time."
-)
-@click.option(
-    "--rounds", type=click.IntRange(2, MAX_COUNT), default=3, show_default=True, help="Number of short iterations."
+    "--rounds", type=IntegerRange(2, MAX_COUNT), default=3, show_default=True, help="Number of short iterations."
 )
 @set_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")

@@ -176,7 +176,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.stochastic.errors import NoiseModelError
     from cobre.study.bound import CaseChangedError, NothingToBoundError
     from cobre.study.checkpoints import CheckpointError
-    from cobre.study.output import OutputHoldsRunError, OutputInUseError
+    from cobre.study.output import OutputHoldsRunError, OutputInUseError, OutputIsCaseError
     from cobre.study.preparation.study_cache import RankMismatchError
     from cobre.study.stop_request import NoIterationError
     from cobre.study.verification import NotVerifiedError
@@ -184,7 +184,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     return (
         ((InvalidCaseError, NoiseModelError, DeckNotConvertedError, BoundError), ExitCode.INVALID_CASE),
         (StageFailedError, ExitCode.UNSOLVABLE),
-        ((WriteError, OutputInUseError, OutputHoldsRunError), ExitCode.OUTPUT),
+        ((WriteError, OutputInUseError, OutputHoldsRunError, OutputIsCaseError), ExitCode.OUTPUT),
         (
             (PolicyFileError, PolicyMismatchError, CaseChangedError, CheckpointError, BoundaryMismatchError),
             ExitCode.POLICY,

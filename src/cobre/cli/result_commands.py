@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from cobre.cli.error_reporting import DIFFERENT, ExitCode, fail, report_errors
-from cobre.cli.setting_options import CASE, FiniteRange, OutputPath, RunPath, world_options
+from cobre.cli.setting_options import CASE, FiniteRange, IntegerRange, OutputPath, RunPath, world_options
 from cobre.cli.standard_streams import echo, echo_json
 from cobre.core.bounds import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod, BoundMethodName
 from cobre.errors import install_command
@@ -139,7 +139,7 @@ def report(folder: Path, output: Path | None, is_full: bool, open_browser: bool)
 )
 @click.option(
     "--paths",
-    type=click.IntRange(2, MAX_COUNT),
+    type=IntegerRange(2, MAX_COUNT),
     default=DEFAULT_PATHS,
     show_default=True,
     help="Number of sampled paths.",
@@ -153,12 +153,12 @@ def report(folder: Path, output: Path | None, is_full: bool, open_browser: bool)
 )
 @click.option(
     "--max-nodes",
-    type=click.IntRange(min=1),
+    type=IntegerRange(min=1),
     default=DEFAULT_MAX_NODES,
     show_default=True,
     help="Largest number of tree nodes to enumerate.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of the sampled paths.")
+@click.option("--seed", type=IntegerRange(0, 2**63 - 1), default=0, show_default=True, help="Of the sampled paths.")
 @world_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: bool, **options: Any) -> None:

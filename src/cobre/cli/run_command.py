@@ -14,6 +14,7 @@ from cobre.cli.error_reporting import ExitCode, mark_errors_of_rank, report_erro
 from cobre.cli.setting_options import (
     CASE,
     FiniteRange,
+    IntegerRange,
     OutputPath,
     RunPath,
     overrides_of,
@@ -83,7 +84,7 @@ def _display_options(command: Command) -> Command:
 )
 @click.option(
     "--checkpoint-every",
-    type=click.IntRange(0, MAX_COUNT),
+    type=IntegerRange(0, MAX_COUNT),
     help=f"Iterations between checkpoints. Default: {DEFAULT_CHECKPOINT_INTERVAL}; 0: only after the last iteration.",
 )
 @click.option(
@@ -144,7 +145,7 @@ def run(case: Path, **options: Any) -> None:
 )
 @click.option("--output", "-o", type=OutputPath(is_directory=True), required=True, help="Directory for the results.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier simulation in the output directory.")
-@click.option("--scenarios", type=click.IntRange(1, MAX_COUNT), help="Number of scenarios. Default: that of the case.")
+@click.option("--scenarios", type=IntegerRange(1, MAX_COUNT), help="Number of scenarios. Default: that of the case.")
 @set_option
 @world_options
 @_display_options

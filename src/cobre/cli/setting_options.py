@@ -20,6 +20,29 @@ from cobre.wording import MAX_COUNT, MAX_THREADS
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+# Numbers on the command line. Messages and help call them integer and number: click's own names are "integer range"
+# and "float range".
+
+
+class IntegerRange(click.IntRange):
+    """An integer within limits."""
+
+    name = "integer"
+
+
+class FiniteRange(click.FloatRange):
+    """A number within limits; NaN and infinity, which `click.FloatRange` lets through, are refused."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Convert to a finite number; fail as click's own types do."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
 # The settings behind the short options of `cobre run`. --scenarios asks for a simulation even where the case has none.
 _SHORT_OPTIONS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "iterations": lambda count: dict(with_iterations(None, count) or {}),
@@ -92,15 +115,15 @@ def study_options(command: Command) -> Command:
         (
             click.option(
                 "--iterations",
-                type=click.IntRange(1, MAX_COUNT),
+                type=IntegerRange(1, MAX_COUNT),
                 help="Number of iterations, instead of the case's stopping rules.",
             ),
             click.option(
-                "--forward-passes", type=click.IntRange(1, MAX_COUNT), help="Number of sampled paths in each iteration."
+                "--forward-passes", type=IntegerRange(1, MAX_COUNT), help="Number of sampled paths in each iteration."
             ),
-            click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the openings."),
+            click.option("--seed", type=IntegerRange(0, 2**63 - 1), help="Seed of the openings."),
             click.option(
-                "--scenarios", type=click.IntRange(1, MAX_COUNT), help="Simulate this number of sampled scenarios."
+                "--scenarios", type=IntegerRange(1, MAX_COUNT), help="Simulate this number of sampled scenarios."
             ),
             click.option("--no-simulation", is_flag=True, help="Train only."),
             set_option,
@@ -178,20 +201,6 @@ def _texts(part: Mapping[str, Any]) -> list[str]:
         return ["true", "false"]
     values = part.get("enum", [part["const"]] if "const" in part else [])
     return [value if isinstance(value, str) else json.dumps(value) for value in values]
-
-
-# Numbers on the command line that must be finite.
-
-
-class FiniteRange(click.FloatRange):
-    """A float within limits; NaN and infinity, which `click.FloatRange` lets through, are refused."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Convert to a finite number; fail as click's own types do."""
-        number = float(super().convert(value, param, ctx))
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number.", param, ctx)
-        return number
 
 
 # The path of a run or of a policy on the command line, which a command only reads.
@@ -272,7 +281,7 @@ def world_options(command: Command) -> Command:
         (
             click.option(
                 "--workers",
-                type=click.IntRange(min=1),
+                type=IntegerRange(min=1),
                 help="Number of processes. By default one, with a thread per usable core; for scenario trees, and "
                 "with --backend shm or tcp, one per usable core, but at most one per forward pass or scenario.",
             ),
@@ -284,7 +293,7 @@ def world_options(command: Command) -> Command:
             ),
             click.option(
                 "--threads",
-                type=click.IntRange(min=1, max=MAX_THREADS),
+                type=IntegerRange(min=1, max=MAX_THREADS),
                 help="Threads per worker. By default the cores are divided among workers.",
             ),
         )

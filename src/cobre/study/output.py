@@ -152,6 +152,10 @@ class OutputHoldsRunError(OutputError):
     """An output directory with results of an earlier run that may not be replaced."""
 
 
+class OutputIsCaseError(OutputError):
+    """The case directory, given as the output directory."""
+
+
 @dataclass(frozen=True, slots=True)
 class PreviousRun:
     """An earlier run, according to its log; stop_reason: why training ended, empty where it has not."""
@@ -210,6 +214,16 @@ def require_replaceable(request: RunRequest) -> None:
     previous = find_previous_run(request.output)
     if previous is not None:
         raise OutputHoldsRunError(f"{request.output} already holds {previous}: {_suggestion(request)}")
+
+
+def require_apart_from_case(request: RunRequest) -> None:
+    """Raise OutputIsCaseError when results would be written among the input files of the case."""
+    case = request.case.case
+    if isinstance(case, Path) and request.output.exists() and request.output.samefile(case):
+        suggestion = f"choose another --output, such as {case / 'output'}"
+        raise OutputIsCaseError(
+            f"{request.output} is the case directory, whose files would mix with results: {suggestion}"
+        )
 
 
 def require_no_training(output: Path) -> None:
@@ -369,12 +383,14 @@ class RunOutput:
 def open_output(comm: Backend, request: RunRequest, emit: EventListener) -> Iterator[RunOutput]:
     """Lock the output directory on rank 0 and yield it.
 
-    Raises OutputInUseError while another run has it, and OutputHoldsRunError where an earlier run would be lost.
+    Raises OutputInUseError while another run has it, OutputHoldsRunError where an earlier run would be lost, and
+    OutputIsCaseError for the case directory.
     """
     if comm.rank != 0:
         with no_links_below(request.output):  # an LP that cannot be solved is written by the rank that has it
             yield RunOutput(request, emit, is_writer=False)
         return
+    require_apart_from_case(request)
     with output_lock(request.output):
         require_replaceable(request)
         output = RunOutput(request, emit, is_writer=True)

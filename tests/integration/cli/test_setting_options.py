@@ -49,9 +49,13 @@ def test_set_is_recorded_and_acts_like_the_short_option(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "code", "words"),
     [
-        (["training.tree_sed=7"], ExitCode.INVALID_CASE, "training.tree_sed: is not a field of the format, as --set"),
-        (["modeling.inflow_non_negativity.method=x"], ExitCode.INVALID_CASE, "method says (expected none, penalty"),
-        (["training.selection.forward_passes=0"], ExitCode.INVALID_CASE, "forward_passes: is 0, as --set"),
+        (
+            ["training.tree_sed=7"],
+            ExitCode.INVALID_CASE,
+            "training.tree_sed: is not a field of the format, set by --set",
+        ),
+        (["modeling.inflow_non_negativity.method=x"], ExitCode.INVALID_CASE, "method (expected none, penalty"),
+        (["training.selection.forward_passes=0"], ExitCode.INVALID_CASE, "forward_passes: is 0, set by --set"),
         (["training.tree_seed"], ExitCode.USAGE, "expected NAME=VALUE, such as training.tree_seed=7"),
         (["=7"], ExitCode.USAGE, "expected NAME=VALUE"),
         (['training={"tree_seed": 7, "tree_seed": 8}'], ExitCode.USAGE, "the key 'tree_seed' twice"),

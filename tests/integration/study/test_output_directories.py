@@ -50,6 +50,16 @@ def test_nothing_of_an_earlier_run_can_be_taken_for_the_result_of_the_next(case,
     assert pq.read_table(out / "training/convergence.parquet").num_rows == 1
 
 
+def test_results_do_not_go_among_the_files_of_the_case(case):
+    before = files(case)
+    done = cobre("run", case, "-o", f"{case}/system/..", "--iterations", 1, *FAST)
+    assert done.returncode == 5
+    assert f"is the case directory, whose files would mix with results: choose another --output, such as {case}/" in (
+        done.stderr
+    )
+    assert files(case) == before
+
+
 def test_overwriting_removes_a_policy_stored_at_another_path(case, tmp_path):
     out, original = tmp_path / "out", (case / "config.json").read_text()
     change(case / "config.json", policy={"path": "./stored/cuts"})

@@ -225,7 +225,7 @@ class Finding:
     def message(self) -> str:
         """What is wrong, in a sentence that continues the location."""
         text = self.code.message.format_map(self.facts)
-        return f"{text}, as --set or an override of {self.override} says" if self.override else text
+        return f"{text}, set by --set or an override of {self.override}" if self.override else text
 
     @property
     def expected(self) -> str:

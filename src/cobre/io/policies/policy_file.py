@@ -206,7 +206,7 @@ def read_policy_bytes(path: Path) -> bytes:
     try:
         return read_untrusted(path, MAX_BYTES)
     except FileNotFoundError as error:
-        raise PolicyFileError(path, "the file does not exist") from error
+        raise PolicyFileError(path, "there is no such policy: give a policy file, its folder, or a run") from error
     except OSError as error:
         raise PolicyFileError(path, f"cannot be read: {error.strerror}") from error
 

@@ -259,9 +259,12 @@ def test_overrides_do_not_change_what_was_given():
         ({"policy.path": object()}, "the override has a value of type object"),
         (
             {"training.tree_seed": "x"},
-            "training.tree_seed: is 'x', as --set or an override of training.tree_seed says (expected a whole number)",
+            "training.tree_seed: is 'x', set by --set or an override of training.tree_seed (expected a whole number)",
         ),
-        ({"training.selection.method": "some"}, "`method` is 'some', as --set or an override of training.selection"),
+        (
+            {"training.selection.method": "some"},
+            "`method` is 'some', set by --set or an override of training.selection",
+        ),
     ],
 )
 def test_wrong_overrides(override, text):

@@ -103,7 +103,7 @@ def test_the_array_that_was_read_may_be_changed(written):
 
 
 def test_no_such_file(tmp_path):
-    with pytest.raises(PolicyFileError, match="the file does not exist"):
+    with pytest.raises(PolicyFileError, match="there is no such policy: give a policy file"):
         read_policy(tmp_path / "nowhere")
 
 
