@@ -59,7 +59,8 @@ LAUNCHER_VARIABLES = """
 `auto` recognises a launcher by its variables for rank and size, which must both be there. They are read, and never set:
 {pairs}. `SLURM_PROCID` with `SLURM_STEP_NUM_TASKS` is a task of `srun`, which proves no MPI. `MPI4PY_LIBMPI` and
 `MPI4PY_MPIABI` say which MPI mpi4py loads. Workers that Cobre starts get `OMP_NUM_THREADS`, `OPENBLAS_NUM_THREADS` and
-`MKL_NUM_THREADS` as 1, unless you set them.
+`MKL_NUM_THREADS` as 1, unless you set them. `import cobre` sets `OPENBLAS_THREAD_TIMEOUT` to 18, unless you set it:
+idle threads of OpenBLAS, which NumPy loads later, then sleep after 0.1 ms instead of 20 ms.
 """
 HEADER = "\n## {title}\n\n{text}\n\n| variable | takes | default | meaning |\n|---|---|---|---|\n"
 OBVIOUS = {

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cobre.core.case import ABSENT_ID, Table
 from cobre.io.decoding.json_documents import EMPTY_FILE, MAX_NUMBER
 from cobre.io.findings.finding import Code, Findings, Layer, about, error_code, warning_code
-from cobre.io.storage.arrow_columns import check_unpacked_size, null_rows
+from cobre.io.storage.arrow_columns import check_unpacked_size, null_rows, system_allocator
 from cobre.io.storage.confined import check_untrusted
 from cobre.records import dataclass
 
@@ -87,14 +87,15 @@ def read_table(folder: Path, table: TableFormat, findings: Findings) -> Table | 
     path = folder / table.file
     if not path.exists():
         return None
-    arrow = _open(path, table, findings)
-    if arrow is None:
-        return None
     known = len(findings.errors)
-    _check_columns(arrow.schema, table, findings)
-    if len(findings.errors) > known:
-        return None
-    columns = {column.name: _values(arrow, column, table, findings) for column in table.columns}
+    with system_allocator():
+        arrow = _open(path, table, findings)
+        if arrow is None:
+            return None
+        _check_columns(arrow.schema, table, findings)
+        if len(findings.errors) > known:
+            return None
+        columns = {column.name: _values(arrow, column, table, findings) for column in table.columns}
     return None if len(findings.errors) > known else sorted_by_keys(columns, table)
 
 

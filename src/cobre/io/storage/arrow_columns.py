@@ -1,6 +1,7 @@
 """Conversion between Arrow columns and NumPy arrays, without importing pandas."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,3 +120,19 @@ def null_rows(column: "pa.Array") -> NDArray[np.bool_]:
         return np.zeros(len(column), np.bool_)
     bits = np.unpackbits(np.frombuffer(column.buffers()[0], np.uint8), bitorder="little")
     return np.equal(bits[column.offset : column.offset + len(column)], 0)
+
+
+@contextmanager
+def system_allocator() -> Iterator[None]:
+    """Let Arrow use the allocator of the C library for what is read meanwhile, whatever its default is.
+
+    For tables that become NumPy arrays at once: Arrow's own allocator would keep their pages, 20 MB of a large deck.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+
+    default = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(default)
