@@ -1,12 +1,14 @@
 """The dual simplex method with a sparse factorisation: right optima on LPs of every kind, and the same bits always."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from random_programs import Shape, random_program, right_sides, whole_lp
 from small_programs import all_chains, cut_rows, random_cuts
 
 from cobre.solver.batches import Bases, Batch, Chains, Outputs, Realisations, SolveFailedError, no_bases
-from cobre.solver.program import MAX_DENSE_ROWS, StageProgram
+from cobre.solver.program import MAX_DENSE_ROWS, Names, StageProgram
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 SHAPES = {
@@ -195,3 +197,43 @@ def test_unbounded_lp_is_reported_with_its_proof() -> None:
     program.cost[len(program.cost) - 2 * shape.rows - 1 :][: 2 * shape.rows] = -1.0  # slacks of both sides earn money
     with pytest.raises(SolveFailedError, match="unbounded"):
         one_solve(program, right_sides(shape, 1, 5), random_cuts(CUTS, shape.states), 0)
+
+
+def near_tie() -> StageProgram:
+    """Return a + 2 b = 10 and a + c <= 1, where the prices of a and b for the first row differ by 4e-11 of them.
+
+    The ratio test takes b, whose range is larger, so that the reduced cost of a has the wrong sign: a goes to its upper
+    bound of 5 once b is in the basis.
+    """
+    matrix = np.array([[1.0, 2.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]])
+    rows, columns = np.nonzero(matrix)
+    return replace(
+        random_program(Shape(rows=2, columns=8, states=1), 0),
+        cost=np.array([1.0, 2.0 + 8e-11, 1.0, 1.0]),
+        column_lower=np.zeros(4),
+        column_upper=np.array([5.0, 20.0, 5.0, np.inf]),
+        row_lower=np.array([10.0, -np.inf]),
+        row_upper=np.array([10.0, 1.0]),
+        row_start=np.searchsorted(rows, np.arange(3)).astype(np.int32),
+        column_index=columns.astype(np.int32),
+        value=matrix[rows, columns],
+        column_scale=np.ones(4),
+        future_cost=3,
+        names=Names(("a", "b", "c", "future_cost"), ("balance", "limit")),
+    )
+
+
+def test_a_flip_for_a_tiny_reduced_cost_keeps_rows_outside_of_the_working_lp() -> None:
+    batch = one_solve(near_tie(), np.zeros((1, 2)), (np.zeros(1), np.zeros((1, 1))), 0)
+    a, b, c, _ = batch.primal[0]
+    assert a + c <= 1.0 + 1e-9
+    np.testing.assert_allclose((a + 2.0 * b, batch.objective[0]), 10.0, rtol=1e-9)
+
+
+def test_a_flip_for_a_tiny_reduced_cost_keeps_cuts_outside_of_the_working_lp() -> None:
+    """The cost to go is 100 (a - 2), and nothing for an `a` below 2."""
+    program = replace(near_tie(), row_upper=np.array([10.0, 20.0]))
+    batch = one_solve(program, np.zeros((1, 2)), (np.array([-200.0]), np.array([[100.0]])), 0)
+    a, _, _, future_cost = batch.primal[0]
+    assert future_cost >= 100.0 * (a - 2.0) - 1e-7
+    np.testing.assert_allclose(batch.objective[0], 10.0, rtol=1e-9)
