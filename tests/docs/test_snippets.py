@@ -19,7 +19,7 @@ pytestmark = pytest.mark.long
 WITH_SNIPPETS = [page for page in pages() if has_snippets(page)]
 # Their commands need a published deck, cobre-bridge and the network; tests/integration/bridge/test_convert*.py run the
 # conversions.
-NEEDS_A_DECK = ("go-from-a-deck-to-a-report.md", "decomp-comparison.md")
+NEEDS_A_DECK = ("go-from-a-deck-to-a-report.md", "decomp-comparison.md", "simulations-beside-novomodelo.md")
 SHELL_ONLY = (
     "make",
     "docker",
