@@ -63,7 +63,7 @@ def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int
     from cobre.io.storage.array_file import ArrayFile, write_arrays  # noqa: PLC0415
     from cobre.sddp.cuts.pool import CutPool, CutSet  # noqa: PLC0415
     from cobre.sddp.training.context import TrainingContext  # noqa: PLC0415
-    from cobre.sddp.training.selection import VisitedStates  # noqa: PLC0415
+    from cobre.sddp.training.visited_states import VisitedStates  # noqa: PLC0415
     from cobre.study.checkpoints import read_checkpoint, restore_cuts, snapshot  # noqa: PLC0415
     from cobre.study.training import training_digest  # noqa: PLC0415
 

@@ -101,10 +101,8 @@ def as_argument(path: Path | str) -> str:
 
 
 MAX_THREADS = 1024
-
 """Most threads of one worker."""
 
 
 MAX_COUNT = 10_000_000
-
 """Most iterations, forward passes or scenarios; a larger number is taken for a typing error."""

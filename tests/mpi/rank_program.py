@@ -23,7 +23,7 @@ from cobre.comm import (
     ReduceOp,
     create_communicator,
 )
-from cobre.comm.flight_recorder import ExitReport, attach_exit_report, exit_report_of
+from cobre.comm.exit_report import ExitReport, attach_exit_report, exit_report_of
 
 ODD = 1
 FOR_EVER_S = 600

@@ -69,7 +69,6 @@ BRIDGE_0_19 = BridgeProgram("novomodelo-bridge", "0.19.1", "novomodelo_bridge.cl
 BRIDGE_0_18 = BridgeProgram("cobre-bridge", "0.18.0", "cobre_bridge.cli", "0.18")
 
 PROGRAMS = {program.package: program for program in (BRIDGE_0_19, BRIDGE_0_18)}
-
 """By package, in the order in which an environment is searched for them."""
 
 

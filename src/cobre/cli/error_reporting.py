@@ -17,7 +17,7 @@ from cobre.errors import error_details
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
-    from cobre.comm.flight_recorder import ExitReport
+    from cobre.comm.exit_report import ExitReport
     from cobre.comm.launch import WorkerError
 
 
@@ -42,7 +42,6 @@ class ExitCode(IntEnum):
 
 
 DIFFERENT = 1
-
 """`cobre compare` and `cobre verify`: the results differ, as `cmp` has it. Other errors have codes of their own."""
 
 
@@ -58,7 +57,7 @@ _BY_SIGNAL = {
 @contextmanager
 def report_errors() -> Iterator[None]:
     """Turn the errors that a user can act on into messages; anything else is our fault and is shown whole."""
-    from cobre.comm.flight_recorder import exit_report_of
+    from cobre.comm.exit_report import exit_report_of
 
     try:
         yield
@@ -78,7 +77,7 @@ def mark_errors_of_rank(comm: "Backend") -> Iterator[None]:
 
     `report_errors` prints it, or the backend that has to end the other ranks does.
     """
-    from cobre.comm.flight_recorder import attach_exit_report, exit_report_of
+    from cobre.comm.exit_report import attach_exit_report, exit_report_of
 
     try:
         yield
@@ -106,7 +105,7 @@ def report_with_other_ranks(error: click.ClickException) -> None:
 
 def exit_report_for(error: BaseException) -> "ExitReport | None":
     """Return the message and the exit code of an error; None for one that a user can do nothing about."""
-    from cobre.comm.flight_recorder import ExitReport
+    from cobre.comm.exit_report import ExitReport
     from cobre.comm.launch import WorkerError
 
     if isinstance(error, KeyboardInterrupt):
@@ -120,7 +119,7 @@ def exit_report_for(error: BaseException) -> "ExitReport | None":
 
 
 def _worker_exit_report(error: "WorkerError") -> "ExitReport":
-    from cobre.comm.flight_recorder import ExitReport
+    from cobre.comm.exit_report import ExitReport
 
     if isinstance(error.inner, KeyboardInterrupt):
         return _signal_exit_report(_signal_code(error.inner))
@@ -139,7 +138,7 @@ def _signal_code(error: KeyboardInterrupt) -> ExitCode:
 
 
 def _signal_exit_report(code: ExitCode) -> "ExitReport":
-    from cobre.comm.flight_recorder import ExitReport
+    from cobre.comm.exit_report import ExitReport
 
     return ExitReport("cobre: terminated" if code is ExitCode.TERMINATED else "cobre: interrupted", code)
 

@@ -35,7 +35,6 @@ from cobre.wording import money, percent
 WIDE = 72
 
 FULL_WIDTH = 100
-
 """No wider than this, however wide the terminal is: eyes lose the line."""
 
 NAME_WIDTH = 12
@@ -229,7 +228,6 @@ def _short(text: str, style: str = "") -> Text:
 MIN_INTERVAL_S = 0.5
 
 MAX_CPU_SHARE = 0.003
-
 """Largest share of one core that drawing may take: a slow terminal is drawn less often."""
 
 

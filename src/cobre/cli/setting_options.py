@@ -252,10 +252,7 @@ def _short(value: Any) -> str:
     return repr(name if len(name) <= 80 else f"{name[:60]}...")
 
 
-# Where a study runs.
-
-
-# Also in the docstring of `cobre.train`.
+# Backend, workers and threads. The text on `auto` is also in the docstring of `cobre.train`.
 AUTO_BACKEND = (
     "auto: as COBRE_COMM_BACKEND says; otherwise as mpiexec, srun or the COBRE_TCP_* or COBRE_SHM_* variables that "
     "started this process say; otherwise shm, or local for one process."

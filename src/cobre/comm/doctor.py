@@ -109,9 +109,6 @@ def join_and_run() -> None:
         sys.stdout.write(run_collectives(comm) + "\n")
 
 
-# `python -m cobre.comm.doctor [--json]`: exit code 0 if the backends local and shm are usable here, otherwise 1.
-
-
 # Checks each backend by using it: a world of one for local, worlds of two ranks for the others.
 
 
@@ -209,9 +206,7 @@ def selected_backend() -> Finding:
 
 
 COLUMNS = 80
-
 INDENT = "  "
-
 NAME_WIDTH = 13
 
 

@@ -14,7 +14,7 @@ from cobre.comm.config import BACKEND_VARIABLE, LocalConfig, MpiConfig, ShmConfi
 from cobre.comm.detection import detect, installed_backends, require_installed
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import BackendNotAvailableError, InvalidBackendError, MissingConfigurationError
-from cobre.comm.flight_recorder import ExitReport, attach_exit_report, exit_report_of
+from cobre.comm.exit_report import ExitReport, attach_exit_report, exit_report_of
 from cobre.comm.types import BackendKind
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 GROUP = "cobre.comm.backends"
-
 """The group of entry points, whose values are subclasses of `RegisteredConfig`."""
 
 

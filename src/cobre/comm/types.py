@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
-
 """A C-contiguous NumPy array of a fixed-size dtype in native byte order."""
 
 

@@ -85,7 +85,6 @@ REQUIRED_BY_TCP = (TCP_COORDINATOR, TCP_RANK, TCP_SIZE)
 RANKS = (SHM_RANK, TCP_RANK)
 
 PREFIXES = ("COBRE_SHM_", "COBRE_TCP_")
-
 """How the names of all variables of a launched world begin."""
 
 

@@ -87,7 +87,6 @@ QUANTITIES: Mapping[str, ComparedQuantity] = {
 }
 
 NOT_OF_THE_SYSTEM = frozenset({"exchange"})
-
 """Quantities without a value for the system: a sum of line flows has no meaning."""
 
 
@@ -261,10 +260,8 @@ def block_hours_of(run: ComparedRun) -> dict[tuple[int, int], float]:
     return found
 
 
-# Compare means: both studies are read in step, scenario by scenario, table by table.
-
-
-# Means of two studies over common scenarios, and the confidence interval of their difference.
+# Means of two studies over common scenarios, and the confidence interval of their difference. Both studies are read in
+# step, scenario by scenario, table by table.
 
 
 CONFIDENCE = 0.95
@@ -311,7 +308,6 @@ def is_certain(difference: float, half_width: float) -> bool:
 
 
 SAME_MEAN_TOLERANCE = 1e-9
-
 """Relative difference up to which two means count as equal."""
 
 

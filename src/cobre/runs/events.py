@@ -34,18 +34,15 @@ __all__ = [
 
 
 EventListener = Callable[[Event], None]
-
 """Takes the events of a run as they occur; on ranks other than 0 it does nothing."""
 
 
 MAX_SHOWN = 500
-
 """Earlier iterations that the event of a resumed training has: more are not drawn."""
 
 DRAWN = frozenset(
     ("event", "iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "solves", "elapsed_s")
 ) | {"policy_gap", *NO_POLICY_COST}
-
 """Facts of an iteration that views draw after it."""
 
 

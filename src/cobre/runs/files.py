@@ -68,7 +68,6 @@ RUN_FILES = (
     f"{TRAINING}/{MANIFEST_FILE}",
     f"{SIMULATION}/{MANIFEST_FILE}",
 )
-
 """Any of these makes a directory one that `cobre run` has written to."""
 
 

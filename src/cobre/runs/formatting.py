@@ -19,7 +19,6 @@ PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exc
 NOT_A_BOUND = "sampled, not a bound under a risk measure"
 
 CONTROLLED = "controlled for the openings drawn"
-
 """Of a simulated mean: what chance did in drawing the openings is taken out."""
 
 
@@ -182,7 +181,6 @@ COST_COMPONENTS: Mapping[str, str] = {
     "non_controllable_reward": "Reward for available sources",
     "curtailment_cost": "Curtailment",
 }
-
 """Columns of the table of costs that add up to the cost of a stage."""
 
 

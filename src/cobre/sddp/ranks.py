@@ -16,7 +16,6 @@ from cobre.records import dataclass
 
 
 ALIGNMENT = 64
-
 """Bytes of a cache line: what one rank writes shares none with what others read, and every dtype is aligned."""
 
 

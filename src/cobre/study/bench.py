@@ -22,7 +22,7 @@ from cobre.sddp.records import Phase
 from cobre.sddp.training.context import OPENINGS_PER_CHAIN, Clock, SolveCounter, TrainingContext, lower_bound
 from cobre.sddp.training.opening_blocks import BackwardChains
 from cobre.sddp.training.passes import Paths, add_cuts, plan_backward
-from cobre.sddp.training.selection import iterations_in_memory
+from cobre.sddp.training.visited_states import iterations_in_memory
 from cobre.solver.batches import Bases, PathOutputs, SolveStatistics, Step
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver

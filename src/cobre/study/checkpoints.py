@@ -34,7 +34,7 @@ from cobre.sddp import records
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.records import IterationRecord, PhaseTimes, TrialPoints
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.selection import StoredStates, VisitedStates, entry_flags
+from cobre.sddp.training.visited_states import StoredStates, VisitedStates, entry_flags
 from cobre.solver.batches import Bases
 from cobre.study.preparation.study_cache import Fingerprint
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_SECONDS, TrainingRequest

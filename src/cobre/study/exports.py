@@ -23,7 +23,7 @@ from cobre.sddp.hydro_models.fpha_fitting import Fit
 from cobre.sddp.hydro_models.production_function import geometry_by_hydro
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.resolved.hydro import ProductionResolver
-from cobre.sddp.training.selection import VisitedStates
+from cobre.sddp.training.visited_states import VisitedStates
 from cobre.stochastic.inflows import InflowDescription, describe_inflows
 from cobre.stochastic.model import NoiseModel
 from cobre.stochastic.par.terms import TermsRow

@@ -22,22 +22,18 @@ from cobre.sddp.problem.problem import Problem
 from cobre.sddp.training.context import TrainingContext
 
 INTERVAL_S = 1.0
-
 """Shortest time between two events."""
 
 
 INTERVAL_SHARE = 0.01
-
 """Of the time that the iteration has taken so far: a long one emits about 100 events for each factor of e."""
 
 
 LONG_STUDY_SOLVES = 200_000
-
 """A study of fewer LPs is over before an estimate helps."""
 
 
 PILOT_SOLVES = 40
-
 """Backward LPs that an estimate is made from, at the least: two states with the twenty openings of official decks."""
 
 
@@ -205,7 +201,6 @@ class Pilot:
 
 
 IterationCallback = Callable[[dict[str, Any]], object]
-
 """Called with an iteration; a true value ends the run."""
 
 

@@ -132,7 +132,6 @@ def training_request(
 Value = TypeVar("Value")
 
 RankFunction = Callable[..., Value]
-
 """Called with a communicator, the arguments, and `emit`."""
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from cobre.comm import Backend
 from cobre.comm.errors import stop_exception
-from cobre.comm.flight_recorder import TERMINATED
+from cobre.comm.exit_report import TERMINATED
 from cobre.comm.launch.signals import SignalCounter, SignalRepeatFilter
 from cobre.core.stopping import StopKind
 from cobre.errors import CobreError

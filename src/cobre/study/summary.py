@@ -32,7 +32,6 @@ from cobre.study.training import TrainedStudy
 from cobre.wording import counted, percent
 
 MIN_COMPARED = 30
-
 """Scenarios from which on the interval of their mean is compared with that of the policy's cost."""
 
 

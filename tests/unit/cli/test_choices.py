@@ -9,7 +9,7 @@ from cobre.cli.error_reporting import ExitCode
 from cobre.cli.main import main
 from cobre.cli.setting_options import AUTO_BACKEND
 from cobre.comm import BackendKind
-from cobre.comm.flight_recorder import INTERRUPTED, TERMINATED
+from cobre.comm.exit_report import INTERRUPTED, TERMINATED
 from cobre.core.bounds import BoundMethod, BoundMethodName
 from cobre.mcp.tools import Tools
 

@@ -8,7 +8,7 @@ import pytest
 from cobre.cli.error_reporting import mark_errors_of_rank, report_errors
 from cobre.comm import AbortedError, TerminatedError
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.comm.flight_recorder import ExitReport, attach_exit_report
+from cobre.comm.exit_report import ExitReport, attach_exit_report
 from cobre.comm.launch import WorkerError
 from cobre.io.findings.finding import InvalidCaseError
 

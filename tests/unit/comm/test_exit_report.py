@@ -2,8 +2,8 @@
 
 import pytest
 
-from cobre.comm.backends.mpi.library import MAX_MESSAGE, agreed_exit, decode_report, encode_report
-from cobre.comm.flight_recorder import ExitReport, attach_exit_report, exit_report_of
+from cobre.comm.backends.mpi.call_checks import MAX_MESSAGE, agreed_exit, decode_report, encode_report
+from cobre.comm.exit_report import ExitReport, attach_exit_report, exit_report_of
 
 FULL = ExitReport("the disk is full", 5)
 DRY = ExitReport("the lake is empty", 3, origin="rank 2")

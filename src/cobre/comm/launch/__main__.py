@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from cobre.comm.config import MAX_RANKS, WAIT_STRATEGIES
 from cobre.comm.errors import BackendError
-from cobre.comm.flight_recorder import INTERRUPTED
+from cobre.comm.exit_report import INTERRUPTED
 from cobre.comm.launch.launcher import run_script
 from cobre.comm.launch.payload import WorkerError
 from cobre.comm.launch.spawning import launchable_backends

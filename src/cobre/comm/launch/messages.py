@@ -10,12 +10,10 @@ from typing import TextIO, TypeAlias
 
 
 Output: TypeAlias = Callable[[int, str, str], None]
-
 """Takes a rank, "stdout" or "stderr", and text made of whole lines, each with its newline."""
 
 
 MESSAGES = "messages"
-
 """The name of the stream that carries messages for the parent's program (`send_to_parent`)."""
 
 
@@ -126,7 +124,6 @@ class Stream:
 
 
 OnMessage: TypeAlias = Callable[[int, str], None]
-
 """Takes a rank and a line, without its newline."""
 
 

@@ -19,8 +19,8 @@ from typing import NoReturn, TextIO
 
 from cobre._native import exit_without_teardown, kill_group_with_parent, kill_process_group
 from cobre.comm import variables
+from cobre.comm.exit_report import exit_code_for
 from cobre.comm.factory import create_communicator
-from cobre.comm.flight_recorder import exit_code_for
 from cobre.comm.launch.messages import message_descriptors
 from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, describe_failure
 from cobre.comm.launch.spawning import segment_name

@@ -181,9 +181,6 @@ def _inherited(environ: Mapping[str, str]) -> Environment:
     return THREAD_VARIABLES | without_rank_variables(environ) | {"PYTHONUNBUFFERED": "1"}
 
 
-# Spawning: a rank as an interpreter of its own.
-
-
 # The pipes from one rank to its parent: stdout, stderr and, if there is an `on_message`, messages.
 
 

@@ -209,12 +209,10 @@ COLLECTIVES: dict[str, Callable[[Any], object]] = {
     "create_shared_region": lambda comm: comm.create_shared_region(1, np.int8).close(),
     "split_local": lambda comm: comm.split_local().close(),
 }
-
 """The smallest call of each kind."""
 
 
 MESSAGES = ("allgatherv", "allreduce", "broadcast", "barrier")
-
 """Those that every communicator has, whether it makes shared regions or not."""
 
 

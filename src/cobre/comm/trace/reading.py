@@ -221,12 +221,10 @@ def waiting(matched: MatchedCall, begins_ns: Mapping[int, int]) -> Waiting | Non
 
 
 Bounds = list[list[float]]
-
 """`bounds[i][j]`: the most by which the offset of clock j can exceed that of clock i, in nanoseconds."""
 
 
 OffsetSample = tuple[int, int]
-
 """A time of a clock, and the offset to add there to get the common time; both in nanoseconds."""
 
 

@@ -1,4 +1,4 @@
-"""Statistics of the merged trace: how long operations took, and which ranks made others wait."""
+"""What is made of a merged trace: a file for trace viewers, and tables of times and of ranks that others wait for."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

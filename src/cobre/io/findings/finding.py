@@ -21,19 +21,15 @@ from cobre.records import dataclass
 from cobre.wording import counted
 
 MAX_DETAILED = 100
-
 """Errors that programs get one by one; a table with a wrong column has as many as rows."""
 
 MAX_SEPARATE = 3
-
 """Similar findings that have a line each; more of them share a line."""
 
 MAX_SUBJECTS = 4
-
 """Subjects named in a line that similar findings share."""
 
 MAX_IDS = 8
-
 """Ids named in a list of ids."""
 
 _SELECTORS = re.compile(r"\[[^\]]*\]| ?\([^)]*\)")
@@ -96,7 +92,6 @@ class Code:
 
 
 CODES: dict[str, Code] = {}
-
 """All codes of the modules that are loaded, by name."""
 
 
@@ -143,7 +138,6 @@ class Part(NamedTuple):
 Subject = tuple[Part, ...]
 
 THE_FILE: Subject = ()
-
 """The subject of a finding about a file as a whole."""
 
 

@@ -73,7 +73,6 @@ def config_document(config: Config) -> dict[str, Any]:
 
 
 Piece = tuple[bool, list[str]]
-
 """Whether a product is negative, and its factors, the number first."""
 
 

@@ -140,20 +140,16 @@ def _enter(descriptor: int, part: str, folder: Path, *, make: bool) -> int:
 
 
 MAX_BYTES = 1 << 36
-
 """Bytes of the largest file read at once; largest policy: 9.1 GB with 120 stages x 9,000 cuts x 1,057 states."""
 
 MAX_TABLE_BYTES = 1 << 40
-
 """Bytes of the largest file that is read piece by piece: tables and checkpoints."""
 
 MAX_TEXT_BYTES = 1 << 28
-
 """Bytes of the largest file of settings, summary, manifest or log."""
 
 
 MAX_GROWTH_BYTES = 1 << 24
-
 """Bytes by which a file may grow while it is read: a log may be appended to."""
 
 

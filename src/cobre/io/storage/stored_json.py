@@ -10,7 +10,6 @@ from cobre.io.storage.atomic import write_file
 from cobre.io.storage.confined import read_untrusted_text
 
 MAX_LEVELS = 100
-
 """Deepest nesting of objects and arrays; what a run writes has about ten levels."""
 
 _MAX_INTEGER = 2**64  # seeds have 64 bits

@@ -38,7 +38,6 @@ from cobre.records import dataclass
 TOLERANCE = 1e-9
 
 MAX_BOUND_RATIO = 10.0
-
 """A bound above this multiple of the declared capacity gives a warning; official decks go up to 5.3."""
 
 ROW_TWICE = error_code("row-twice", Layer.DIMENSIONS, "appears {value} times", remedy="keep one of them")

@@ -42,7 +42,6 @@ GROUPS: tuple[tuple[Rule, ...], ...] = (
     ),
     production.COMPUTED_RULES,
 )
-
 """Rules that follow what other rules check come in a later group."""
 
 

@@ -36,25 +36,20 @@ Dated = Stage | PreStudyStage
 MIN_STAGES: Final = 2
 
 AVERAGE_MONTH_HOURS: Final = 730.0
-
 """A twelfth of a year: published cases have it in every month, also in one of 28 days (672 hours)."""
 
 DAYS_OF_MONTHS: Final = (28, 31)
 
 MAX_HOURS_APART: Final = 0.01
-
 """Share by which hours may differ from the calendar without a warning: a change of the clock in a week is 0.006."""
 
 MAX_HOURS_RATIO: Final = 2.0
-
 """Hours beyond this multiple of the calendar's are an error: no rounding explains them."""
 
 MAX_DAYS_APART: Final = 7
-
 """Days between a stage and its season without a warning: in weekly decks a month begins with the week of its 1st."""
 
 MAX_FACTOR_APART: Final = 0.05
-
 """Distance from 1 of the mean of block factors without a warning; a published case has 0.019."""
 
 # Blocks, openings and ids of stages.

@@ -23,8 +23,9 @@ from cobre.sddp.records import Phase, TrialPoints
 from cobre.sddp.stage_solve import NameFailure, StageSolve, sampled, solve_paths, solve_stage
 from cobre.sddp.training.opening_blocks import BackwardChains
 from cobre.sddp.training.risk_draws import RiskDraws
-from cobre.sddp.training.selection import SelectionStates, VisitedStates
+from cobre.sddp.training.selection import SelectionStates
 from cobre.sddp.training.team import Team, gather_rows
+from cobre.sddp.training.visited_states import VisitedStates
 from cobre.solver.batches import (
     Bases,
     Batch,

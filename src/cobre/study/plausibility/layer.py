@@ -146,7 +146,6 @@ NOTES = {
         "lower-bound-not-valid",
     )
 }
-
 """Codes of notes on noise models, by the kinds of `NoiseNote`."""
 
 

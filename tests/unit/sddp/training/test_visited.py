@@ -8,7 +8,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.training import selection as module
-from cobre.sddp.training.selection import StoredStates, VisitedStates, entry_flags
+from cobre.sddp.training.visited_states import StoredStates, VisitedStates, entry_flags
 
 STAGES, DIMENSION, PATHS, ITERATIONS = 3, 4, 5, 9
 KEPT = [np.array([True, False, True, True]), np.array([False, True, False, False]), np.zeros(DIMENSION, bool)]

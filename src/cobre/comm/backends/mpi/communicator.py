@@ -13,25 +13,23 @@ from itertools import pairwise, zip_longest
 import numpy as np
 
 from cobre._native import fold
-from cobre.comm.backends.mpi.job import CommGroup, Job
-from cobre.comm.backends.mpi.library import (
+from cobre.comm.backends.mpi.call_checks import (
     CallCheck,
     CheckedCall,
-    Mpi,
-    MpiComm,
     agreed_exit,
     allgatherv_call,
     allreduce_call,
     broadcast_call,
     fence_call,
-    load_mpi,
     reasons,
     region_call,
 )
+from cobre.comm.backends.mpi.job import CommGroup, Job
+from cobre.comm.backends.mpi.library import Mpi, MpiComm, load_mpi
 from cobre.comm.backends.mpi.windows import DeferredRelease, MpiSharedRegion, Window, WindowOwner, Windows
 from cobre.comm.config import MpiConfig
 from cobre.comm.errors import AbortedError, CollectiveFailedError, InitializationFailedError, MismatchedCallError
-from cobre.comm.flight_recorder import attach_exit_report, exit_report_of
+from cobre.comm.exit_report import attach_exit_report, exit_report_of
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
 from cobre.comm.validation import as_octets, copy_into, packed_displacements
 

@@ -21,11 +21,12 @@ from types import TracebackType
 import numpy as np
 
 from cobre._native import CallGuard
-from cobre.comm.backends.mpi.library import CallWatchdog, ErrorExchange, Mpi, MpiComm, MpiRequest
+from cobre.comm.backends.mpi.call_checks import CallWatchdog, ErrorExchange
+from cobre.comm.backends.mpi.library import Mpi, MpiComm, MpiRequest
 from cobre.comm.backends.mpi.windows import DeferredRelease
 from cobre.comm.endpoint import PROGRESS_S, Endpoint
 from cobre.comm.errors import Peer
-from cobre.comm.flight_recorder import FAILED, INTERRUPTED, exit_code_for, exit_report_of
+from cobre.comm.exit_report import FAILED, INTERRUPTED, exit_code_for, exit_report_of
 
 # Announces how many calls a process has made when it exits, so that nobody waits for a rank that has left.
 #

@@ -411,9 +411,6 @@ class LivenessMonitor(ABC):
     def _detect_failure(self) -> None: ...
 
 
-# Watch the connections of the coordinator and of a worker.
-
-
 # The coordinator's liveness monitor: receives all workers' heartbeats, and decides what the failure of the world is.
 
 

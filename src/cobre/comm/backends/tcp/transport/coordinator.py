@@ -104,7 +104,6 @@ PIECE_BYTES = 512 * 1024
 
 
 Sleep = Callable[[Mapping[int, int], set[int]], None]
-
 """Takes events by descriptor, and the ranks that are waited for; returns when a descriptor is ready."""
 
 
