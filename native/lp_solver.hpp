@@ -131,6 +131,7 @@ private:
     bool find_violated_cuts(std::vector<Int>& found);
     bool start_from_highs_basis();
     bool prove_optimum_of_highs();
+    void improve_optimum_of_highs();
     bool is_proved_unsolvable();
     bool has_ray_of_falling_cost();
     bool has_farkas_proof();

@@ -19,6 +19,8 @@ namespace cobre::noise {
 namespace {
 
 using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+// Of prepared cases, whose arrays are read-only pages of a file.
+using ConstMatrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Words = nb::ndarray<uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MessageTable = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -146,7 +148,7 @@ void add_outer_products(Matrix vectors, Vector scales, Matrix out) {
 }
 
 // Rows of `out`: sums of the rows of `transposed`, weighted by a draw, from the first on.
-void mix(Matrix draws, Matrix transposed, Matrix out) {
+void mix(ConstMatrix draws, ConstMatrix transposed, Matrix out) {
     const size_t count = transposed.shape(0), width = transposed.shape(1);
     if (draws.shape(1) != count || out.shape(0) != draws.shape(0) || out.shape(1) != width)
         throw nb::value_error("mix: draws of as many numbers as the matrix has rows, and room for the results");

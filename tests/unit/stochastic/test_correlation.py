@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cobre.core.case import Correlation, CorrelationGroup
-from cobre.stochastic.correlation import correlation_profiles, jacobi_eigen, symmetric_root
+from cobre.stochastic.correlation import Mixing, correlation_profiles, jacobi_eigen, symmetric_root
 from cobre.stochastic.errors import NoiseModelError
 
 PLACES = {("inflow", 0): 0, ("inflow", 1): 1, ("inflow", 2): 2, ("load", 0): 3}
@@ -152,3 +152,12 @@ def test_impossible_matrices_are_noted():
 
 def test_rounding_is_not_noted():
     assert not profiles([group([("inflow", 0), ("inflow", 1)], [[1.0, 1.0], [1.0, 1.0]])]).notes
+
+
+def test_a_matrix_of_a_prepared_case_may_be_read_only() -> None:
+    """Arrays of a case that was prepared before are pages of a file."""
+    root = np.array([[1.0, 0.5], [0.5, 1.0]])
+    root.flags.writeable = False
+    noise = np.array([[2.0, 4.0]])
+    Mixing(np.arange(2), root).apply(noise)
+    np.testing.assert_array_equal(noise, [[4.0, 5.0]])
