@@ -13,10 +13,12 @@ from small_system import (
     EVAPORATION_COST,
     EXCESS_COST,
     EXCHANGE_COST,
+    FILLING_COST,
     HM3_PER_M3S_HOUR,
     MAX_GENERATION,
     OUTFLOW_BELOW_COST,
     SPILLAGE_COST,
+    STORAGE_BELOW_COST,
     TURBINED_COST,
     SmallSystem,
 )
@@ -88,6 +90,7 @@ class Node:
     value: int  # the column that holds what this node and all behind it cost
     released: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by plant and stage: columns of m3/s
     ordered: dict[tuple[int, int], int | float] = field(default_factory=dict)  # by thermal and stage: MW, or its column
+    place: int = -1  # among the nodes of the system's tree
 
 
 def optimum(system: SmallSystem) -> float:
@@ -104,42 +107,56 @@ def optimum(system: SmallSystem) -> float:
 
 def _future(program: Program, system: SmallSystem, parent: Node) -> int:
     """Add all successors of a node; return the column of their risk-adjusted cost."""
-    values = [_node(program, system, parent, opening).value for opening in range(system.num_openings)]
+    values = {
+        _node(program, system, parent, place, inflow).value: probability
+        for place, probability, inflow in _successors(system, parent)
+    }
     future = program.column(-np.inf)
     if system.risk is None:
-        terms = {future: 1.0} | dict.fromkeys(values, -1.0 / len(values))
-        program.row(terms, 0.0, 0.0)
+        program.row({future: 1.0} | {value: -probability for value, probability in values.items()}, 0.0, 0.0)
     else:
         _add_risk(program, values, future, *system.risk)
     return future
 
 
-def _add_risk(program: Program, values: list[int], future: int, alpha: float, share: float) -> None:
+def _successors(system: SmallSystem, parent: Node) -> list[tuple[int, float, list[float]]]:
+    """Return place, probability and inflows of what may follow a node: openings, or nodes of a tree."""
+    if system.tree:
+        nodes = enumerate(system.tree)
+        return [(at, node.probability, list(node.inflow)) for at, node in nodes if node.parent == parent.place]
+    return [
+        (
+            -1,
+            1.0 / system.num_openings,
+            [system.inflow(at, parent.stage + 1, opening, before) for at, before in enumerate(parent.inflow)],
+        )
+        for opening in range(system.num_openings)
+    ]
+
+
+def _add_risk(program: Program, values: dict[int, float], future: int, alpha: float, share: float) -> None:
     """(1 - share) of the mean and `share` of the conditional value at risk, by the program of Rockafellar and Uryasev.
 
     future = (1 - share) mean + share (quantile + mean of what exceeds it / alpha).
     """
-    probability = 1.0 / len(values)
     quantile = program.column(-np.inf)
     terms: Terms = {future: 1.0, quantile: -share}
-    for value in values:
+    for value, probability in values.items():
         above = program.column()
         program.row({above: 1.0, value: -1.0, quantile: 1.0}, 0.0, np.inf)
         terms |= {above: -share * probability / alpha, value: -(1.0 - share) * probability}
     program.row(terms, 0.0, np.inf)
 
 
-def _node(program: Program, system: SmallSystem, parent: Node, opening: int) -> Node:
+def _node(program: Program, system: SmallSystem, parent: Node, place: int, inflow: list[float]) -> Node:
     """All decisions of one stage in one node of the tree, and all nodes behind it."""
     stage = parent.stage + 1
-    hydros = range(len(system.hydros))
-    inflow = [system.inflow(hydro, stage, opening, parent.inflow[hydro]) for hydro in hydros]
     cost: Terms = {}
     power = _Power(program, system, cost, stage, dict(parent.ordered))
     water = _Water(program, system, cost, power, parent)
     storage = water.balance(inflow)
     power.balance(stage)
-    node = Node(stage, storage, inflow, program.column(-np.inf), water.released, power.ordered)
+    node = Node(stage, storage, inflow, program.column(-np.inf), water.released, power.ordered, place)
     terms = {node.value: -1.0} | {column: value / MONEY for column, value in cost.items()}
     if stage + 1 < system.num_stages:
         terms[_future(program, system, node)] = system.discount(stage)
@@ -239,6 +256,10 @@ class _Water:
         self.net: list[list[Terms]] = [[{} for _ in system.hours] for _ in system.hydros]
         self.volumes = [[before, *self._ends(hydro)] for hydro, before in enumerate(parent.storage)]
         for hydro in range(len(system.hydros)):
+            if system.is_absent(hydro, power.stage):
+                self.volumes[hydro] = [parent.storage[hydro]]
+                continue
+            self._fill(hydro)
             self.released[hydro, power.stage] = []
             for block, hours in enumerate(system.hours):
                 self._release(hydro, block, hours)
@@ -248,8 +269,22 @@ class _Water:
                 self._send(column, pump.source, pump.destination, block)
 
     def _ends(self, hydro: int) -> list[int]:
-        least, most = self.system.hydros[hydro].min_hm3, self.system.max_storage(hydro, self.power.stage)
+        plant, most = self.system.hydros[hydro], self.system.max_storage(hydro, self.power.stage)
+        least = plant.min_hm3 if plant.filling is None else 0.0
         return [self.program.column(least, most) for _ in self._periods()]
+
+    def _fill(self, hydro: int) -> None:
+        """Require what a plant should hold while it is filled and, at another price, ever after."""
+        plant, stage = self.system.hydros[hydro], self.power.stage
+        if plant.filling is None:
+            return
+        least, price = plant.min_hm3, STORAGE_BELOW_COST
+        if self.system.is_filling(hydro, stage):
+            least, price = self.system.filling_target(hydro, stage), FILLING_COST
+        missing, last = self.program.column(), self.volumes[hydro][-1]
+        assert isinstance(last, int)
+        self.cost[missing] = price
+        self.program.row({last: 1.0, missing: 1.0}, least, np.inf)
 
     def _send(self, column: int, source: int, target: int | None, block: int) -> None:
         self.net[source][block][column] = 1.0
@@ -258,6 +293,8 @@ class _Water:
 
     def _release(self, hydro: int, block: int, hours: float) -> None:
         plant, most = self.system.hydros[hydro], self.system.max_turbined(hydro, self.power.stage)
+        rests = self.system.is_filling(hydro, self.power.stage)
+        most = 0.0 if rests else most
         if plant.planes:
             turbined = self.program.column(0.0, most)
             self.cost[turbined] = TURBINED_COST * hours
@@ -266,10 +303,11 @@ class _Water:
         spilled, missing = self.program.columns(2)
         self.cost |= {spilled: SPILLAGE_COST * hours, missing: OUTFLOW_BELOW_COST * hours}
         self.program.row({turbined: 1.0, spilled: 1.0, missing: 1.0}, plant.min_outflow, np.inf)
-        if plant.planes:
+        if plant.planes and not rests:
             self._generate(hydro, block, turbined, spilled)
+        receiver = None if plant.travel_hours else self.system.receiver(hydro, self.power.stage)
         for column in (turbined, spilled):
-            self._send(column, hydro, None if plant.travel_hours else plant.downstream, block)
+            self._send(column, hydro, receiver, block)
             self.released[hydro, self.power.stage].append(column)
 
     def _generate(self, hydro: int, block: int, turbined: int, spilled: int) -> None:
@@ -293,9 +331,16 @@ class _Water:
 
     def balance(self, inflow: list[float]) -> list[int | float]:
         """End volumes; with chronological blocks every block has its own."""
-        return [self._last_volume(hydro, inflow[hydro]) for hydro in range(len(inflow))]
+        arriving, stage = list(inflow), self.power.stage
+        for hydro, own in enumerate(inflow):
+            receiver = self.system.receiver(hydro, stage)
+            if self.system.is_absent(hydro, stage) and receiver is not None:
+                arriving[receiver] += own
+        return [self._last_volume(hydro, arriving[hydro]) for hydro in range(len(inflow))]
 
     def _last_volume(self, hydro: int, inflow: float) -> int | float:
+        if self.system.is_absent(hydro, self.power.stage):
+            return self.volumes[hydro][-1]
         for number, blocks in enumerate(self._periods()):
             before, end = self.volumes[hydro][number : number + 2]
             hm3 = {block: HM3_PER_M3S_HOUR * self.system.hours[block] for block in blocks}
@@ -342,7 +387,8 @@ class _Water:
         slope = (plant.area[1] - plant.area[0]) / (plant.max_hm3 - plant.min_hm3)
         rate = plant.evaporation_mm / 1000.0 * slope * 1e6 / month_s
         constant = plant.evaporation_mm / 1000.0 * plant.area[0] * 1e6 / month_s - rate * plant.min_hm3
-        evaporated = self.program.column(0.0, 2.0 * max(0.0, constant + rate * self.system.max_storage(hydro, stage)))
+        most = 2.0 * abs(constant + rate * self.system.max_storage(hydro, stage))  # in both directions: rain counts
+        evaporated = self.program.column(-most, most)
         less, more = self.program.columns(2)
         self.cost |= dict.fromkeys((less, more), EVAPORATION_COST * sum(self.system.hours))
         terms = {evaporated: 1.0, less: 1.0, more: -1.0}

@@ -10,9 +10,11 @@ from small_system import (
     EVAPORATION_COST,
     EXCESS_COST,
     EXCHANGE_COST,
+    FILLING_COST,
     MAX_GENERATION,
     OUTFLOW_BELOW_COST,
     SPILLAGE_COST,
+    STORAGE_BELOW_COST,
     TURBINED_COST,
     SmallHydro,
     SmallSystem,
@@ -25,7 +27,7 @@ MONTHS = 12
 def write_case(folder: Path, system: SmallSystem, forward_passes: int, iterations: int) -> Path:
     """All files; the folder is the case."""
     files = {
-        "config.json": _config(forward_passes, iterations, is_external=bool(system.library)),
+        "config.json": _config(system, forward_passes, iterations),
         "stages.json": _stages(system),
         "penalties.json": _penalties(),
         "initial_conditions.json": _initial_conditions(system),
@@ -35,8 +37,9 @@ def write_case(folder: Path, system: SmallSystem, forward_passes: int, iteration
     tables = {
         "scenarios/inflow_seasonal_stats.parquet": _inflow_stats(system),
         "scenarios/load_seasonal_stats.parquet": _load_stats(system),
-        "scenarios/noise_openings.parquet": _openings(system),
     }
+    if not system.tree:
+        tables["scenarios/noise_openings.parquet"] = _openings(system)
     if system.has_memory:
         tables["scenarios/inflow_ar_coefficients.parquet"] = _memory(system)
     _add_limits(system, files, tables)
@@ -99,25 +102,34 @@ def _add_plant_tables(system: SmallSystem, tables: dict) -> None:
         names = ("volume_hm3", "height_m", "area_km2")
         geometry = _table({"hydro_id": plants}, dict(zip(names, values, strict=True)))
         tables["system/hydro_geometry.parquet"] = geometry
-    if system.library:
-        rows = [
-            (stage, opening, hydro, value)
-            for stage, openings in enumerate(system.library)
-            for opening, values in enumerate(openings)
-            for hydro, value in enumerate(values)
-        ]
+    by_node = [((node.stage, place), node.inflow) for place, node in zip(_places(system), system.tree, strict=True)]
+    library = [
+        ((stage, opening), values)
+        for stage, openings in enumerate(system.library)
+        for opening, values in enumerate(openings)
+    ]
+    if library or by_node:
+        rows = [(*key, hydro, value) for key, values in library + by_node for hydro, value in enumerate(values)]
         stages, openings, plants, values = (list(column) for column in zip(*rows, strict=True))
         ids = {"stage_id": stages, "scenario_id": openings, "hydro_id": plants}
         tables["scenarios/external_inflow_scenarios.parquet"] = _table(ids, {"value_m3s": values})
 
 
-def _config(forward_passes: int, iterations: int, *, is_external: bool) -> dict:
-    external = {"seed": 7, "inflow": {"scheme": "external"}} if is_external else {}
+def _places(system: SmallSystem) -> list[int]:
+    """Return the place of every node of the tree among those of its stage."""
+    stages = [node.stage for node in system.tree]
+    return [stages[:at].count(stage) for at, stage in enumerate(stages)]
+
+
+def _config(system: SmallSystem, forward_passes: int, iterations: int) -> dict:
+    external = {"seed": 7, "inflow": {"scheme": "external"}} if system.library or system.tree else {}
+    sampled = {"method": "sampled", "forward_passes": forward_passes}
+    openings = {} if system.tree else {"openings": {"source": "file"}}
     return {
         "training": {
-            "selection": {"method": "sampled", "forward_passes": forward_passes},
+            "selection": {"method": "enumerated"} if system.tree else sampled,
             "stopping_rules": [{"type": "iteration_limit", "limit": iterations}],
-            "scenario_source": {"openings": {"source": "file"}} | external,
+            "scenario_source": openings | external,
         },
         "simulation": {"enabled": False},
         "modeling": {"inflow_non_negativity": {"method": "none"}},
@@ -126,8 +138,17 @@ def _config(forward_passes: int, iterations: int, *, is_external: bool) -> dict:
 
 def _stages(system: SmallSystem) -> dict:
     seasons = [{"id": month, "label": f"month {month + 1}", "month_start": month + 1} for month in range(MONTHS)]
+    graph = {"type": "finite_horizon", "annual_discount_rate": system.discount_rate}
+    if system.tree:
+        nodes = list(enumerate(zip(system.tree, _places(system), strict=True)))
+        graph["nodes"] = [{"id": id_, "stage_id": node.stage, "scenario_id": place} for id_, (node, place) in nodes]
+        graph["transitions"] = [
+            {"source_id": node.parent, "target_id": id_, "probability": node.probability}
+            for id_, (node, _) in nodes
+            if node.parent >= 0
+        ]
     return {
-        "policy_graph": {"type": "finite_horizon", "annual_discount_rate": system.discount_rate},
+        "policy_graph": graph,
         "stages": [_stage(system, number) for number in range(system.num_stages)],
         "pre_study_stages": [{"id": -1, "start_date": "2023-12-01", "end_date": "2024-01-01", "season_id": MONTHS - 1}],
         "season_definitions": {"cycle_type": "monthly", "seasons": seasons},
@@ -142,9 +163,10 @@ def _stage(system: SmallSystem, number: int) -> dict:
         "season_id": number % MONTHS,
         "blocks": [{"id": block, "name": f"block {block}", "hours": hours} for block, hours in enumerate(system.hours)],
         "block_mode": "chronological" if system.is_chronological else "parallel",
-        "num_openings": system.num_openings,
         "state_variables": {"storage": True, "inflow_lags": system.has_memory},
     }
+    if not system.tree:
+        stage["num_openings"] = system.num_openings
     if system.risk is not None:
         alpha, share = system.risk
         stage["risk_measure"] = {"cvar": {"alpha": alpha, "lambda": share}}
@@ -154,8 +176,6 @@ def _stage(system: SmallSystem, number: int) -> dict:
 def _penalties() -> dict:
     unused = (
         "diversion_cost",
-        "storage_violation_below_cost",
-        "filling_target_violation_cost",
         "turbined_violation_below_cost",
         "outflow_violation_above_cost",
         "generation_violation_below_cost",
@@ -166,6 +186,8 @@ def _penalties() -> dict:
         "turbined_cost": TURBINED_COST,
         "outflow_violation_below_cost": OUTFLOW_BELOW_COST,
         "evaporation_violation_cost": EVAPORATION_COST,
+        "filling_target_violation_cost": FILLING_COST,
+        "storage_violation_below_cost": STORAGE_BELOW_COST,
     }
     return {
         "bus": {"deficit_segments": [{"depth_mw": None, "cost": DEFICIT_COST}], "excess_cost": EXCESS_COST},
@@ -195,9 +217,10 @@ def _initial_conditions(system: SmallSystem) -> dict:
     ]
     ahead = {"past_defluences": released} if released else {}
     ahead |= {"past_anticipated_commitments": ordered} if ordered else {}
+    first = [({"hydro_id": index, "value_hm3": hydro.first_hm3}, hydro.filling) for index, hydro in hydros]
     return ahead | {
-        "storage": [{"hydro_id": index, "value_hm3": hydro.first_hm3} for index, hydro in hydros],
-        "filling_storage": [],
+        "storage": [row for row, filling in first if filling is None],
+        "filling_storage": [row for row, filling in first if filling is not None],
         "recent_observations": [
             {"hydro_id": index, **window, "value_m3s": hydro.last_inflow}
             for index, hydro in hydros
@@ -281,6 +304,9 @@ def _hydro(hydro: SmallHydro) -> dict:
     others = {"travel_time_hours": hydro.travel_hours} if hydro.travel_hours else {}
     if hydro.evaporation_mm:
         others["evaporation"] = {"coefficients_mm": [hydro.evaporation_mm] * MONTHS}
+    if hydro.filling is not None:
+        start, entry, rate = hydro.filling
+        others |= {"entry_stage_id": entry, "filling": {"start_stage_id": start, "filling_min_rate_m3s": rate}}
     return others | {
         "downstream_id": hydro.downstream,
         "reservoir": {"min_storage_hm3": hydro.min_hm3, "max_storage_hm3": hydro.max_hm3},

@@ -14,6 +14,8 @@ SPILLAGE_COST = 0.1
 TURBINED_COST = 0.05
 OUTFLOW_BELOW_COST = 60.0
 EVAPORATION_COST = 1000.0
+FILLING_COST = 30_000.0  # $/hm3, and the next one
+STORAGE_BELOW_COST = 20_000.0
 MAX_GENERATION = 1e4
 
 
@@ -24,6 +26,7 @@ class SmallHydro:
     planes: MW at zero, for each hm3 of the mean volume, m3/s turbined and m3/s spilled; empty: `productivity`.
     evaporation_mm: of every month. area: km2 at the least and at the largest volume, a straight line between them.
     travel_hours: until what is released arrives below; before the study it was `released_before` m3/s for years.
+    filling: the stage in which the filling of `min_hm3` begins, that in which the plant enters, and the least m3/s.
     """
 
     bus: int
@@ -43,6 +46,7 @@ class SmallHydro:
     area: tuple[float, float] = (0.0, 0.0)
     travel_hours: float = 0.0
     released_before: float = 0.0
+    filling: tuple[int, int, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -95,8 +99,18 @@ class SmallPump:
 
 
 @dataclass(frozen=True)
+class SmallNode:
+    """A node of a scenario tree. parent: its place among the nodes; -1: of the root."""
+
+    stage: int
+    parent: int
+    probability: float
+    inflow: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class SmallSystem:
-    """Loads are (stage, bus); noise is (stage, opening, hydro)."""
+    """Loads are (stage, bus); noise is (stage, opening, hydro). A system with a tree has no noise."""
 
     loads: tuple[tuple[float, ...], ...]
     noise: tuple[tuple[tuple[float, ...], ...], ...]
@@ -116,6 +130,7 @@ class SmallSystem:
     storage_rows: tuple[tuple[int, int, float], ...] = ()  # hydro, stage, most hm3 at its end
     library: tuple[tuple[tuple[float, ...], ...], ...] = ()  # inflows (stage, opening, hydro) from a file; empty: none
     floor: tuple[float, float] | None = None  # least MW of all thermals in every block, $/MWh of what is missing
+    tree: tuple[SmallNode, ...] = ()
 
     @property
     def num_stages(self) -> int:
@@ -144,6 +159,26 @@ class SmallSystem:
 
     def max_storage(self, hydro: int, stage: int) -> float:
         return {row[:2]: row[2] for row in self.storage_rows}.get((hydro, stage), self.hydros[hydro].max_hm3)
+
+    def is_filling(self, hydro: int, stage: int) -> bool:
+        filling = self.hydros[hydro].filling
+        return filling is not None and filling[0] <= stage < filling[1]
+
+    def is_absent(self, hydro: int, stage: int) -> bool:
+        """Tell whether the dam of a plant is still open, so that water passes by."""
+        filling = self.hydros[hydro].filling
+        return filling is not None and stage < filling[0]
+
+    def receiver(self, hydro: int, stage: int) -> int | None:
+        """Return the next plant downstream that has a dam in this stage."""
+        below = self.hydros[hydro].downstream
+        return below if below is None or not self.is_absent(below, stage) else self.receiver(below, stage)
+
+    def filling_target(self, hydro: int, stage: int) -> float:
+        """Return the hm3 at the end of a stage of filling from which the least rate reaches the dead volume."""
+        plant = self.hydros[hydro]
+        _, entry, rate = plant.filling or (0, 0, 0.0)
+        return max(0.0, plant.min_hm3 - (entry - stage - 1) * rate * HM3_PER_M3S_HOUR * sum(self.hours))
 
     def first_day(self, stage: int) -> date:
         return date(2024 + stage // 12, 1 + stage % 12, 1)

@@ -25,9 +25,11 @@ from extensive_form import optimum
 from shuffled_case import shuffled_case, write_shuffled
 from small_case import write_case
 from small_system import (
+    HM3_PER_M3S_HOUR,
     SmallContract,
     SmallHydro,
     SmallLine,
+    SmallNode,
     SmallPump,
     SmallSource,
     SmallSystem,
@@ -232,6 +234,39 @@ def external(system: SmallSystem, draw: random.Random) -> SmallSystem:
     return replace(system, library=as_tuples[0], noise=as_tuples[1])
 
 
+def tree(system: SmallSystem, draw: random.Random) -> SmallSystem:
+    """Replace openings by a tree of nodes with inflows and probabilities of their own."""
+    nodes = [SmallNode(0, -1, 1.0, _inflows(system, draw))]
+    for stage in range(1, system.num_stages):
+        count = draw.randint(1, 3)
+        for parent in [at for at, node in enumerate(nodes) if node.stage == stage - 1]:
+            shares = [draw.randint(1, 9) for _ in range(count)]
+            nodes += [SmallNode(stage, parent, share / sum(shares), _inflows(system, draw)) for share in shares]
+    return replace(system, noise=(), tree=tuple(nodes))
+
+
+def _inflows(system: SmallSystem, draw: random.Random) -> tuple[float, ...]:
+    return tuple(float(draw.randint(2, 60)) for _ in system.hydros)
+
+
+def filling(system: SmallSystem, draw: random.Random) -> SmallSystem:
+    """Fill the dead volume of a plant for the first time; before that, water may pass where its dam will be.
+
+    A pumping station needs both of its plants, and water under way a dam at both ends.
+    """
+    has_station, travels = bool(system.pumps), any(hydro.travel_hours for hydro in system.hydros)
+    start = 0 if has_station or travels else draw.randint(0, min(1, system.num_stages - 2))
+    entry = draw.randint(start + 1, system.num_stages - 1)
+    at = 0 if has_station else draw.randrange(len(system.hydros))
+    plant = system.hydros[at]
+    dead = max(plant.min_hm3, 1.0)
+    first = round(dead * draw.randint(0, 8) / 10.0, 1)
+    hm3_per_m3s = (entry - start) * HM3_PER_M3S_HOUR * sum(system.hours)
+    rate = (dead - first) / hm3_per_m3s * draw.choice((1.001, 1.3, 3.0))
+    filled = replace(plant, min_hm3=dead, first_hm3=first, filling=(start, entry, rate))
+    return replace(system, hydros=(*system.hydros[:at], filled, *system.hydros[at + 1 :]))
+
+
 def _with_hydros(system: SmallSystem, change) -> SmallSystem:
     return replace(system, hydros=tuple(replace(hydro, **change(hydro)) for hydro in system.hydros))
 
@@ -257,6 +292,8 @@ SYSTEM_FEATURES = (
     evaporation,
     travel_times,
     anticipated,
+    tree,
+    filling,
 )
 """In the order in which they are applied: bounds by stage know the limits that came before."""
 # Volumes within a stage, and water under way by the hour, have no meaning that all of these share.
@@ -267,6 +304,8 @@ APART = (
     {chronological, travel_times},
     {blocks, travel_times},
     {memory, external},
+    {memory, tree},
+    {external, tree},
 )
 
 
