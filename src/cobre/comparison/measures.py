@@ -1,4 +1,7 @@
-"""Arrays by stage and entity from the rows of one scenario; the last row is the horizon, the last column the system."""
+"""The quantities that a comparison measures: by stage and entity in each scenario, then paired differences of means.
+
+Arrays have a row for each stage and a last one for the horizon, a column for each entity and a last one for the system.
+"""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -11,12 +11,12 @@ import numpy as np
 from cobre import notebook
 from cobre.comparison.measures import CONFIDENCE, COST, QUANTITIES, Compared, Money, compare_money, title_of, unit_of
 from cobre.comparison.runs import ComparedRun, NotComparableError
-from cobre.core.generic_constraints import NEGLIGIBLE
 from cobre.io.output import ResultsError
 from cobre.records import dataclass
 from cobre.runs.bit_comparison import Comparison, compare_runs
 from cobre.runs.content import IncompleteRunError
 from cobre.runs.files import MANIFEST_FILE, SIMULATION
+from cobre.runs.formatting import NEGLIGIBLE
 
 if TYPE_CHECKING:
     import pyarrow as pa

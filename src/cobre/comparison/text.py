@@ -5,9 +5,8 @@ from typing import Any
 
 from cobre.comparison.measures import COST, is_certain
 from cobre.comparison.result import StudyComparison
-from cobre.core.generic_constraints import NEGLIGIBLE
 from cobre.runs.bit_comparison import Comparison
-from cobre.runs.formatting import NO_VALUE, digits, scale_for
+from cobre.runs.formatting import NEGLIGIBLE, NO_VALUE, digits, scale_for
 from cobre.wording import singular
 
 # Formatting of the numbers of a comparison.

@@ -1,4 +1,4 @@
-"""Names of array types, and sums whose bits are the same everywhere.
+"""Names of array types, sums whose bits are the same everywhere, and conversions between units.
 
 Shapes differ: the comment beside a field gives its axes, such as `S x N`.
 """

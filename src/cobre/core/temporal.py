@@ -6,6 +6,8 @@ from typing import Literal
 from cobre.core.arrays import sum_in_order
 from cobre.records import dataclass
 
+DAYS_PER_YEAR = 365.25
+
 SamplingMethod = Literal["saa", "lhs", "qmc_sobol", "qmc_halton", "selective", "historical_residuals"]
 
 
@@ -129,3 +131,17 @@ class Horizon:
     stages: tuple[Stage, ...]
     pre_study_stages: tuple[PreStudyStage, ...] = ()
     season_definitions: SeasonDefinitions | None = None
+
+    def discount_factor(self, stage: Stage) -> float:
+        """Return the factor of the step that leaves a stage, over the days of the calendar."""
+        days = (stage.end_date - stage.start_date).days
+        return float((1.0 + self._annual_rate(stage)) ** -(days / DAYS_PER_YEAR))
+
+    def _annual_rate(self, stage: Stage) -> float:
+        """Return the stage's own rate, else that of the transition that leaves it, else the graph's."""
+        if stage.annual_discount_rate_override is not None:
+            return stage.annual_discount_rate_override
+        for transition in self.policy_graph.transitions:
+            if transition.source_id == stage.id and transition.annual_discount_rate_override is not None:
+                return transition.annual_discount_rate_override
+        return self.policy_graph.annual_discount_rate

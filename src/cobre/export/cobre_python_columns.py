@@ -1,4 +1,4 @@
-"""Columns of the tables of cobre-python 0.18, in its order; `?` marks those that may be null."""
+"""Columns of the tables of cobre-python 0.18, in its order, and its table of limits; `?` marks nullable columns."""
 
 import json
 import os

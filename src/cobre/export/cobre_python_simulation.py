@@ -1,4 +1,4 @@
-"""Tables of a simulation, one file per scenario; tables are read piece by piece, never completely."""
+"""Simulation, training and dictionaries in the layout of cobre-python; tables are read piece by piece."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence

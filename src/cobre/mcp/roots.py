@@ -1,4 +1,4 @@
-"""The folders that the server may use. Paths outside of them are neither read nor written."""
+"""The folders that the server may use, and the checked arguments of its tools. Other paths are refused."""
 
 import os
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Self-contained HTML pages with style, scripts and data: for the report and the comparison page."""
+"""The report of a run: one self-contained HTML page; the comparison page is made with the same frame."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
-from cobre.core.generic_constraints import NEGLIGIBLE
 from cobre.records import dataclass
 from cobre.report.charts import BLUE, ORANGE, VARIABLES
 from cobre.report.simulated import (
@@ -28,6 +27,7 @@ from cobre.report.simulated import (
     percentiles,
 )
 from cobre.report.study_facts import StudyFacts
+from cobre.runs.formatting import NEGLIGIBLE
 
 # Compact encoding of numbers: four significant digits, deflated, in base64. The script of the page decodes it.
 

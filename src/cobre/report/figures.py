@@ -1,4 +1,4 @@
-"""Bounds and fans as Matplotlib figures, which users can modify."""
+"""Matplotlib figures for notebooks, in the style of the report: bounds, fans, and inline SVG."""
 
 import io
 import re

@@ -7,12 +7,11 @@ from typing import Any, Literal
 import numpy as np
 
 from cobre.core.arrays import Floats
-from cobre.core.generic_constraints import MIN_COST
 from cobre.records import dataclass
 from cobre.report.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, Band, Chart, Drawing, Mark, Series
 from cobre.report.entity_rows import Columns, EntityRows, added, average, block_hours, last
 from cobre.report.study_facts import StudyFacts
-from cobre.runs.formatting import COST_COMPONENTS, digits
+from cobre.runs.formatting import COST_COMPONENTS, MIN_COST, digits
 
 # Percentiles over scenarios of many cells at once.
 

@@ -1,4 +1,7 @@
-"""Formatting of numbers and events for people: for columns of a terminal, or in sentences (`_in_words`)."""
+"""Formatting of numbers and events for people: for columns of a terminal, or in sentences (`_in_words`).
+
+Also the labels of result columns, and the thresholds below which a number is not worth showing.
+"""
 
 import math
 from collections.abc import Mapping
@@ -187,3 +190,10 @@ COST_COMPONENTS: Mapping[str, str] = {
 def unit_of_column(column: str) -> str:
     """Return the unit of a column by its ending, such as MW for `_mw`; empty where it has none."""
     return next((unit for ending, unit in _COLUMN_UNITS.items() if column.endswith(ending)), "")
+
+
+# Thresholds of reports, tables and notes. LPs are solved to a tolerance, so tiny values are noise.
+
+NEGLIGIBLE = 1e-6  # MWh, MW, hm3, m3/s or $: a deficit, violation or cost up to this counts as zero
+NOTABLE_PENALTY_SHARE = 0.5  # of the cost: penalties of this share or more get a note
+MIN_COST = 0.01  # $: smaller costs are left out of tables of costs

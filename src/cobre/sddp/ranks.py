@@ -1,4 +1,4 @@
-"""Share work and results between ranks."""
+"""How ranks share work and results: contiguous blocks of scenarios, and regions of shared memory."""
 
 import hashlib
 import pickle

@@ -1,4 +1,4 @@
-"""External scenarios: libraries of trajectories that forward passes replay, one column of the table per scenario.
+"""Replayed scenarios, external and historical, as noise that reproduces them; normal loads and availability factors.
 
 Backward passes still solve generated openings. These are scaled by the library's own mean and population deviation of
 each stage (inflows with autoregressive terms keep the statistics of their model).

@@ -8,8 +8,8 @@ import numpy as np
 
 from cobre.core.arrays import Floats, sum_in_order
 from cobre.core.case import Case, System
-from cobre.core.generic_constraints import NEGLIGIBLE, NOTABLE_PENALTY_SHARE
 from cobre.io.storage.arrow_columns import numbers_of
+from cobre.runs.formatting import NEGLIGIBLE, NOTABLE_PENALTY_SHARE
 from cobre.wording import percent
 
 if TYPE_CHECKING:

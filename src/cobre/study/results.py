@@ -147,7 +147,7 @@ class TrainingResult:
 
         The state has the entries that `policy.state_names` names.
         """
-        from cobre.policy.store import policy_water_values
+        from cobre.policy.object import policy_water_values
 
         return policy_water_values(self.policy, state)
 
@@ -245,7 +245,7 @@ class SimulationResult:
 
     def water_values(self) -> "pa.Table":
         """Return $ per hm3 of every reservoir at the end of each stage."""
-        from cobre.policy.store import simulated_water_values
+        from cobre.policy.object import simulated_water_values
 
         return simulated_water_values(self.table("hydros"))
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from cobre.policy.store import simulated_water_values
+from cobre.policy.object import simulated_water_values
 
 
 def hydros(rows):

@@ -8,8 +8,7 @@ import pytest
 from pyarrow import parquet
 from report_page import data_of, explored, series
 
-from cobre.core.generic_constraints import NEGLIGIBLE
-from cobre.runs.formatting import digits, duration_in_words, money_in_words, percent_in_words, scale_for
+from cobre.runs.formatting import NEGLIGIBLE, digits, duration_in_words, money_in_words, percent_in_words, scale_for
 
 FOUR_DIGITS = 7e-5
 

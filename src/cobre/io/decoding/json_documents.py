@@ -1,4 +1,4 @@
-"""JSON files of a case, parsed, and checked for invalid JSON and duplicate keys.
+"""JSON files of a case, parsed, and checked for invalid JSON, duplicate keys and numbers that are too large.
 
 Light to import: the process that starts a run reads config.json before it loads anything else.
 """

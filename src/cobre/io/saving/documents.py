@@ -1,4 +1,4 @@
-"""The JSON files of a case, as text."""
+"""The content of the JSON files and Parquet tables of a case in memory, checked before it is written."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

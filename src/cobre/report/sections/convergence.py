@@ -1,4 +1,4 @@
-"""The section on convergence: bounds by iteration and the verdict."""
+"""Sections on convergence (bounds by iteration, verdict) and on time (phases, LP solver, loads of ranks)."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

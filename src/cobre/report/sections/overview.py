@@ -1,4 +1,4 @@
-"""The top of the page: state of the run, main results and warnings."""
+"""The top of the page (state of the run, main results, warnings), and the section on reproducing the run."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

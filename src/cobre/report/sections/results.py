@@ -7,7 +7,6 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.confidence import half_width_95
-from cobre.core.generic_constraints import NEGLIGIBLE
 from cobre.report.charts import (
     BLUE,
     GREEN,
@@ -27,7 +26,7 @@ from cobre.report.section import Cell, DataTable, Section, TableColumn
 from cobre.report.simulated import PERCENTILES, QUANTITIES, Fan, Simulated, congestion, fan_chart
 from cobre.report.study_facts import StudyFacts
 from cobre.report.system_map import system_map
-from cobre.runs.formatting import scale_for
+from cobre.runs.formatting import NEGLIGIBLE, scale_for
 
 # The section on costs of the simulated scenarios.
 

@@ -1,6 +1,6 @@
-"""Productivities for energy accounting: what a m3/s or a hm3 is worth in a plant, and down the cascade.
+"""Energy of water, in a plant and down the cascade, and evaporation as a straight line in the volume.
 
-They serve generic constraints (computed parameters) and energy columns of results; the LP itself does not read them.
+Energies serve generic constraints (computed parameters) and energy columns of results; the LP does not read them.
 """
 
 from calendar import monthrange

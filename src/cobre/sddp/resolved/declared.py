@@ -1,4 +1,4 @@
-"""Small arrays from entities: one number per entity, the same in every block, or zero when out of service."""
+"""Declared values of entities as arrays, zero when out of service, and the rows of tables that override them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -8,7 +8,6 @@ import numpy as np
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import ABSENT_ID, Table
 from cobre.core.entities import WithService
-from cobre.core.temporal import Horizon, Stage
 
 Item = TypeVar("Item")
 
@@ -57,28 +56,6 @@ def zero_unless(is_active: Flags, values: Floats) -> Floats:
         return values
     shape = (-1,) + (1,) * (values.ndim - 1)
     return np.where(is_active.reshape(shape), values, 0.0)
-
-
-# What the future weighs, stage by stage.
-
-
-DAYS_PER_YEAR = 365.25
-
-
-def discount_factor(horizon: Horizon, stage: Stage) -> float:
-    """Return the factor of the step that leaves a stage, over the days of the calendar."""
-    days = (stage.end_date - stage.start_date).days
-    return float((1.0 + _annual_rate(horizon, stage)) ** -(days / DAYS_PER_YEAR))
-
-
-def _annual_rate(horizon: Horizon, stage: Stage) -> float:
-    """Return the stage's own rate, else that of the transition that leaves it, else the graph's."""
-    if stage.annual_discount_rate_override is not None:
-        return stage.annual_discount_rate_override
-    for transition in horizon.policy_graph.transitions:
-        if transition.source_id == stage.id and transition.annual_discount_rate_override is not None:
-            return transition.annual_discount_rate_override
-    return horizon.policy_graph.annual_discount_rate
 
 
 # Rows of an override table, stage by stage, put over declared values.

@@ -9,8 +9,6 @@ from cobre.core.case import Case
 from cobre.core.stage_data import ResolvedStudy, StageData, StateLayout
 from cobre.core.steps import Report, Step, no_report, reported
 from cobre.core.temporal import Stage
-from cobre.sddp.resolved.anticipation import CommitmentResolver, TransitResolver
-from cobre.sddp.resolved.declared import discount_factor
 from cobre.sddp.resolved.generic_rows import GenericRowResolver
 from cobre.sddp.resolved.hydro import GroupResolver, HydroResolver, find_topology
 from cobre.sddp.resolved.network import (
@@ -21,6 +19,7 @@ from cobre.sddp.resolved.network import (
     SourceResolver,
     ThermalResolver,
 )
+from cobre.sddp.resolved.state_slots import CommitmentResolver, TransitResolver
 
 
 def resolve(case: Case, later_hours: Sequence[float] = (), report: Report = no_report) -> ResolvedStudy:
@@ -67,7 +66,7 @@ class _StageResolver:
         return StageData(
             stage=stage,
             hours=np.array([block.hours for block in stage.blocks], dtype=np.float64),
-            discount=discount_factor(self._horizon, stage),
+            discount=self._horizon.discount_factor(stage),
             hydro=self._hydro.of(stage),
             group=self._group.of(stage),
             thermal=self._thermal[number],

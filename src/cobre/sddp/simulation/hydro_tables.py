@@ -1,4 +1,4 @@
-"""Hydro plants, as a whole and by the bus that they feed."""
+"""Tables of hydro plants, of thermal power that is decided ahead, and of water in transit."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Make the forward and the backward pass of an iteration."""
+"""Forward and backward pass of an iteration, simulated paths for stopping rules, and values of trial points."""
 
 from collections.abc import Sequence
 from contextlib import closing

@@ -1,4 +1,8 @@
-"""The collectives without shared memory: a star, in which all calls and payloads go through the coordinator."""
+"""The collectives of backend tcp: a star around the coordinator, and hosts whose ranks share memory.
+
+Without shared memory every rank is a node of the star. With it, the ranks of a host exchange in shared memory, and
+their leader with the leaders of other hosts.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress

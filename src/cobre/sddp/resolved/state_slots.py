@@ -1,4 +1,7 @@
-"""Commitments of anticipated thermal plants: where they stand in the state, and what each stage decides."""
+"""State slots besides storages and lags: commitments of anticipated thermal plants, and water in transit.
+
+What the state holds when the study begins, and what each stage adds, carries on and delivers.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -8,8 +11,9 @@ from cobre.core.anticipation import BEFORE_STUDY, Anticipation, Deliveries, Post
 from cobre.core.arrays import HM3_PER_M3S_HOUR, HOURS_PER_DAY, Floats
 from cobre.core.case import Case
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, CommitmentNumbers, StateSlot, ThermalNumbers, TransitNumbers
+from cobre.core.temporal import DAYS_PER_YEAR
 from cobre.core.travel_time import PastRelease, TravelArc, TravelAxis, travel_arcs
-from cobre.sddp.resolved.declared import DAYS_PER_YEAR, discount_factor, positions_by_id
+from cobre.sddp.resolved.declared import positions_by_id
 
 
 class CommitmentResolver:
@@ -90,7 +94,7 @@ def _discounts(case: Case) -> list[float]:
     """Return discount factors of the transitions after each stage, of the study and after it."""
     rate = 1.0 + case.horizon.policy_graph.annual_discount_rate
     days = [stage.duration_hours / HOURS_PER_DAY for stage in case.post_study.stages]
-    inside = [discount_factor(case.horizon, stage) for stage in case.horizon.stages]
+    inside = [case.horizon.discount_factor(stage) for stage in case.horizon.stages]
     return inside + [float(rate ** -(part / DAYS_PER_YEAR)) for part in days]
 
 
