@@ -391,8 +391,9 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
     for warning in warnings:
         emit(new_event("warning", message=warning))
     plugins = (request.plugins or NO_PLUGINS).or_configured(study.case.config)
+    if plugins.identities or plugins.changes_study:
+        pending.clear()  # what is kept, the study and the digest of the case, is without plug-ins
     if plugins.changes_study:
-        pending.clear()  # what is kept is without plug-ins
         study = with_plugins(study, plugins)
     solver = make_solver(study, request.threads, report)
     fingerprint = Fingerprint.of(study, solver, "" if plugins.identities else known_digest, plugins)

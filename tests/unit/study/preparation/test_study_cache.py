@@ -12,6 +12,8 @@ import pytest
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.findings.finding import InvalidCaseError
 from cobre.runs.events import no_events
+from cobre.sddp.plugins.given import checked_plugins
+from cobre.sddp.plugins.interfaces import CutSelection
 from cobre.study.config_outline import with_config_document
 from cobre.study.preparation import prepare
 from cobre.study.preparation.study_cache import StudyCache, cache_folder, case_digest, make_room, prepare_on_ranks
@@ -155,6 +157,23 @@ def test_two_processes_at_once_keep_one_entry(case):
     assert len(digests) == 1 and digests == {trained(case).digest}
     assert len(entries()) == 1
     assert [path.name for path in cache_folder().iterdir()] == [entries()[0].name]
+
+
+class KeepAll(CutSelection):
+    """A cut selection of a user, which changes no number of a study."""
+
+    def is_due(self, iteration):
+        return False
+
+    def choose(self, cuts, states, created, iteration, active):
+        return active
+
+
+def test_a_run_without_plug_ins_does_not_find_the_digest_of_one_with_them(case):
+    """A checkpoint of either could be resumed as one of the other."""
+    prepared(case, plugins=checked_plugins(cut_selection=KeepAll())).keep()
+    plain = prepared(case)
+    assert plain.fingerprint.case == case_digest(replace(plain.study))
 
 
 def test_old_entries_make_room(tmp_path):
