@@ -9,6 +9,7 @@ namespace cobre::lp {
 void SparseDualSimplex::begin_stage() {
     const StageModel& stage = *stage_;
     columns_ = stage.columns;
+    loaded_ = stage_;
     working_row_of_.assign(static_cast<size_t>(stage.rows), -1);
     is_present_cut_.assign(static_cast<size_t>(cuts_->count()), 0);
     state_change_.resize(static_cast<size_t>(stage.num_decided));
@@ -131,6 +132,8 @@ void SparseDualSimplex::reset_cut_values() {
 void SparseDualSimplex::start_from_slacks() {
     reset_cut_values();
     clear_rows();
+    substitution_.clear();
+    stage_ = loaded_;
     smallest_pivot_ = kSmallestPivot;
     harris_tolerance_ = stage_->harris_tolerance;
     for (Int row = 0; row < stage_->rows; ++row)
@@ -152,7 +155,11 @@ bool SparseDualSimplex::start(const int8_t* status, const Int* active_cuts, Int 
     reset_cut_values();
     clear_rows();
     smallest_pivot_ = kSmallestPivot;
-    harris_tolerance_ = stage_->harris_tolerance;
+    harris_tolerance_ = loaded_->harris_tolerance;
+    stage_ = substitution_.choose(*loaded_, status) ? &substitution_.stage() : loaded_;
+    start_status_.assign(status, status + columns_ + stage_->rows);
+    status = start_status_.data();
+    substitution_.exchange(start_status_.data());
     std::copy(status, status + columns_, status_.begin());
     for (Int row = 0; row < stage_->rows; ++row)
         if (status[columns_ + row] != basic || !is_deferred(row)) append_row({row}, status[columns_ + row]);
@@ -238,6 +245,7 @@ void SparseDualSimplex::solution(std::vector<double>& columns, std::vector<doubl
         active_cuts.push_back(rows_[row].index);
         row_duals.push_back(reduced_[slack(row)]);
     }
+    substitution_.restore(columns, column_duals, row_duals);
 }
 
 void SparseDualSimplex::basis(int8_t* status, Int* cuts) const {
@@ -246,6 +254,7 @@ void SparseDualSimplex::basis(int8_t* status, Int* cuts) const {
     std::fill(cuts, cuts + stage_->num_decided + 1, -1);
     for (Int row = 0; row < row_count(); ++row)
         if (!rows_[row].is_cut()) status[columns_ + rows_[row].index] = status_[slack(row)];
+    substitution_.exchange(status);
     Int count = 0;
     for (const Int row : cut_rows_)
         if (status_[slack(row)] != basic && count <= stage_->num_decided) cuts[count++] = rows_[row].index;

@@ -22,6 +22,7 @@
 #include "lp_dual_simplex.hpp"
 #include "lp_factorisation.hpp"
 #include "lp_sparse_vector.hpp"
+#include "lp_substitution.hpp"
 
 namespace cobre::lp {
 
@@ -137,6 +138,10 @@ private:
     bool primal_pivot(Int entering, double direction);
 
     Int columns_ = 0;
+    // The stage that was loaded. `stage_` is the same, or what a substitution of generation makes of it.
+    const StageModel* loaded_ = nullptr;
+    Substitution substitution_;
+    std::vector<int8_t> start_status_;
 
     std::vector<WorkingRow> rows_;
     std::vector<Int> working_row_of_;                      // by row of the stage; -1: deferred

@@ -13,9 +13,9 @@ void SparseDualSimplex::set_row_bounds(Int row) {
 }
 
 void SparseDualSimplex::load_bounds(const Bounds& bounds) {
-    bounds_ = bounds;
-    std::copy(bounds.column_lower, bounds.column_lower + columns_, lower_.begin());
-    std::copy(bounds.column_upper, bounds.column_upper + columns_, upper_.begin());
+    bounds_ = substitution_.exchanged(bounds);
+    std::copy(bounds_.column_lower, bounds_.column_lower + columns_, lower_.begin());
+    std::copy(bounds_.column_upper, bounds_.column_upper + columns_, upper_.begin());
     for (Int row = 0; row < row_count(); ++row) set_row_bounds(row);
 }
 

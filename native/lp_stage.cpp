@@ -56,15 +56,20 @@ void StageModel::finish() {
         require(-1 <= column && column < columns, "correction_column: no such column");
     check_entries();
     find_families();
-    transpose();
     state_of_column.assign(width, -1);
     for (Int state = 0; state < num_decided; ++state) state_of_column[state_column[state]] = state;
+    index_columns();
+    find_generation();
     moving_rows.assign(input_row.begin(), input_row.end());
     moving_rows.insert(moving_rows.end(), load_row.begin(), load_row.end());
     std::sort(moving_rows.begin(), moving_rows.end());
     moving_rows.erase(std::unique(moving_rows.begin(), moving_rows.end()), moving_rows.end());
-    find_singletons();
     choose_harris_tolerance();
+}
+
+void StageModel::index_columns() {
+    transpose();
+    find_singletons();
 }
 
 // A tolerance that is not small beside the smallest costs makes them invisible, and ratio tests that rely on it leave
@@ -102,6 +107,50 @@ void StageModel::find_families() {
         deferred_rows.push_back(row);
     }
     families = static_cast<Int>(known.size());
+}
+
+// Planes say `g <= plane(v, q, s)`, and rows are scaled by powers of two: the coefficients of g have one significand, while
+// slopes differ from plane to plane. Of several such columns the one with fewest entries fills in least.
+Int StageModel::generation_of(std::span<const Int> planes) const {
+    const auto significand = [](double number) {
+        int exponent = 0;
+        return std::frexp(number, &exponent);
+    };
+    const auto entry = [this](Int row, Int column) {
+        Int at = row_start[row];
+        while (column_index[at] != column) ++at;
+        return value[at];
+    };
+    const auto length = [this](Int column) { return column_start[column + 1] - column_start[column]; };
+    Int found = -1;
+    for (Int at = row_start[planes[0]]; at < row_start[planes[0] + 1]; ++at) {
+        const Int column = column_index[at];
+        if (value[at] == 0.0 || state_of_column[column] >= 0 || column == future_cost) continue;
+        const bool is_alike = std::all_of(planes.begin(), planes.end(), [&](Int row) {
+            return significand(entry(row, column)) == significand(value[at]);
+        });
+        if (is_alike && (found < 0 || length(column) < length(found))) found = column;
+    }
+    return found;
+}
+
+void StageModel::find_generation() {
+    if (static_cast<size_t>(families) == deferred_rows.size()) return;  // no planes
+    std::vector<std::vector<Int>> planes(static_cast<size_t>(families));
+    for (const Int row : deferred_rows) planes[family[row]].push_back(row);
+    generation.assign(static_cast<size_t>(families), -1);
+    std::vector<Int> owner(static_cast<size_t>(columns), -1);
+    for (Int index = 0; index < families; ++index) {
+        if (planes[index].size() < 2) continue;
+        generation[index] = generation_of(planes[index]);
+        if (generation[index] >= 0) owner[generation[index]] = index;
+    }
+    for (Int index = 0; index < families; ++index) {
+        if (generation[index] < 0) continue;
+        const Int first = planes[index].front();
+        for (Int at = row_start[first]; at < row_start[first + 1]; ++at)
+            if (const Int other = owner[column_index[at]]; other >= 0 && other != index) generation[index] = -1;
+    }
 }
 
 // Rows that are never deferred first in each column: solves that have no deferred row stop at `deferred_start`.

@@ -74,6 +74,9 @@ struct StageModel {
     // planes of a production function) are a family: few of them can be active at once. By row: its family, or -1.
     std::vector<Int> family, deferred_rows;
     Int families = 0;
+    // By family of planes: the column of the generation that they limit, or -1; empty without planes. No plane of a
+    // family has the generation of another one.
+    std::vector<Int> generation;
     // Whether there are planes, in so many families that a row of the inverse which moves a price is long (hundreds).
     bool has_many_planes() const {
         return families >= kManyFamilies && static_cast<size_t>(families) < deferred_rows.size();
@@ -95,12 +98,15 @@ struct StageModel {
     Int component_of(Int input) const {
         return input < num_decided ? input : input - num_hydros + num_lags * num_hydros;
     }
-    void finish();  // derive what follows from the rest; throws on inconsistent parts
+    void finish();         // derive what follows from the rest; throws on inconsistent parts
+    void index_columns();  // derive the matrix by columns, and singletons, from the matrix by rows
 
 private:
     void check_entries() const;
     void transpose();
     void find_families();
+    void find_generation();
+    Int generation_of(std::span<const Int> planes) const;
     void find_singletons();
     void choose_harris_tolerance();
 };

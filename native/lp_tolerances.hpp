@@ -64,6 +64,7 @@ constexpr double kZeroReducedCost = 1e-12;         // cost: the sign of a smalle
 
 constexpr double kTiny = 1e-14;       // value: smaller results of a solve are rounding errors and become zero
 constexpr double kListed = 1e-60;     // value that stands for zero at an index that stays listed
+constexpr double kCancelled = 1e-13;  // relative: a sum of two terms that is smaller is rounding and becomes zero
 constexpr Int kMaxDenseUpdates = 40;  // of a dense inverse before it is computed from scratch
 // Entries of updates that cost as much as one entry of the matrix in a factorisation. 24 and 96 take as long.
 constexpr size_t kUpdateWork = 48;
@@ -73,6 +74,7 @@ constexpr Int kFewInactiveRows = 16;  // inactive rows leave the working LP when
 
 constexpr Int kMaxDenseRows = 100;         // of a stage: up to so many a dense inverse is quicker than sparse factors
 constexpr Int kManyFamilies = 600;         // of planes: pricing prefers short rows of the inverse
+constexpr Int kFewPairs = 64;              // of planes and generation: with fewer an LP is not rewritten
 constexpr int kExponentOfLargeCosts = 26;  // of two: the largest cost for HiGHS where small ones must count
 
 // Limits of loops: counts, never seconds, which differ from run to run ---------------------------------------------------

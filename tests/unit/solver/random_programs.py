@@ -1,6 +1,6 @@
 """Random stage programs of any shape, and the same LPs as one whole through highspy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import highspy
 import numpy as np
@@ -82,6 +82,82 @@ def random_program(shape: Shape, seed: int) -> StageProgram:
         source_is_pinned=np.zeros(0, np.uint8),
         names=Names(tuple(f"column{j}" for j in range(columns)), tuple(f"row{i}" for i in range(rows))),
     )
+
+
+@dataclass(frozen=True)
+class Planes:
+    """A stage of plants whose generation is limited by planes over storage, turbined and spilt water.
+
+    Columns of plant p: storage, turbined, spilt water and generation at p, plants + p ...; the storages of the first
+    plants are states. Rows: a water balance a plant, a balance a bus, then the planes, plant by plant.
+    """
+
+    program: StageProgram
+    plants: int
+    buses: int
+    planes: int
+
+    def right_sides(self, count: int, seed: int) -> np.ndarray:
+        """Draw inflows and loads; planes stay where they are."""
+        random = np.random.default_rng(seed)
+        sides = np.zeros((count, len(self.program.row_lower)))
+        sides[:, : self.plants] = random.uniform(2.0, 20.0, (count, self.plants))
+        loads = random.uniform(0.4, 1.2, (count, self.buses)) * 10.0 * self.plants / self.buses
+        sides[:, self.plants : self.plants + self.buses] = loads
+        return sides
+
+    def pairs(self, status: np.ndarray) -> int:
+        """Count the plants of a basis with basic generation and an active plane."""
+        columns = len(self.program.cost)
+        generation = status[3 * self.plants : 4 * self.plants] == 1
+        first = columns + self.plants + self.buses
+        active = (status[first : first + self.plants * self.planes] != 1).reshape(self.plants, self.planes)
+        return int((generation & active.any(axis=1)).sum())
+
+
+def random_planes(seed: int, plants: int = 100, buses: int = 3, planes: int = 4, states: int = 4) -> Planes:
+    """Return plants whose generation has an upper bound below some planes; rows have scales of their own."""
+    random = np.random.default_rng(seed)
+    rows, columns = plants + buses + plants * planes, 4 * plants + 2 * buses + 1
+    matrix, upper = np.zeros((rows, columns)), np.full(columns, np.inf)
+    cost = np.zeros(columns)
+    upper[:plants], upper[plants : 2 * plants] = 30.0, random.uniform(5.0, 25.0, plants)
+    cost[2 * plants : 3 * plants] = random.uniform(0.001, 0.01, plants)
+    upper[3 * plants : 4 * plants] = random.uniform(6.0, 25.0, plants)
+    for plant in range(plants):
+        matrix[plant, [plant, plants + plant, 2 * plants + plant]] = 1.0
+        matrix[plants + plant % buses, 3 * plants + plant] = 1.0
+        for plane in range(planes):
+            row, scale = plants + buses + plant * planes + plane, 2.0 ** random.integers(-2, 3)
+            slopes = [-random.uniform(0.01, 0.1), -1.5 + 0.2 * plane, 0.1 + 0.05 * plane]
+            matrix[row, plant : 3 * plants : plants] = scale * np.array(slopes)
+            matrix[row, 3 * plants + plant] = scale
+    limit = np.zeros(rows)
+    limit[plants + buses :] = np.tile(np.arange(planes), plants) * np.abs(
+        matrix[plants + buses :, 3 * plants : -1]
+    ).max(1)
+    for bus in range(buses):
+        deficit = 4 * plants + 2 * bus
+        matrix[plants + bus, deficit : deficit + 2] = 1.0, -1.0
+        cost[deficit : deficit + 2] = 50.0 + 10.0 * bus, 0.01
+    cost[-1] = 1.0
+    row_index, column_index = np.nonzero(matrix)
+    is_plane = np.arange(rows) >= plants + buses
+    program = replace(
+        random_program(Shape(rows=rows, states=states), 0),
+        cost=cost,
+        column_lower=np.zeros(columns),
+        column_upper=upper,
+        row_lower=np.where(is_plane, -np.inf, 0.0),
+        row_upper=limit,
+        row_start=np.searchsorted(row_index, np.arange(rows + 1)).astype(np.int32),
+        column_index=column_index.astype(np.int32),
+        value=matrix[row_index, column_index],
+        column_scale=np.ones(columns),
+        future_cost=columns - 1,
+        names=Names(tuple(f"column{j}" for j in range(columns)), tuple(f"row{i}" for i in range(rows))),
+    )
+    return Planes(program, plants, buses, planes)
 
 
 def _coefficients(shape: Shape, random: np.random.Generator, count: int) -> np.ndarray:

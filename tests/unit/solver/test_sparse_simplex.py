@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_programs import Shape, random_program, right_sides, whole_lp
+from random_programs import Shape, random_planes, random_program, right_sides, whole_lp
 from small_programs import all_chains, cut_rows, random_cuts
 
 from cobre.solver.batches import Bases, Batch, Chains, Outputs, Realisations, SolveFailedError, no_bases
@@ -112,6 +112,56 @@ def test_chain_starts_from_a_stored_basis() -> None:
     )
     np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-9)
     assert warm.pivots < cold.pivots
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_generation_substituted_by_its_plane_has_the_same_optima(seed: int) -> None:
+    """A chain that starts from a basis replaces generation by an active plane: values, duals and bases are the LP's."""
+    stage = random_planes(seed)
+    program, right = stage.program, stage.right_sides(OPENINGS, seed)
+    slopes = -np.random.default_rng(seed).uniform(0.0, 2.0, (CUTS, 4))
+    cuts = np.random.default_rng(seed).uniform(100.0, 200.0, CUTS), slopes
+    outputs = Outputs(gradient=True, solution=True, basis=True)
+    solver = solver_of(program)
+    cold = solver.solve(0, cut_rows(*cuts), chains_of(program, right), outputs)
+    assert stage.pairs(cold.basis_status[0]) >= 64, "otherwise nothing is substituted"
+    batches = [cold]
+    for _ in range(2):
+        bases = Bases(batches[-1].basis_status, batches[-1].basis_cuts)
+        batches.append(solver.solve(0, cut_rows(*cuts), chains_of(program, right, 1, bases), outputs))
+    expected = [whole_lp(program, side, cuts) for side in right]
+    for batch in batches:
+        np.testing.assert_allclose(batch.objective, expected, rtol=1e-9)
+        assert batch.library_solves == 0
+        activity = _activities(program, batch.primal)
+        assert np.all(activity <= program.row_upper + right + 1e-7)
+        assert np.all(activity >= program.row_lower + right - 1e-7)
+        assert np.all((batch.primal >= program.column_lower - 1e-7) & (batch.primal <= program.column_upper + 1e-7))
+        for here in range(OPENINGS):
+            bounds = batch.objective[here] + (right - right[here]) @ batch.dual[here]
+            assert np.all(bounds <= batch.objective + 1e-6 * (1.0 + np.abs(batch.objective)))
+    assert batches[2].pivots <= batches[0].pivots
+
+
+def _activities(program: StageProgram, primal: np.ndarray) -> np.ndarray:
+    rows = np.repeat(np.arange(len(program.row_lower)), np.diff(program.row_start))
+    terms = primal[:, program.column_index] * program.value
+    return np.array([np.bincount(rows, of_solve, len(program.row_lower)) for of_solve in terms])
+
+
+def test_substitution_does_not_depend_on_threads_and_earlier_work() -> None:
+    stage = random_planes(1)
+    program, right = stage.program, stage.right_sides(OPENINGS, 1)
+    cuts, outputs = cut_rows(*random_cuts(CUTS, 4, 1)), Outputs(gradient=True, solution=True, basis=True)
+    cold = solver_of(program).solve(0, cuts, chains_of(program, right), outputs)
+    outcomes = set()
+    for threads in (1, 2, 4):
+        solver = solver_of(program, threads=threads)
+        for _ in range(2):
+            bases = Bases(cold.basis_status, cold.basis_cuts)
+            outcomes.add(bits(solver.solve(0, cuts, chains_of(program, right, 7, bases), outputs)))
+            solver.solve(0, cuts, chains_of(program, right, 3), outputs)
+    assert len(outcomes) == 1
 
 
 def test_a_basis_that_is_singular_costs_time_and_no_more() -> None:
