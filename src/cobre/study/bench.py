@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cobre.comm import LocalCommunicator
+from cobre.comm import LocalConfig, create_communicator
 from cobre.core.case import Case
 from cobre.core.config import Config
 from cobre.records import dataclass
@@ -149,7 +149,7 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
     """
     began = time.process_time()
     study = prepare(case)
-    with LocalCommunicator() as comm:
+    with create_communicator(LocalConfig()) as comm:
         context = training_context(comm, study, make_solver(study, 1), paths)
         # Blocks of the whole study, however few paths are timed
         context.backward_chains = BackwardChains(study.problem, case.config.training.forward_passes)

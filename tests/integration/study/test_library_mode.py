@@ -29,6 +29,7 @@ from cobre.study.placement import Placement, WorldRequest, choose_placement
 PROGRAMS = Path(__file__).resolve().parents[3] / "examples" / "own_processes"
 ITERATIONS = 4
 LIMIT_S = 100
+ANOTHER_WORLD = {"COBRE_COMM_BACKEND": "tcp", "COBRE_TCP_RANK": "7", "COBRE_TCP_SIZE": "8"}
 FEW = {"method": "sampled", "num_scenarios": 6}
 
 
@@ -111,6 +112,24 @@ def test_a_communicator_serves_many_studies_and_stays_open(case, alone, tmp_path
     assert expected[:2] == ("open", alone.digest)
     assert [rank[:-1] for rank in found] == [expected[:-1]] * 2
     assert [rank[-1] for rank in found] == [True, False]
+
+
+def with_another_world_s_variables(comm, case):
+    os.environ.update(ANOTHER_WORLD)
+    return cobre.train(case, comm=comm, iterations=ITERATIONS).digest, comm.backend
+
+
+def test_variables_that_change_during_a_training_change_nothing(case, alone, monkeypatch):
+    """The backend is chosen once: a communicator that was handed over, or the one that the start selected."""
+
+    def change(_event):
+        for name, value in ANOTHER_WORLD.items():
+            monkeypatch.setenv(name, value)
+
+    trained = cobre.train(case, iterations=ITERATIONS, threads=1, progress_callback=change)
+    assert os.environ["COBRE_COMM_BACKEND"] == "tcp" and trained.digest == alone.digest
+    monkeypatch.undo()
+    assert launch.run(with_another_world_s_variables, 2, "shm", (case,)) == [(alone.digest, "shm")] * 2
 
 
 def shared_memory_of(comm, case, trainings):

@@ -17,6 +17,16 @@ def test_each_backend_has_a_public_name(name):
     assert found.__name__ == name and issubclass(found, cobre.comm.Backend)
 
 
+def test_the_contract_has_collectives_and_no_messages_between_two_ranks():
+    """Everything that a communicator offers, but for what `abort`, reports and regions need."""
+    offered = {name for name in dir(cobre.comm.Communicator) if not name.startswith("_")}
+    about_itself = {"backend", "rank", "size", "sequence", "state", "recent_calls", "report"}
+    ends = {"abort", "check_failures", "close", "give_up"}
+    assert offered - about_itself - ends == {"allgatherv", "allreduce", "barrier", "broadcast"}
+    shared_memory = {"create_shared_region", "is_leader", "split_local"}
+    assert {name for name in dir(cobre.comm.Backend) if not name.startswith("_")} == offered | shared_memory
+
+
 def test_the_heap_region_has_a_public_name():
     assert issubclass(cobre.comm.HeapRegion, SharedRegion)
 
