@@ -22,18 +22,19 @@ INTRODUCTION = """\
 # Environment variables
 
 A rank that is started by somebody else finds its world here. `cobre run` and `create_communicator()` read these
-variables; the launchers set them. Durations are seconds. A variable that makes no sense is an error that names it.
+variables; the launchers set them. Durations are seconds. A value that makes no sense is an error that names the
+variable.
 
 ## For all backends
 
 | variable | default | meaning |
 |---|---|---|
 | `{backend}` | `auto` | Which backend: {kinds}. {auto} |
-| `COBRE_CACHE_DIR` | `~/.cache/cobre` | Where prepared cases are kept for later runs; `off`: nowhere. |
+| `COBRE_CACHE_DIR` | `$XDG_CACHE_HOME/cobre` or `~/.cache/cobre` | {folder} |
 | `COBRE_CACHE_MIN_SECS` | `0.5` | CPU seconds that preparing a case must take to be kept. |
 | `COBRE_COMM_TRACE` | none | A folder; every rank writes its calls there ([how-to]({hangs})). |
 | `COBRE_MAX_DENSE_ROWS` | `{dense}` | {rows} |
-| `COBRE_WIDE_INSTRUCTIONS` | `1` | 0: plain instructions of the processor only; the same bits, more slowly. |
+| `COBRE_WIDE_INSTRUCTIONS` | `1` | {wide} |
 | `NO_COLOR` | none | Any value: no colours on the terminal. |
 """
 AUTO = (
@@ -46,6 +47,8 @@ ROWS = (
     "Stages with more rows are solved with a sparse factorisation of the basis, others with a dense inverse. Bits may "
     "change. At which stages a forward path starts from its basis of the stage before depends on the default alone."
 )
+CACHE = "Where prepared cases are kept for later runs; `off`: nowhere."
+WIDE = "0: plain instructions of the processor only; the same bits, more slowly. Any other value is 1."
 HANGS = "../how-to/find-out-why-a-run-hangs.md"
 OURS = """
 ## Between our own processes
@@ -60,7 +63,8 @@ LAUNCHER_VARIABLES = """
 {pairs}. `SLURM_PROCID` with `SLURM_STEP_NUM_TASKS` is a task of `srun`, which proves no MPI. `MPI4PY_LIBMPI` and
 `MPI4PY_MPIABI` say which MPI mpi4py loads. Workers that Cobre starts get `OMP_NUM_THREADS`, `OPENBLAS_NUM_THREADS` and
 `MKL_NUM_THREADS` as 1, unless you set them. `import cobre` sets `OPENBLAS_THREAD_TIMEOUT` to 18, unless you set it:
-idle threads of OpenBLAS, which NumPy loads later, then sleep after 0.1 ms instead of 20 ms.
+idle threads of OpenBLAS, which NumPy loads later, then sleep after 0.1 ms instead of 20 ms. The
+command `cobre` and its workers set `ARROW_DEFAULT_MEMORY_POOL` to `system`, unless you set it.
 """
 HEADER = "\n## {title}\n\n{text}\n\n| variable | takes | default | meaning |\n|---|---|---|---|\n"
 OBVIOUS = {
@@ -94,7 +98,7 @@ class _Recorder(dict[str, str]):
 def environment_page() -> str:
     """Return the page as Markdown."""
     kinds = ", ".join(f"`{kind.value}`" for kind in BackendKind)
-    words = {"auto": AUTO, "hangs": HANGS, "dense": MAX_DENSE_ROWS, "rows": ROWS}
+    words = {"auto": AUTO, "hangs": HANGS, "dense": MAX_DENSE_ROWS, "rows": ROWS, "folder": CACHE, "wide": WIDE}
     sections = [INTRODUCTION.format(backend=BACKEND_VARIABLE, kinds=kinds, **words)]
     pairs = "; ".join(f"`{one.rank_variable}` with `{one.size_variable}`" for one in LAUNCHERS)
     return "".join([*sections, *map(_section, CONFIGS), LAUNCHER_VARIABLES.format(pairs=pairs), OURS])

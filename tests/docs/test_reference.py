@@ -52,7 +52,10 @@ def test_every_field_has_a_variable(config):
 def test_variables_have_their_true_defaults_and_meanings():
     page = environment_page()
     assert "| `COBRE_TCP_PORT` | an integer | `29500` |" in page
-    assert "| `COBRE_SHM_NAME` | a string | required | Name of the shared memory segment" in page
+    assert (
+        "| `COBRE_SHM_NAME` | a string | required | Where ranks meet, the same on all ranks and unique to the run"
+        in page
+    )
     assert "| `COBRE_TCP_INSECURE` | 1 or 0 | `0` |" in page
     assert "| `COBRE_TCP_TLS_CA` | a string | none | PEM files" in page
 

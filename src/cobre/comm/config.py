@@ -56,7 +56,8 @@ class LocalConfig:
 class ShmConfig:
     """Ranks on one machine that share memory.
 
-    name: name of the shared memory segment, the same on all ranks and unique to the run.
+    name: where ranks meet, the same on all ranks and unique to the run: the name of a socket, or of a shared memory
+        segment, as `rendezvous` says.
     rank: this process's rank, from 0.
     size: the number of ranks.
     timeout_s: a rank that sends no heartbeat for this long counts as lost; a rank that computes does send them.
@@ -121,7 +122,7 @@ class ShmConfig:
         """Read `COBRE_SHM_*`; name, rank and size are required."""
         read = EnvironmentReader("shm", environ)
         return cls(
-            name=read.text(variables.SHM_NAME, "the name of the segment, the same for all ranks of the run"),
+            name=read.text(variables.SHM_NAME, "the name under which ranks meet, the same for all ranks of the run"),
             rank=read.integer(variables.SHM_RANK, "this process's rank, from 0"),
             size=read.integer(variables.SHM_SIZE, "the number of ranks (not bytes)"),
             timeout_s=read.seconds(variables.SHM_TIMEOUT, DEFAULT_TIMEOUT_S),

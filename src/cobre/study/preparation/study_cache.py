@@ -28,7 +28,7 @@ from cobre.comm import Backend, Communicator
 from cobre.core.case import Case, changed
 from cobre.core.steps import Report, Step, no_report
 from cobre.core.stopping import IterationLimit, SimulationBased
-from cobre.errors import CobreError
+from cobre.errors import CobreError, ValidationError
 from cobre.io.config.overrides import ConfigDocument
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.finding import lines_of
@@ -153,11 +153,14 @@ def cache_folder() -> Path | None:
 
 
 def min_seconds() -> float:
-    """Return the CPU seconds from which on a preparation is kept."""
-    try:
-        return float(os.environ[MIN_SECONDS_VARIABLE])
-    except (KeyError, ValueError):
+    """Return the CPU seconds from which on a preparation is kept; raise ValidationError if the variable is wrong."""
+    given = os.environ.get(MIN_SECONDS_VARIABLE)
+    if not given:
         return MIN_SECONDS
+    with suppress(ValueError):
+        if (seconds := float(given)) >= 0:
+            return seconds
+    raise ValidationError(f"{MIN_SECONDS_VARIABLE} is {given!r}: expected a number of seconds, such as 0.5")
 
 
 def make_room(folder: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -370,6 +373,7 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
     pending: list[StudyCache] = []
 
     def build() -> tuple[PreparedStudy, tuple[str, ...], str]:
+        least_s = min_seconds()  # before anything is read: a wrong value is an error at once
         kept = None if cache is None else cache.load(lambda text: emit(new_event("warning", message=text)))
         if kept is not None:
             return kept.study, kept.warnings, kept.case_digest
@@ -379,7 +383,7 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
         case, warnings = as_case(request.case, request.overrides, request.config, report)
         emit(new_event("phase", name="building"))
         study = prepare(case, report)
-        if cache is not None and comm.rank == 0 and time.process_time() - began >= min_seconds():
+        if cache is not None and comm.rank == 0 and time.process_time() - began >= least_s:
             pending.append(cache)
         return study, (*warnings, *study.notes), ""
 

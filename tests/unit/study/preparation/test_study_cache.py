@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cobre.comm.backends.local import LocalCommunicator
+from cobre.errors import ValidationError
 from cobre.io.findings.finding import InvalidCaseError
 from cobre.runs.events import no_events
 from cobre.sddp.plugins.given import checked_plugins
@@ -136,6 +137,13 @@ def test_nothing_is_kept_where_nobody_wants_it(case, monkeypatch):
     monkeypatch.delenv("COBRE_CACHE_DIR")
     monkeypatch.setenv("COBRE_CACHE_MIN_SECS", "1000")
     assert prepared(case).cache is None
+
+
+@pytest.mark.parametrize("wrong", ["soon", "-1", "nan"])
+def test_a_time_that_is_none_is_an_error_that_names_the_variable(case, monkeypatch, wrong):
+    monkeypatch.setenv("COBRE_CACHE_MIN_SECS", wrong)
+    with pytest.raises(ValidationError, match=f"COBRE_CACHE_MIN_SECS is '{wrong}': expected a number of seconds"):
+        prepared(case)
 
 
 def test_the_folder_may_be_impossible_to_write(case, monkeypatch, tmp_path):
