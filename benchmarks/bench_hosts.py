@@ -32,7 +32,8 @@ HOSTS, RATE_MBIT, ROUNDS = (4, 8, 16), 1000, 3
 BURST = "128k"  # twice the largest packet that the kernel hands to the queue at once
 SECTION = "## Hosts with links of their own"
 STAR = "cobre star"
-CONTENDERS = ("cobre tcp", STAR, "torch gloo")
+GLOO, GLOO_RING = "torch gloo", "gloo ring"
+CONTENDERS = ("cobre tcp", STAR, GLOO, GLOO_RING)
 
 
 def link_seconds(case: Case, hosts: int, rate_mbit: float) -> float:
@@ -94,10 +95,11 @@ def run_world(contender: str, hosts: Sequence[str], names: Sequence[str]) -> dic
 
 def rank_command(contender: str, rank: int, hosts: Sequence[str], names: Sequence[str], folder: str) -> Command:
     """One rank on its host; it leaves its durations in the folder."""
-    is_gloo = contender == CONTENDERS[2]
+    is_gloo = contender in (GLOO, GLOO_RING)
     environment = gloo_environment().folder if is_gloo else Path(sys.prefix)
     words = ["ip", "netns", "exec", hosts[rank], str(environment / "bin" / "python")]
     words += ["-m", "collectives.ranks.hosts", folder, *names, "--rank", str(rank), "--size", str(len(hosts))]
+    words += ["--gloo-ring"] if contender == GLOO_RING else []
     variables = {"GLOO_SOCKET_IFNAME": "nic"} if is_gloo else cobre_variables(contender, rank, len(hosts))
     return Command(words, environ_for(environment, **variables))
 
@@ -112,7 +114,7 @@ def main() -> int:
     """Measure, print, keep; not 0 when a contender of ours failed."""
     options = parse()
     contenders, names = options.contenders.split(","), options.cases.split(",")
-    if CONTENDERS[2] in contenders:
+    if {GLOO, GLOO_RING} & set(contenders):
         gloo_environment().ensure()
     rounds: dict[int, dict[str, list[dict[str, float]]]] = {}
     machine, failed = describe_machine(), []
@@ -163,19 +165,28 @@ def section(
         f"namespaces at a switch, {rate_mbit:g} Mb/s each way per host, one rank per host, {count} round(s): the",
         "median round, in milliseconds. All hosts share the cores of this machine. Links: what they allow, without",
         "headers: the most that a host must receive or send. Star: everything through rank 0",
-        "(`COBRE_TCP_RING_BYTES=0`).",
+        "(`COBRE_TCP_RING_BYTES=0`). torch gloo: gathers in the fastest of three ways, for small ones messages between",
+        "all pairs of hosts; gloo ring: its ring alone.",
     ]
     for size, by_contender in rounds.items():
         shown = [contender for contender in by_contender if by_contender[contender]]
-        lines += ["", f"### {size} hosts", "", f"| ms | links | {' | '.join(shown)} | tcp / links | tcp / gloo |"]
-        lines.append(f"| --- | --- |{' --- |' * len(shown)} --- | --- |")
+        lines += [
+            "",
+            f"### {size} hosts",
+            "",
+            f"| ms | links | {' | '.join(shown)} | tcp / links | tcp / gloo | tcp / gloo ring |",
+        ]
+        lines.append(f"| --- | --- |{' --- |' * len(shown)} --- | --- | --- |")
         for case in [case for case in cases() if case.name in names]:
             found = {one: statistics.median(turn[case.name] for turn in by_contender[one]) for one in shown}
             allowed = link_seconds(case, size, rate_mbit) if case.name in LARGE else None
-            ours, gloo = found.get(CONTENDERS[0]), found.get(CONTENDERS[2])
+            ours = found.get(CONTENDERS[0])
             cells = [case.name, "" if allowed is None else f"{allowed * 1e3:.1f}"]
             cells += [f"{found[one] * 1e3:.2f}" for one in shown]
-            cells += [f"{ours / other:.2f}" if ours and other else "" for other in (allowed, gloo)]
+            cells += [
+                f"{ours / other:.2f}" if ours and other else ""
+                for other in (allowed, found.get(GLOO), found.get(GLOO_RING))
+            ]
             lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 

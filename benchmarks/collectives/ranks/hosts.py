@@ -1,4 +1,4 @@
-"""One rank on a host of its own: `python -m collectives.ranks.hosts FOLDER CASE ... --rank R --size N`.
+"""One rank on a host of its own: `python -m collectives.ranks.hosts FOLDER CASE ... --rank R --size N [--gloo-ring]`.
 
 Of ours if the environment names a world of tcp, else of torch.distributed on gloo; neither needs the other installed.
 """
@@ -44,7 +44,7 @@ def measure_cobre(chosen: Sequence[Case]) -> Durations:
         return measure(CobreAdapter(comm), chosen)
 
 
-def measure_gloo(rank: int, size: int, chosen: Sequence[Case]) -> Durations:
+def measure_gloo(rank: int, size: int, chosen: Sequence[Case], *, ring_only: bool) -> Durations:
     """gloo, whose ranks meet at a store in rank 0."""
     import torch  # noqa: PLC0415 - not installed beside cobre
     import torch.distributed as dist  # noqa: PLC0415 - as above
@@ -54,7 +54,7 @@ def measure_gloo(rank: int, size: int, chosen: Sequence[Case]) -> Durations:
     torch.set_num_threads(1)
     store = dist.TCPStore(address(0), PORT, size, rank == 0, timeout=TIMEOUT)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=TIMEOUT)
-    durations = measure(GlooAdapter(rank, size), chosen)
+    durations = measure(GlooAdapter(rank, size, ring_only=ring_only), chosen)
     dist.barrier()  # nobody takes the store away while others still use it
     dist.destroy_process_group()
     return durations
@@ -65,10 +65,14 @@ def main() -> None:
     parser = rank_parser()
     for name in ("--rank", "--size"):
         parser.add_argument(name, type=int, required=True)
+    parser.add_argument("--gloo-ring", action="store_true")
     options = parser.parse_args()
     chosen = [case for case in cases() if case.name in options.cases]
     is_ours = "COBRE_TCP_RANK" in os.environ
-    durations = measure_cobre(chosen) if is_ours else measure_gloo(options.rank, options.size, chosen)
+    if is_ours:
+        durations = measure_cobre(chosen)
+    else:
+        durations = measure_gloo(options.rank, options.size, chosen, ring_only=options.gloo_ring)
     durations_file(options.folder, options.rank).write_text(json.dumps(durations))
 
 

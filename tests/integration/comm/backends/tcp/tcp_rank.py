@@ -183,6 +183,14 @@ def gathers(comm):
     expect_failure(lambda: comm.allgatherv(send, recv, counts))
 
 
+def gathers_of_64_kb(comm):
+    """Payloads that are received by blocking reads, in all directions, until something goes wrong."""
+    counts = [64_000 // comm.size] * comm.size
+    send, recv = np.full(counts[0], comm.rank, np.uint8), np.zeros(sum(counts), np.uint8)
+    say(running=True)
+    expect_failure(lambda: comm.allgatherv(send, recv, counts))
+
+
 def gather_when_told(comm):
     """One large gather, begun by the others while rank 0 still waits for a word."""
     say(running=True)

@@ -19,7 +19,7 @@ from cobre.comm.backends.tcp.rendezvous import ring as ring_rendezvous
 from cobre.comm.backends.tcp.rendezvous.handshake import WorkerHandshake
 from cobre.comm.backends.tcp.transport import ring as ring_transport
 from cobre.comm.backends.tcp.transport.channel import Channel
-from cobre.comm.backends.tcp.transport.ring import RingReader, RingWriter
+from cobre.comm.backends.tcp.transport.ring import RingReader, RingWriter, StagedReader
 from cobre.comm.backends.tcp.wire.messages import Link
 from cobre.comm.backends.tcp.wire.protocol import ProtocolError, ring_header
 from cobre.comm.errors import Peer
@@ -313,10 +313,21 @@ def start():
         rank.end()
 
 
-@pytest.mark.parametrize(("size", "hosts_of", "victim"), [(4, 1, 0), (4, 1, 2), (2, 1, 1), (6, 2, 3), (6, 2, 4)])
-def test_a_rank_that_is_killed_in_the_ring_is_named_at_once(start, size, hosts_of, victim):
+@pytest.mark.parametrize(
+    ("size", "hosts_of", "victim", "action"),
+    [
+        (4, 1, 0, "gathers"),
+        (4, 1, 2, "gathers"),
+        (2, 1, 1, "gathers"),
+        (6, 2, 3, "gathers"),
+        (6, 2, 4, "gathers"),
+        (4, 1, 0, "gathers_of_64_kb"),
+        (4, 1, 2, "gathers_of_64_kb"),
+    ],
+)
+def test_a_rank_that_is_killed_in_the_ring_is_named_at_once(start, size, hosts_of, victim, action):
     """The coordinator, a host between two others, a ring of two, a rank that is not the leader of its host."""
-    ranks = start("gathers", size, ranks_per_host=hosts_of, ring_bytes=1)
+    ranks = start(action, size, ranks_per_host=hosts_of, ring_bytes=1)
     begin = time.monotonic()
     os.kill(ranks[victim].pid, signal.SIGKILL)
     for number, rank in enumerate(ranks):
@@ -326,9 +337,9 @@ def test_a_rank_that_is_killed_in_the_ring_is_named_at_once(start, size, hosts_o
             assert seen["at"] - begin < QUICK_S, seen
 
 
-@pytest.mark.parametrize("victim", [0, 2])
-def test_a_rank_that_is_stopped_in_the_ring_is_named_after_the_timeout(start, victim):
-    ranks = start("gathers", 4, timeout_s=3.0)
+@pytest.mark.parametrize(("victim", "action"), [(0, "gathers"), (2, "gathers"), (2, "gathers_of_64_kb")])
+def test_a_rank_that_is_stopped_in_the_ring_is_named_after_the_timeout(start, victim, action):
+    ranks = start(action, 4, timeout_s=3.0)
     begin = time.monotonic()
     os.kill(ranks[victim].pid, signal.SIGSTOP)
     for number, rank in enumerate(ranks):
@@ -366,13 +377,32 @@ def pair():
         yield left, right
 
 
-def test_a_block_of_another_call_is_refused_before_it_is_written(pair):
+@pytest.mark.parametrize("kind", [RingReader, StagedReader])
+def test_a_block_of_another_call_is_refused_before_it_is_written(pair, kind):
     target = bytearray(8)
-    reader = RingReader(Channel(pair[0], Peer(3)), [ring_header(5, 8), memoryview(target)])
+    reader = kind(Channel(pair[0], Peer(3)), [ring_header(5, 8), memoryview(target)])
     pair[1].sendall(ring_header(6, 8) + b"12345678")
     with pytest.raises(ProtocolError, match=r"rank 3 .*sent data of another call"):
-        reader.advance()
+        read_all(reader)
     assert target == bytes(8)
+
+
+@pytest.mark.parametrize("kind", [RingReader, StagedReader])
+def test_blocks_arrive_in_their_places(pair, kind):
+    targets = [bytearray(8), bytearray(3)]
+    expected = [ring_header(5, 11), *map(memoryview, targets)]
+    reader = kind(Channel(pair[0], Peer(3)), expected)
+    assert b"".join(reader.first(2)) == bytes(len(ring_header(5, 11)) + 8)
+    pair[1].sendall(ring_header(5, 11) + b"12345678abc" + b"the next call")
+    read_all(reader)
+    assert targets == [b"12345678", b"abc"]
+    assert pair[0].recv(100) == b"the next call"
+
+
+def read_all(reader):
+    while not reader.is_done:
+        reader.advance()
+    reader.finish()
 
 
 def test_a_writer_sends_no_more_than_has_arrived(pair):

@@ -24,6 +24,7 @@ from cobre.comm.backends.tcp.wire.protocol import (
 )
 
 RING_BYTES = SMALL_BYTES + 1  # what does not travel with the call itself; 64 KB are faster in the ring than in the star
+MEDIUM_BYTES = 256 * 1024  # of all hosts together; up to here a copy costs less than the system calls that it saves
 MIN_HOSTS = 3  # with two hosts the star's one connection carries no more than a ring's two
 
 Block = Sequence[memoryview]
@@ -44,21 +45,31 @@ class CoordinatorWatch(Watch):
     def advance(self, ready: Collection[int]) -> None:
         """Read from the hosts that have sent something."""
         for fd in [fd for fd in ready if fd in self._received]:
-            leader, channel = self._channels[fd]
-            received, piece = self._received[fd], bytearray(DONE_BYTES)
-            # Never more than this frame: the host's next call may follow at once.
-            wanted = memoryview(piece)[: DONE_BYTES - len(received)]
-            received += wanted[: channel.receive(wanted)]
-            if len(received) == DONE_BYTES:
-                if received != self._expected:
-                    raise ProtocolError(f"{channel.peer} completed another call")
-                del self._received[fd]
-                self.missing.discard(leader)
+            self._read(fd, self._channels[fd][1].receive)
 
     def finish(self) -> None:
         """Wait for the hosts that are not done yet."""
+        # One blocking read for each, the common case; a host that is late is left to the waiter, which watches all.
+        for fd in list(self._received):
+            if not self._read(fd, self._channels[fd][1].await_bytes):
+                break
         while self._received:
             self.advance(self._waiter.sleep(dict.fromkeys(self.descriptors, READ), self.missing))
+
+    def _read(self, fd: int, receive: Callable[[memoryview], int]) -> bool:
+        """Receive from one host; return whether it is done."""
+        leader, channel = self._channels[fd]
+        received, piece = self._received[fd], bytearray(DONE_BYTES)
+        # Never more than this frame: the host's next call may follow at once.
+        wanted = memoryview(piece)[: DONE_BYTES - len(received)]
+        received += wanted[: receive(wanted)]
+        if len(received) < DONE_BYTES:
+            return False
+        if received != self._expected:
+            raise ProtocolError(f"{channel.peer} completed another call")
+        del self._received[fd]
+        self.missing.discard(leader)
+        return True
 
 
 class WorkerWatch(Watch):
@@ -128,10 +139,17 @@ class Ring:
         copy: DeferredCopy,
     ) -> None:
         """Send `own` and the first items that arrive, `passed_on` of them, while everything `incoming` is received."""
+        is_medium = sum(map(len, incoming)) + sum(map(len, own)) <= MEDIUM_BYTES
+        reader = StagedReader(self._left, incoming) if is_medium else RingReader(self._left, incoming)
+        writer = RingWriter(self._right, own, reader.first(passed_on))
+        if is_medium:
+            # Blocking reads: half the system calls. What does not come at once is left to the loop below, which watches
+            # the star and waits for room in the socket's buffer.
+            writer.flush(0)
+            while not (reader.is_done or writer.has_work(reader.received)) and reader.wait():
+                writer.flush(reader.received)
         waiter = self._transport.make_waiter(sequence)
         watch = self._transport.watch_ring(sequence, waiter)
-        reader = RingReader(self._left, incoming)
-        writer = RingWriter(self._right, own, reader.items[:passed_on])
         left, right = self._left.fd, self._right.fd
         ready: Collection[int] = (left, right)
         while True:
@@ -151,6 +169,7 @@ class Ring:
                 interests[right] = WRITE
             ready = waiter.sleep(interests, watch.missing)
             watch.advance(ready)
+        reader.finish()
         copy.finish()
         watch.finish()
 
@@ -175,6 +194,10 @@ class RingReader:
         """Whether everything has arrived."""
         return self._index == len(self.items)
 
+    def first(self, count: int) -> list[memoryview]:
+        """Return the memory of the first items."""
+        return self.items[:count]
+
     def advance(self) -> int:
         """Receive what has arrived; the number of bytes."""
         before = self.received
@@ -195,6 +218,57 @@ class RingReader:
         self._index += 1
         if self._index < len(self.items):
             self._rest = self.items[self._index]
+
+    def wait(self) -> int:
+        """Wait for some bytes, RECEIVE_TIMEOUT_S at most; 0 if none have arrived."""
+        return 0
+
+    def finish(self) -> None:
+        """Deliver what was received elsewhere than to its place."""
+
+
+class StagedReader(RingReader):
+    """Receiver of medium payloads into memory of its own: one read for whatever has arrived, a copy at the end."""
+
+    def __init__(self, channel: Channel, expected: Sequence[memoryview | bytes]) -> None:
+        self._channel = channel
+        self._expected = expected
+        self._memory = memoryview(bytearray(sum(map(len, expected))))
+        self.received = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything has arrived."""
+        return self.received == len(self._memory)
+
+    def first(self, count: int) -> list[memoryview]:
+        """Return the memory of the first items, in one piece."""
+        return [self._memory[: sum(map(len, self._expected[:count]))]]
+
+    def advance(self) -> int:
+        """Receive what has arrived; the number of bytes."""
+        return 0 if self.is_done else self._count(self._channel.receive(self._memory[self.received :]))
+
+    def wait(self) -> int:
+        """Wait for some bytes, RECEIVE_TIMEOUT_S at most; 0 if none have arrived."""
+        return self._count(self._channel.await_bytes(self._memory[self.received :]))
+
+    def _count(self, received: int) -> int:
+        self.received += received
+        return received
+
+    def finish(self) -> None:
+        """Compare the headers, and copy all data to its place."""
+        pieces, at = [], 0
+        for expected in self._expected:
+            pieces.append(self._memory[at : at + len(expected)])
+            at += len(expected)
+        pairs = list(zip(self._expected, pieces, strict=True))
+        if any(isinstance(expected, bytes) and expected != piece for expected, piece in pairs):
+            raise ProtocolError(f"{self._channel.peer} sent data of another call")
+        for expected, piece in pairs:
+            if isinstance(expected, memoryview):
+                expected[:] = piece
 
 
 class RingWriter:
