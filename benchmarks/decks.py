@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from cobre.bridge.archive import CASE_INDEX, is_archive, unpack_decks  # noqa: E402
-from cobre.bridge.conversion import DeckRequest, Model, convert_deck_quietly  # noqa: E402
+from cobre.bridge.conversion import DeckRequest, Model, convert_deck_quietly, model_of  # noqa: E402
 from cobre.bridge.environment import (  # noqa: E402
     PROGRAMS,
     Bridge,
@@ -117,7 +117,7 @@ def sources_in(folder: Path, scratch: Path) -> Iterator[Source]:
     for path in _entries(folder):
         name = str(path.relative_to(folder))
         if path.is_dir():
-            yield Source(name, path, None if (path / "stages.json").exists() else model_of(path))
+            yield Source(name, path, None if (path / "stages.json").exists() else model_of(path) or "newave")
             continue
         archives += 1
         try:
@@ -128,7 +128,7 @@ def sources_in(folder: Path, scratch: Path) -> Iterator[Source]:
         for deck in decks:
             inner = str(deck.relative_to(scratch / str(archives)))
             stem = name.removesuffix(path.suffix)
-            yield Source(stem if len(decks) == 1 else f"{stem}/{inner}", deck, model_of(deck))
+            yield Source(stem if len(decks) == 1 else f"{stem}/{inner}", deck, model_of(deck) or "newave")
         shutil.rmtree(scratch / str(archives), ignore_errors=True)
 
 
@@ -146,11 +146,6 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 def _is_deck(folder: Path) -> bool:
     return any(entry.name.lower() == CASE_INDEX for entry in folder.iterdir())
-
-
-def model_of(deck: Path) -> Model:
-    """DECOMP decks have a file dadger.*."""
-    return "decomp" if any(entry.name.lower().startswith("dadger.") for entry in deck.iterdir()) else "newave"
 
 
 @cache

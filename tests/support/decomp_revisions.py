@@ -1,10 +1,12 @@
-"""Later revisions of a DECOMP deck, made from the first of its month, as published ones are.
+"""Later revisions and other months of a DECOMP deck, made from the first of its month, as published ones are.
 
 Revision n of a month begins n weeks later: the weeks that have passed leave every record that has a stage, and the rest
 is counted from the new first week. A record that is inherited by later stages moves to the first one that is left.
 """
 
 import re
+import shutil
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -42,7 +44,11 @@ def revise(deck: Path, target: Path, weeks: int) -> Path:
     for path in sorted(deck.iterdir()):
         name = path.name.replace("rv0", f"rv{weeks}")
         if name.startswith("vazoes."):
-            (target / name).write_bytes(_vazoes(path.read_bytes(), weeks))
+            inflows = Inflows.read(path)
+            inflows.forecasts -= weeks
+            inflows.openings, inflows.probabilities = inflows.openings[weeks:], inflows.probabilities[weeks:]
+            inflows.tables = [table[weeks:] for table in inflows.tables]
+            inflows.write(target / name)
         elif name.startswith(("dadger.", "dadgnl.")):
             _write(target / name, _records(_read(path), weeks))
         elif name.startswith("renovaveis"):
@@ -112,32 +118,156 @@ def _wind(lines: list[str], weeks: int) -> list[str]:
     for line in lines:
         fields = line.split(";")
         if fields[0].strip() in {"PEE-CONFIG-PER", "PEE-POT-INST-PER", "PEE-GER-PER-PAT-CEN"}:
-            first, last = (int(field) - weeks for field in fields[2:4])
-            if last < 1:
+            first, last = map(int, fields[2:4])
+            if last <= weeks:
                 continue
-            fields[2:4] = [str(max(first, 1)), str(last)]
+            fields[2:4] = [str(max(first - weeks, 1) if first > 1 else 1), str(last - weeks)]
         kept.append(";".join(fields))
     return kept
 
 
-def _vazoes(content: bytes, weeks: int) -> bytes:
-    """Drop the first weeks of the inflows: openings by stage, probabilities, and the two tables of forecasts."""
-    records = np.frombuffer(content, np.int32).reshape(-1, POSTS).copy()
-    plants, stages = records[0, :2]
-    openings = records[0, 2 : 2 + stages].copy()
-    codes = 1 + -(-int(plants) // POSTS)
-    forecasts = int(records[codes, 0])
-    nodes = -(-int(openings.sum()) // POSTS)
-    probabilities = records[codes + 1 : codes + 1 + nodes].reshape(-1)
-    tables = records[codes + 1 + nodes :]
-    stochastic = int(openings[forecasts:].sum())
-    first, second = tables[: forecasts + stochastic], tables[forecasts + stochastic : 2 * (forecasts + stochastic)]
-    records[0, 1] = stages - weeks
-    records[0, 2 : 2 + stages] = 0
-    records[0, 2 : 2 + stages - weeks] = openings[weeks:]
-    records[codes, 0] = forecasts - weeks
-    left = np.zeros(-(-int(openings[weeks:].sum()) // POSTS) * POSTS, np.int32)
-    left[: openings[weeks:].sum()] = probabilities[weeks : openings.sum()]
-    head = records[: codes + 1]
-    rest = tables[2 * (forecasts + stochastic) :]
-    return b"".join(part.tobytes() for part in (head, left, first[weeks:], second[weeks:], rest))
+@dataclass
+class Inflows:
+    """A file vazoes: openings of each stage, their probabilities, and two tables with a row for each.
+
+    forecasts: stages before the last, of one opening each. head, rest: records before and after these.
+    """
+
+    head: np.ndarray
+    openings: list[int]
+    forecasts: int
+    probabilities: np.ndarray
+    tables: list[np.ndarray]
+    rest: np.ndarray
+
+    @classmethod
+    def read(cls, path: Path) -> "Inflows":
+        records = np.frombuffer(path.read_bytes(), np.int32).reshape(-1, POSTS).copy()
+        plants, stages = map(int, records[0, :2])
+        openings = [int(count) for count in records[0, 2 : 2 + stages]]
+        codes = 1 + -(-plants // POSTS)
+        nodes = -(-sum(openings) // POSTS)
+        probabilities = records[codes + 1 : codes + 1 + nodes].reshape(-1)[: sum(openings)]
+        rows, left = sum(openings), records[codes + 1 + nodes :]
+        tables = [left[:rows], left[rows : 2 * rows]]
+        return cls(records[: codes + 1], openings, int(records[codes, 0]), probabilities, tables, left[2 * rows :])
+
+    def write(self, path: Path) -> None:
+        end = 2 + len(self.openings)
+        self.head[0, 1:] = 0
+        self.head[0, 1 : end + 2] = [len(self.openings), *self.openings, POSTS, 1]
+        self.head[-1, 0] = self.forecasts
+        nodes = np.zeros(-(-len(self.probabilities) // POSTS) * POSTS, np.int32)
+        nodes[: len(self.probabilities)] = self.probabilities
+        path.write_bytes(b"".join(part.tobytes() for part in (self.head, nodes, *self.tables, self.rest)))
+
+
+MONTHS = ("JAN", "FEV", "MAR", "ABR", "MAI", "JUN", "JUL", "AGO", "SET", "OUT", "NOV", "DEZ")
+
+
+def move(deck: Path, target: Path, weeks: int) -> Path:
+    """Write the deck a number of weeks later or earlier, with as many stages: one of another month.
+
+    The last stage ends with its month, so that its blocks become longer or shorter.
+    """
+    target.mkdir(parents=True)
+    for path in sorted(deck.iterdir()):
+        if path.name.startswith(("dadger.", "dadgnl.")):
+            lines = [_dated(line, weeks) for line in _read(path)]
+            _write(target / path.name, _with_last_month(lines) if path.name.startswith("dadger.") else lines)
+        else:
+            (target / path.name).write_bytes(path.read_bytes())
+    return target
+
+
+def _dated(line: str, weeks: int) -> str:
+    if line.startswith("DT"):
+        return _moved(line, weeks, is_inherited=False) or line
+    if line.startswith("GL") and (found := re.search(r"\b(\d\d)(\d\d)(\d{4})\s*$", line)):
+        begin = date(int(found[3]), int(found[2]), int(found[1])) + timedelta(weeks=weeks)
+        return f"{line[: found.start(1)]}{begin:%d%m%Y}"
+    if line.startswith("AC") and (found := re.search(r"([A-Z]{3})  (\d) (\d{4})\s*$", line)):
+        middle = date(int(found[3]), MONTHS.index(found[1]) + 1, 15) + timedelta(weeks=weeks)
+        return f"{line[: found.start(1)]}{MONTHS[middle.month - 1]}  {found[2]} {middle.year}"
+    return line
+
+
+def _with_last_month(lines: list[str]) -> list[str]:
+    """Let the blocks of the last stage add up to the rest of its month."""
+    day, month, year = map(int, next(line for line in lines if line.startswith("DT"))[2:].split())
+    stages = max(int(line[4:6]) for line in lines if line.startswith("DP"))
+    begin = date(year, month, day) + timedelta(weeks=stages - 1)
+    end = (begin.replace(day=1) + timedelta(days=32)).replace(day=1)
+    return [
+        _with_hours(line, 24 * (end - begin).days) if line.startswith(f"DP  {stages:2d}") else line for line in lines
+    ]
+
+
+def _with_hours(line: str, total: int) -> str:
+    places = [slice(29, 39), slice(49, 59), slice(69, 79)]
+    hours = [float(line[place]) for place in places]
+    scaled = [round(total * one / sum(hours)) for one in hours]
+    scaled[-1] += total - sum(scaled)
+    for place, one in zip(places, scaled, strict=True):
+        line = f"{line[: place.start]}{float(one):10.1f}{line[place.stop :]}"
+    return line
+
+
+def add_week(deck: Path, target: Path) -> Path:
+    """Write the deck with one week more, before its first and equal to it: months have four to six weeks."""
+    target.mkdir(parents=True)
+    for path in sorted(deck.iterdir()):
+        if path.name.startswith("vazoes."):
+            inflows = Inflows.read(path)
+            inflows.forecasts += 1
+            inflows.openings.insert(0, 1)
+            inflows.probabilities = np.concatenate([inflows.probabilities[:1], inflows.probabilities])
+            inflows.tables = [np.concatenate([table[:1], table]) for table in inflows.tables]
+            inflows.write(target / path.name)
+        elif path.name.startswith(("dadger.", "dadgnl.")):
+            _write(target / path.name, [line for one in _read(path) for line in _after_a_week(one)])
+        elif path.name.startswith("renovaveis"):
+            _write(target / path.name, _wind(_read(path), -1))
+        else:
+            (target / path.name).write_bytes(path.read_bytes())
+    return target
+
+
+def _after_a_week(line: str) -> list[str]:
+    """Return the record one stage later; that of the first stage holds for both, or is there twice."""
+    kind = line[:2]
+    if kind in INHERITED:
+        return [_with(line, INHERITED[kind][0], _stage(line) + 1) if _stage(line) > 1 else line]
+    if kind in OF_ONE_STAGE:
+        stage = int(line[OF_ONE_STAGE[kind]])
+        later = _with(line, OF_ONE_STAGE[kind], stage + 1)
+        return [_dated(line, -1), later] if stage == 1 else [later]
+    if kind in SPANS:
+        first, last = int(line[9:11]), int(line[14:16])
+        return [_with(_with(line, slice(9, 11), first + (first > 1)), slice(14, 16), last + 1)]
+    if kind in BY_STAGE:
+        return [line[: FIRST_VALUE + VALUE_WIDTH] + line[FIRST_VALUE:]]
+    if kind == "AC" and (found := re.search(r"([A-Z]{3})  (\d) (\d{4})\s*$", line)):
+        return [f"{line[: found.start(2)]}{int(found[2]) + (int(found[2]) > 1)}{line[found.end(2) :]}"]
+    return [_moved(line, -1, is_inherited=False) or line]
+
+
+def with_openings(deck: Path, target: Path, openings: int) -> Path:
+    """Write the deck with fewer openings of the last stage, equally probable."""
+    shutil.copytree(deck, target)
+    for wind in target.glob("renovaveis*"):
+        _write(wind, [line for line in _read(wind) if _opening(line) <= openings])
+    path = next(target.glob("vazoes.*"))
+    inflows = Inflows.read(path)
+    inflows.openings[-1] = openings
+    inflows.tables = [table[: sum(inflows.openings)] for table in inflows.tables]
+    equal = np.full(openings, 1.0 / openings, np.float32).view(np.int32)
+    inflows.probabilities = np.concatenate([inflows.probabilities[: sum(inflows.openings[:-1])], equal])
+    inflows.write(path)
+    return target
+
+
+def _opening(line: str) -> int:
+    """Return the opening of a record of wind generation; 1 for other records."""
+    fields = line.split(";")
+    return int(fields[5]) if fields[0].strip() == "PEE-GER-PER-PAT-CEN" else 1

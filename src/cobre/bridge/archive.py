@@ -49,16 +49,18 @@ def unpacked_deck(deck: Path) -> Iterator[Path]:
 
 
 def deck_folders(root: Path) -> list[Path]:
-    """Return the folder itself if it holds a deck, else those below it that do."""
-    if any(path.name.lower() == CASE_INDEX for path in root.iterdir()):
-        return [root]
-    return sorted({path.parent for path in root.rglob("*") if path.name.lower() == CASE_INDEX})
+    """Return the folder itself if it holds a deck, else those below it that do; results below a deck are no deck."""
+    found = sorted({path.parent for path in root.rglob("*") if path.name.lower() == CASE_INDEX and path.is_file()})
+    return [folder for folder in found if not any(other in folder.parents for other in found)]
 
 
 def unpack_decks(archive: Path, target: Path) -> list[Path]:
-    """Unpack an archive and the archives in it; returns the folders that hold a deck. Raises DeckNotConvertedError."""
+    """Unpack an archive, and the archives in it if it holds no deck itself; returns the folders that hold a deck.
+
+    Raises DeckNotConvertedError.
+    """
     _unpack(archive, target, archive, MAX_DEPTH)
-    folders = sorted({path.parent for path in target.rglob("*") if path.name.lower() == CASE_INDEX})
+    folders = deck_folders(target)
     if not folders:
         raise DeckNotConvertedError(f"{archive}: the archive holds no {CASE_INDEX}, which names the files of a deck")
     for folder in folders:
@@ -99,9 +101,13 @@ def _unpack(archive: Path, target: Path, shown: Path, depth: int) -> None:
                 _write_entry(opened, entry, target)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
         raise DeckNotConvertedError(f"{shown}: the archive cannot be unpacked: {error}") from error
-    inner = [path for path in sorted(target.rglob("*")) if path.suffix.lower() == ".zip" and is_archive(path)]
-    for path in inner if depth else ():
-        _unpack(path, path.with_suffix(""), Path(f"{shown}/{path.name}"), depth - 1)
+    if depth == 0 or deck_folders(target):
+        return  # archives beside a deck are its results or documents
+    for path in [path for path in sorted(target.rglob("*")) if path.suffix.lower() == ".zip" and is_archive(path)]:
+        folder = path.with_suffix("")
+        while folder.exists():
+            folder = folder.with_name(f"{folder.name}_")
+        _unpack(path, folder, Path(f"{shown}/{path.name}"), depth - 1)
         path.unlink()
 
 
@@ -121,7 +127,7 @@ def _check_entries(shown: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
 def _write_entry(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> None:
     path = target.joinpath(*PurePosixPath(entry.filename.replace("\\", "/")).parts)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with opened.open(entry) as source, path.open("xb") as sink:
+    with opened.open(entry) as source, path.open("wb") as sink:  # of two entries of one name the later one counts
         shutil.copyfileobj(source, sink, 1 << 20)
 
 

@@ -18,7 +18,8 @@ from typing import Any
 
 from cobre._native import die_with_parent
 from cobre.bridge.archive import unpacked_deck
-from cobre.bridge.environment import Bridge, DeckNotConvertedError, clean_environment
+from cobre.bridge.environment import BRIDGE_0_18, BRIDGE_0_19, Bridge, DeckNotConvertedError, clean_environment
+from cobre.bridge.gas_repairs import begins_with_last_week
 from cobre.bridge.repairs import Model, Repair, find_repairs, offer
 from cobre.core.case_file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST
@@ -26,7 +27,7 @@ from cobre.io.storage.atomic import WriteError, as_write_error, new_directory, s
 from cobre.io.storage.confined import move_file, no_links_below, remove_tree
 from cobre.records import dataclass
 
-__all__ = ["DeckRequest", "Model", "convert_deck", "convert_deck_quietly"]
+__all__ = ["DeckRequest", "Model", "convert_deck", "convert_deck_quietly", "model_of"]
 CASE_PARTS = (
     "boundary",
     CONFIG_FILE,
@@ -95,6 +96,14 @@ def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]
     return account | {"repairs": _as_records(repairs), "offered_repairs": _as_records(offered)}
 
 
+def model_of(deck: Path) -> Model | None:
+    """Return the model that a folder is a deck of, by its main file; None where it has neither."""
+    names = {path.name.lower() for path in deck.iterdir()}
+    if any(name.startswith("dadger.") for name in names):
+        return "decomp"
+    return "newave" if "dger.dat" in names else None
+
+
 @contextmanager
 def _conversion(bridge: Bridge, request: DeckRequest) -> Iterator[tuple[Path, Path, list[Repair]]]:
     """Yield the deck's folder, ready for the bridge, the directory to convert into, and the repairs that were made.
@@ -102,6 +111,11 @@ def _conversion(bridge: Bridge, request: DeckRequest) -> Iterator[tuple[Path, Pa
     When the block ends without an error, the case is completed with its origin and moved to its place.
     """
     with unpacked_deck(request.deck) as folder, _staging_directory(request) as target:
+        if (model := model_of(folder)) is not None and model != request.model:
+            raise DeckNotConvertedError(
+                f"{request.deck}: this is a {model.upper()} deck, not one of {request.model.upper()}: "
+                f"use `cobre convert {model}`"
+            )
         repairs = find_repairs(folder, request.model, bridge.program) if request.is_repaired else []
         with _repaired(folder, repairs) as ready:
             yield ready, target, repairs
@@ -164,6 +178,11 @@ def _refusal(bridge: Bridge, request: DeckRequest, folder: Path, why: str) -> st
     """Explain why a deck is not converted, and which repairs may help; name the deck, not the bridge's copy."""
     why = why.replace(str(folder), str(request.deck))
     reason = f"{request.deck}: this {request.model.upper()} deck cannot be converted by {bridge.program.package}: {why}"
+    if request.model == "decomp" and bridge.program == BRIDGE_0_19 and begins_with_last_week(folder):
+        reason += (
+            f"\n{BRIDGE_0_19.package} takes a study whose first week ends its month for one of months alone; "
+            f"{BRIDGE_0_18.package} converts it: add --using {BRIDGE_0_18.package}"
+        )
     offered = [] if request.is_repaired else find_repairs(folder, request.model, bridge.program)
     return f"{reason}\n{offer(offered)}" if offered else reason
 

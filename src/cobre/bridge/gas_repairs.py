@@ -258,6 +258,14 @@ def find_gas_repairs(deck: Path) -> list[Any]:
     return found
 
 
+def begins_with_last_week(deck: Path) -> bool:
+    """Return whether the first stage is a week that ends with its month, as in the last revision of October 2025."""
+    plan = read_gas_plan(deck)
+    if plan is None or math.fsum(plan.block_hours[0]) != WEEK_HOURS:
+        return False
+    return (plan.begin + timedelta(hours=WEEK_HOURS)).day == 1
+
+
 def read_gas_plan(deck: Path) -> GasPlan | None:
     """Read the plan from dadger and dadgnl; None for decks without one of them, or without a calendar."""
     dadger, dadgnl = find_file(deck, "dadger."), find_file(deck, "dadgnl.")
@@ -276,7 +284,7 @@ def read_gas_plan(deck: Path) -> GasPlan | None:
         return None
     lines = read_lines(dadgnl)
     records = tuple(record for line in lines if (record := _gas_record(line)) is not None)
-    months = {integer(line[4:6]): integer(line[8:].split(maxsplit=1)[0]) for line in lines if line.startswith("GS")}
+    months = {integer(line[4:6]): integer((line[8:].split() or [""])[0]) for line in lines if line.startswith("GS")}
     weeks = tuple(months[at] or 0 for at in sorted(at for at in months if at is not None))
     return GasPlan(dadgnl.name, begin, tuple(hours[at] for at in sorted(hours)), records, _orders(lines), weeks)
 

@@ -10,7 +10,7 @@ from cobre.core.config import CutSelectionConfig, DominationSelection, DynamicSe
 from cobre.core.hydro import Hydro, HydroProduction, ProductionChoice, ProductionModels
 from cobre.io.case import load_case_with_findings
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.finding import Finding
+from cobre.io.findings.finding import Finding, lines_of
 from cobre.io.saving.case_writer import save_case
 from cobre.records import dataclass
 
@@ -74,7 +74,7 @@ class MigrationReport:
 
     def __str__(self) -> str:
         lines = [f"{self.old} -> {self.new}", *(f"  {note}" for note in self.notes)]
-        return "\n".join([*lines, *(f"  still to be looked at: {finding}" for finding in self.findings)])
+        return "\n".join([*lines, *(f"  still to be looked at: {line}" for line in lines_of(self.findings))])
 
 
 def migrate_to_019(old: Path, new: Path) -> MigrationReport:

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from bridges import CACHE, SHARED_DECKS, bridge_environment, shared_deck
 from cli_runs import cobre
-from decomp_revisions import revise
+from decomp_revisions import add_week, move, revise, with_openings
+from newave_months import advance
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3000)]
 LIMIT_S = 900
@@ -179,6 +180,68 @@ def test_a_revision_is_converted_with_the_orders_of_its_last_stage(novomodelo, f
     windows = json.loads((case / "initial_conditions.json").read_text())["past_anticipated_commitments"]
     january = {names[one["thermal_id"]]: one["value_mw"] for one in windows if one["start_date"] == "2026-01-03"}
     assert january == {"SANTA CRUZ": 500.0, "LUIZORMELO": 0.0, "PSERGIPE I": 1593.0}
+
+
+# Other months, from the first week of December 2025: first day, days of the stages, openings of the last one.
+OTHER_MONTHS = {
+    "february-2025-of-four-weeks": (
+        lambda deck, scratch: move(revise(deck, scratch / "1", 1), scratch / "2", -44),
+        ("2025-02-01", [7, 7, 7, 7, 31], 136),
+    ),
+    "august-2025-of-six-weeks": (
+        lambda deck, scratch: move(add_week(deck, scratch / "1"), scratch / "2", -17),
+        ("2025-07-26", [7, 7, 7, 7, 7, 7, 25], 136),
+    ),
+    "last-revision-of-august-2025": (
+        lambda deck, scratch: revise(move(add_week(deck, scratch / "1"), scratch / "2", -17), scratch / "3", 4),
+        ("2025-08-23", [7, 7, 25], 136),
+    ),
+    "march-2026": (lambda deck, scratch: move(deck, scratch / "1", 13), ("2026-02-28", [7, 7, 7, 7, 7, 26], 136)),
+    "one-opening": (lambda deck, scratch: with_openings(deck, scratch / "1", 1), ("2025-11-29", [7] * 5 + [29], 1)),
+    "37-openings": (lambda deck, scratch: with_openings(deck, scratch / "1", 37), ("2025-11-29", [7] * 5 + [29], 37)),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_MONTHS)
+def test_decks_of_other_months_are_converted_and_valid(novomodelo, first_week, tmp_path, name):
+    make, (begin, days, openings) = OTHER_MONTHS[name]
+    deck, case = make(first_week, tmp_path / "scratch"), tmp_path / "case"
+    done = cobre("convert", "decomp", deck, case, "--no-fcf", "--bridge", novomodelo, "--repair", timeout=LIMIT_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    stages = json.loads((case / "stages.json").read_text())["stages"]
+    assert stages[0]["start_date"] == begin
+    assert [sum(block["hours"] for block in stage["blocks"]) / 24 for stage in stages] == days
+    inflows = pq.read_table(case / "scenarios" / "external_inflow_scenarios.parquet")
+    assert len(set(inflows["scenario_id"].to_pylist())) == openings
+
+
+def test_a_revision_of_one_week_that_ends_its_month_is_converted_by_the_other_bridge(novomodelo, bridge, tmp_path):
+    archive = SHARED_DECKS / "decomp_2024_05_with_results.zip"
+    if not archive.exists():
+        pytest.skip(f"there is no deck {archive}")
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(tmp_path / "first")
+    deck, case = revise(tmp_path / "first", tmp_path / "deck", 4), tmp_path / "case"
+    command = ("convert", "decomp", deck, case, "--no-fcf", "--repair")
+    refused = cobre(*command, "--bridge", novomodelo, timeout=LIMIT_S)
+    assert refused.returncode == 3
+    assert "cobre-bridge converts it: add --using cobre-bridge" in refused.stderr
+    assert cobre(*command, "--bridge", bridge, timeout=LIMIT_S).returncode == 0
+    assert len(json.loads((case / "stages.json").read_text())["stages"]) == 2
+
+
+@pytest.mark.parametrize(("months", "stages"), [(1, 120), (5, 116)], ids=["january", "may"])
+def test_newave_decks_of_other_months_are_converted_and_valid(novomodelo, tmp_path, months, stages):
+    archive = SHARED_DECKS / "newave_2025_12.zip"
+    if not archive.exists():
+        pytest.skip(f"there is no deck {archive}")
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(tmp_path / "december")
+    deck, case = advance(tmp_path / "december", tmp_path / "deck", months), tmp_path / "case"
+    done = cobre("convert", "newave", deck, case, "--bridge", novomodelo, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    content = json.loads((case / "stages.json").read_text())["stages"]
+    assert (len(content), content[0]["start_date"]) == (stages, f"2026-{months:02d}-01")
 
 
 def test_the_deck_of_2018_is_converted_as_it_is_published(novomodelo, tmp_path):

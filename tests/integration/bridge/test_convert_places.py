@@ -82,6 +82,17 @@ def test_a_refusal_names_the_archive_and_not_where_it_was_unpacked(bridge, tmp_p
     assert done.returncode == 3 and f"a file is missing in {tmp_path / 'deck.zip'}" in done.stderr + done.stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "asked", "found"), [("Dadger.rv2", "newave", "decomp"), ("DGER.DAT", "decomp", "newave")]
+)
+def test_a_deck_of_the_other_model_is_refused_by_name(bridge, deck, tmp_path, name, asked, found):
+    (deck / name).touch()
+    done = cobre("convert", asked, deck, tmp_path / "case", "--bridge", bridge)
+    assert done.returncode == 3
+    assert f"this is a {found.upper()} deck, not one of {asked.upper()}: use `cobre convert {found}`" in done.stderr
+    assert not (tmp_path / "case").exists()
+
+
 def test_a_forced_conversion_goes_through_no_link(bridge, deck, tmp_path):
     case, elsewhere = tmp_path / "case", tmp_path / "elsewhere"
     (elsewhere / "system").mkdir(parents=True)

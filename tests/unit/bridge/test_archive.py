@@ -81,6 +81,37 @@ def test_an_archive_inside_of_an_archive(tmp_path):
         assert (folder / "caso.dat").read_text() == "rv0"
 
 
+def test_results_and_archives_beside_a_deck_are_left_alone(tmp_path):
+    results = zipped(tmp_path / "results.zip", **{"caso.dat": "of another deck"})
+    entries = {"NW/caso.dat": "arquivos.dat", "NW/saidas/caso.dat": "a copy", "NW/saidas.zip": results.read_bytes()}
+    with unpacked_deck(zipped(tmp_path / "deck.zip", **entries)) as folder:
+        assert folder.name == "NW"
+        assert (folder / "caso.dat").read_text() == "arquivos.dat"
+        assert not (folder / "saidas_").exists()
+
+
+def test_an_inner_archive_beside_a_file_of_its_name(tmp_path):
+    inner = zipped(tmp_path / "inner.zip", **{"caso.dat": "rv0"})
+    outer = zipped(tmp_path / "outer.zip", **{"week": "a file", "week.ZIP": inner.read_bytes()})
+    with unpacked_deck(outer) as folder:
+        assert (folder / "caso.dat").read_text() == "rv0"
+
+
+def test_names_that_are_not_ascii_and_backslashes_of_windows(tmp_path):
+    names = {"Prevís\xe3o\\Caso.dat": "rv0", "Prevís\xe3o\\dadger.rv0": "", "Sum\xe1rio da revis\xe3o.pdf": ""}
+    with unpacked_deck(zipped(tmp_path / "deck.zip", **names)) as folder:
+        assert sorted(path.name for path in folder.iterdir()) == ["caso.dat", "dadger.rv0"]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_of_two_entries_of_one_name_the_later_one_counts(tmp_path):
+    deck = zipped(tmp_path / "deck.zip", **{"caso.dat": "rv0"})
+    with zipfile.ZipFile(deck, "a") as opened:
+        opened.writestr("caso.dat", "rv1")
+    with unpacked_deck(deck) as folder:
+        assert (folder / "caso.dat").read_text() == "rv1"
+
+
 def test_decomp_names_are_in_lower_case(tmp_path):
     deck = zipped(tmp_path / "deck.zip", **{"caso.dat": "rv0", "Dadger.rv0": "", "VAZOES.rv0": ""})
     with unpacked_deck(deck) as folder:

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cobre.bridge.environment import BRIDGE_0_18
+from cobre.bridge.gas_repairs import begins_with_last_week
 from cobre.bridge.repairs import find_repairs, in_words
 
 GROUP_SCHEMA = pa.schema(
@@ -138,6 +139,12 @@ def test_the_revision_that_the_deck_names_is_read(deck):
     assert [repair.name for repair in find_repairs(deck)] == ["late-gas-stages"]
     (deck / "caso.dat").write_text("rv0\n")
     assert find_repairs(deck) == []
+
+
+@pytest.mark.parametrize(("day", "is_last"), [("13   12", False), ("25   10", True), ("20   12", False)])
+def test_a_study_that_begins_with_the_last_week_of_a_month_is_recognised(deck, day, is_last):
+    (deck / "dadger.rv3").write_text(DADGER.replace("13   12", day))
+    assert begins_with_last_week(deck) is is_last
 
 
 # A revision of December 2025: two weeks, then January until the first of February, longer than its four weeks.
