@@ -67,20 +67,15 @@ bool SparseDualSimplex::has_free() const {
 
 // Free nonbasic variables, which hardly any LP has: they may move in either direction.
 void SparseDualSimplex::list_free_candidates() {
-    const auto consider = [this](Int variable) {
-        if (status_[variable] != at_zero || std::abs(pivot_entry_of(variable)) < smallest_pivot_) return;
+    for (const Int variable : free_) {
+        if (status_[variable] != at_zero) continue;
+        const Int row = variable < columns_ ? stage_->singleton_row[variable] : -1;
+        if (row >= 0 && working_row_of_[row] < 0) continue;  // no entry: its only row is not part of the working LP
+        const double pivot = std::abs(pivot_entry_of(variable));
+        if (pivot < smallest_pivot_) continue;
         candidate_[candidates_] = variable;
-        candidate_pivot_[candidates_] = std::abs(pivot_entry_of(variable));
+        candidate_pivot_[candidates_] = pivot;
         candidate_cost_[candidates_++] = 0.0;
-    };
-    const StageModel& stage = *stage_;
-    for (const Int column : pivot_row_.index()) consider(column);
-    for (const Int row : inverse_row_.index()) {
-        consider(slack(row));
-        if (rows_[row].is_cut()) continue;
-        const Int index = rows_[row].index;
-        for (Int at = stage.singleton_start[index]; at < stage.singleton_start[index + 1]; ++at)
-            consider(stage.singleton_column[at]);
     }
 }
 
