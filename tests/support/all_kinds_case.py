@@ -3,7 +3,6 @@
 Entities have places 0, 1 and 2 in canonical order. Their ids are chosen freely: dates of operation keep the places.
 """
 
-import json
 import random
 from collections.abc import Sequence
 from datetime import date
@@ -11,8 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from small_cases import machines, penalties, write_files
 
 PLACES = range(3)
 STAGES = range(3)
@@ -27,20 +25,10 @@ SOURCES: dict[str, dict[str, Any]] = {
 }
 """Scenario sources of config.json; `estimated`: inflow models from the history."""
 
-_ID_TYPES = {"opening_index": pa.uint32(), "entity_index": pa.uint32(), "lag": pa.int32()}
-
 
 def write_all_kinds(folder: Path, source: str, ids: Sequence[int] = (0, 1, 2)) -> Path:
     """Write the case. ids: of the entities of every kind at places 0, 1 and 2."""
-    for name, content in _documents(source, ids).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(json.dumps(content))
-    for name, columns in _tables(source, ids).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(
-            pa.table({key: _column(key, values) for key, values in columns.items()}), folder / f"{name}.parquet"
-        )
-    return folder
+    return write_files(folder, _documents(source, ids), _tables(source, ids))
 
 
 def _entity(place: int, ids: Sequence[int], kind: str, **values: Any) -> dict[str, Any]:
@@ -79,7 +67,18 @@ def _documents(source: str, ids: Sequence[int]) -> dict[str, Any]:
                 for place in PLACES
             ],
         },
-        "penalties.json": _penalties(),
+        "penalties.json": penalties(
+            {
+                "spillage_cost": 0.1,
+                "turbined_cost": 0.05,
+                "diversion_cost": 0.1,
+                "inflow_nonnegativity_cost": 500.0,
+            },
+            others=500.0,
+            excess=1.0,
+            line=0.1,
+            source=0.1,
+        ),
         "system/buses.json": {"buses": of("bus", lambda _: {})},
         "system/lines.json": {"lines": of("line", lambda place: _line(place, ids))},
         "system/thermals.json": {"thermals": of("thermal", lambda place: _thermal(place, ids))},
@@ -144,20 +143,19 @@ def _thermal(place: int, ids: Sequence[int]) -> dict[str, Any]:
     return {"bus_id": ids[place], "cost_per_mwh": 35.0 + 25.0 * place, "generation": limits}
 
 
-def _turbines(flow: float, power: float) -> dict[str, float]:
-    return {"min_turbined_m3s": 0.0, "max_turbined_m3s": flow, "min_generation_mw": 0.0, "max_generation_mw": power}
-
-
 def _hydro(place: int, ids: Sequence[int]) -> dict[str, Any]:
     groups = [
-        {"id": 0, "name": "a", "bus_id": ids[place], **_turbines(20.0, 20.0 + place)},
-        {"id": 1, "name": "b", "bus_id": ids[(place + 1) % 3], **_turbines(12.0, 15.0 - place)},
+        {"id": 0, "name": "a", "bus_id": ids[place], **machines((0.0, 20.0), (0.0, 20.0 + place))},
+        {"id": 1, "name": "b", "bus_id": ids[(place + 1) % 3], **machines((0.0, 12.0), (0.0, 15.0 - place))},
     ]
     return {
         "downstream_id": None if place == 2 else ids[place + 1],
         "reservoir": {"min_storage_hm3": 5.0, "max_storage_hm3": 70.0 + 30.0 * place},
         "outflow": {"min_outflow_m3s": 1.0 + place, "max_outflow_m3s": None},
-        "generation": {"model": "fpha" if place == 1 else "constant_productivity", **_turbines(32.0, 35.0)},
+        "generation": {
+            "model": "fpha" if place == 1 else "constant_productivity",
+            **machines((0.0, 32.0), (0.0, 35.0)),
+        },
         "unit_groups": groups,
     }
 
@@ -191,29 +189,6 @@ def _group(kind: str, ids: Sequence[int]) -> dict[str, Any]:
 
 def _constraint(id_: int, expression: str) -> dict[str, Any]:
     return {"id": id_, "name": f"row {id_}", "expression": expression, "slack": {"enabled": True, "penalty": 90.0}}
-
-
-def _penalties() -> dict[str, Any]:
-    costs = dict.fromkeys(
-        (
-            "storage_violation_below_cost",
-            "filling_target_violation_cost",
-            "turbined_violation_below_cost",
-            "outflow_violation_below_cost",
-            "outflow_violation_above_cost",
-            "generation_violation_below_cost",
-            "evaporation_violation_cost",
-            "water_withdrawal_violation_cost",
-            "inflow_nonnegativity_cost",
-        ),
-        500.0,
-    )
-    return {
-        "bus": {"deficit_segments": [{"depth_mw": None, "cost": 1000.0}], "excess_cost": 1.0},
-        "line": {"exchange_cost": 0.1},
-        "hydro": {"spillage_cost": 0.1, "turbined_cost": 0.05, "diversion_cost": 0.1, **costs},
-        "non_controllable_source": {"curtailment_cost": 0.1},
-    }
 
 
 def _tables(source: str, ids: Sequence[int]) -> dict[str, dict[str, list[Any]]]:
@@ -313,9 +288,3 @@ def _history(ids: Sequence[int], draw: random.Random) -> dict[str, list[Any]]:
         "end_date": [date(year + month // 12, month % 12 + 1, 1) for _, year, month in rows],
         "value_m3s": [round(12.0 + 4.0 * place + draw.uniform(0.0, 12.0), 2) for place, _, _ in rows],
     }
-
-
-def _column(name: str, values: list[Any]) -> pa.Array:
-    if name.endswith("_date"):
-        return pa.array(values, pa.date32())
-    return pa.array(values, _ID_TYPES.get(name, pa.int32() if name.endswith("_id") else pa.float64()))

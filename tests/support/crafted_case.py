@@ -1,16 +1,13 @@
 """Small cases with a calendar or a graph of their own: thermal plants and a few reservoirs, in files of the format."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-START = {"operational_start_date": "2020-01-01"}
-SECONDS = 3600.0
+import small_cases
+from small_cases import SmallCase, hydro, penalties, rows_of, thermal, volumes
 
 
 @dataclass(frozen=True)
@@ -62,32 +59,36 @@ class CraftedCase:
 
 
 def write_crafted(folder: Path, case: CraftedCase) -> Path:
-    """All files; the folder is the case."""
-    files = {
-        "config.json": _config(case),
-        "stages.json": _stages(case),
-        "initial_conditions.json": _initial(case),
-        "penalties.json": PENALTIES,
-        "system/buses.json": {"buses": [{"id": 0, "name": "bus", **START}]},
-        "system/lines.json": {"lines": []},
-        "system/thermals.json": {"thermals": _thermals()},
-        "system/hydros.json": {"hydros": [_hydro(case, plant) for plant in range(case.plants)]},
-        "system/hydro_production_models.json": {"production_models": [_production(p) for p in range(case.plants)]},
-    }
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
-    (folder / "scenarios").mkdir(exist_ok=True)
-    for name, table in _tables(case).items():
-        pq.write_table(table, folder / "scenarios" / f"{name}.parquet", compression="zstd")
-    return folder
+    """Write all files; the folder is the case."""
+    plants = range(case.plants)
+    files = SmallCase(
+        hydros=[
+            hydro(
+                plant,
+                downstream=plant + 1 if plant + 1 < case.plants else None,
+                storage=(0.0, case.max_hm3),
+                turbined=(0.0, 120.0),
+                power=(0.0, 120.0),
+            )
+            for plant in plants
+        ],
+        thermals=[thermal(0, 40.0, 40.0), thermal(1, 110.0, 60.0), thermal(2, 300.0, 60.0)],
+        productivity=dict.fromkeys(plants, 0.8),
+        documents={
+            "config.json": _config(case),
+            "stages.json": _stages(case),
+            "initial_conditions.json": _initial(case),
+            "penalties.json": PENALTIES,
+        },
+        tables=_tables(case),
+    )
+    return files.write(folder)
 
 
 def months(label: str = "monthly") -> dict:
-    """Twelve seasons, as months or as custom seasons that equal them."""
+    """Return twelve seasons, as months or as custom seasons that equal them."""
     last = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-    seasons = [{"id": m, "label": f"month {m + 1}", "month_start": m + 1} for m in range(12)]
+    seasons = small_cases.months()["seasons"]
     if label == "custom":
         seasons = [
             season | {"day_start": 1, "month_end": m + 1, "day_end": last[m]} for m, season in enumerate(seasons)
@@ -119,24 +120,22 @@ def weeks() -> dict:
     }
 
 
-PENALTIES = {
-    "bus": {"deficit_segments": [{"depth_mw": None, "cost": 5000.0}], "excess_cost": 0.01},
-    "line": {"exchange_cost": 0.01},
-    "hydro": {
+PENALTIES = penalties(
+    {
         "spillage_cost": 0.01,
         "turbined_cost": 0.0,
         "diversion_cost": 0.1,
         "storage_violation_below_cost": 1000.0,
         "filling_target_violation_cost": 1000.0,
-        "turbined_violation_below_cost": 500.0,
-        "outflow_violation_below_cost": 500.0,
-        "outflow_violation_above_cost": 500.0,
-        "generation_violation_below_cost": 500.0,
         "evaporation_violation_cost": 1000.0,
         "water_withdrawal_violation_cost": 1000.0,
     },
-    "non_controllable_source": {"curtailment_cost": 1.0},
-}
+    others=500.0,
+    deficit=5000.0,
+    excess=0.01,
+    line=0.01,
+    source=1.0,
+)
 
 
 def _config(case: CraftedCase) -> dict:
@@ -184,91 +183,31 @@ def _stage(case: CraftedCase, number: int) -> dict:
 def _initial(case: CraftedCase) -> dict:
     names = ("hydro_id", "start_date", "end_date", "value_m3s")
     return {
-        "storage": [{"hydro_id": plant, "value_hm3": case.first_hm3} for plant in range(case.plants)],
+        "storage": volumes(dict.fromkeys(range(case.plants), case.first_hm3)),
         "filling_storage": [],
         "recent_observations": [dict(zip(names, row, strict=True)) for row in case.observed],
     }
 
 
-def _thermals() -> list[dict]:
-    prices = ((0, 40.0, 40.0), (1, 110.0, 60.0), (2, 300.0, 60.0))
-    return [
-        {
-            "id": id_,
-            "name": f"t{id_}",
-            "bus_id": 0,
-            "cost_per_mwh": cost,
-            "generation": {"min_mw": 0.0, "max_mw": most},
-            **START,
-        }
-        for id_, cost, most in prices
-    ]
-
-
-def _hydro(case: CraftedCase, plant: int) -> dict:
-    machines = {
-        "min_turbined_m3s": 0.0,
-        "max_turbined_m3s": 120.0,
-        "min_generation_mw": 0.0,
-        "max_generation_mw": 120.0,
+def _tables(case: CraftedCase) -> dict[str, Any]:
+    """Return all tables by path; those that the case does not need are empty."""
+    day = date.fromisoformat
+    history = [(plant, day(start), day(end), value) for plant, start, end, value in case.history]
+    given: dict[str, tuple[str, Sequence[tuple[Any, ...]]]] = {
+        "load_seasonal_stats": (
+            "bus_id stage_id mean_mw std_mw",
+            [(0, stage, case.loads.get(stage, case.load_mw), case.load_std) for stage in range(len(case.periods))],
+        ),
+        "inflow_seasonal_stats": (
+            "hydro_id stage_id mean_m3s std_m3s",
+            [(*key, *value) for key, value in case.inflow.items()],
+        ),
+        "inflow_ar_coefficients": (
+            "hydro_id stage_id lag coefficient",
+            [(*key, value) for key, value in case.memory.items()],
+        ),
+        "external_inflow_scenarios": ("stage_id scenario_id hydro_id value_m3s", case.external),
+        "external_load_scenarios": ("stage_id scenario_id bus_id value_mw", case.external_load),
+        "inflow_history": ("hydro_id start_date end_date value_m3s", history),
     }
-    return {
-        "id": plant,
-        "name": f"h{plant}",
-        **START,
-        "downstream_id": plant + 1 if plant + 1 < case.plants else None,
-        "reservoir": {"min_storage_hm3": 0.0, "max_storage_hm3": case.max_hm3},
-        "outflow": {"min_outflow_m3s": 0.0, "max_outflow_m3s": None},
-        "generation": {"model": "constant_productivity", **machines},
-        "unit_groups": [{"id": 0, "name": "all", "bus_id": 0, **machines}],
-    }
-
-
-def _production(plant: int) -> dict:
-    always = {"start_stage_id": 0, "end_stage_id": None, "model": "constant_productivity"}
-    return {
-        "hydro_id": plant,
-        "selection_mode": "stage_ranges",
-        "stage_ranges": [{**always, "productivity_mw_per_m3s": 0.8}],
-    }
-
-
-def _tables(case: CraftedCase) -> dict[str, pa.Table]:
-    stages = range(len(case.periods))
-    loads = [(0, stage, case.loads.get(stage, case.load_mw), case.load_std) for stage in stages]
-    found = {"load_seasonal_stats": _table(("bus_id", "stage_id"), ("mean_mw", "std_mw"), loads)}
-    if case.inflow:
-        rows = [(*key, *value) for key, value in case.inflow.items()]
-        found["inflow_seasonal_stats"] = _table(("hydro_id", "stage_id"), ("mean_m3s", "std_m3s"), rows)
-    if case.memory:
-        rows = [(*key, value) for key, value in case.memory.items()]
-        found["inflow_ar_coefficients"] = _table(("hydro_id", "stage_id", "lag"), ("coefficient",), rows)
-    if case.external:
-        ids = ("stage_id", "scenario_id", "hydro_id")
-        found["external_inflow_scenarios"] = _table(ids, ("value_m3s",), case.external)
-    if case.external_load:
-        ids = ("stage_id", "scenario_id", "bus_id")
-        found["external_load_scenarios"] = _table(ids, ("value_mw",), case.external_load)
-    if case.history:
-        found["inflow_history"] = _history(case.history)
-    return found
-
-
-def _table(ids: Sequence[str], values: Sequence[str], rows: Sequence[tuple]) -> pa.Table:
-    columns = list(zip(*rows, strict=True))
-    types = [pa.int32()] * len(ids) + [pa.float64()] * len(values)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-    return pa.table(dict(zip([*ids, *values], arrays, strict=True)))
-
-
-def _history(rows: Sequence[tuple[int, str, str, float]]) -> pa.Table:
-    plants, starts, ends, values = zip(*rows, strict=True)
-    days = [pa.array([date.fromisoformat(day) for day in column], pa.date32()) for column in (starts, ends)]
-    return pa.table(
-        {
-            "hydro_id": pa.array(plants, pa.int32()),
-            "start_date": days[0],
-            "end_date": days[1],
-            "value_m3s": pa.array(values, pa.float64()),
-        }
-    )
+    return {f"scenarios/{name}": rows_of(names, rows) if rows else {} for name, (names, rows) in given.items()}

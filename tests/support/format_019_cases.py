@@ -1,16 +1,14 @@
 """Three months of one plant with a memory, in either format, and what both Rust programs find for them."""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from pyarrow import parquet
+from small_cases import machines, months, penalties, write_files
 
 SCHEMA = "https://raw.githubusercontent.com/{}/refs/heads/main/schemas/config.schema.json"
 OWNERS = {"0.18": "cobre-rs/cobre", "0.19": "ons-ccee-epe/novomodelo"}
-MACHINES = {"min_turbined_m3s": 0.0, "max_turbined_m3s": 200.0, "min_generation_mw": 0.0, "max_generation_mw": 200.0}
+MACHINES = machines((0.0, 200.0), (0.0, 200.0))
 START = {"operational_start_date": "2024-01-01"}
 NOISE = (-0.5, -3.0, 0.0)
 NO_NOISE = (0.0, 0.0, 0.0)
@@ -44,15 +42,7 @@ class PlantCase:
 
     def write(self, folder: Path) -> Path:
         """All files; the folder is the case."""
-        for name, content in self._documents().items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(content))
-        for name, table in self._tables().items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            parquet.write_table(table, path, compression="zstd")
-        return folder
+        return write_files(folder, self._documents(), self._tables())
 
     def _documents(self) -> dict[str, Any]:
         machines = MACHINES | self.minimum
@@ -76,7 +66,19 @@ class PlantCase:
         found = {
             "config.json": self._config(),
             "stages.json": _stages(self.blocks),
-            "penalties.json": _penalties(self.penalty, self.storage_price),
+            "penalties.json": penalties(
+                {
+                    "spillage_cost": 0.01,
+                    "diversion_cost": 0.01,
+                    "turbined_cost": 0.01,
+                    "inflow_nonnegativity_cost": self.penalty,
+                    "storage_violation_below_cost": self.storage_price,
+                },
+                others=10000.0,
+                excess=0.01,
+                line=0.01,
+                source=0.005,
+            ),
             "initial_conditions.json": self._start(),
             "system/buses.json": {"buses": [{"id": 0, "name": "B0", **START}]},
             "system/lines.json": {"lines": []},
@@ -121,54 +123,54 @@ class PlantCase:
     def _plants(self) -> list[int]:
         return [0] if self.upstream is None else [0, 1]
 
-    def _tables(self) -> dict[str, pa.Table]:
+    def _tables(self) -> dict[str, Any]:
         count, three = len(self._plants), [0, 1, 2]
         upstream = (self.upstream_noise, 0.0, 0.0)
         noise = [value for pair in zip(self.noise, upstream, strict=True) for value in pair[:count]]
         found = {
-            "scenarios/inflow_seasonal_stats.parquet": _table(
-                hydro_id=[hydro for hydro in self._plants for _ in range(4)],
-                stage_id=[-1, *three] * count,
-                mean_m3s=[50.0] * 4 * count,
-                std_m3s=[40.0] * 4 * count,
-            ),
-            "scenarios/inflow_ar_coefficients.parquet": _table(
-                hydro_id=[hydro for hydro in self._plants for _ in three],
-                stage_id=three * count,
-                lag=[1] * 3 * count,
-                coefficient=[0.5] * 3 * count,
-                residual_std_ratio=[1.0] * 3 * count,
-            ),
-            "scenarios/load_seasonal_stats.parquet": _table(
-                bus_id=[0] * 3, stage_id=[0, 1, 2], mean_mw=[250.0] * 3, std_mw=[0.0] * 3
-            ),
-            "scenarios/noise_openings.parquet": _table(
-                stage_id=[stage for stage in three for _ in self._plants],
-                opening_index=[0] * 3 * count,
-                entity_index=self._plants * 3,
-                value=noise,
-            ),
+            "scenarios/inflow_seasonal_stats": {
+                "hydro_id": [hydro for hydro in self._plants for _ in range(4)],
+                "stage_id": [-1, *three] * count,
+                "mean_m3s": [50.0] * 4 * count,
+                "std_m3s": [40.0] * 4 * count,
+            },
+            "scenarios/inflow_ar_coefficients": {
+                "hydro_id": [hydro for hydro in self._plants for _ in three],
+                "stage_id": three * count,
+                "lag": [1] * 3 * count,
+                "coefficient": [0.5] * 3 * count,
+                "residual_std_ratio": [1.0] * 3 * count,
+            },
+            "scenarios/load_seasonal_stats": {
+                "bus_id": [0] * 3,
+                "stage_id": [0, 1, 2],
+                "mean_mw": [250.0] * 3,
+                "std_mw": [0.0] * 3,
+            },
+            "scenarios/noise_openings": {
+                "stage_id": [stage for stage in three for _ in self._plants],
+                "opening_index": [0] * 3 * count,
+                "entity_index": self._plants * 3,
+                "value": noise,
+            },
         }
         if self.constraint is not None:
-            found["constraints/generic_constraint_bounds.parquet"] = _table(
-                constraint_id=[0], stage_id=[0], block_id=[None], bound_lower=[0.0], bound_upper=[None]
-            )
+            found["constraints/generic_constraint_bounds"] = {
+                "constraint_id": [0],
+                "stage_id": [0],
+                "block_id": [None],
+                "bound_lower": [0.0],
+                "bound_upper": [None],
+            }
         if self.limits_hm3 is not None:
             low, high = self.limits_hm3
-            found["constraints/hydro_bounds.parquet"] = _table(
-                hydro_id=[0], stage_id=[self.limited], min_storage_hm3=[low], max_storage_hm3=[high]
-            )
+            found["constraints/hydro_bounds"] = {
+                "hydro_id": [0],
+                "stage_id": [self.limited],
+                "min_storage_hm3": [low],
+                "max_storage_hm3": [high],
+            }
         return found
-
-
-def _table(**columns: list[Any]) -> pa.Table:
-    kinds = {"lag": pa.int32(), "opening_index": pa.uint32(), "entity_index": pa.uint32()}
-    return pa.table(
-        {
-            name: pa.array(values, kinds.get(name, pa.int32() if name.endswith("_id") else pa.float64()))
-            for name, values in columns.items()
-        }
-    )
 
 
 def _stages(blocks: int) -> dict[str, Any]:
@@ -186,34 +188,12 @@ def _stages(blocks: int) -> dict[str, Any]:
         }
         for number in range(3)
     ]
-    seasons = [{"id": month, "label": f"m{month}", "month_start": month + 1} for month in range(12)]
     before = {"id": -1, "start_date": "2023-12-01", "end_date": "2024-01-01", "season_id": 11}
     return {
         "policy_graph": {"type": "finite_horizon", "annual_discount_rate": 0.0},
         "stages": stages,
         "pre_study_stages": [before],
-        "season_definitions": {"cycle_type": "monthly", "seasons": seasons},
-    }
-
-
-def _penalties(inflow: float, storage: float) -> dict[str, Any]:
-    high = [
-        "filling_target_violation_cost",
-        "turbined_violation_below_cost",
-        "outflow_violation_below_cost",
-        "outflow_violation_above_cost",
-        "generation_violation_below_cost",
-        "evaporation_violation_cost",
-        "water_withdrawal_violation_cost",
-    ]
-    low = {"spillage_cost": 0.01, "diversion_cost": 0.01, "turbined_cost": 0.01}
-    return {
-        "bus": {"deficit_segments": [{"depth_mw": None, "cost": 1000.0}], "excess_cost": 0.01},
-        "line": {"exchange_cost": 0.01},
-        "hydro": low
-        | dict.fromkeys(high, 10000.0)
-        | {"inflow_nonnegativity_cost": inflow, "storage_violation_below_cost": storage},
-        "non_controllable_source": {"curtailment_cost": 0.005},
+        "season_definitions": months(),
     }
 
 

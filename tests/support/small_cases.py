@@ -1,19 +1,49 @@
-"""Small systems for tests: entities as plain dictionaries with sensible defaults, written as a case directory."""
+"""The builder of small cases: entities as plain dictionaries with sensible defaults, written as a case directory.
+
+`SmallCase` has a field for what tests vary most; `documents` and `tables` replace any file of the case.
+"""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
 
-DATE = "2024-01-01"
-STARTS = ("2024-01-01", "2024-02-01", "2024-03-01", "2024-04-01", "2024-05-01", "2024-06-01", "2024-07-01")
-INTEGERS = {"lag", "plane_id"}
-PENALTIES = {
-    "bus": {"deficit_segments": [{"depth_mw": None, "cost": 1000.0}], "excess_cost": 0.5},
-    "line": {"exchange_cost": 0.25},
-    "hydro": {
+DATE = "2020-01-01"  # of all entities: before the first stage of any calendar
+STARTS = tuple(f"{2024 + month // 12}-{1 + month % 12:02}-01" for month in range(37))
+INTEGERS = {"lag": pa.int32(), "opening_index": pa.uint32(), "entity_index": pa.uint32()}
+HYDRO_COSTS = (
+    "spillage_cost",
+    "turbined_cost",
+    "diversion_cost",
+    "storage_violation_below_cost",
+    "filling_target_violation_cost",
+    "turbined_violation_below_cost",
+    "outflow_violation_below_cost",
+    "outflow_violation_above_cost",
+    "generation_violation_below_cost",
+    "evaporation_violation_cost",
+    "water_withdrawal_violation_cost",
+)
+
+
+def penalties(
+    hydro: Mapping[str, float], others: float = 0.0, deficit: float = 1000.0, excess: float = 0.5, line=0.25, source=2.0
+) -> dict[str, Any]:
+    """Return penalties.json. hydro: costs of hydro plants; those that it does not name are `others`."""
+    return {
+        "bus": {"deficit_segments": [{"depth_mw": None, "cost": deficit}], "excess_cost": excess},
+        "line": {"exchange_cost": line},
+        "hydro": dict.fromkeys(HYDRO_COSTS, others) | dict(hydro),
+        "non_controllable_source": {"curtailment_cost": source},
+    }
+
+
+PENALTIES = penalties(
+    {
         "spillage_cost": 0.01,
         "diversion_cost": 0.02,
         "storage_violation_below_cost": 900.0,
@@ -26,9 +56,8 @@ PENALTIES = {
         "water_withdrawal_violation_cost": 600.0,
         "turbined_cost": 0.005,
         "inflow_nonnegativity_cost": 700.0,
-    },
-    "non_controllable_source": {"curtailment_cost": 2.0},
-}
+    }
+)
 
 
 def entity(number, name, **fields):
@@ -36,17 +65,19 @@ def entity(number, name, **fields):
     return {"id": number, "name": f"{name}{number}", "operational_start_date": DATE, **fields}
 
 
-def group(number, bus=0, turbined=(0.0, 50.0), power=(0.0, 50.0)):
-    """Machines that feed one bus."""
+def machines(turbined, power):
+    """Return the limits of turbines: (least, most) m3/s and MW."""
     return {
-        "id": number,
-        "name": f"G{number}",
-        "bus_id": bus,
         "min_turbined_m3s": turbined[0],
         "max_turbined_m3s": turbined[1],
         "min_generation_mw": power[0],
         "max_generation_mw": power[1],
     }
+
+
+def group(number, bus=0, turbined=(0.0, 50.0), power=(0.0, 50.0)):
+    """Return machines that feed one bus."""
+    return {"id": number, "name": f"G{number}", "bus_id": bus, **machines(turbined, power)}
 
 
 def hydro(
@@ -68,13 +99,7 @@ def hydro(
         downstream_id=downstream,
         reservoir={"min_storage_hm3": storage[0], "max_storage_hm3": storage[1]},
         outflow={"min_outflow_m3s": outflow[0], "max_outflow_m3s": outflow[1]},
-        generation={
-            "model": model,
-            "min_turbined_m3s": turbined[0],
-            "max_turbined_m3s": turbined[1],
-            "min_generation_mw": power[0],
-            "max_generation_mw": power[1],
-        },
+        generation={"model": model, **machines(turbined, power)},
         unit_groups=groups or [group(0, bus, turbined, power)],
         **others,
     )
@@ -149,15 +174,10 @@ class SmallCase:
 
     def write(self, folder):
         """Write the case directory."""
-        folder = Path(folder)
         for part in ("system", "scenarios", "constraints"):
-            (folder / part).mkdir(parents=True, exist_ok=True)
-        for path, content in {**self._documents(), **self.documents}.items():
-            (folder / path).write_text(json.dumps(content))
-        for name, rows in {**self._tables(), **self.tables}.items():
-            if rows:
-                parquet.write_table(as_table(rows), folder / f"{name}.parquet", compression="zstd")
-        return folder
+            (Path(folder) / part).mkdir(parents=True, exist_ok=True)
+        tables = {name: rows for name, rows in {**self._tables(), **self.tables}.items() if rows}
+        return write_files(folder, {**self._documents(), **self.documents}, tables)
 
     def _documents(self):
         hydro_prices = {**PENALTIES["hydro"], **self.penalties}
@@ -247,13 +267,64 @@ def volumes(by_hydro):
     return [{"hydro_id": number, "value_hm3": value} for number, value in by_hydro.items()]
 
 
-def as_table(rows):
-    """Rows as a table with the types that the format asks for; what a row does not name is null."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    return pa.table({name: pa.array(values, column_type(name)) for name, values in columns.items()})
+def months(label="month"):
+    """Return season_definitions of stages.json: twelve months."""
+    seasons = [{"id": month, "label": f"{label} {month + 1}", "month_start": month + 1} for month in range(12)]
+    return {"cycle_type": "monthly", "seasons": seasons}
+
+
+def write_files(folder, documents, tables):
+    """Write JSON files by path, and tables (rows, or lists by column) by path without suffix."""
+    folder = Path(folder)
+    for path, content in documents.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(json.dumps(content))
+    for name, content in tables.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(as_table(content), folder / f"{name}.parquet", compression="zstd")
+    return folder
+
+
+def as_table(content):
+    """Return rows, or lists by column, as a table with the types of the format; what a row does not name is null."""
+    if not isinstance(content, Mapping):
+        names = list(dict.fromkeys(name for row in content for name in row))
+        content = {name: [row.get(name) for row in content] for name in names}
+    return pa.table({name: pa.array(values, column_type(name)) for name, values in content.items()})
+
+
+def rows_of(names, rows):
+    """Return tuples as lists by column; `names` are those of the columns, separated by spaces."""
+    return dict(zip(names.split(), map(list, zip(*rows, strict=True)), strict=True))
 
 
 def column_type(name):
-    """Ids and counts are int32, all else float64."""
-    return pa.int32() if name.endswith("_id") or name in INTEGERS else pa.float64()
+    """Return the type of a column by its name: ids and counts are integers, dates are dates, all else is float64."""
+    if name.endswith("_date"):
+        return pa.date32()
+    return pa.int32() if name.endswith("_id") else INTEGERS.get(name, pa.float64())
+
+
+# Plants and their tables that several tests share.
+
+THERMALS = [thermal(0, 20.0, 20.0), thermal(1, 60.0, 25.0), thermal(2, 180.0, 15.0)]
+GEOMETRY = [
+    {"hydro_id": number, "volume_hm3": volume, "height_m": height, "area_km2": area}
+    for number in (0, 1)
+    for volume, height, area in ((0.0, 100.0, 1.0), (40.0, 110.0, 3.0), (100.0, 120.0, 8.0))
+]
+PLANES = [
+    {"hydro_id": 0, "plane_id": number, "gamma_0": constant, "gamma_v": v, "gamma_q": q, "gamma_s": s, "kappa": kappa}
+    for number, (constant, v, q, s, kappa) in enumerate(
+        ((1.0, 0.02, 0.8, -0.01, 1.0), (6.0, 0.05, 0.5, 0.0, 0.9), (10.0, 0.06, 0.2, -0.02, 0.95))
+    )
+]
+PRODUCTIVITY = [
+    {
+        "hydro_id": 0,
+        "stage_id": None,
+        "equivalent_productivity_mw_per_m3s": 1.0,
+        "reference_outflow_m3s": None,
+        "specific_productivity_mw_per_m3s_per_m": None,
+    }
+]

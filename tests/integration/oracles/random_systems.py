@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 import numpy as np
 from extensive_form import optimum
 from shuffled_case import shuffled_case, write_shuffled
-from small_case import write_case
 from small_system import (
     HM3_PER_M3S_HOUR,
     SmallContract,
@@ -34,6 +33,7 @@ from small_system import (
     SmallSource,
     SmallSystem,
     SmallThermal,
+    write_case,
 )
 
 import cobre

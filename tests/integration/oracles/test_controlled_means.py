@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from bound_systems import reservoirs
-from small_case import write_case
+from shared_systems import reservoirs
+from small_system import write_case
 
 import cobre
 from cobre.sddp.simulation.controlled_costs import controlled_costs, controlled_mean

@@ -8,7 +8,7 @@ from drawn_systems import small_systems
 from extensive_form import optimum
 from hypothesis import HealthCheck, given, settings
 from random_systems import check
-from small_case import write_case
+from small_system import write_case
 
 import cobre
 

@@ -6,8 +6,7 @@ One case for each capability that published cases check: whoever clones the repo
 import pytest
 from crafted_case import CraftedCase, Period, months, write_crafted
 from horizon_form import HorizonForm
-from plant_tables import GEOMETRY, PLANES, PRODUCTIVITY, THERMALS
-from small_cases import SmallCase, contract, hydro, line, thermal
+from small_cases import GEOMETRY, PLANES, PRODUCTIVITY, THERMALS, SmallCase, contract, hydro, line, thermal
 
 import cobre
 

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from bound_systems import reservoirs
-from small_case import write_case
+from shared_systems import reservoirs
+from small_system import write_case
 
 import cobre
 

@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from river_system import CHEAP, CHEAP_MW, DEAR, HOURS, RIVER, SYSTEM
-from small_case import write_case
-from small_system import TURBINED_COST
+from shared_systems import CHEAP, CHEAP_MW, DEAR, HOURS, RIVER, SYSTEM
+from small_system import TURBINED_COST, write_case
 
 import cobre
 

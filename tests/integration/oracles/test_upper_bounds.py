@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bound_systems import reservoirs
 from cli_runs import cobre as command
 from drawn_systems import small_systems
 from extensive_form import optimum
 from hypothesis import HealthCheck, given, settings
-from small_case import write_case
+from shared_systems import reservoirs
+from small_system import write_case
 
 import cobre
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from small_case import write_case
-from small_system import SmallHydro, SmallSystem, SmallThermal
+from small_system import SmallHydro, SmallSystem, SmallThermal, write_case
 
 FIRST_STUDY_YEAR = 2024
 MONTHS = 12

@@ -7,8 +7,8 @@ import pytest
 from drawn_systems import small_systems
 from hypothesis import HealthCheck, given, settings
 from peer import peer_bounds, peer_python
-from river_system import SYSTEM as SYSTEM_WITHOUT_CHOICE
-from small_case import write_case
+from shared_systems import SYSTEM as SYSTEM_WITHOUT_CHOICE
+from small_system import write_case
 
 import cobre
 

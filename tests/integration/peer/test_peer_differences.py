@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from peer import TIMEOUT_S, peer_python
-from small_case import write_case
-from small_system import SmallHydro, SmallSystem, SmallThermal
+from small_system import SmallHydro, SmallSystem, SmallThermal, write_case
 from test_peer_tailrace import change
 
 STAGES = 3

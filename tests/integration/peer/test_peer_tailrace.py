@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from peer import TIMEOUT_S, peer_python
-from small_case import write_case
-from small_system import SmallHydro, SmallSystem, SmallThermal
+from small_system import SmallHydro, SmallSystem, SmallThermal, write_case
 
 from cobre.io.case import load_case
 from cobre.study.exports import fpha_tables

@@ -4,10 +4,10 @@ import json
 import shutil
 
 import pytest
-from bound_systems import reservoirs
 from cli_runs import ONE_PROCESS
 from cli_runs import cobre as command
-from small_case import write_case
+from shared_systems import reservoirs
+from small_system import write_case
 
 import cobre
 from cobre.errors import PolicyIncompatibleError

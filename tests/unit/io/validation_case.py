@@ -1,25 +1,13 @@
 """A small case that uses every file, to be spoilt in one place at a time."""
 
-import json
 from datetime import date
 
-import pyarrow as pa
-from pyarrow import parquet
+from small_cases import machines, months, penalties, write_files
 
 from cobre.io.case import read_case
 from cobre.io.findings.finding import Findings, Layer
 
 START = "2024-01-01"
-TYPES = {
-    "stage_id": pa.int32(),
-    "block_id": pa.int32(),
-    "lag": pa.int32(),
-    "plane_id": pa.int32(),
-    "opening_index": pa.uint32(),
-    "entity_index": pa.uint32(),
-    "start_date": pa.date32(),
-    "end_date": pa.date32(),
-}
 DAYS = [date(2024, month, 1) for month in range(1, 5)]
 
 
@@ -28,7 +16,7 @@ def entity(id_, name, **fields):
 
 
 def turbines(flow, power):
-    return {"min_turbined_m3s": 0.0, "max_turbined_m3s": flow, "min_generation_mw": 0.0, "max_generation_mw": power}
+    return machines((0.0, flow), (0.0, power))
 
 
 def hydro(id_, downstream_id, model="constant_productivity", **fields):
@@ -70,19 +58,6 @@ def sound_documents():
     factors = [{"block_id": 0, "factor": 0.9}, {"block_id": 1, "factor": 1.1}]
     matrix = [[1.0, 0.5, 0.2], [0.5, 1.0, 0.1], [0.2, 0.1, 1.0]]
     hydros = [{"type": "inflow", "id": id_} for id_ in range(3)]
-    costs = dict.fromkeys(
-        (
-            "storage_violation_below_cost",
-            "filling_target_violation_cost",
-            "turbined_violation_below_cost",
-            "outflow_violation_below_cost",
-            "outflow_violation_above_cost",
-            "generation_violation_below_cost",
-            "evaporation_violation_cost",
-            "water_withdrawal_violation_cost",
-        ),
-        500.0,
-    )
     return {
         "config.json": {
             "training": {
@@ -99,10 +74,7 @@ def sound_documents():
             },
             "stages": [stage(id_) for id_ in range(3)],
             "pre_study_stages": [{"id": -1, "start_date": "2023-12-01", "end_date": START, "season_id": 11}],
-            "season_definitions": {
-                "cycle_type": "monthly",
-                "seasons": [{"id": id_, "label": str(id_), "month_start": id_ + 1} for id_ in range(12)],
-            },
+            "season_definitions": months(),
         },
         "initial_conditions.json": {
             "storage": [{"hydro_id": id_, "value_hm3": 50.0} for id_ in range(3)],
@@ -111,14 +83,18 @@ def sound_documents():
                 {"hydro_id": id_, "start_date": "2023-12-01", "end_date": START, "value_m3s": 20.0} for id_ in range(3)
             ],
         },
-        "penalties.json": {
+        "penalties.json": penalties(
+            {"spillage_cost": 0.1, "turbined_cost": 0.0, "diversion_cost": 0.1},
+            others=500.0,
+            excess=1.0,
+            line=0.1,
+            source=0.1,
+        )
+        | {
             "bus": {
                 "deficit_segments": [{"depth_mw": 5.0, "cost": 800.0}, {"depth_mw": None, "cost": 1000.0}],
                 "excess_cost": 1.0,
-            },
-            "line": {"exchange_cost": 0.1},
-            "hydro": {"spillage_cost": 0.1, "turbined_cost": 0.0, "diversion_cost": 0.1, **costs},
-            "non_controllable_source": {"curtailment_cost": 0.1},
+            }
         },
         "system/buses.json": {
             "buses": [entity(0, "A"), entity(1, "B", deficit_segments=[{"depth_mw": None, "cost": 900.0}])]
@@ -292,20 +268,8 @@ def sound_tables():
 
 
 def write_case(folder, documents, tables):
-    """Put everything where it belongs."""
-    for name, content in documents.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
-    for name, columns in tables.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        parquet.write_table(pa.table({column: array(column, values) for column, values in columns.items()}), path)
-
-
-def array(column, values):
-    is_id = column.endswith("_id")
-    return pa.array(values, TYPES.get(column, pa.int32() if is_id else pa.float64()))
+    """Write all files; tables are lists by column, by name with the suffix."""
+    write_files(folder, documents, {name.removesuffix(".parquet"): columns for name, columns in tables.items()})
 
 
 def problems_after(folder, spoil):

@@ -1,8 +1,7 @@
 """Machines: groups at several buses, production functions, the first filling of a reservoir."""
 
 from known_systems import known
-from plant_tables import GEOMETRY, PLANES, PRODUCTIVITY, THERMALS
-from small_cases import SmallCase, group, hydro, line, thermal
+from small_cases import GEOMETRY, PLANES, PRODUCTIVITY, THERMALS, SmallCase, group, hydro, line, thermal
 from systems_water import bounds, cascade, in_all_stages
 
 

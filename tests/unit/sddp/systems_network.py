@@ -1,8 +1,7 @@
 """Buses, lines, contracts, thermal plants, and constraints that users write."""
 
 from known_systems import known
-from plant_tables import GEOMETRY, THERMALS
-from small_cases import SmallCase, contract, group, hydro, line, pump, source, thermal
+from small_cases import GEOMETRY, THERMALS, SmallCase, contract, group, hydro, line, pump, source, thermal
 from systems_machines import groups_at_two_buses
 from systems_water import cascade
 

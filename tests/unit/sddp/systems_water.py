@@ -1,8 +1,7 @@
 """Reservoirs and what flows between them."""
 
 from known_systems import known
-from plant_tables import GEOMETRY, THERMALS
-from small_cases import SmallCase, hydro, pump
+from small_cases import GEOMETRY, THERMALS, SmallCase, hydro, pump
 
 
 def bounds(**by_hydro_and_stage):

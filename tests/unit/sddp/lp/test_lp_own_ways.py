@@ -1,8 +1,7 @@
 """Where our LP differs from the Rust program's by intention: numbers worked out by hand."""
 
 import pytest
-from plant_tables import THERMALS
-from small_cases import SmallCase, contract, group, hydro, line, source, thermal
+from small_cases import THERMALS, SmallCase, contract, group, hydro, line, source, thermal
 from solving import lower_bound, simulate_trained, train
 from systems_machines import groups_at_two_buses
 from systems_network import rule

@@ -1,8 +1,7 @@
 """Rows of stage LPs, coefficient by coefficient."""
 
 import pytest
-from plant_tables import GEOMETRY, THERMALS
-from small_cases import SmallCase, contract, group, hydro, line, pump, source
+from small_cases import GEOMETRY, THERMALS, SmallCase, contract, group, hydro, line, pump, source
 from solving import inputs_of, limits_of, matrix_of, problem_of
 from systems_machines import filling, planes, planes_at_two_buses
 from systems_water import cascade, plant_that_enters_in_the_middle
