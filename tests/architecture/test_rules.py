@@ -1,4 +1,4 @@
-"""Rules of the code base that a linter does not know."""
+"""Rules of the code base that linters do not check."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Tests lie where the code lies: folders of unit and integration tests have the names of packages."""
+"""The tree of tests mirrors the source: folders of unit and integration tests have the names of packages."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Chromium without a window, told what to do over two pipes: no driver and no library lies between."""
+"""Headless Chromium, controlled over two pipes, without a driver or library."""
 
 import json
 import os

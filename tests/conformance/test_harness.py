@@ -1,4 +1,4 @@
-"""The harness with worlds of its own making: it judges, survives crashes and hangs, and finds leaks."""
+"""The harness on worlds made for the test: it judges, survives crashes and hangs, and finds leaks."""
 
 import json
 import os

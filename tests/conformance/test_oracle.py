@@ -1,4 +1,4 @@
-"""The oracle itself, against plain Python and against what the contract says in words."""
+"""The oracle itself, compared with plain Python and with the text of the contract."""
 
 import math
 import struct

@@ -1,4 +1,4 @@
-"""A compose file, acted out: each service is a process on a host of its own, with what the file gives it."""
+"""Simulation of a compose file: each service is a process on its own host, with the settings of the file."""
 
 import os
 import re

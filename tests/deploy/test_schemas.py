@@ -1,4 +1,4 @@
-"""The printed files against the schemas and linters of those who will read them."""
+"""The printed files validated by schemas and linters of the tools that read them."""
 
 import subprocess
 import sys

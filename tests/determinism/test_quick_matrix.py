@@ -1,4 +1,4 @@
-"""The part of the matrix that needs nothing but this installation; `make determinism` runs all of it."""
+"""The part of the determinism matrix that needs only this installation; `make determinism` runs all of it."""
 
 import pytest
 from cells import QUICK

@@ -1,4 +1,4 @@
-"""The maps of the source name all of it, and nothing that is not there."""
+"""The maps of the source are complete, and name only what exists."""
 
 import re
 import tomllib
@@ -36,3 +36,9 @@ def test_source_files_that_a_decision_names_exist(page):
     files = [f"/{file.relative_to(ROOT).as_posix()}" for folder in FOLDERS for file in (ROOT / folder).rglob("*.*")]
     named = set(re.findall(r"`([\w./-]+\.(?:py|cpp|hpp|js|css))`", page.read_text()))
     assert {name for name in named if not any(file.endswith(f"/{name}") for file in files)} == set()
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_links_that_name_a_source_file_lead_to_it(page):
+    links = re.findall(r"\[`?([\w/.-]+\.(?:py|cpp|hpp))`?\]\(([^)#]+)", page.read_text())
+    assert [(label, target) for label, target in links if not f"/{target}".endswith(f"/{label}")] == []

@@ -1,4 +1,4 @@
-"""The reference pages say everything that the code knows, and the other pages name nothing that is not there."""
+"""The reference pages are complete, and the other pages name only what exists."""
 
 import re
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""The site builds without a warning, and asks nobody for anything."""
+"""The site builds without a warning, and works offline."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""On MPI a failed rank ends the job: not with 0, within the time limit, with its reason, and nothing is left."""
+"""On MPI a failed rank ends the job: with a failing exit code, in time, with its reason, without leftovers."""
 
 from pathlib import Path
 

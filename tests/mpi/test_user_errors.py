@@ -1,4 +1,4 @@
-"""`mpiexec cobre run`: what a user did wrong is said once, in the words and with the exit code of any other run."""
+"""`mpiexec cobre run`: a user's mistake is reported once, with the message and exit code of any other run."""
 
 import fcntl
 import json

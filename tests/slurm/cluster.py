@@ -1,4 +1,4 @@
-"""Slurm itself on machines of our own: munged, slurmctld and a slurmd a node, in a folder that goes with them."""
+"""A Slurm cluster on local machines: munged, slurmctld and one slurmd per node, in a temporary folder."""
 
 import secrets
 import shutil

@@ -1,4 +1,4 @@
-"""Machines of a cluster on one host: each has a name, an address, processes and shared memory of its own.
+"""Machines of a cluster on one host: each has its own name, address, processes and shared memory.
 
 They are namespaces, joined by a bridge. A machine that loses its power loses all its processes at once, and with its
 cable pulled before, nothing of it says goodbye. Its processes end with the one that made it, however that ends.

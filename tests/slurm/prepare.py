@@ -1,4 +1,4 @@
-"""Make sure that Slurm can run here, or say why it cannot; installs Debian's packages where they are missing."""
+"""Install Debian's Slurm packages where they are missing, or explain why Slurm cannot run here."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""How a study starts on two nodes: over tcp, with both MPIs, and what is refused instead."""
+"""Start of a study on two nodes: over tcp and with both MPIs, and requests that are refused."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Small cases with a calendar or a graph of their own: thermal plants and a few reservoirs, in files of the format."""
+"""Small cases with custom calendars and policy graphs: thermal plants and a few reservoirs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

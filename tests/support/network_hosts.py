@@ -1,4 +1,4 @@
-"""Nodes of their own on one machine: network namespaces, joined by cables that can be pulled, throttled and broken.
+"""Hosts on one machine: network namespaces, joined by links that can be cut, throttled and broken.
 
 Host 0 is the coordinator's, and a router: every other host has a cable to it and to nobody else, and reaches the others
 through it, unless it does not forward. All that is needed is iproute2; delays (netem) are not used, because not every

@@ -1,4 +1,4 @@
-"""Studies as users start them: `cobre run` in a process of its own, watched through its log."""
+"""Studies as users start them: `cobre run` in a process, watched through its log."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Processes that outlive their run: found by a mark in their environment, and described as far as /proc tells."""
+"""Processes that outlive their run: found by a mark in their environment, described from /proc."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Studies that are killed at random instants and resumed, until they end: the same digest, and nothing left behind."""
+"""Studies that are killed at random instants and resumed until they end: the same digest, no leftovers."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Records behave as data classes of the standard library do, and compile nothing before they are used."""
+"""Records behave like data classes of the standard library, and compile on first use."""
 
 import copy
 import dataclasses

@@ -1,4 +1,4 @@
-"""`make decks`: a row for every deck of a folder, whatever becomes of it."""
+"""`make decks`: a row for every deck of a folder, whether it runs or fails."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Closing from another thread while a call waits: the call ends with an error, and the other ranks hear of it."""
+"""Closing from another thread while a call waits: the call and those of the other ranks end with an error."""
 
 import threading
 from pathlib import Path

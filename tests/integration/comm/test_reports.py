@@ -1,4 +1,4 @@
-"""SIGUSR1 to real processes: where a run hangs is said without ending it."""
+"""SIGUSR1 to real processes: they report where a run hangs, and go on."""
 
 import os
 import signal

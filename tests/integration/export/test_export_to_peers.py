@@ -1,4 +1,4 @@
-"""Exported runs in the hands of those for whom they are made: both programs and their bridges, as on PyPI."""
+"""Exported runs are read by the programs they are made for: both peers and their bridges, as on PyPI."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""An assistant's program: it starts the server as a process and speaks to it by the protocol's own client."""
+"""A client of the assistant server: starts it as a process, and uses the protocol's own client."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Cases of `ahead_cases` once more as one LP over the whole tree of openings; nothing of the package's models is used.
+"""Cases of `ahead_cases` as one LP over the whole tree of openings, without the package's models.
 
 One bus, one block for each stage, plants with a productivity of 1. Times are hours from the start of the study.
 """

@@ -1,4 +1,4 @@
-"""A study whose inflow model is estimated with a yearly component, from lags that nobody observed, and all its paths.
+"""A study whose inflow model has an estimated yearly component, with unobserved lags, and all its paths.
 
 Plants without reservoirs turbine what comes, so that a path costs what its inflows say and the bound is the mean over
 all paths of the tree.

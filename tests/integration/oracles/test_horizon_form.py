@@ -1,4 +1,4 @@
-"""Bounds of small cases beside the optimum of the whole horizon, solved as one LP that nothing of the package made.
+"""Bounds of small cases beside the optimum of the whole horizon, solved as one independent LP.
 
 One case for each capability that published cases check: whoever clones the repository alone misses none of them.
 """

@@ -1,4 +1,4 @@
-"""What every iteration says of the cost of its policy, beside the exact cost over all paths of the opening tree."""
+"""Policy costs reported in every iteration, beside the exact cost over all paths of the opening tree."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Nested risk where nothing can be decided: what every path costs is plain arithmetic, and so is the risk of it."""
+"""Nested risk of a system without decisions: costs of paths, and their risk, are plain arithmetic."""
 
 from dataclasses import replace
 

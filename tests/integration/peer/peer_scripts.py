@@ -1,4 +1,4 @@
-"""Scripts as people wrote them for cobre-python. Each is run as it stands, by its interpreter and by ours.
+"""Scripts written for cobre-python, run unchanged by its interpreter and by ours.
 
 A script prints one JSON object; `sys.argv` has a case directory and a fresh folder.
 """

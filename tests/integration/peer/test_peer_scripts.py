@@ -1,4 +1,4 @@
-"""Scripts for cobre-python run on Cobre as they stand, those for novomodelo with one line changed: the same results."""
+"""Scripts for cobre-python run on Cobre unchanged, those for novomodelo with one line changed: the same results."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Ranks that see one memory take units of work from one counter: who solves what does not matter, who dies is named.
+"""Ranks that share memory take units of work from one counter: the split changes no bit, and dead ranks are named.
 
 Real processes. A rank that comes late is one that waits until the other has taken every unit, so nothing here depends
 on how fast anything is.

@@ -1,4 +1,4 @@
-"""A case in which some scenarios cannot be solved: a reservoir must be filled in the first month, come what may.
+"""A case with infeasible scenarios: a reservoir must be filled in the first month at any cost.
 
 The scenarios of the first iteration differ in their inflow: those of rank 0 of two are wet, those of rank 1 are dry.
 """

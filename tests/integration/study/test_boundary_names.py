@@ -1,4 +1,4 @@
-"""A boundary policy whose study numbers its plants differently: states follow names, past inflows come along."""
+"""A boundary policy whose study numbers its plants differently: states and past inflows are matched by name."""
 
 import json
 

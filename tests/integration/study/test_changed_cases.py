@@ -1,4 +1,4 @@
-"""A run and a case that has changed since: refused where the answer would be wrong, told where it would only be odd."""
+"""A run whose case has changed since: refused where results would be wrong, a warning where they may be."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Worlds that belong to the caller: a communicator that is handed over, or a configuration, in processes of its own."""
+"""Worlds that belong to the caller: a communicator or a configuration is passed in, in separate processes."""
 
 import os
 import secrets

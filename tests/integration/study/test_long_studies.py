@@ -1,4 +1,4 @@
-"""A study of many LPs says in its first iteration how long it will take."""
+"""A study of many LPs estimates its duration in the first iteration."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Runs that end from outside, and runs that go on from there: with the bits of a run that nobody disturbed."""
+"""Runs that are stopped, and runs that resume them: with the bits of an uninterrupted run."""
 
 import json
 import os

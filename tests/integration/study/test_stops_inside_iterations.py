@@ -1,4 +1,4 @@
-"""Runs that are told to end while a native call lasts: the iteration is dropped, the policy of the one before stays."""
+"""Stops during a native call: the iteration is dropped, the policy of the one before is kept."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Inflows that are truncated at zero and remember their past: what the lower bound is worth, and who says so."""
+"""Autoregressive inflows truncated at zero: how good the lower bound is, and the warnings about it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`cobre top`, driven: it follows a run, its keys do what they say, and it fits small terminals."""
+"""`cobre top`, driven by keys: it follows a run, reacts to keys, and fits small terminals."""
 
 import asyncio
 import json

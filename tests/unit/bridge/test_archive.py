@@ -1,4 +1,4 @@
-"""Archives of decks: what is unpacked, and what is refused."""
+"""Archives of decks: accepted and refused contents."""
 
 import zipfile
 

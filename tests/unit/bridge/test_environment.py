@@ -1,4 +1,4 @@
-"""Where the bridges are looked for, and what is said when they are not there."""
+"""Search for the bridges, and the messages when they are missing."""
 
 import os
 import sys

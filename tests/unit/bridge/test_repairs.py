@@ -1,4 +1,4 @@
-"""Repairs of DECOMP decks: what is found, what is edited, and what becomes of the case."""
+"""Repairs of DECOMP decks: what is found, what is edited, and the case that results."""
 
 import itertools
 import json

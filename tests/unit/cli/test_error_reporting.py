@@ -1,4 +1,4 @@
-"""What a person is told of an error, and the exit code."""
+"""Error messages for users, and exit codes."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Who gets a table, who gets lines, and who gets nothing."""
+"""The choice between table, lines and no progress."""
 
 import io
 import signal

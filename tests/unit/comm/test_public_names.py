@@ -1,4 +1,4 @@
-"""What `cobre.comm` offers by name, without loading what is not used."""
+"""Public names of `cobre.comm`, loaded on first use."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The names that scripts know are here, and cost nothing until they are used."""
+"""cobre-python's names exist, and are loaded on first use."""
 
 import subprocess
 import sys

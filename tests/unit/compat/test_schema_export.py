@@ -1,4 +1,4 @@
-"""cobre.schema: JSON Schemas that say what the readers of cases say."""
+"""cobre.schema: JSON Schemas that accept and refuse what the readers of cases do."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Simulation tables as scripts for cobre-python know them: its columns in its order, with numbers that add up."""
+"""Simulation tables with cobre-python's columns in its order, with numbers that add up."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The verdict on bounds: what it says, and that it never says more than the figures do."""
+"""The verdict on bounds: its text, and that it claims no more than the figures show."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Cases of format 0.18 as 0.19: what is written, and what is named."""
+"""Cases of format 0.18 as 0.19: the files written, and the changes reported."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The order of declaration changes nothing."""
+"""The order of declaration has no effect."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Only the process that holds a directory is asked to stop, whatever its lock file says."""
+"""Only the process that holds a directory is asked to stop, for any content of its lock file."""
 
 import signal
 import socket

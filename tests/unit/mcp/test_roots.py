@@ -1,4 +1,4 @@
-"""Paths that a client asks for: only what lies inside, however it is spelled."""
+"""Paths from clients: only those inside the roots, for any spelling."""
 
 import pytest
 

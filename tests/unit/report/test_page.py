@@ -1,4 +1,4 @@
-"""One file that needs nothing else and says everything."""
+"""The report is one self-contained and complete file."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Colours that stand out from their background and from each other, whatever eyes look at them."""
+"""Colours with enough contrast to their background and to each other, also for colour-blind readers."""
 
 import re
 from importlib import resources

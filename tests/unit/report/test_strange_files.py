@@ -1,4 +1,4 @@
-"""Files in which values were replaced at random: a report comes out, or a ReportError, and never anything else."""
+"""Files with values replaced at random: a report or a ReportError, and no other outcome."""
 
 import json
 import random

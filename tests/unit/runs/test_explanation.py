@@ -1,4 +1,4 @@
-"""A second look at saved LPs: contradictions, what grows without end, and what is no LP."""
+"""Explanations of saved LPs: contradictions, unbounded variables, and files that hold no LP."""
 
 import pytest
 

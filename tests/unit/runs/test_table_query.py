@@ -1,4 +1,4 @@
-"""Questions to tables that are small enough to know the answers."""
+"""Queries of tables that are small enough to check by hand."""
 
 import json
 

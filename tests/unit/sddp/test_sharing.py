@@ -1,4 +1,4 @@
-"""A problem whose numbers lie in a shared region: the same numbers, once for all ranks of a node."""
+"""A problem in a shared region: the same numbers, stored once per node."""
 
 from dataclasses import replace
 from pathlib import Path

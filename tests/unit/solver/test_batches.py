@@ -1,4 +1,4 @@
-"""The LP kernel: right optima, right slopes, and results that depend on nothing but their own inputs."""
+"""The LP kernel: right optima, right slopes, and results that depend only on their own inputs."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""States beyond storages: what is decided with a column of its own, and what is only passed on."""
+"""States beyond storages: those decided by a column, and those only passed on."""
 
 from dataclasses import replace
 

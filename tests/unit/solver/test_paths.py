@@ -1,4 +1,4 @@
-"""Paths through several stages in one call: the same bits as stage after stage, whatever the threads."""
+"""Paths through several stages in one call: the same bits as stage by stage, for any number of threads."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Calls of the solver that end early: at a signal or because the caller says so, also inside one long solve."""
+"""Calls of the solver that end early, by a signal or by the caller, also inside one long solve."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Small cases made by hand, with what the noise model reads and nothing more."""
+"""Small cases in memory, with only what the noise model reads."""
 
 from dataclasses import replace
 from datetime import date

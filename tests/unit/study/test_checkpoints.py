@@ -1,4 +1,4 @@
-"""Checkpoints: when they are written, which ones stay, which one is taken, and what is refused."""
+"""Checkpoints: when they are written, kept, chosen and refused."""
 
 from contextlib import closing
 from dataclasses import replace

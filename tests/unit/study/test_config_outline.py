@@ -1,4 +1,4 @@
-"""How much work a case has, as far as its config says before it is read."""
+"""The amount of work of a case, estimated from its config before it is read."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Extra outputs: what they say is what the study used."""
+"""Extra outputs hold the values that the study used."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Codes of findings reach everybody who validates: reports, dictionaries, errors, the command line."""
+"""Codes of findings in every interface: reports, dictionaries, errors, the command line."""
 
 import json
 import pickle

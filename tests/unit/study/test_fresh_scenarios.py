@@ -1,4 +1,4 @@
-"""Scenarios that are drawn anew: as many as a caller asks for, whatever number the case names."""
+"""Newly drawn scenarios: as many as requested, independent of the number in the case."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Ranks on one machine that nobody's launcher started, and what can be seen of their rendezvous from outside."""
+"""Ranks on one machine that were started without a launcher, and their rendezvous as seen from outside."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""Rendezvous of ranks on one machine: who is missing and who is dead, strangers at the socket, separate networks."""
+"""Rendezvous of ranks on one machine: missing and dead ranks, strangers at the socket, separate networks."""
 
 import array
 import os
@@ -62,7 +62,7 @@ def test_a_rank_that_joins_after_a_death_reports_it(name):
 
 
 def test_a_rank_that_dies_in_a_barrier_is_named_while_others_still_compute(name):
-    """It had arrived: nobody has to wait for the last one to hear of it."""
+    """It had arrived: its death is reported before the last rank arrives."""
     ranks = [start_rank(name, rank, size=3, turn=WAITS, stdin=subprocess.PIPE) for rank in range(3)]
     for rank in ranks:
         assert rank.stdout.readline() == "joined\n"

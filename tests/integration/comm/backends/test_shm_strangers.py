@@ -1,4 +1,4 @@
-"""Shared memory beside other users and deaths: nothing is given away, nothing is left behind."""
+"""Shared memory beside other users and deaths: no access for others, no leftovers."""
 
 import os
 import secrets

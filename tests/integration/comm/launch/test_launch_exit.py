@@ -1,4 +1,4 @@
-"""A rank whose function has returned exits as an interpreter does: nothing that it had left to do or write is lost."""
+"""A rank whose function has returned exits as an interpreter does: no pending work or output is lost."""
 
 import atexit
 import builtins

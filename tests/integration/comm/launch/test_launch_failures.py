@@ -1,4 +1,4 @@
-"""What a failed rank gives: one error about the rank that was first, and nothing left behind."""
+"""Failed ranks: one error about the rank that failed first, and no leftovers."""
 
 import os
 import signal

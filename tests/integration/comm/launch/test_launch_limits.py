@@ -1,4 +1,4 @@
-"""What the launcher says where the system sets limits: the advice must be true."""
+"""Messages of the launcher at limits of the system: the advice must be right."""
 
 import os
 import re

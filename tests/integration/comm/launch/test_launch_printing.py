@@ -1,4 +1,4 @@
-"""What ranks print comes out line by line, marked with the rank."""
+"""Output of ranks is forwarded line by line, marked with the rank."""
 
 import os
 import sys

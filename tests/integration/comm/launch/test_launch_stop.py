@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and the death of the parent: nothing stays behind."""
+"""Ctrl-C, SIGTERM and the death of the parent: no process survives."""
 
 import os
 import signal

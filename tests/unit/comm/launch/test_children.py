@@ -1,4 +1,4 @@
-"""Whether a child has exited, where no pidfd tells: by looking at real processes."""
+"""Detection of exited children without pidfds, on real processes."""
 
 import os
 import subprocess

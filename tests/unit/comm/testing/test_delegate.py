@@ -38,7 +38,7 @@ def test_a_fault_that_raises_nothing_does_not_stop_the_call():
 
 
 def run_with_a_death(comm, calls):
-    """Rank 1 dies right before its third call; the others must hear of it."""
+    """Rank 1 dies right before its third call; the others must raise an error."""
     if comm.rank == 1:
         return sums(FaultyCommunicator(comm, {3: lambda: os._exit(9)}), calls)
     with pytest.raises(PeerLostError, match="rank 1") as caught:

@@ -1,4 +1,4 @@
-"""Writing traces in this process: what is in the files, and what must not happen to the run."""
+"""Writing traces in this process: contents of the files, and no effect on the run."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""A changed copy of a case: all changes or none, and nothing outside the copy."""
+"""A changed copy of a case: all changes or none, and no change outside the copy."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The native scan calls ordinary only what Python would find nothing in."""
+"""The native scan accepts only documents in which the Python checks find no error."""
 
 import json
 

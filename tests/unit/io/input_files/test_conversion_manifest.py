@@ -1,4 +1,4 @@
-"""Where a case came from, as cobre-bridge leaves it beside the case."""
+"""conversion_manifest.json, which cobre-bridge writes beside a case."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Parquet files joined without decoding: what is read is what the parts hold."""
+"""Parquet files joined without decoding: the result has the rows of its parts."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Two tables side by side, whatever their row groups are."""
+"""Two tables read side by side, for any row groups."""
 
 import numpy as np
 import pyarrow as pa

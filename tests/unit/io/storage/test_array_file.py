@@ -1,4 +1,4 @@
-"""Files of arrays: they come back as they were, or are refused in words."""
+"""Array files: read back unchanged, or refused with a reason."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Writing stays inside a directory that is held, whatever links lie in it."""
+"""Writing stays inside a given directory, for any links inside it."""
 
 import os
 

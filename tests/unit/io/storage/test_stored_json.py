@@ -1,4 +1,4 @@
-"""JSON of a run that somebody has changed: a ValueError, whatever was done to it."""
+"""Modified JSON files of a run: always a ValueError."""
 
 import pytest
 

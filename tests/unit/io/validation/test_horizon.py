@@ -1,4 +1,4 @@
-"""Facts that a case states twice: where they differ, validation says so."""
+"""Facts that a case states twice: validation reports differences."""
 
 import pytest
 from validation_case import check_senseless, columns, problems_after, put

@@ -1,4 +1,4 @@
-"""Bad input about what is known ahead: each mistake is named, all of them at once."""
+"""Invalid commitments and water in transit: every mistake is named, all in one report."""
 
 from dataclasses import replace
 

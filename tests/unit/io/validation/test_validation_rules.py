@@ -1,4 +1,4 @@
-"""Rules declare what they need: they look at nothing else, and run or not according to it."""
+"""Rules declare their inputs: they read no others, and run only if these are valid."""
 
 import pytest
 from validation_case import problems_after, sound_documents, sound_tables, write_case

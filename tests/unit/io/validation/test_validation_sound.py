@@ -1,4 +1,4 @@
-"""The sound case is sound: whatever other tests find is their own doing."""
+"""The sound case has no findings: those of other tests are due to their changes."""
 
 from validation_case import problems_after
 

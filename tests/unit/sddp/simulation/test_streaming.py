@@ -1,4 +1,4 @@
-"""Rows that go to files as they come: the same rows and digest as in memory, after any interruption."""
+"""Rows streamed to files: the same rows and digest as in memory, after any interruption."""
 
 import os
 import signal

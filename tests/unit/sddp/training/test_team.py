@@ -1,4 +1,4 @@
-"""Teams: who has which part of a split, and where the common tables lie."""
+"""Teams: the shares of members, and the layout of their common tables."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""What ranks tell each other: what the method needs, and nothing that nobody reads."""
+"""Traffic between ranks: what the method needs, and no more."""
 
 import pytest
 from solving import train_folder

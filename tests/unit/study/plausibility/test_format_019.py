@@ -1,4 +1,4 @@
-"""What `cobre validate` says of numbers that only format 0.19 has: divisions, and charges for plants out of service."""
+"""Findings on numbers that only format 0.19 has: divisions, and charges for plants out of service."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Events before the first iteration: what is being done, and how far it is."""
+"""Events before the first iteration: the current step, and its progress."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Worlds whose ranks run on hosts of their own."""
+"""Worlds whose ranks run on separate hosts."""
 
 import pytest
 from network_hosts import Network

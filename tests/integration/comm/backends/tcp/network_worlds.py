@@ -1,4 +1,4 @@
-"""Ranks on hosts of their own: rank 0 on host 0, which coordinates, every other rank where the test wants it."""
+"""Ranks on separate hosts: rank 0, the coordinator, on host 0, every other rank where the test puts it."""
 
 import pytest
 from network_hosts import COORDINATOR, NOT_PERMITTED, is_permitted
@@ -36,13 +36,13 @@ class NetworkWorld:
         """Start all ranks; they have met and are at work."""
         ranks = self.start_all(action, **options)
         for rank in ranks:
-            rank.hear("running")
+            rank.wait_for("running")
         return ranks
 
     def gather(self, ranks):
         """Let all ranks of `gather_when_told` make their gather; all must get all data."""
         ranks[0].tell()
-        assert [rank.hear("good")["good"] for rank in ranks] == [True] * len(ranks)
+        assert [rank.wait_for("good")["good"] for rank in ranks] == [True] * len(ranks)
 
     def end(self):
         for rank in self._started:

@@ -1,4 +1,4 @@
-"""Ranks of a tcp world as processes: started one by one, heard, told, ended."""
+"""Ranks of a tcp world as processes: start them one by one, wait for their messages, command and end them."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ class Rank:
     def pid(self):
         return self.process.pid
 
-    def hear(self, key, words=""):
+    def wait_for(self, key, words=""):
         """Return the next event of that kind that contains `words`; discard the events before it."""
         deadline = time.monotonic() + DEADLINE_S
         while event := self._next(key, deadline):

@@ -1,4 +1,4 @@
-"""One rank of a tcp world as a process of its own: `python tcp_rank.py ACTION`; prints JSON lines."""
+"""One rank of a tcp world as a process: `python tcp_rank.py ACTION`; prints JSON lines."""
 
 import json
 import logging
@@ -127,7 +127,7 @@ def fence_and_leave(comm):
 
 
 def abort_between_calls(comm):
-    """Nobody is in a call when the last rank gives up; all others hear of it at their next one."""
+    """No rank is in a call when the last one gives up; all others raise the error in their next call."""
     comm.barrier()
     if comm.rank == comm.size - 1:
         comm.abort("no more data")
@@ -151,7 +151,7 @@ def leave_early_in_the_ring(comm):
 
 
 def wait_interrupted(comm):
-    """Ctrl-C in a wait: the call ends, the others hear of it."""
+    """Ctrl-C in a wait: the call ends, and the other ranks raise an error."""
     if comm.rank == 0:
         threading.Thread(target=say_when_busy, args=(comm,), daemon=True).start()
         try:

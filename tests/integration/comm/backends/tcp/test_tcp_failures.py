@@ -23,7 +23,7 @@ def start():
         address = new_address()
         ranks.extend(Rank(action, TcpConfig(address, rank, size, **options)) for rank in range(size))
         for rank in ranks:
-            rank.hear("joined")
+            rank.wait_for("joined")
         return ranks
 
     yield start_all
@@ -36,7 +36,7 @@ def test_a_payload_may_wait_longer_than_the_timeout(start):
     timeout_s = 4.0
     coordinator, *workers = ranks = start("late_coordinator", 3, timeout_s=timeout_s)
     for worker in workers:
-        worker.hear("sending")
+        worker.wait_for("sending")
     end = time.monotonic() + 2 * timeout_s
     while (left_s := end - time.monotonic()) > 0:
         for worker in workers:
@@ -44,41 +44,41 @@ def test_a_payload_may_wait_longer_than_the_timeout(start):
                 worker.process.wait(min(left_s, 0.5))
     coordinator.tell()
     for rank in ranks:
-        assert rank.hear("good")["good"]
+        assert rank.wait_for("good")["good"]
 
 
 def test_a_forked_child_does_not_keep_a_dead_rank_alive(start):
     ranks = start("die_with_a_child", 3)
     for rank in ranks[:2]:
-        seen = rank.hear("error")
+        seen = rank.wait_for("error")
         assert (seen["error"], seen["ranks"]) == ("PeerLostError", [2])
 
 
 def test_a_death_is_reported_while_the_coordinator_computes(start):
     ranks = start("idle_coordinator", 3)
     begin = time.monotonic()
-    seen = ranks[1].hear("error")
+    seen = ranks[1].wait_for("error")
     assert time.monotonic() - begin < QUICK_S
     assert (seen["error"], seen["ranks"]) == ("PeerLostError", [2])
     ranks[0].tell()
-    assert ranks[0].hear("error")["ranks"] == [2]
+    assert ranks[0].wait_for("error")["ranks"] == [2]
 
 
 @pytest.mark.parametrize("ranks_per_host", [0, 1])
 def test_a_stopped_rank_is_reported_while_the_coordinator_computes(start, ranks_per_host):
     ranks = start("idle_coordinator_and_a_stopped_worker", 3, timeout_s=3.0, ranks_per_host=ranks_per_host)
-    seen = ranks[1].hear("error")
+    seen = ranks[1].wait_for("error")
     assert (seen["error"], seen["ranks"]) == ("PeerTimeoutError", [2])
     ranks[0].tell()
-    assert ranks[0].hear("error")["ranks"] == [2]
+    assert ranks[0].wait_for("error")["ranks"] == [2]
 
 
 @pytest.mark.parametrize("size", [2, 4])
 def test_an_abort_reaches_ranks_that_are_in_no_call(start, size):
     ranks = start("abort_between_calls", size)
-    assert ranks[-1].hear("state")["state"] == "broken"
+    assert ranks[-1].wait_for("state")["state"] == "broken"
     for rank in ranks[:-1]:
-        seen = rank.hear("error")
+        seen = rank.wait_for("error")
         assert seen["error"] == "AbortedError" and "no more data" in seen["message"]
         assert f"rank {size - 1} (host" in seen["message"]
 
@@ -86,15 +86,15 @@ def test_an_abort_reaches_ranks_that_are_in_no_call(start, size):
 @pytest.mark.parametrize("size", [2, 4])
 def test_a_rank_may_end_after_the_last_call(start, size):
     for rank in start("leave_early", size):
-        assert rank.hear("good")["good"]
+        assert rank.wait_for("good")["good"]
         assert rank.process.wait(DEADLINE_S) == 0
 
 
 def test_an_interrupt_ends_the_wait_and_the_world(start):
     ranks = start("wait_interrupted", 2)
-    ranks[0].hear("waiting")
+    ranks[0].wait_for("waiting")
     os.kill(ranks[0].process.pid, signal.SIGINT)
-    ranks[0].hear("interrupted")
+    ranks[0].wait_for("interrupted")
     ranks[1].tell()
-    seen = ranks[1].hear("error")
+    seen = ranks[1].wait_for("error")
     assert seen["error"] == "AbortedError" and "KeyboardInterrupt" in seen["message"]

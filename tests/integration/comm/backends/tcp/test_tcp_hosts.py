@@ -1,4 +1,4 @@
-"""Ranks of one tcp world that share memory: who does, what moves between hosts, and who is told of a death."""
+"""Ranks of one tcp world that share memory: which ones do, what moves between hosts, and how deaths are reported."""
 
 import os
 import signal
@@ -117,7 +117,7 @@ def start():
         address = new_address()
         ranks.extend(Rank(action, TcpConfig(address, rank, 4, **options)) for rank in range(4))
         for rank in ranks:
-            rank.hear("joined")
+            rank.wait_for("joined")
         return ranks
 
     yield start_all
@@ -137,7 +137,7 @@ def test_a_death_is_reported_while_a_rank_of_some_host_computes(start, action, l
     ranks = start(action)
     begin = time.monotonic()
     for rank in waiting:
-        seen = ranks[rank].hear("error")
+        seen = ranks[rank].wait_for("error")
         assert (seen["error"], seen["ranks"]) == ("PeerLostError", [lost])
     assert time.monotonic() - begin < QUICK_S
 
@@ -146,21 +146,21 @@ def test_a_death_in_a_fence_is_reported_on_its_host(start):
     """Also when the coordinator has left since, and others before it."""
     ranks = start("die_before_a_fence")
     for rank in ranks[:2]:
-        assert rank.hear("fenced")
+        assert rank.wait_for("fenced")
         assert rank.process.wait(DEADLINE_S) == 0
     ranks[3].tell()
-    seen = ranks[2].hear("error")
+    seen = ranks[2].wait_for("error")
     assert (seen["error"], seen["ranks"]) == ("PeerLostError", [3])
 
 
 def test_a_rank_may_leave_after_a_fence(start):
     ranks = start("fence_and_leave")
     for rank in ranks[2:]:
-        assert rank.hear("fenced")
+        assert rank.wait_for("fenced")
         assert rank.process.wait(DEADLINE_S) == 0
     ranks[0].tell()
     for rank in ranks[:2]:
-        assert rank.hear("fenced")
+        assert rank.wait_for("fenced")
         assert rank.process.wait(DEADLINE_S) == 0
 
 

@@ -22,7 +22,7 @@ def lost(seen, rank):
 def check_lost(ranks, cut_off, since, survivors=None):
     """Those on the coordinator's side name the rank that is cut off; that rank names the coordinator."""
     for rank in range(SIZE) if survivors is None else survivors:
-        seen = ranks[rank].hear("error")
+        seen = ranks[rank].wait_for("error")
         assert lost(seen, 0 if rank == cut_off else cut_off), seen
         assert in_time(seen, since), f"rank {rank} learned of it after {seen['at'] - since:.1f} s"
 
@@ -41,7 +41,7 @@ def test_a_link_that_is_down_for_less_than_the_timeout(world):
     world.network.pull(1)
     ranks[0].tell()
     world.network.plug(1)
-    assert all(rank.hear("good")["good"] for rank in ranks)
+    assert all(rank.wait_for("good")["good"] for rank in ranks)
 
 
 @pytest.mark.parametrize("action", ["barriers", "gathers"])
@@ -60,7 +60,7 @@ def test_the_host_of_the_coordinator_is_unreachable(world):
         world.network.remove(host)
     ranks[0].kill()
     for rank in (1, 2):
-        seen = ranks[rank].hear("error")
+        seen = ranks[rank].wait_for("error")
         assert lost(seen, 0), seen
         assert in_time(seen, gone)
 
@@ -74,24 +74,24 @@ def test_a_black_hole(world, action):
 
 
 def test_a_black_hole_from_worker_to_coordinator(world):
-    """The coordinator cannot hear it, and can still tell it so."""
+    """The coordinator receives nothing from it, and can still send it the error."""
     ranks = world.run_all("barriers")
     begin = time.monotonic()
     world.network.swallow(2, inward=False)
-    for rank, seen in enumerate(rank.hear("error") for rank in ranks):
+    for rank, seen in enumerate(rank.wait_for("error") for rank in ranks):
         assert seen["error"] == "PeerTimeoutError" and "no heartbeat for" in seen["message"], seen
         assert in_time(seen, begin), f"rank {rank} learned of it after {seen['at'] - begin:.1f} s"
 
 
 def test_a_black_hole_from_coordinator_to_worker(world):
-    """The worker gives up first, and says why; the others hear of it although they get every heartbeat."""
+    """The worker gives up first, and says why; the others raise the error although they get every heartbeat."""
     ranks = world.run_all("barriers")
     begin = time.monotonic()
     world.network.swallow(2, outward=False)
-    seen = ranks[2].hear("error")
+    seen = ranks[2].wait_for("error")
     assert lost(seen, 0), seen
     for rank in ranks[:2]:
-        seen = rank.hear("error")
+        seen = rank.wait_for("error")
         assert in_time(seen, begin), f"after {seen['at'] - begin:.1f} s: {seen}"
         assert "rank 2 (host cobre2-" in seen["message"], seen
 
@@ -102,7 +102,7 @@ def test_a_worker_that_dies_on_another_host_is_known_at_once(world, action):
     died = time.monotonic()
     ranks[2].kill()
     for rank in ranks[:2]:
-        seen = rank.hear("error")
+        seen = rank.wait_for("error")
         assert (seen["error"], seen["ranks"]) == ("PeerLostError", [2]), seen
         assert f"pid {ranks[2].pid}) died" in seen["message"], seen
         assert in_time(seen, died, 0.0)
@@ -112,9 +112,9 @@ def test_a_slow_link_is_not_a_silent_one(world):
     """The payload takes longer than the timeout, on one rank's link; nobody loses patience, everything arrives."""
     world.network.slow_down(1, "16mbit")
     ranks = world.start_all("gather_when_told", timeout_s=TIMEOUT_S / 2)
-    begin = [rank.hear("running")["at"] for rank in ranks]
+    begin = [rank.wait_for("running")["at"] for rank in ranks]
     ranks[0].tell()
-    ends = [rank.hear("good") for rank in ranks]
+    ends = [rank.wait_for("good") for rank in ranks]
     assert all(end["good"] for end in ends)
     assert ends[1]["at"] - begin[1] > TIMEOUT_S / 2, "the link is not slow enough to prove anything"
 

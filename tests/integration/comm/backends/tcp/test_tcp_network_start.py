@@ -1,4 +1,4 @@
-"""Worlds that come about late, in part or not at all, between hosts: who is missing, who is in the way, and where."""
+"""Worlds between hosts that start late, incompletely or not at all: missing ranks, duplicates, wrong addresses."""
 
 import time
 
@@ -12,7 +12,7 @@ CONNECT_S = 3.0
 
 def refused(rank, *words):
     """Assert that the rank was refused with a message that contains these words; return the event."""
-    seen = rank.hear("refused")
+    seen = rank.wait_for("refused")
     for word in words:
         assert word in seen["message"], seen
     return seen
@@ -26,7 +26,7 @@ def named(rank, process, host):
 def test_a_late_coordinator_is_waited_for(world):
     workers = [world.start(rank, "gather_when_told") for rank in (2, 1)]
     for worker in workers:
-        worker.hear("log", "refused")  # nobody listens there yet
+        worker.wait_for("log", "refused")  # nobody listens there yet
     world.gather([world.start(0, "gather_when_told"), *workers])
 
 
@@ -35,7 +35,7 @@ def test_a_late_host_of_the_coordinator_is_waited_for(world):
         world.network.pull(host)
     workers = [world.start(rank, "gather_when_told") for rank in (1, 2)]
     for worker in workers:
-        worker.hear("log", "connecting to")
+        worker.wait_for("log", "connecting to")
     for host in (1, 2):
         world.network.plug(host)
     world.gather([world.start(0, "gather_when_told"), *workers])
@@ -46,11 +46,11 @@ def test_a_name_that_resolves_late_is_logged_once_and_retried(world):
         world.network.write_names(host)
     ranks = world.start_all("gather_when_told", coordinator="coordinator")
     for rank in ranks:
-        rank.hear("log", "cannot resolve coordinator")
+        rank.wait_for("log", "cannot resolve coordinator")
     for host in range(SIZE):
         world.network.write_names(host, coordinator=[COORDINATOR])
     for rank in ranks:
-        rank.hear("running")
+        rank.wait_for("running")
     world.gather(ranks)
 
 
@@ -61,7 +61,7 @@ def test_a_black_hole_in_front_of_one_address_does_not_hide_the_next(world):
         world.network.swallow(host, families=(6,))
     ranks = world.start_all("gather_when_told", coordinator="coordinator")
     for rank in ranks[1:]:
-        rank.hear("log", f"[{COORDINATOR_V6}]:29500: timed out")
+        rank.wait_for("log", f"[{COORDINATOR_V6}]:29500: timed out")
     world.gather(ranks)
 
 
@@ -92,7 +92,7 @@ def test_other_hosts_are_refused_without_a_secret(world):
 
 def test_a_wrong_secret_is_reported_on_both_sides_in_time(world):
     coordinator = world.start(0, "gather_when_told")
-    coordinator.hear("log", "backend tcp")
+    coordinator.wait_for("log", "backend tcp")
     # Without the secret nobody can prove a refusal: it is hearsay, told when the limit for joining is up.
     worker = world.start(1, "gather_when_told", secret="another secret altogether", connect_timeout_s=3.0)
     begin = time.monotonic()
@@ -100,19 +100,19 @@ def test_a_wrong_secret_is_reported_on_both_sides_in_time(world):
         worker, "the secret of rank 1 (host cobre1-", "differs from the coordinator's", "COBRE_TCP_SECRET_FILE"
     )
     assert in_time(seen, begin, 30.0)
-    heard = coordinator.hear("log", "the secret of rank 1")
-    for text in (seen["message"], heard["log"]):
+    logged = coordinator.wait_for("log", "the secret of rank 1")
+    for text in (seen["message"], logged["log"]):
         assert SECRET not in text and "another secret" not in text
     world.gather([coordinator, *(world.start(rank, "gather_when_told") for rank in (1, 2))])
 
 
 def test_a_worker_that_is_restarted_before_the_start_takes_its_place_again(world):
     coordinator, first = world.start(0, "gather_when_told"), world.start(1, "gather_when_told")
-    first.hear("log", "waiting for the other ranks")
+    first.wait_for("log", "waiting for the other ranks")
     first.kill()
-    coordinator.hear("log", "disconnected before all ranks had joined; it may connect again")
+    coordinator.wait_for("log", "disconnected before all ranks had joined; it may connect again")
     second = world.start(1, "gather_when_told")
-    second.hear("log", "waiting for the other ranks")
+    second.wait_for("log", "waiting for the other ranks")
     world.gather([coordinator, second, world.start(2, "gather_when_told")])
 
 
@@ -120,7 +120,7 @@ def test_a_worker_that_is_restarted_in_a_run_is_too_late(world):
     ranks = world.run_all("barriers")
     ranks[1].kill()
     for rank in (ranks[0], ranks[2]):
-        seen = rank.hear("error")
+        seen = rank.wait_for("error")
         assert (seen["error"], seen["ranks"]) == ("PeerLostError", [1]), seen
     again = world.start(1, "barriers", connect_timeout_s=CONNECT_S)
     refused(again, f"rank 1 could not connect to rank 0, the coordinator, at {COORDINATOR}:29500", "refused")
@@ -132,24 +132,24 @@ def test_a_rank_with_another_size(world):
     odd = world.start(1, "barriers", size=SIZE + 1, connect_timeout_s=CONNECT_S)
     sides = (*named(1, odd, 1), "SIZE=4", *named(0, coordinator, 0), "SIZE=3")
     refused(odd, *sides)
-    coordinator.hear("log", "SIZE=4")
+    coordinator.wait_for("log", "SIZE=4")
     for rank in (coordinator, other):
         assert in_time(refused(rank, "2 of 3 ranks joined", "missing rank 1.", *sides), begin, CONNECT_S)
 
 
 def test_two_hosts_that_claim_one_rank(world):
     coordinator, first = world.start(0, "gather_when_told"), world.start(1, "gather_when_told")
-    first.hear("log", "waiting for the other ranks")
+    first.wait_for("log", "waiting for the other ranks")
     twin = world.start(1, "gather_when_told", host=2)
     refused(twin, "two processes claim rank 1", *named(1, first, 1), *named(1, twin, 2))
-    coordinator.hear("log", "two processes claim rank 1")
+    coordinator.wait_for("log", "two processes claim rank 1")
     world.gather([coordinator, first, world.start(2, "gather_when_told")])
 
 
 def test_a_port_in_use_by_an_earlier_run(world):
     earlier = world.start(0, "gather_when_told")
     worker = world.start(1, "gather_when_told")
-    worker.hear("log", "waiting for the other ranks")
+    worker.wait_for("log", "waiting for the other ranks")
     later = world.start(0, "barriers", run_id="later")
     refused(later, f"{COORDINATOR}:29500 is in use by another process", "COBRE_TCP_PORT")
     world.gather([earlier, worker, world.start(2, "gather_when_told")])

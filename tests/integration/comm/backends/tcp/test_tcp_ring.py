@@ -1,4 +1,4 @@
-"""Large payloads from host to host: who is connected, what moves where, who is told of a death, and what if not."""
+"""Large payloads from host to host: connections, routes, reports of deaths, and the fallback without a ring."""
 
 import os
 import signal
@@ -145,7 +145,7 @@ def warnings_of(caplog):
 def test_hosts_that_cannot_reach_each_other_use_the_star(world_apart):
     """The router drops what they send to each other: rank 0 says who could not reach whom, and the payload arrives."""
     ranks = world_apart.start_all("gather_when_told", timeout_s=30.0)
-    seen = ranks[0].hear("log", "large payloads go through rank 0")["log"]
+    seen = ranks[0].wait_for("log", "large payloads go through rank 0")["log"]
     assert "rank 1 (host cobre1-" in seen and "cannot reach rank 2 (host cobre2-" in seen
     assert "at 10.77.2.2:" in seen and "COBRE_TCP_RING_PORTS" in seen
     world_apart.gather(ranks)
@@ -159,7 +159,7 @@ def test_a_ring_of_hosts(world, coordinator):
         world.network.write_names(host, coordinator=["10.77.0.1"])
     ranks = world.start_all("gather_when_told", timeout_s=30.0, coordinator=coordinator, ring_ports="29500")
     for rank in ranks:
-        rank.hear("running")
+        rank.wait_for("running")
     world.gather(ranks)
 
 
@@ -170,7 +170,7 @@ def test_a_black_hole_between_neighbours_is_found(world):
     begin = time.monotonic()
     world.network.swallow_between(1, 2)
     for rank in ranks:
-        seen = rank.hear("error")
+        seen = rank.wait_for("error")
         assert in_time(seen, begin), f"after {seen['at'] - begin:.1f} s: {seen}"
         assert seen["ranks"] and "lost its connection" in seen["message"], seen
 
@@ -305,7 +305,7 @@ def start():
         address = new_address()
         ranks.extend(Rank(action, TcpConfig(address, rank, size, **options)) for rank in range(size))
         for rank in ranks:
-            rank.hear("running")
+            rank.wait_for("running")
         return ranks
 
     yield start_all
@@ -332,7 +332,7 @@ def test_a_rank_that_is_killed_in_the_ring_is_named_at_once(start, size, hosts_o
     os.kill(ranks[victim].pid, signal.SIGKILL)
     for number, rank in enumerate(ranks):
         if number != victim:
-            seen = rank.hear("error")
+            seen = rank.wait_for("error")
             assert (seen["error"], seen["ranks"]) == ("PeerLostError", [victim]), seen
             assert seen["at"] - begin < QUICK_S, seen
 
@@ -344,14 +344,14 @@ def test_a_rank_that_is_stopped_in_the_ring_is_named_after_the_timeout(start, vi
     os.kill(ranks[victim].pid, signal.SIGSTOP)
     for number, rank in enumerate(ranks):
         if number != victim:
-            seen = rank.hear("error")
+            seen = rank.wait_for("error")
             assert (seen["error"], seen["ranks"]) == ("PeerTimeoutError", [victim]), seen
             assert seen["at"] - begin < 3.0 + QUICK_S, seen
 
 
 def test_ranks_may_end_after_the_last_call_of_the_ring(start):
     for rank in start("leave_early_in_the_ring", 4):
-        assert rank.hear("good")["good"]
+        assert rank.wait_for("good")["good"]
         assert rank.process.wait(DEADLINE_S) == 0
 
 

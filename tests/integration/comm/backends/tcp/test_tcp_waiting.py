@@ -1,4 +1,4 @@
-"""Ranks that wait on tcp: whom their progress lines name, what limits a call, and peers that break the protocol."""
+"""Ranks that wait on tcp: names in progress lines, limits of a call, and peers that break the protocol."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a rank has printed is read before it goes on: pipes are waited for, with a limit, and nothing else is."""
+"""Printed output is read before a rank goes on: it waits for pipes, with a limit, and only for pipes."""
 
 import os
 import pty

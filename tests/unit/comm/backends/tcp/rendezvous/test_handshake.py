@@ -1,4 +1,4 @@
-"""Both sides of the handshake without sockets: who is accepted, who is refused, and why."""
+"""Both sides of the handshake without sockets: accepted and refused peers, with reasons."""
 
 import contextlib
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Certificates as they are configured: which are trusted, and what is said when they cannot be read."""
+"""Configured certificates: which are trusted, and errors for unreadable ones."""
 
 import ssl
 from pathlib import Path
