@@ -201,8 +201,8 @@ def _step(command: list[str | Path], failure: str, program: BridgeProgram) -> No
     """Run a step of the installation; its output is shown only if it fails, in a NoBridgeError."""
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
-        said = "\n".join(f"  {line}" for line in (done.stderr or done.stdout).strip().splitlines()[-12:])
-        raise NoBridgeError(f"{failure}:\n{said}\ncorrect that, or {program.otherwise}")
+        output = "\n".join(f"  {line}" for line in (done.stderr or done.stdout).strip().splitlines()[-12:])
+        raise NoBridgeError(f"{failure}:\n{output}\ncorrect that, or {program.otherwise}")
 
 
 @contextmanager

@@ -161,13 +161,13 @@ class LateGasStages:
 
     @property
     def finding(self) -> str:
-        """What is wrong, in words."""
+        """The problem, in words."""
         plants = ", ".join(f"{record.name} stage {record.stage}" for record in self.plan.late_records)
         return f"{self.plan.path}: TG records after the last stage ({len(self.plan.block_hours)}): {plants}"
 
     @property
     def remedy(self) -> str:
-        """What the repair does, in words."""
+        """The repair, in words."""
         return "they are used for the months after the horizon"
 
     def edit(self, deck: Path) -> None:
@@ -218,13 +218,13 @@ class LastStageOrders:
 
     @property
     def finding(self) -> str:
-        """What is wrong, in words."""
+        """The problem, in words."""
         count, written = len(self.plan.block_hours), _stages_with_orders(self.plan)
         return f"{self.plan.path}: the bridges write gas orders (GL) for {written} of {count} stages"
 
     @property
     def remedy(self) -> str:
-        """What the repair does, in words."""
+        """The repair, in words."""
         return "the orders of the others are added to the case"
 
     def edit(self, deck: Path) -> None:

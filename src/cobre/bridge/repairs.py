@@ -54,12 +54,12 @@ class Repair(Protocol):
 
     @property
     def finding(self) -> str:
-        """What is wrong, in words."""
+        """The problem, in words."""
         ...
 
     @property
     def remedy(self) -> str:
-        """What the repair does, in words."""
+        """The repair, in words."""
         ...
 
     def edit(self, deck: Path) -> None:
@@ -80,12 +80,12 @@ class OldTailraceFile:
 
     @property
     def finding(self) -> str:
-        """What is wrong, in words."""
+        """The problem, in words."""
         return f"{self.path}: tailrace curves in fixed columns (CURVAJUS, PPPJUS), as until 2024"
 
     @property
     def remedy(self) -> str:
-        """What the repair does, in words."""
+        """The repair, in words."""
         return "the same curves are written with semicolons"
 
     def edit(self, deck: Path) -> None:
@@ -131,14 +131,14 @@ class FrequencyLimits:
 
     @property
     def finding(self) -> str:
-        """What is wrong, in words."""
+        """The problem, in words."""
         found = ", ".join(f"{one.number} ({one.frequency} Hz)" for one in self.restrictions)
         plants = ", ".join(sorted(set(self.names.values())))
         return f"{self.path}: restrictions {found} limit some units of {plants}, and cobre-bridge limits all of them"
 
     @property
     def remedy(self) -> str:
-        """What the repair does, in words."""
+        """The repair, in words."""
         return "they become limits of the unit groups"
 
     def edit(self, deck: Path) -> None:
@@ -205,12 +205,12 @@ class SourcesWithoutBlock:
 
     @property
     def finding(self) -> str:
-        """What is wrong, in words."""
+        """The problem, in words."""
         return f"{self.path}: generation that is not simulated has no source, as until 2019"
 
     @property
     def remedy(self) -> str:
-        """What the repair does, in words."""
+        """The repair, in words."""
         return f"it becomes one source ({UNNAMED_SOURCE}) of each submarket"
 
     def edit(self, deck: Path) -> None:
@@ -238,12 +238,12 @@ class FictitiousExpansion:
 
     @property
     def finding(self) -> str:
-        """What is wrong, in words."""
+        """The problem, in words."""
         return f"{self.path}: fictitious plants, which the bridges leave out: {', '.join(self.plants)}"
 
     @property
     def remedy(self) -> str:
-        """What the repair does, in words."""
+        """The repair, in words."""
         return "their records are left out, too"
 
     def edit(self, deck: Path) -> None:
@@ -268,12 +268,12 @@ class NoIndividualPeriod:
 
     @property
     def finding(self) -> str:
-        """What is wrong, in words."""
+        """The problem, in words."""
         return f"{self.path}: no end of the individual period, so that the bridges drop the limits of RE.DAT"
 
     @property
     def remedy(self) -> str:
-        """What the repair does, in words."""
+        """The repair, in words."""
         return f"it ends with the first month of the study ({self.month}/{self.year})"
 
     def edit(self, deck: Path) -> None:

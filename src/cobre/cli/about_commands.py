@@ -91,7 +91,7 @@ def completion(ctx: click.Context, shell: str) -> None:
     from click.shell_completion import get_completion_class
 
     script = get_completion_class(shell)
-    if script is None:  # the choice above has only shells that click knows
+    if script is None:  # the choice above has only shells that click supports
         raise click.UsageError(f"{shell} is not known")
     click.echo(script(ctx.find_root().command, {}, "cobre", "_COBRE_COMPLETE").source())
 

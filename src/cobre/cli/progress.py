@@ -65,7 +65,7 @@ def choose_progress(*, plain: bool, quiet: bool, stream: IO[str] | None = None) 
 
 
 def can_draw(stream: IO[str]) -> bool:
-    """Return whether a table can be drawn over itself: a terminal that moves its cursor and knows more than ASCII."""
+    """Return whether a table can be drawn over itself: a terminal with cursor control and more than ASCII."""
     if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
         return False
     return (getattr(stream, "encoding", "") or "").lower().replace("-", "") == "utf8"

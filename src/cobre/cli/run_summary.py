@@ -122,7 +122,7 @@ def _gap_error(summary: RunSummary) -> str:
 
 
 def _path_costs(summary: RunSummary) -> PathCosts:
-    # The mean of a stored policy's last paths is not said to bound anything here: its interval was not stored.
+    # The mean of a stored policy's last paths is not shown as a bound: its interval was not stored.
     is_superseded = _computed(summary) is not None or not summary.digest
     return PathCosts(summary.upper_bound_is_exact, summary.is_risk_averse, is_superseded)
 

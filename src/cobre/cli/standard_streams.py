@@ -121,7 +121,7 @@ def _text(raw: TolerantStream, like: TextIO | None) -> TextIO:
     return io.TextIOWrapper(io.BufferedWriter(raw), like.encoding, like.errors, line_buffering=is_prompt)
 
 
-# What commands print for people: text that may hold names and messages of others, made safe for a terminal.
+# Printed text: names and messages from untrusted files are escaped for the terminal.
 
 
 def echo(text: object, *, err: bool = False, file: IO[str] | None = None) -> None:

@@ -115,7 +115,7 @@ NO_SIMULATION = "There is nothing to compare in money."
 FAINT = ' style="color:var(--muted)"'
 
 HOW_TO_READ = (
-    "In faint rows the difference lies within its sampling error. The marginal cost of the system is weighted by load, "
+    "In faint rows the difference is within its sampling error. The marginal cost of the system is weighted by load, "
     "its water value is the mean over the plants of both studies, and its storage is that at the end of the horizon."
 )
 
@@ -177,8 +177,8 @@ def _headline(comparison: StudyComparison) -> str:
         lines = list(comparison.notes)
     else:
         lines = [*only_lines(comparison), *(f"Note: {note}" for note in comparison.notes)]
-    said = "" if comparison.money is None else cost_sentence(comparison)
-    first = f'<p style="font-size:20px;font-weight:600;margin:4px 0">{escape(said)}</p>' if said else ""
+    sentence = "" if comparison.money is None else cost_sentence(comparison)
+    first = f'<p style="font-size:20px;font-weight:600;margin:4px 0">{escape(sentence)}</p>' if sentence else ""
     return first + "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 

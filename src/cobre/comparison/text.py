@@ -86,10 +86,10 @@ def cost_sentence(comparison: StudyComparison) -> str:
     amount = digits(abs(row["difference"]) / divisor)
     decimals = len(amount.partition(".")[2])
     doubt = "" if row["half_width"] is None else f" ± {row['half_width'] / divisor:,.{decimals}f}"
-    said = f"B costs {amount}{doubt} {unit} {word} than A ({share(row)})"
+    sentence = f"B costs {amount}{doubt} {unit} {word} than A ({share(row)})"
     if row["half_width"] is not None and not is_certain(row["difference"], row["half_width"]):
-        return f"{said}: within the sampling error"
-    return said
+        return f"{sentence}: within the sampling error"
+    return sentence
 
 
 def basis(comparison: StudyComparison) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# What water is worth in energy: stored, flowing in, and per m3/s; and the inflows that a state remembers.
+# Energy of water: stored, inflowing and per m3/s; and the lagged inflows of a state.
 
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ OWNER = {
     "pumping_stations": "pumping_station_id",
 }
 
-# What comes right after what, where it is not at the end.
+# Columns that follow a given one; all others are at the end.
 FOLLOWERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "costs": {
         "thermal_cost": ("anticipated_thermal_cost",),

@@ -28,7 +28,7 @@ from cobre.study.preparation.prepare import prepare
 from cobre.study.script_run import ScriptRun, simulate_and_store
 from cobre.study.validation import validate_as_dict
 
-# What is known of a study before it runs: its noise, its hydro models, and where both come from, as plain values.
+# A study before it runs: its noise, its hydro models, and the sources of both, as plain values.
 
 
 NOT_APPLICABLE = "n/a"

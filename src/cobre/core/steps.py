@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 class Step(StrEnum):
-    """What is being done before the first iteration, in the words that users read."""
+    """Steps before the first iteration, in the words that users read."""
 
     READING = "reading the case"
     CHECKING = "checking the case"

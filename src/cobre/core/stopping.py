@@ -68,7 +68,7 @@ class Stop:
 
 
 class Iteration(Protocol):
-    """What a stopping rule may read of an iteration; costs and bounds in $. See `sddp.records.IterationRecord`.
+    """The record of an iteration as stopping rules read it; costs and bounds in $. See `sddp.records.IterationRecord`.
 
     The upper bound is the mean of the sampled paths, or exact. elapsed_s: wall time since training began, those of
     earlier runs of a resumed study included; it differs between ranks.
@@ -406,7 +406,7 @@ class UpperBoundGap(StoppingRule):
             return None
         most, kind = ("up to ", ", estimated from below") if bound.is_estimate else ("at most ", "")
         where = f"{most}{100.0 * bound.gap:.3g} % above" if bound.gap >= 0.0 else f"{-100.0 * bound.gap:.3g} % below"
-        return f"the {bound.name} is {where} the lower bound{kind}, as asked for ({self.gap_percent:g} %)"
+        return f"the {bound.name} is {where} the lower bound{kind}, as requested ({self.gap_percent:g} %)"
 
 
 # Several rules in one run.

@@ -53,7 +53,7 @@ def train(
     checkpoints: a folder as rank 0's worker sees it; rank 0 is the worker with the first address.
     port: where rank 0 listens for the others; by default one that is free. The connections carry a secret of this run
     alone, which travels by Dask's own messages; they are not encrypted.
-    connect_timeout_s: how long to wait until all ranks have come; a worker that is busy with other tasks comes late.
+    connect_timeout_s: how long to wait until all ranks have joined; a worker that is busy with other tasks joins late.
 
     A worker that is lost ends the run at once with a WorkerError. Ctrl-C and the time limit end it after the iteration,
     and the result is what there is by then.

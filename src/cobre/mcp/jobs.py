@@ -28,7 +28,7 @@ from cobre.runs.view import RunView, view_of
 from cobre.study.output import require_no_training
 from cobre.study.placement import ANY_WORLD, WorldRequest
 
-# What goes wrong with studies that run in the background.
+# Errors of studies that run in the background.
 
 
 class JobError(CobreError):

@@ -118,7 +118,7 @@ there, then compare_runs. explain_failure explains why a stage has no solution. 
 sample and can be below the lower bound; compute_bound gives one that is valid under a risk measure, too. Paths \
 outside the server's folders are refused."""
 
-# What a client can act upon; anything else is our fault, and goes to the log.
+# Errors that a client can act upon; all others are bugs, and are logged.
 _EXPECTED_ERRORS = (CobreError, CommError, BackendError, NothingToFollowError, OSError)
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)

@@ -27,7 +27,7 @@ __all__ = [
     "load_stochastic",
 ]
 
-# What training here does not keep in a policy.
+# Fields that policies of Cobre do not have.
 _NOT_KEPT: dict[str, Any] = {"state_history": None, "activity_counters": False, "basis_store_complete": False}
 
 

@@ -222,7 +222,7 @@ class SavedFailure:
 
     @property
     def names(self) -> Dictionary:
-        """What the names of columns and rows mean, with the names of this study's plants."""
+        """Descriptions of columns and rows, with the names of this study's plants."""
         return Dictionary(self.study.get("entities", {}), self.facts.get("plant_of_pair", ()))
 
     def plain(self, limit: Limit) -> float:

@@ -182,7 +182,7 @@ class RunView:
 
     @property
     def computed_bound(self) -> ComputedBound | None:
-        """What the stopping rule `upper_bound` computed; else the cost of the policy, so far or after training."""
+        """The bound of the stopping rule `upper_bound`; else the cost of the policy, so far or after training."""
         trained, kind = self.trained or {}, (self.trained or {}).get("stop_kind")
         found = ComputedBound.of(trained.get("bound"), is_enough=kind == StopKind.UPPER_BOUND)
         if found is not None or self.is_exact or self.last is None:
@@ -210,7 +210,7 @@ class RunView:
 
     @property
     def path_costs(self) -> PathCosts:
-        """What `upper_bound` of the iterations is, and how it is called."""
+        """The meaning of `upper_bound` in iterations, and its name."""
         return PathCosts(self.is_exact, self.is_risk_averse, self.computed_bound is not None)
 
     @property
@@ -284,7 +284,7 @@ class RunView:
 
     @property
     def preparation_in_words(self) -> str:
-        """What is being done before the first iteration: `building the LPs of stages, 37 of 120`."""
+        """The step before the first iteration: `building the LPs of stages, 37 of 120`."""
         if (now := self.preparation) is None:
             return ""
         done, total = number_of(now.get("done")), number_of(now.get("total"))

@@ -94,7 +94,7 @@ def share(comm: Backend, build: Callable[[], T]) -> Shared[T]:
     region = comm.create_shared_region(size, np.uint8, label="problem")
     if packed is not None:
         packed.write(region.as_mut_array())
-    # What was built goes before the value in the region is made: otherwise the leader would hold the study twice.
+    # The original is released before the copy in the region is made: otherwise the leader would hold the study twice.
     del packed
     # Before the fence the header of the region is zeros, or half a pickle.
     region.fence(label="problem")
@@ -167,7 +167,7 @@ def _largest(comm: Backend, size: int) -> int:
     return int(found[0])
 
 
-# Who solves what: contiguous blocks, so that the order of ranks is the order of scenarios for any number of ranks.
+# The split of work: contiguous blocks, so that the order of ranks is the order of scenarios for any number of ranks.
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class RankLoad:
 class TrialPoints:
     """Values at the trial points of the forward pass, from the backward pass; $ of the first stage, by path.
 
-    excess: by how much the values of trial points exceed what the cuts had said, summed along a path; mean over paths.
+    excess: by how much the values of trial points exceed those of the cuts, summed along a path; mean over paths.
     excess_std: standard deviation over paths. overstated: by how much cuts were above the values, likewise summed and
     averaged; overstated_worst: the most at one trial point, relative to the value there. Both are None where the
     cost-to-go is convex: cuts are below it.

@@ -132,7 +132,7 @@ class FailedInputs:
 class SolveFailedError(CobreError):
     """No setting of the solver led to an optimum.
 
-    inputs: of the LP that failed. status: `infeasible`, `unbounded` or what the solver said.
+    inputs: of the LP that failed. status: `infeasible`, `unbounded` or the status of the solver.
     """
 
     def __init__(self, inputs: FailedInputs, status: str) -> None:
@@ -189,7 +189,7 @@ class LpSolver(ABC):
         """Name and version of the library underneath: other versions may give other bits."""
 
 
-# What the LP solver did: counts that add up over solves, threads and ranks.
+# Statistics of the LP solver: counts that add up over solves, threads and ranks.
 
 
 @dataclass(frozen=True, slots=True)

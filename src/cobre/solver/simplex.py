@@ -1,7 +1,7 @@
 """The solver of studies: our own dual simplex in native code, with HiGHS as its fallback.
 
 Solves that the native simplex cannot finish (cycling, a singular basis, numerical trouble) go to the HiGHS library
-inside the installed highspy; this is the only module that knows its path.
+inside the installed highspy; no other module uses its path.
 """
 
 import importlib.util

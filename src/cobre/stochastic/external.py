@@ -179,7 +179,7 @@ def _refuse_missing(wanted: tuple[int, ...], complete: tuple[int, ...]) -> None:
 # Inverts the noise model: the noise vectors with which it reproduces given trajectories.
 
 
-# What counts as equal where a model has no noise, relative to the values.
+# Tolerance, relative to the values, for trajectories of a model without noise.
 _SAME = 1e-9
 
 

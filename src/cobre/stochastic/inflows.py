@@ -89,7 +89,7 @@ def _estimated(case: Case) -> InflowDescription:
     tables = case.scenarios
     statistics = estimated_statistics(case, sample, cycle)
     if tables.inflow_seasonal_stats is not None:
-        # What the file leaves open (seasons before the study) history knows.
+        # Seasons before the study that the file leaves open are estimated from history.
         statistics = replace(given_statistics(case), by_season=statistics.by_season)
     notes = [*notes_on_kinds(case, sample, cycle)]
     if tables.inflow_ar_coefficients is None:

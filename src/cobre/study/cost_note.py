@@ -47,7 +47,7 @@ PENALTIES: Mapping[str, tuple[str, str, str, tuple[str, ...]]] = {
 def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
     """Describe penalties and deficit where they are at least half of the simulated cost; None otherwise.
 
-    read: gives columns of a table of the simulation, piece by piece. case: knows the names of plants and buses.
+    read: gives columns of a table of the simulation, piece by piece. case: for the names of plants and buses.
     """
     shares = _shares(read("costs", ["immediate_cost", "discount_factor", *PENALTIES]))
     total = sum_in_order(shares.values())

@@ -75,7 +75,7 @@ class OutputInUseError(OutputError):
 def output_lock(folder: Path) -> Iterator[None]:
     """Hold the directory, in which nothing is written through a link, and remove what killed runs left half written.
 
-    The lock goes with this process, however it ends; what is left of the file does no harm.
+    The kernel releases the lock when this process ends, in whatever way; the file may stay.
     """
     path = folder / LOCK_FILE
     with no_links_below(folder):

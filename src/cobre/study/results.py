@@ -125,7 +125,7 @@ class TrainingResult:
 
     @property
     def computed_bound(self) -> ComputedBound | None:
-        """What the stopping rule `upper_bound` found, else the sampled cost of the policy; None without either."""
+        """The bound of the stopping rule `upper_bound`, else the sampled cost of the policy; None without either."""
         found = ComputedBound.of(self.bound, is_enough=self.stop_kind is StopKind.UPPER_BOUND)
         if found is not None or self.history[-1].is_exact:
             return found

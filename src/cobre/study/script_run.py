@@ -53,7 +53,7 @@ class ScriptRun:
         """Run to the end; raises what a worker raised.
 
         describe: a function of a module, called with the prepared study on every rank; what it returned on rank 0 is
-        returned here, so that nobody needs to prepare the study again.
+        returned here, so that the study need not be prepared again.
         """
         exit_if_terminated()
         placement = script_placement(self.world)

@@ -140,7 +140,7 @@ class TrainedStudy:
 
     @property
     def bound(self) -> dict[str, Any] | None:
-        """What a stopping rule found for the policy after the last iteration; None where none asked."""
+        """The upper bound that a stopping rule needed after the last iteration; None without such a rule."""
         return None if (found := self.context.upper_bound) is None else found.as_dict()
 
     def simulated_cuts(self) -> Policy | CutPool:

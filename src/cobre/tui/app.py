@@ -16,7 +16,7 @@ from cobre.runs.events import Event, EventFollower
 from cobre.runs.view import RunView
 from cobre.tui.panels import BoundsPlot, event_line, figures, rank_timeline, status_line
 
-# What the keys do, over the view, until the next key.
+# The help for keys, shown over the view until the next key.
 
 
 class KeysScreen(ModalScreen[None]):

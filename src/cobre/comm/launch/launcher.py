@@ -425,5 +425,5 @@ def standard_descriptors_taken() -> Iterator[None]:
     with ExitStack() as stack:
         while (descriptor := os.open(os.devnull, os.O_RDWR)) <= LAST_STANDARD:
             stack.callback(os.close, descriptor)
-        os.close(descriptor)  # the first that lies beyond
+        os.close(descriptor)  # the first one above 2
         yield

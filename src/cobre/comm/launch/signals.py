@@ -110,7 +110,7 @@ class SignalForwarder:
     A rank that has not been started yet would not get the signal, and the run would wait for it.
 
     send_to_ranks: set when all ranks have been started. hurry: called after the second signal was sent. second: that
-    signal, once it has come.
+    signal, once it was received.
     """
 
     send_to_ranks: Callable[[signal.Signals], None] | None = None

@@ -198,7 +198,7 @@ def _indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines()[:60])
 
 
-# What a rank sees when a call fails, in a JSON-serialisable form.
+# Failed calls as a rank sees them, in a JSON-serialisable form.
 
 
 COLLECTIVES: dict[str, Callable[[Any], object]] = {

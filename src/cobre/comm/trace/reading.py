@@ -150,7 +150,7 @@ def _duplicates(recordings: Iterable[Recording]) -> set[tuple[str, int, int]]:
     return twice
 
 
-# Matches the same call on all ranks, to align clocks and to find out who waited for whom.
+# Matches the same call on all ranks, to align clocks and to find out which ranks waited for which.
 
 
 # In these no rank can end before all have begun. A rank may leave a broadcast before the others arrive, a gather before

@@ -1,4 +1,4 @@
-"""What is made of a merged trace: a file for trace viewers, and tables of times and of ranks that others wait for."""
+"""Outputs of a merged trace: a file for trace viewers, and tables of times and of ranks that others wait for."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -354,7 +354,7 @@ def read_generic_constraints(
 ) -> GenericConstraints:
     """Read and parse all generic constraints of a case; empty without such files."""
     known = read_parameters(parameters, findings)
-    # What cannot be read is reported as such, and not as missing wherever it is used.
+    # A parameter that cannot be read is reported once, and not as missing wherever it is used.
     usable = {name: parameter(name) for name in declared_names(parameters)}
     parsed = _read_constraints(constraints, usable, findings, seen)
     if bounds is not None and constraints is None and not any(error.file == FILE for error in findings.errors):

@@ -1,7 +1,7 @@
 """The format of a case, 0.18 or 0.19, recognised by its files.
 
 The `$schema` of a file decides, that of config.json first: each program writes an address of its own. A case without
-one is of format 0.19 if a file has something that only 0.19 knows, and otherwise of format 0.18. What the format of a
+one is of format 0.19 if a file has something that only 0.19 has, and otherwise of format 0.18. What the format of a
 case does not know is refused, wherever it is found; both questions are answered by one list, `MARKS`.
 """
 

@@ -217,18 +217,18 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """What is wrong, in a sentence that continues the location."""
+        """The problem, in a sentence that continues the location."""
         text = self.code.message.format_map(self.facts)
         return f"{text}, set by --set or an override of {self.override}" if self.override else text
 
     @property
     def expected(self) -> str:
-        """What a valid value would be; empty where the remedy says it."""
+        """A valid value; empty where the remedy contains it."""
         return self.code.expected.format_map(self.facts)
 
     @property
     def remedy(self) -> str:
-        """What to do about it; empty where the expected value says it."""
+        """The remedy; empty where the expected value is enough."""
         return self.code.remedy.format_map(self.facts)
 
     @property

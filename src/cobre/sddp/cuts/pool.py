@@ -83,7 +83,7 @@ class WrittenCuts:
 
 
 class CutPool:
-    """Cuts of all stages. What it says is the same on all ranks; ranks of one node share the numbers.
+    """Cuts of all stages. Its content is the same on all ranks; ranks of one node share the numbers.
 
     components: by stage, which entries of the state its cuts can depend on; None: all of them.
     """

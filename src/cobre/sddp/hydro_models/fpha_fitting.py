@@ -191,7 +191,7 @@ def _planes(function: ProductionFunction, grid: _Grid, config: FphaConfig, rules
 
 
 def fitting_volumes(hydro: Hydro, geometry: ReservoirGeometry, config: FphaConfig) -> Floats:
-    """Return volumes of the grid, hm3, spread over all that the geometry knows or the part of it inside a window.
+    """Return volumes of the grid, hm3, spread over the range of the geometry, or the part of it inside a window.
 
     Percentiles (0 to 1) are shares of the operating range. A window of one volume, which plants without storage have,
     becomes two volumes around it, as far as the geometry goes; a geometry of one point has the same level at both.

@@ -143,7 +143,7 @@ def _load(config: PluginConfig | None) -> Any:
         raise PluginError(f"plug-in {config.name!r} ({entry.value}) cannot be created: {error}") from error
 
 
-# What identifies a plug-in in digests and policies: its class and its fields, not the checks around it.
+# The identity of a plug-in in digests and policies: its class and its fields, not the checks around it.
 
 
 def identity(plugin: object) -> tuple[str, Sequence[object]]:

@@ -198,7 +198,7 @@ class CutSelection(ABC):
     def update(self, state: Any, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int) -> ByteFlags:
         """Return the same flags as `choose`, bit for bit, from what is new since the last call. Define both or neither.
 
-        state: of `new_state`, changed by nobody but you. You may rely on: `cuts` and `states` begin with those of the
+        state: of `new_state`; only you change it. You may rely on: `cuts` and `states` begin with those of the
         last call with the same state; a new state gets all of them. The present flags are not given, unlike in
         `choose`: an answer that depended on them would differ between a new state and one that has seen every call.
         """

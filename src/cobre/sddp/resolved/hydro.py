@@ -431,7 +431,7 @@ class GroupResolver:
         return zero_unless(self._service.at(stage.id), values)
 
 
-# Who is connected with whom, as indices.
+# Connections between plants and buses, as indices.
 
 
 NO_PLANT = -1

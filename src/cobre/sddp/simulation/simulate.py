@@ -316,7 +316,7 @@ def _results(
             continue
         lp, noise = problem.stages[result.stage], result.scenario_realisations
         outcome = StageOutcome.of(lp, result.batch, result.states, noise, problem.cost_scale, own)
-        future = 0.0 if problem.is_last(result.stage) else outcome.future_cost  # else what a boundary policy says
+        future = 0.0 if problem.is_last(result.stage) else outcome.future_cost  # else that of a boundary policy
         costs += weights[result.stage] * (outcome.total_cost - future)
         yield extractors[result.stage].read(outcome)
 

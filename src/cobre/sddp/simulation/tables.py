@@ -16,7 +16,7 @@ from cobre.sddp.lp.lp_builder import ABSENT
 from cobre.sddp.stage_solve import StageBatch
 from cobre.solver.batches import Realisations
 
-# What the LPs of one stage decided in some scenarios, in plain units and $.
+# Decisions and duals of one stage in some scenarios, in plain units and $.
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def read_pumping_stations(outcome: StageOutcome) -> tuple[Floats, ...]:
     return flow, flow * (HM3_PER_M3S_HOUR * plan.hours), power, power * plan.hours
 
 
-# What a stage costs, component by component; the components add up to the immediate cost.
+# Costs of a stage by component; the components add up to the immediate cost.
 
 
 # The decisions behind every component, by their names among the LP's columns.

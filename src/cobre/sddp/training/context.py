@@ -145,7 +145,7 @@ NO_WORK = tuple(SolveStatistics().numbers)
 
 @dataclass
 class SolveCounter:
-    """What the solver did on this rank in one iteration; plain numbers, because a stage may take a millisecond."""
+    """Statistics of the solver on this rank in one iteration; plain numbers, because a stage may take a millisecond."""
 
     sums: dict[Phase, tuple[float, ...]] = field(default_factory=dict)
 
@@ -156,12 +156,12 @@ class SolveCounter:
 
     @property
     def numbers(self) -> list[float]:
-        """What was solved in each phase, as `phases.from_numbers` reads it."""
+        """Statistics by phase, as `records.from_numbers` reads them."""
         return [number for phase in Phase for number in self.sums.get(phase, NO_WORK)]
 
     @property
     def total(self) -> SolveStatistics:
-        """What was solved in all phases together."""
+        """Statistics of all phases together."""
         return SolveStatistics.from_numbers(
             [sum(column) for column in zip(*self.sums.values(), strict=True)] or NO_WORK
         )

@@ -158,7 +158,7 @@ def _cut_target(context: TrainingContext, stage: int, slots: range) -> NewCuts |
     return None if weights is None else pool.target(stage - 1, slots.start, weights)
 
 
-# What the present policy costs in fresh scenarios, for stopping rules that want to know.
+# Simulated costs and upper bounds of the present policy, for stopping rules that need them.
 
 
 def simulated_costs(
@@ -251,7 +251,7 @@ class BackwardCosts:
 def measure_trial_points(
     context: TrainingContext, paths: Paths, backward: BackwardCosts
 ) -> tuple[TrialPoints | None, CostSample | None]:
-    """Compare the values of all trial points with what the cuts had said; nothing for a study of one stage.
+    """Compare the values of all trial points with those of the older cuts; None for a study of one stage.
 
     The sample is that of the policy's cost: None where paths are drawn neither from the openings nor by their weights.
     """
@@ -333,8 +333,8 @@ def _own_effects(
     for stage in range(problem.num_stages - 1):
         others = _at_states(pool, stage, slots, paths.states[stage + 1, own])
         others = np.where(numbers, -np.inf, others).max(axis=0)
-        said = np.maximum(paths.future_cost[stage, own], others)
-        found[stage] = problem.future_weight(stage) * (values[stage] - said)
+        without_own = np.maximum(paths.future_cost[stage, own], others)
+        found[stage] = problem.future_weight(stage) * (values[stage] - without_own)
     return np.clip(found, 0.0, np.maximum(drawn - objective, 0.0))
 
 

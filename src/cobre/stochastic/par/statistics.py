@@ -197,7 +197,7 @@ def estimated_statistics(case: Case, sample: SampleStatistics, cycle: SeasonCycl
     )
 
 
-# What a model leaves unexplained of history, in standardised form.
+# Residuals of a model on history, in standardised form.
 
 
 def lag_residuals(statistics: SampleStatistics, coefficients: Floats, season: int) -> Floats:

@@ -230,7 +230,7 @@ def _modules(folder: Path) -> Iterator[Path]:
         yield from (Path(parent, name) for name in names if name.endswith(".py"))
 
 
-# What must be the same on all ranks, and in a run that is resumed: the programs and the problem itself.
+# Fingerprints, which must be equal on all ranks and in a resumed run: of the programs and of the problem.
 
 
 _PROBED_SCENARIOS = 4

@@ -135,7 +135,7 @@ class StarCollectives:
         self._transport.end(sequence)
 
     def create_region(self, owner: Endpoint, count: int, dtype: Dtype) -> HeapRegion:
-        """Allocate, then exchange who could: the outcome must be the same on all ranks."""
+        """Allocate, then exchange which ranks could: the outcome must be the same on all ranks."""
         region, failure = None, None
         # Allocated before the exchange: a rank that raised first would leave the others waiting for it.
         try:
@@ -410,7 +410,7 @@ class HierarchicalCollectives:
             self._shared.broadcast(flags, 0)
         return [int(rank) for rank in np.flatnonzero(flags)]
 
-    # What the calls are made of.
+    # Steps of the calls.
 
     @contextmanager
     def _call(
@@ -423,7 +423,7 @@ class HierarchicalCollectives:
         counts_hash: int = 0,
     ) -> Iterator[int]:
         sequence, progress = self._guard.sequence, self._transport.progress
-        # Before the call starts: the monitor's thread must not find a started call whose connections nobody watches.
+        # Before the call starts: the monitor's thread must not find a started call whose connections are not watched.
         progress.waits_inside_node = not self._is_single_node
         try:
             self._transport.begin(sequence, operation)
@@ -446,7 +446,7 @@ class HierarchicalCollectives:
         self._shared.enforce_operation_timeout(False)
 
     def _agree(self, sequence: int, header: Header) -> None:
-        """Make sure that all ranks make the same call, before a large payload is received into anybody's buffer."""
+        """Make sure that all ranks make the same call, before a large payload is received into a caller's buffer."""
         self._shared.barrier()
         self._node_arrived()
         if self._node.is_leader:

@@ -113,7 +113,7 @@ def _last_step(kind: str, number: int) -> Gather | Reduce | Broadcast | Barrier:
     return steps[kind]
 
 
-# Who may call: one thread at a time, only in the process that owns the communicator, never a copy (clause 6).
+# Callers: one thread at a time, only in the process that owns the communicator, never a copy (clause 6).
 
 
 NEXT = Gather("after a wrong caller", "int32", "ragged", 5)

@@ -7,7 +7,7 @@ they arrive, not block by block, so that unequal blocks cost no more than equal 
 
 The coordinator has compared the calls before (`Transport.gather`), so that nothing is sent for calls that differ. It
 watches its connection to every host until that host is DONE: the death of a host is found as quickly as in the star,
-and once the coordinator has completed a call, so can everybody else, whoever dies then.
+and once the coordinator has completed a call, so can all others, even if a rank dies then.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

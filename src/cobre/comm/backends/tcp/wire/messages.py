@@ -133,7 +133,7 @@ def _check_peer_count(count: int) -> None:
         raise ProtocolError(f"{count} ranks named, at most {MAX_PEERS} are allowed")
 
 
-# The messages of the handshake: who a process is, packed and parsed without any I/O.
+# The messages of the handshake: the identity of a process, packed and parsed without any I/O.
 
 
 MAGIC = b"COBRE-TCP"
