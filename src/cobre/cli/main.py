@@ -96,7 +96,8 @@ class SectionedGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one list for each section, all with the same indent."""
         left = set(self.commands)
-        for title, names in (*SECTIONS, ("Other commands", sorted(left - _named()))):
+        named = {name for _, names in SECTIONS for name in names}
+        for title, names in (*SECTIONS, ("Other commands", sorted(left - named))):
             rows = [(name, self._summary(name)) for name in names if name in left]
             if rows:
                 with formatter.section(title):
@@ -104,10 +105,6 @@ class SectionedGroup(click.Group):
 
     def _summary(self, name: str) -> str:
         return self.commands[name].get_short_help_str(limit=100)
-
-
-def _named() -> set[str]:
-    return {name for _, names in SECTIONS for name in names}
 
 
 @click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

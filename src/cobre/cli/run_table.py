@@ -33,14 +33,11 @@ from cobre.runs.view import PHASES, RankTotal, RunView
 from cobre.wording import money, percent
 
 WIDE = 72
-
 FULL_WIDTH = 100
 """No wider than this, however wide the terminal is: eyes lose the line."""
 
 NAME_WIDTH = 12
-
 MAX_RANKS = 8
-
 STOPPING = "stopping after this iteration; Ctrl-C again ends at once"
 
 
@@ -226,7 +223,6 @@ def _short(text: str, style: str = "") -> Text:
 
 
 MIN_INTERVAL_S = 0.5
-
 MAX_CPU_SHARE = 0.003
 """Largest share of one core that drawing may take: a slow terminal is drawn less often."""
 

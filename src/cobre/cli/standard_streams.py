@@ -19,7 +19,6 @@ import click
 from cobre.wording import printable
 
 STDOUT = 1
-
 STDERR = 2
 
 

@@ -48,7 +48,6 @@ def _energy(title: str, table: str, entity: str, number: str = "generation_mwh")
 
 
 COST = "cost"
-
 CONTROLLED_COST = "controlled_cost"
 
 QUANTITIES: Mapping[str, ComparedQuantity] = {

@@ -217,13 +217,10 @@ def _line(first: str, row: Row, alike: Sequence[Row]) -> str:
     decimals = decimals_of(alike, divisor)
     numbers = [fixed(row[name], divisor, decimals) for name in ("a", "b")]
     numbers += [fixed(row["difference"], divisor, decimals, has_sign=True), spread(row, divisor, decimals), share(row)]
-    css = "" if is_certain(row["difference"] or 0.0, _or_infinite(row["half_width"])) else FAINT
+    half_width = float("inf") if row["half_width"] is None else row["half_width"]
+    css = "" if is_certain(row["difference"] or 0.0, half_width) else FAINT
     cells = "".join(f'<td class="num">{escape(number)}</td>' for number in numbers)
     return f"<tr{css}>{first}<td>{escape(unit)}</td>{cells}</tr>"
-
-
-def _or_infinite(value: float | None) -> float:
-    return float("inf") if value is None else value
 
 
 def _stage_tables(comparison: StudyComparison, quantities: Sequence[str]) -> str:

@@ -237,7 +237,6 @@ def _with_entity(entities: Any, id_: int, steps: list[str], path: str, value: An
 
 
 _HEAD = 'style="text-align:left;font-weight:500;opacity:.75"'
-
 _CELL = 'style="text-align:left"'
 
 

@@ -2,7 +2,7 @@
 
 import queue
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -92,15 +92,11 @@ def _subscribed(client: "Client", events: EventQueue | None) -> Iterator[str | N
         yield None
         return
     topic = f"cobre-{secrets.token_hex(8)}"
-    client.subscribe_topic(topic, _put_into(events))
+    client.subscribe_topic(topic, lambda event: events.put(event[1]))
     try:
         yield topic
     finally:
         client.unsubscribe_topic(topic)
-
-
-def _put_into(events: EventQueue) -> Callable[[tuple[float, Any]], None]:
-    return lambda event: events.put(event[1])
 
 
 @contextmanager

@@ -172,7 +172,6 @@ CODES: Mapping[str, Mapping[str, str]] = {
 }
 
 ENTITY_COLUMNS = "entity_type_code entity_id name bus_id system_id"
-
 NO_BUS = -1
 
 TYPES = {"int8": "i8", "int32": "i32", "int64": "i64", "uint32": "u32", "uint64": "u64", "float64": "f64"}

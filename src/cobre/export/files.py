@@ -107,7 +107,6 @@ def new_file(target: Path) -> Iterator[Path]:
 
 
 MAX_ROWS = 1_048_576
-
 MAX_SHEET_NAME = 31
 
 

@@ -17,6 +17,5 @@ EVENT_FILE = "events.jsonl"
 LOCK_FILE = "run.lock"
 MANIFEST_FILE = "manifest.json"
 POLICY_FILE = "policy.bin"
-
 OUTPUT = "output"  # folder of a case: default output directory
 POLICY = "policy"  # folder of an output directory

@@ -40,13 +40,14 @@ def compose_file(settings: ContainerSettings) -> str:
             "output": escape_dollars(settings.output),
             "mkdir": Verbatim(shlex.quote(as_path(settings.output))),
             "port_text": str(settings.port),
-            "services": Verbatim("".join(_service(rank) for rank in range(settings.ranks))),
+            "services": Verbatim(
+                "".join(
+                    fill_yaml("compose_rank.yaml", {"rank": rank, "rank_text": str(rank)})
+                    for rank in range(settings.ranks)
+                )
+            ),
         },
     )
-
-
-def _service(rank: int) -> str:
-    return fill_yaml("compose_rank.yaml", {"rank": rank, "rank_text": str(rank)})
 
 
 def _bytes(quantity: str) -> str:

@@ -21,7 +21,6 @@ CLAIM_PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 CLAIM = rf"{CLAIM_PART}(\.{CLAIM_PART})*"
 
 MAX_CLAIM = 253
-
 MAX_NAME = 40  # Kubernetes adds the rank and more to it; a host name has at most 63 characters
 
 QUANTITY = r"[1-9][0-9]*(Ki|Mi|Gi|Ti)?"

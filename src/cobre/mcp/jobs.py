@@ -98,11 +98,8 @@ def _holds_lock(pid: int, lock: Path) -> bool:
 
 
 MAX_STUDIES = 4
-
 WORKERS_PER_CORE = 4
-
 TAIL_BYTES = 4000
-
 POLL_INTERVAL_S = 0.05
 
 

@@ -97,7 +97,6 @@ def _named(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
 
 
 MAX_DEPTH = 6
-
 MAX_LISTED = 500
 
 CASE_FILES = {CONFIG_FILE, STAGES_FILE}

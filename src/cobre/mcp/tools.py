@@ -57,9 +57,7 @@ def compute_bound(run: Path, method: str, paths: int, time_limit_s: float) -> di
 
 
 MAX_ROWS = 1000
-
 MAX_WAIT_S = 60.0
-
 MAX_BOUND_S = 3600.0
 
 

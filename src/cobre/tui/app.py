@@ -54,7 +54,6 @@ def _line(binding: Binding) -> Text:
 
 
 INTERVAL_S = 0.5
-
 MAX_LINES = 2000
 
 

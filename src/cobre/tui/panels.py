@@ -174,7 +174,6 @@ def _sign(loads: list[list[float]], rank: int) -> tuple[str, str]:
 LOWER, UPPER = "cyan", "orange"
 
 RECENT = 50
-
 LABEL_WIDTH = 9  # of numbers beside the axis, and the frame
 
 

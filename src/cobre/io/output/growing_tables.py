@@ -27,15 +27,10 @@ if TYPE_CHECKING:
 
 
 UNFINISHED = ".unfinished"
-
 RECORD = "record.json"
-
 ROWS_PER_GROUP = 32_768
-
 MIN_ROWS_PER_GROUP = ROWS_PER_GROUP * 3 // 4  # a piece that is nearly full is written without waiting for more rows
-
 MAX_WAITING_BYTES = 1 << 20  # of all rows that wait to be written
-
 MAX_COLUMN_CHUNKS = 512  # of a segment: Arrow keeps about 1 kB for each until the file is closed
 
 

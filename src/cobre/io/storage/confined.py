@@ -19,7 +19,6 @@ from cobre.errors import CobreError
 _roots: list[Path] = []  # of this process; a run has one
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-
 _NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # do not block on a pipe without a reader
 
 

@@ -36,7 +36,6 @@ from cobre.io.validation.rules import (
 from cobre.records import dataclass
 
 TOLERANCE = 1e-9
-
 MAX_BOUND_RATIO = 10.0
 """A bound above this multiple of the declared capacity gives a warning; official decks go up to 5.3."""
 

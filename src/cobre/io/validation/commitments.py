@@ -36,9 +36,7 @@ from cobre.io.validation.rules import (
 )
 
 FIELD = "past_anticipated_commitments"
-
 LEAD_STAGES = "anticipated_config.lead_stages"
-
 EVEN = 1.5  # months count as equal, weeks and months do not
 
 NOT_ANTICIPATED = error_code(

@@ -34,7 +34,6 @@ from cobre.wording import counted
 Dated = Stage | PreStudyStage
 
 MIN_STAGES: Final = 2
-
 AVERAGE_MONTH_HOURS: Final = 730.0
 """A twelfth of a year: published cases have it in every month, also in one of 28 days (672 hours)."""
 

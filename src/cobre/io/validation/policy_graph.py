@@ -9,7 +9,6 @@ from cobre.io.findings.finding import Findings, IdList, Layer, Subject, about, e
 from cobre.io.validation.rules import CONFIG_FILE, SCENARIOS, STAGES, Rule, rule
 
 PROBABILITY_TOLERANCE = 1e-6
-
 NODES = "policy_graph.nodes"
 
 # Tables of external scenarios by the class of `scenario_source` in config.json.

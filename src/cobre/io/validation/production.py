@@ -8,6 +8,7 @@ import numpy as np
 
 from cobre.core.arrays import sum_in_order
 from cobre.core.case import ABSENT_ID, Case, Table
+from cobre.core.entities import is_in_service
 from cobre.core.generic_constraints import Parameter
 from cobre.core.hydro import FphaConfig, Hydro, ProductionChoice
 from cobre.core.temporal import Stage
@@ -92,28 +93,10 @@ RANGES_OVERLAP = warning_code(
 )
 
 
-def _choice_of(case: Case, hydro: Hydro, stage: Stage) -> ProductionChoice:
-    """Return the choice of the first range with the stage, or of its season, or the model that the plant declares."""
-    production = case.production.by_hydro.get(hydro.id)
-    if production is None:
-        return ProductionChoice(hydro.generation.model)
-    for span in production.stage_ranges:
-        if span.start_stage_id <= stage.id and (span.end_stage_id is None or stage.id <= span.end_stage_id):
-            return span.choice
-    if stage.season_id is not None and stage.season_id in production.seasons:
-        return production.seasons[stage.season_id]
-    return production.default or ProductionChoice(hydro.generation.model)
-
-
-def _serves(hydro: Hydro, stage: Stage) -> bool:
-    entered = hydro.entry_stage_id is None or hydro.entry_stage_id <= stage.id
-    return entered and (hydro.exit_stage_id is None or stage.id < hydro.exit_stage_id)
-
-
 def _choices(case: Case) -> Iterator[tuple[Hydro, list[tuple[Stage, ProductionChoice]]]]:
     for hydro in case.system.hydros:
-        serving = [stage for stage in case.horizon.stages if _serves(hydro, stage)]
-        yield hydro, [(stage, _choice_of(case, hydro, stage)) for stage in serving]
+        serving = [stage for stage in case.horizon.stages if is_in_service(hydro, stage.id)]
+        yield hydro, [(stage, case.production.choice_for(hydro, stage)) for stage in serving]
 
 
 def _declared_choices(case: Case) -> Iterator[tuple[Subject, ProductionChoice]]:
@@ -358,7 +341,6 @@ def planes_of_other_plants(case: Case, findings: Findings) -> None:
 
 
 OUTFLOW_TOLERANCE_M3S = 1e-6
-
 LEVEL_TOLERANCE_M = 1e-3
 
 LEVELS_DIFFER = error_code(
@@ -474,7 +456,7 @@ def curves_of_other_plants(case: Case, findings: Findings) -> None:
 
 
 def _is_fitted(case: Case, hydro: Hydro, stage: Stage) -> bool:
-    config = _choice_of(case, hydro, stage).fpha_config
+    config = case.production.choice_for(hydro, stage).fpha_config
     return config is not None and config.source == "computed"
 
 

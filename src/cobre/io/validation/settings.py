@@ -14,7 +14,6 @@ from cobre.io.policies.policy_source import PolicySource, can_store, new_ids, so
 from cobre.io.validation.rules import CONFIG_FILE, HYDROS, SCENARIOS, STAGES, Rule, rule
 
 STOPPING_FIELD = "training.stopping_rules"
-
 POLICY_FIELD = "policy.boundary.path"
 
 NEEDS_SEED = ("out_of_sample", "external")

@@ -311,7 +311,6 @@ def _hours_back(rows: list[PastRelease], start: int) -> float:
 
 
 RELATIVE_TOLERANCE = 1e-6
-
 FILLING_RATE = "filling.filling_min_rate_m3s"
 
 STORAGE_OUTSIDE_LIMITS = warning_code(

@@ -125,11 +125,8 @@ def upper_facets(x: Floats, y: Floats, height: Floats) -> list[Facet]:
 
 
 SPILLAGE_POINTS = 9
-
 SPILLAGE_POINTS_019 = 101
-
 SAME_HEIGHT = 1e-9  # of the largest: planes that differ by less at a point share it
-
 ROUNDING_NOISE = 1e-12
 
 # Windows narrower than this are one volume, around which planes are fitted on two.

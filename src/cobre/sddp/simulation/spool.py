@@ -127,13 +127,9 @@ def _int32(ids: tuple[int, ...]) -> Ints:
 
 
 BYTES_PER_CHUNK = 64 << 20
-
 BYTES_PER_STAGE = 2 << 20
-
 MAX_SCENARIOS = 256
-
 MIN_SCENARIOS = 16
-
 MIN_PER_RANK = 4
 
 

@@ -254,7 +254,7 @@ class Waves:
     def _begin(self, scenarios: range) -> Wave:
         split = WorkSplit(len(scenarios), self._comm.size)
         if self._common is not None and self._folder is not None:
-            blocks = [_part(scenarios, split.block(rank)) for rank in range(self._comm.size)]
+            blocks = [scenarios[split.block(rank).start : split.block(rank).stop] for rank in range(self._comm.size)]
             return FileWave(self._comm.rank, blocks, self._extractors, self._folder, self._common)
         file = None if self._folder is None or self._comm.rank else _nameless_file(self._folder)
         return CollectedWave(self._collector, split, Spool(scenarios, self._extractors, file))
@@ -266,7 +266,3 @@ class Waves:
 
 def _nameless_file(folder: Path) -> BinaryIO:
     return tempfile.TemporaryFile(dir=folder, buffering=0)
-
-
-def _part(scenarios: range, block: range) -> range:
-    return scenarios[block.start : block.stop]

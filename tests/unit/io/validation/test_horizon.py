@@ -27,7 +27,7 @@ def test_hours_that_differ_a_little(tmp_path, hours, is_named):
 
 def test_a_season_far_from_the_dates(tmp_path):
     found = warnings_after(tmp_path, put("stages.json:stages.1.season_id", 7))
-    assert any("stage 1, season_id: is 7 (7), but 2024-02-01 to 2024-03-01 is" in text for text in found)
+    assert any("stage 1, season_id: is 7 (month 8), but 2024-02-01 to 2024-03-01 is" in text for text in found)
     assert not any("season_id" in text for text in warnings_after(tmp_path, put("stages.json:stages.1.season_id", 2)))
 
 
