@@ -36,10 +36,23 @@ public:
     void intercepts(double* out) const;
     // out[cut] += sum over components first .. first + n of coefficient * x, for the cuts of all blocks that have a
     // selected one
-    void add_products(Int first, Int n, const double* x, double* out) const { add_products(first, n, x, out, 1); }
+    void add_products(Int first, Int n, const double* x, double* out) const {
+        add_products(first, n, x, nullptr, out, 1);
+    }
     // The same for several vectors at once, stored one after the other (of n numbers in x, of count() in out): the
-    // coefficients are read from memory once.
-    void add_products(Int first, Int n, const double* x, double* out, Int vectors) const;
+    // coefficients are read from memory once. base: by cut, what the products
+    // are added to; null: `out` itself.
+    void add_products(Int first, Int n, const double* x, const double* base, double* out, Int vectors) const;
+
+    // A cut and its value; -1: none.
+    struct Value {
+        Int cut = -1;
+        double value = 0.0;
+    };
+    // The selected cut of the largest rhs[cut] + cut_value[cut] above a limit, the first of equals. is_excluded: by cut.
+    Value highest(const double* rhs, const double* cut_value, double limit, const uint8_t* is_excluded) const;
+    // The same for rhs[cut] + sum over the first n components of coefficient * x, added in this order.
+    Value highest_at(Int n, const double* x, const double* rhs, double limit, const uint8_t* is_excluded) const;
 
 private:
     // Consecutive blocks of one chunk that have selected cuts: the others cost nothing.
@@ -47,7 +60,13 @@ private:
         const double* data;
         Int width, start, length;
     };
+    // The components that count: their factors, and their rows in the chunks.
+    struct Terms {
+        std::vector<double> factors;
+        std::vector<Int> rows;
+    };
     void find_runs();
+    void add_terms(Int first, Int n, const double* x, Terms& terms) const;
 
     Int row_of(Int component) const { return row_of_ ? row_of_[component] : 1 + component; }
     double at(Int cut, Int row) const {

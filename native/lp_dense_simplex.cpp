@@ -19,7 +19,6 @@ void DenseDualSimplex::begin_stage() {
     x_.assign(status_.size(), 0.0);
     reduced_.assign(status_.size(), 0.0);
     pivot_row_.assign(status_.size(), 0.0);
-    cut_values_.resize(is_active_cut_.size());
     outgoing_state_.resize(static_cast<size_t>(stage.num_decided));
     position_of_row_.resize(is_active_row_.size());
     start_from_slacks();
@@ -276,18 +275,13 @@ bool DenseDualSimplex::find_violated_cut(Leaving& leaving) {
     if (cuts_->count() == 0) return false;
     for (Int state = 0; state < stage.num_decided; ++state)
         outgoing_state_[state] = x_[stage.state_column[state]] * stage.state_scale[state];
-    std::copy(bounds_.cut_rhs, bounds_.cut_rhs + cuts_->count(), cut_values_.begin());
-    cuts_->add_products(0, stage.num_decided, outgoing_state_.data(), cut_values_.data());
     const double theta = x_[stage.future_cost];
-    double most = theta + violation_ * std::max(1.0, std::abs(theta));
-    Int found = -1;
-    for (Int cut = 0; cut < cuts_->count(); ++cut)
-        if (cut_values_[cut] > most && !is_active_cut_[cut] && cuts_->is_selected(cut))
-            most = cut_values_[cut], found = cut;
-    if (found < 0) return false;
+    const auto found = cuts_->highest_at(stage.num_decided, outgoing_state_.data(), bounds_.cut_rhs,
+                                         theta + allowance(violation_, theta), is_active_cut_.data());
+    if (found.cut < 0) return false;
     leaving.is_row = true;
-    leaving.row = copy_cut(found);
-    leaving.infeasibility = cut_values_[found] - theta;
+    leaving.row = copy_cut(found.cut);
+    leaving.infeasibility = found.value - theta;
     return true;
 }
 

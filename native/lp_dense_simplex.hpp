@@ -98,7 +98,7 @@ private:
     std::vector<double> duals_;             // by active row
     std::vector<double> pivot_row_;         // by column
     std::vector<double> pivot_row_slacks_;  // by active row: entries of their slacks
-    std::vector<double> ftran_, scratch_, cut_values_, outgoing_state_;
+    std::vector<double> ftran_, scratch_, outgoing_state_;
     std::vector<Candidate> candidates_;
     std::vector<Int> nonzeros_, flips_;
     Int updates_ = 0;  // of the inverse since it was computed

@@ -1,5 +1,8 @@
 #include "lp_kernels.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include "wide_instructions.hpp"
 
 #if defined(__x86_64__)
@@ -22,6 +25,27 @@ double dot_plain(const double* a, const double* b, size_t n) {
 
 void add_scaled_plain(double* __restrict y, double factor, const double* __restrict x, size_t n) {
     for (size_t at = 0; at < n; ++at) y[at] += factor * x[at];
+}
+
+void add_scaled_rows_plain(const double* base, double* y, const double* factors, const double* const* rows,
+                           size_t count, size_t n) {
+    if (base != y) std::copy(base, base + n, y);
+    for (size_t row = 0; row < count; ++row) add_scaled_plain(y, factors[row], rows[row], n);
+}
+
+// One block of sums; whether some are above the limit.
+bool has_sums_above(double limit, const double* base, const double* factors, const double* const* rows, size_t count,
+                    size_t at, size_t n, double* sums) {
+    const size_t size = std::min(kSumsPerBlock, n - at);
+    std::fill(std::copy(base + at, base + at + size, sums), sums + kSumsPerBlock,
+              -std::numeric_limits<double>::infinity());
+    for (size_t row = 0; row < count; ++row) add_scaled_plain(sums, factors[row], rows[row] + at, size);
+    return std::any_of(sums, sums + size, [limit](double sum) { return sum > limit; });
+}
+
+size_t next_above_plain(const double* a, const double* b, double limit, size_t at, size_t n) {
+    while (at < n && !(a[at] + b[at] > limit)) ++at;
+    return at;
 }
 
 #if defined(__x86_64__)
@@ -75,6 +99,72 @@ __attribute__((target("avx2"))) void add_scaled_wide(double* y, double factor, c
     for (; at < n; ++at) y[at] += factor * x[at];
 }
 
+// Sums of so many vectors of four, in registers while the rows take turns.
+template <size_t vectors>
+__attribute__((target("avx2"), always_inline)) inline void sum_rows(const double* base, const double* factors,
+                                                                    const double* const* rows, size_t count, size_t at,
+                                                                    __m256d* sums) {
+    for (size_t part = 0; part < vectors; ++part) sums[part] = _mm256_loadu_pd(base + at + 4 * part);
+    for (size_t row = 0; row < count; ++row) {
+        const __m256d factor = _mm256_set1_pd(factors[row]);
+        const double* const x = rows[row] + at;
+        for (size_t part = 0; part < vectors; ++part)
+            sums[part] = _mm256_add_pd(sums[part], _mm256_mul_pd(factor, _mm256_loadu_pd(x + 4 * part)));
+    }
+}
+
+constexpr size_t kBlockVectors = kSumsPerBlock / 4;
+
+__attribute__((target("avx2"))) void add_scaled_rows_wide(const double* base, double* y, const double* factors,
+                                                          const double* const* rows, size_t count, size_t n) {
+    size_t at = 0;
+    for (; at + kSumsPerBlock <= n; at += kSumsPerBlock) {
+        __m256d sums[kBlockVectors];
+        sum_rows<kBlockVectors>(base, factors, rows, count, at, sums);
+        for (size_t part = 0; part < kBlockVectors; ++part) _mm256_storeu_pd(y + at + 4 * part, sums[part]);
+    }
+    for (; at + 4 <= n; at += 4) {
+        __m256d sums[1];
+        sum_rows<1>(base, factors, rows, count, at, sums);
+        _mm256_storeu_pd(y + at, sums[0]);
+    }
+    for (; at < n; ++at) {
+        double sum = base[at];
+        for (size_t row = 0; row < count; ++row) sum += factors[row] * rows[row][at];
+        y[at] = sum;
+    }
+}
+
+__attribute__((target("avx2"))) size_t next_sums_above_wide(double limit, const double* base, const double* factors,
+                                                            const double* const* rows, size_t count, size_t at,
+                                                            size_t n, double* out) {
+    const __m256d limits = _mm256_set1_pd(limit);
+    for (; at + kSumsPerBlock <= n; at += kSumsPerBlock) {
+        __m256d sums[kBlockVectors];
+        sum_rows<kBlockVectors>(base, factors, rows, count, at, sums);
+        __m256d any = _mm256_setzero_pd();
+        for (const __m256d& sum : sums) any = _mm256_or_pd(any, _mm256_cmp_pd(sum, limits, _CMP_GT_OQ));
+        if (_mm256_movemask_pd(any) == 0) continue;
+        for (size_t part = 0; part < kBlockVectors; ++part) _mm256_storeu_pd(out + 4 * part, sums[part]);
+        return at;
+    }
+    return at < n && has_sums_above(limit, base, factors, rows, count, at, n, out) ? at : n;
+}
+
+__attribute__((target("avx2"))) size_t next_above_wide(const double* a, const double* b, double limit, size_t at,
+                                                       size_t n) {
+    const __m256d limits = _mm256_set1_pd(limit);
+    for (; at + 16 <= n; at += 16) {
+        __m256d any = _mm256_setzero_pd();
+        for (size_t part = at; part < at + 16; part += 4) {
+            const __m256d sum = _mm256_add_pd(_mm256_loadu_pd(a + part), _mm256_loadu_pd(b + part));
+            any = _mm256_or_pd(any, _mm256_cmp_pd(sum, limits, _CMP_GT_OQ));
+        }
+        if (_mm256_movemask_pd(any) != 0) break;
+    }
+    return next_above_plain(a, b, limit, at, n);
+}
+
 #endif
 
 }  // namespace
@@ -98,6 +188,30 @@ void add_scaled(double* y, double factor, const double* x, size_t n) {
     if (use_avx2) return add_scaled_wide(y, factor, x, n);
 #endif
     add_scaled_plain(y, factor, x, n);
+}
+
+void add_scaled_rows(const double* base, double* y, const double* factors, const double* const* rows, size_t count,
+                     size_t n) {
+#if defined(__x86_64__)
+    if (use_avx2) return add_scaled_rows_wide(base, y, factors, rows, count, n);
+#endif
+    add_scaled_rows_plain(base, y, factors, rows, count, n);
+}
+
+size_t next_sums_above(double limit, const double* base, const double* factors, const double* const* rows, size_t count,
+                       size_t from, size_t n, double* sums) {
+#if defined(__x86_64__)
+    if (use_avx2) return next_sums_above_wide(limit, base, factors, rows, count, from, n, sums);
+#endif
+    while (from < n && !has_sums_above(limit, base, factors, rows, count, from, n, sums)) from += kSumsPerBlock;
+    return from;
+}
+
+size_t next_above(const double* a, const double* b, double limit, size_t from, size_t n) {
+#if defined(__x86_64__)
+    if (use_avx2) return next_above_wide(a, b, limit, from, n);
+#endif
+    return next_above_plain(a, b, limit, from, n);
 }
 
 }  // namespace cobre::lp

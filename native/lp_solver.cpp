@@ -89,16 +89,18 @@ void Solver::compute_cut_rhs(Int solves) {
     const StageModel& stage = *stage_;
     const Int n = stage.num_hydros;
     chain_cut_rhs_.resize(static_cast<size_t>(solves) * base_cut_rhs_.size());
+    if (stage.num_lags > 0 && stage.shifts_lags()) {
+        cuts_->add_products(stage.num_decided, n, inflows_.data(), base_cut_rhs_.data(), chain_cut_rhs_.data(), solves);
+        return;
+    }
     for (Int item = 0; item < solves; ++item)
         std::copy(base_cut_rhs_.begin(), base_cut_rhs_.end(),
                   chain_cut_rhs_.begin() + static_cast<ptrdiff_t>(item * base_cut_rhs_.size()));
-    if (stage.num_lags > 0 && stage.shifts_lags())
-        cuts_->add_products(stage.num_decided, n, inflows_.data(), chain_cut_rhs_.data(), solves);
     share_.resize(inflows_.size());
     for (size_t lag = 0; lag < stage.lag_share.size(); ++lag) {
         if (stage.lag_share[lag] == 0.0) continue;
         for (size_t at = 0; at < inflows_.size(); ++at) share_[at] = stage.lag_share[lag] * inflows_[at];
-        cuts_->add_products(stage.lag(static_cast<Int>(lag)), n, share_.data(), chain_cut_rhs_.data(), solves);
+        cuts_->add_products(stage.lag(static_cast<Int>(lag)), n, share_.data(), nullptr, chain_cut_rhs_.data(), solves);
     }
 }
 

@@ -84,12 +84,9 @@ bool SparseDualSimplex::add_violated_cut() {
     if (cuts_->count() == 0) return false;
     update_cut_values();
     const double theta = x_[stage_->future_cost];
-    double most = theta + violation_ * std::max(1.0, std::abs(theta));
-    Int found = -1;
-    for (Int cut = 0; cut < cuts_->count(); ++cut) {
-        const double value = bounds_.cut_rhs[cut] + cut_value_[cut];
-        if (value > most && !is_present_cut_[cut] && cuts_->is_selected(cut)) most = value, found = cut;
-    }
+    const Int found =
+        cuts_->highest(bounds_.cut_rhs, cut_value_.data(), theta + allowance(violation_, theta), is_present_cut_.data())
+            .cut;
     if (found < 0) return false;
     add_row({found, 0});
     return true;

@@ -50,7 +50,7 @@ void print(const char* what, uint64_t hash) {
 
 void kernels() {
     Numbers numbers(1);
-    uint64_t dots = 0, products = 0, updates = 0;
+    uint64_t dots = 0, products = 0, updates = 0, sums = 0;
     for (size_t n = 0; n < 70; ++n) {
         const std::vector<double> a = numbers.several(n * n), x = numbers.several(n);
         std::vector<double> y = numbers.several(n), out(n);
@@ -59,10 +59,21 @@ void kernels() {
         products = digest(out, products);
         lp::add_scaled(y.data(), numbers.wide(), x.data(), n);
         updates = digest(y, updates);
+        std::vector<const double*> rows(n);
+        for (size_t row = 0; row < n; ++row) rows[row] = a.data() + row * n;
+        double block[lp::kSumsPerBlock];
+        const double limit = numbers.wide();
+        for (size_t at = 0; (at = lp::next_sums_above(limit, y.data(), x.data(), rows.data(), n, at, n, block)) < n;
+             at += lp::kSumsPerBlock)
+            sums = mix(digest(block, sizeof block, sums), at);
+        sums = mix(sums, lp::next_above(x.data(), y.data(), limit, n / 3, n));
+        lp::add_scaled_rows(y.data(), out.data(), x.data(), rows.data(), n, n);
+        sums = digest(out, sums);
     }
     print("dot", dots);
     print("multiply", products);
     print("add_scaled", updates);
+    print("sums of rows", sums);
 }
 
 void reductions() {

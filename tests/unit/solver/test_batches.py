@@ -6,6 +6,7 @@ import highspy
 import numpy as np
 import pytest
 from small_programs import (
+    HYDROS,
     all_chains,
     cut_rows,
     no_cuts,
@@ -16,8 +17,10 @@ from small_programs import (
     reference_cost,
 )
 
+from cobre._native import cut_values
+from cobre.sddp.cuts.pool import CutSet
 from cobre.solver.batches import Bases, Chains, CutRows, Outputs, Realisations, SolveFailedError, no_bases
-from cobre.solver.simplex import SimplexSolver
+from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 CUTS = 300  # more than one chunk
 
@@ -136,6 +139,37 @@ def test_inactive_cuts_are_ignored() -> None:
     batch = solve(1, 0, states, noise, rows)
     few = solve(1, 0, states, noise, cut_rows(intercepts[:5], slopes[:5]))
     np.testing.assert_allclose(batch.objective, few.objective, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 15, 33, 300])
+def test_values_of_cuts_are_added_component_by_component(count: int) -> None:
+    intercepts, slopes = random_cuts(count, 40)
+    states = random_states(3, 19)
+    expected = CutSet(intercepts, slopes).values_at(states)
+    np.testing.assert_array_equal(cut_values(cut_rows(intercepts, slopes), states), expected)
+
+
+@pytest.mark.parametrize("max_dense_rows", [0, 100])
+@pytest.mark.parametrize("count", [31, 32, 301])
+def test_the_highest_of_the_active_cuts_counts(max_dense_rows: int, count: int) -> None:
+    stage, noise, states = program(), realisations(6), random_states(4)
+    intercepts, slopes = random_cuts(count, HYDROS)
+    rows = cut_rows(intercepts, slopes)
+    is_active = np.random.default_rng(4).random(count) < 0.3
+    is_active[64:128] = False  # whole blocks that are skipped
+    rows.active[:] = is_active
+    solver = SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows))
+    solver.load(0, stage)
+    starts = np.full(len(states), -1, np.int32)
+    chains = all_chains(states, noise, np.arange(6, dtype=np.int32), no_bases(stage), starts)
+    batch = solver.solve(0, rows, chains, Outputs())
+    kept = intercepts[is_active], slopes[is_active]
+    expected = [
+        reference_cost(state, inflow, float(load[0]), kept)
+        for state in states
+        for inflow, load in zip(noise.inflow_m3s, noise.load_mw, strict=True)
+    ]
+    np.testing.assert_allclose(batch.objective, expected, rtol=1e-9)
 
 
 def test_the_highest_cut_is_the_cost_to_go() -> None:
