@@ -258,6 +258,29 @@ def test_wrong_answers_of_plugins_are_refused(plugin, words, workers):
         cobre.train(CASE, iterations=2, num_workers=workers, **plugin)
 
 
+class ChangesCosts(cobre.RiskMeasure):
+    """Computes in place what it should compute in an array of its own."""
+
+    def weights(self, costs):
+        costs -= costs.max(axis=1, keepdims=True)
+        return np.full_like(costs, 1.0 / costs.shape[1])
+
+
+class ChangesFlags(Flags):
+    def choose(self, cuts, states, created, iteration, active):
+        active[:] = 0
+        return active
+
+
+@pytest.mark.parametrize(
+    "plugin", [{"risk_measure": ChangesCosts()}, {"cut_selection": ChangesFlags("")}], ids=" ".join
+)
+def test_plugins_cannot_change_what_they_are_given(plugin):
+    """Before, the lower bound was 0: cuts were made of the changed costs."""
+    with pytest.raises(ValueError, match="read-only"):
+        cobre.train(CASE, iterations=2, **plugin)
+
+
 class Nothing:
     """Has no method of any plug-in."""
 

@@ -191,6 +191,18 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, bool | int | float | str | np.ndarray | np.generic)
 
 
+# What plug-ins get: views that cannot be written to. One that changed its arguments would change cuts and bounds, and
+# what it returned would still look right.
+
+
+def _read_only(values: Any) -> Any:
+    if not isinstance(values, np.ndarray):
+        return values
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
 # Checks of what plug-ins return.
 
 
@@ -215,14 +227,15 @@ class _Measure(RiskMeasure):
         return plugin if plugin is None or isinstance(plugin, cls) else cls(plugin)
 
     def weights(self, costs: Floats) -> Floats:
-        return self._checked("weights", self.plugin.weights(costs), costs.shape)
+        return self._checked("weights", self.plugin.weights(_read_only(costs)), costs.shape)
 
     def spectral_weights(self, openings: int) -> Floats | None:
         found = self.plugin.spectral_weights(openings)
         return None if found is None else self._checked("spectral_weights", found, (openings,))
 
     def weights_for(self, costs: Floats, probabilities: Floats) -> Floats:
-        return self._checked("weights_for", self.plugin.weights_for(costs, probabilities), costs.shape)
+        found = self.plugin.weights_for(_read_only(costs), _read_only(probabilities))
+        return self._checked("weights_for", found, costs.shape)
 
     def _checked(self, method: str, weights: object, shape: tuple[int, ...]) -> Floats:
         name = f"{type(self.plugin).__name__}.{method}"
@@ -260,13 +273,15 @@ class _Selection(CutSelection):
         return self.plugin.new_state()
 
     def update(self, state: Any, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int) -> ByteFlags:
-        return self._flags("update", self.plugin.update(state, cuts, states, created, iteration), created)
+        given = cuts, _read_only(states), _read_only(created), iteration
+        return self._flags("update", self.plugin.update(state, *given), created)
 
     def is_due(self, iteration: int) -> bool:
         return bool(self.plugin.is_due(iteration))
 
     def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
-        return self._flags("choose", self.plugin.choose(cuts, states, created, iteration, active), created)
+        given = cuts, _read_only(states), _read_only(created), iteration, _read_only(active)
+        return self._flags("choose", self.plugin.choose(*given), created)
 
     def _flags(self, method: str, flags: object, created: Ints) -> ByteFlags:
         name = f"{type(self.plugin).__name__}.{method}"
@@ -295,7 +310,7 @@ class _Draws:
 
     def sample(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Floats:
         name = f"{type(self.plugin).__name__}.sample"
-        drawn = self.plugin.sample(iteration, scenarios, stage)
+        drawn = self.plugin.sample(iteration, _read_only(scenarios), stage)
         found: Floats = _array(name, drawn, (len(scenarios), self.width), np.float64)
         if not np.isfinite(found).all():
             raise PluginError(f"{name} returned noise that is not finite, at stage index {stage}")
@@ -303,7 +318,7 @@ class _Draws:
 
     def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
         name = f"{type(self.plugin).__name__}.opening_indices"
-        drawn = np.asarray(self.plugin.opening_indices(iteration, scenarios, stage))
+        drawn = np.asarray(self.plugin.opening_indices(iteration, _read_only(scenarios), stage))
         if drawn.dtype.kind not in "iu":
             raise PluginError(f"{name} returned numbers of type {drawn.dtype}, not integers")
         found: Indices = _array(name, drawn, (len(scenarios),), np.int64)

@@ -67,8 +67,8 @@ class RiskMeasure(ABC):
     def weights(self, costs: Floats) -> Floats:
         """Return the weight of each opening at each trial point.
 
-        costs: trial points x openings, scaled; openings are equally likely. Returns an array of the same shape with
-        weights of 0 or more; each row adds up to 1. The mean of four openings: ``np.full_like(costs, 0.25)``.
+        costs: trial points x openings, scaled, read-only; openings are equally likely. Returns an array of its shape
+        with weights of 0 or more; each row adds up to 1. The mean of four openings: ``np.full_like(costs, 0.25)``.
         """
 
     def spectral_weights(self, openings: int) -> Floats | None:
