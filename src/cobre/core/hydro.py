@@ -1,7 +1,7 @@
 """Hydro plants: reservoir, turbines, tailrace, evaporation, and how water becomes power."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import date
 from typing import Any, Literal
@@ -251,16 +251,36 @@ class ProductionModels:
 
     def choice_for(self, hydro: Hydro, stage: Stage) -> ProductionChoice:
         """Return the choice of the file for a plant in a stage, else the model that the plant declares."""
-        production = self.by_hydro.get(hydro.id)
-        choice = None if production is None else _given_choice(production, stage)
-        return choice or ProductionChoice(hydro.generation.model)
+        return self.stages_by_choice(hydro, (stage,))[0][0]
+
+    def stages_by_choice(self, hydro: Hydro, stages: Sequence[Stage]) -> list[tuple[ProductionChoice, Sequence[Stage]]]:
+        """Return each choice for a plant with the stages, of those given in order of time, that it holds in.
+
+        Nearly all plants have one choice for all stages, so that whoever asks for choices first need not look at
+        stages one by one.
+        """
+        production = self.by_hydro.get(hydro.id, HydroProduction(hydro.id))
+        found: list[tuple[ProductionChoice, Sequence[Stage]]] = []
+        left = stages
+        for part in production.stage_ranges:  # the first range that holds a stage counts
+            taken, left = _split(left, part)
+            if taken:
+                found.append((part.choice, taken))
+        otherwise = production.default or ProductionChoice(hydro.generation.model)
+        if not production.seasons:
+            return [*found, (otherwise, left)] if left else found
+        by_season: dict[int | None, list[Stage]] = {}
+        for stage in left:
+            by_season.setdefault(stage.season_id if stage.season_id in production.seasons else None, []).append(stage)
+        for season_id, of_season in by_season.items():
+            found.append((otherwise if season_id is None else production.seasons[season_id], of_season))
+        return found
 
 
-def _given_choice(production: HydroProduction, stage: Stage) -> ProductionChoice | None:
-    """Return the first range that holds the stage, or its season's choice."""
-    for part in production.stage_ranges:
-        if part.start_stage_id <= stage.id and (part.end_stage_id is None or stage.id <= part.end_stage_id):
-            return part.choice
-    if stage.season_id is not None and stage.season_id in production.seasons:
-        return production.seasons[stage.season_id]
-    return production.default
+def _split(stages: Sequence[Stage], part: StageRange) -> tuple[Sequence[Stage], Sequence[Stage]]:
+    """Return the stages within a range, and the others."""
+    end = math.inf if part.end_stage_id is None else part.end_stage_id
+    if stages and part.start_stage_id <= stages[0].id and stages[-1].id <= end:
+        return stages, ()
+    within = [stage for stage in stages if part.start_stage_id <= stage.id <= end]
+    return within, [stage for stage in stages if not part.start_stage_id <= stage.id <= end]

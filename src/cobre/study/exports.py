@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from cobre.core.arrays import Floats, Indices
 from cobre.core.case import Case
 from cobre.core.config import ExportsConfig
-from cobre.core.entities import is_in_service
 from cobre.io.output.results import write_results
 from cobre.io.saving.documents import correlation_document
 from cobre.io.storage.arrow_columns import column_of, table_of
@@ -53,10 +52,8 @@ def fpha_tables(case: Case) -> dict[str, "pa.Table"]:
 def _fits(case: Case) -> Iterator[tuple[int, int, Fit]]:
     resolver = ProductionResolver(case, geometry_by_hydro(case.production.geometry))
     for hydro in case.system.hydros:
-        for stage in case.horizon.stages:
-            fit = resolver.fit(hydro, stage) if is_in_service(hydro, stage.id) else None
-            if fit is not None:
-                yield hydro.id, stage.id, fit
+        by_stage = {stage.id: fit for fit, stages in resolver.fits(hydro) for stage in stages}
+        yield from ((hydro.id, stage_id, by_stage[stage_id]) for stage_id in sorted(by_stage))
 
 
 EMPTY_FIT = Fit(np.zeros((1, 4)), np.zeros(0), np.zeros(0), np.zeros(0))

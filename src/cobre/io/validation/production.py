@@ -1,6 +1,6 @@
 """Production of hydro plants: models, planes, geometry, tailrace curves, and the values computed from them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import isnan
 
@@ -93,10 +93,13 @@ RANGES_OVERLAP = warning_code(
 )
 
 
-def _choices(case: Case) -> Iterator[tuple[Hydro, list[tuple[Stage, ProductionChoice]]]]:
+def _choices(case: Case) -> Iterator[tuple[Hydro, list[tuple[ProductionChoice, Sequence[Stage]]]]]:
+    """Yield each plant with its choices, and the stages that they hold in while it is in service."""
+    known = case.horizon.stages
     for hydro in case.system.hydros:
-        serving = [stage for stage in case.horizon.stages if is_in_service(hydro, stage.id)]
-        yield hydro, [(stage, case.production.choice_for(hydro, stage)) for stage in serving]
+        is_always_there = hydro.entry_stage_id is None and hydro.exit_stage_id is None
+        serving = known if is_always_there else [stage for stage in known if is_in_service(hydro, stage.id)]
+        yield hydro, case.production.stages_by_choice(hydro, serving)
 
 
 def _declared_choices(case: Case) -> Iterator[tuple[Subject, ProductionChoice]]:
@@ -113,17 +116,20 @@ def productivity_from_one_source(case: Case, findings: Findings) -> None:
     """Require one value in each stage for a plant of constant productivity: from the models or the table, not both."""
     table = _tabulated(case, "equivalent_productivity_mw_per_m3s")
     for hydro, choices in _choices(case):
-        constant = [(stage.id, choice) for stage, choice in choices if choice.model != "fpha"]
-        own = {stage_id: choice.productivity_mw_per_m3s is not None for stage_id, choice in constant}
-        tabulated = {stage_id: _is_among(table, hydro.id, stage_id) for stage_id, _ in constant}
-        twice = [stage_id for stage_id in own if own[stage_id] and tabulated[stage_id]]
-        never = [stage_id for stage_id in own if not own[stage_id] and not tabulated[stage_id]]
+        twice: list[int] = []
+        never: list[int] = []
+        for choice, of_choice in choices:
+            if choice.model != "fpha":
+                tabulated, others = _by_value(table, hydro.id, of_choice)
+                is_given = choice.productivity_mw_per_m3s is not None
+                twice += [stage.id for stage in tabulated] if is_given else []
+                never += [stage.id for stage in others] if not is_given else []
         subject = named("hydro", hydro)
         if twice:
             field = "equivalent_productivity_mw_per_m3s"
-            findings.add(PRODUCTIVITY_TWICE, PRODUCTIVITY, subject, field, value=stages(twice))
+            findings.add(PRODUCTIVITY_TWICE, PRODUCTIVITY, subject, field, value=stages(sorted(twice)))
         if never:
-            findings.add(NO_PRODUCTIVITY, PRODUCTION, subject, "productivity_mw_per_m3s", value=stages(never))
+            findings.add(NO_PRODUCTIVITY, PRODUCTION, subject, "productivity_mw_per_m3s", value=stages(sorted(never)))
 
 
 @rule(each=(PRODUCTION, PRODUCTIVITY))
@@ -148,10 +154,10 @@ def productivity_not_negative(case: Case, findings: Findings) -> None:
 def turbines_have_productivity(case: Case, findings: Findings) -> None:
     """Warn of a plant with turbines and a productivity of 0."""
     for hydro, choices in _choices(case):
-        idle = [stage.id for stage, choice in choices if choice.productivity_mw_per_m3s == 0]
+        idle = [stage.id for choice, of in choices if choice.productivity_mw_per_m3s == 0 for stage in of]
         if idle and hydro.generation.max_generation_mw > 0:
             subject = named("hydro", hydro)
-            findings.add(IDLE_TURBINES, PRODUCTION, subject, "productivity_mw_per_m3s", value=stages(idle))
+            findings.add(IDLE_TURBINES, PRODUCTION, subject, "productivity_mw_per_m3s", value=stages(sorted(idle)))
 
 
 @rule(PRODUCTION, STAGES)
@@ -238,19 +244,19 @@ PLANES_NOT_USED = warning_code(
 @rule(*CHOICES, PLANES, GEOMETRY)
 def planes_of_fpha_plants(case: Case, findings: Findings) -> None:
     """Require the source of planes of a plant with the model fpha, and the planes or the data to compute them."""
-    planes = set(distinct(case.production.hyperplanes, "hydro_id", "stage_id"))
+    planes = frozenset(distinct(case.production.hyperplanes, "hydro_id", "stage_id"))
     points = geometry_points(case)
     for hydro, choices in _choices(case):
-        with_planes = [(stage, choice.fpha_config) for stage, choice in choices if choice.model == "fpha"]
+        with_planes = [(choice.fpha_config, of) for choice, of in choices if choice.model == "fpha"]
         subject = named("hydro", hydro)
-        missing = [stage.id for stage, config in with_planes if config is None]
+        missing = [stage.id for config, of in with_planes if config is None for stage in of]
         if missing:
-            findings.add(SOURCE_OF_PLANES, PRODUCTION, subject, "fpha_config", value=stages(missing))
-        given = [stage.id for stage, config in with_planes if config and config.source == "precomputed"]
-        without = [stage_id for stage_id in given if not {(hydro.id, stage_id), (hydro.id, ABSENT_ID)} & planes]
+            findings.add(SOURCE_OF_PLANES, PRODUCTION, subject, "fpha_config", value=stages(sorted(missing)))
+        given = [of for config, of in with_planes if config and config.source == "precomputed"]
+        without = [stage.id for of in given for stage in _by_value(planes, hydro.id, of)[1]]
         if without:
-            findings.add(NO_PLANES, PLANES, subject, value=stages(without))
-        if any(config and config.source == "computed" for _, config in with_planes):
+            findings.add(NO_PLANES, PLANES, subject, value=stages(sorted(without)))
+        if any(config and config.source == "computed" for config, _ in with_planes):
             _check_geometry(hydro, points.get(hydro.id, 0), findings)
 
 
@@ -331,7 +337,7 @@ def planes_of_other_plants(case: Case, findings: Findings) -> None:
     users = {
         hydro.id
         for hydro, choices in _choices(case)
-        if any(choice.fpha_config and choice.fpha_config.source == "precomputed" for _, choice in choices)
+        if any(choice.fpha_config and choice.fpha_config.source == "precomputed" for choice, _ in choices)
     }
     for hydro_id in sorted(set(table["hydro_id"].tolist()) - users):
         findings.add(PLANES_NOT_USED, PLANES, about("hydro", hydro_id))
@@ -451,13 +457,17 @@ def curves_of_other_plants(case: Case, findings: Findings) -> None:
     hydros = {hydro.id: hydro for hydro in case.system.hydros}
     for (hydro_id,) in distinct(case.production.tailrace_curves, "hydro_id"):
         hydro = hydros.get(hydro_id)
-        if hydro is not None and not any(_is_fitted(case, hydro, stage) for stage in case.horizon.stages):
+        if hydro is not None and not any(_computes_planes(choice) for choice in _choices_of(case, hydro)):
             findings.add(CURVES_NOT_USED, TAILRACE, about("hydro", hydro_id))
 
 
-def _is_fitted(case: Case, hydro: Hydro, stage: Stage) -> bool:
-    config = case.production.choice_for(hydro, stage).fpha_config
-    return config is not None and config.source == "computed"
+def _choices_of(case: Case, hydro: Hydro) -> list[ProductionChoice]:
+    """Return all choices for a plant, in service or not."""
+    return [choice for choice, _ in case.production.stages_by_choice(hydro, case.horizon.stages)]
+
+
+def _computes_planes(choice: ProductionChoice) -> bool:
+    return choice.fpha_config is not None and choice.fpha_config.source == "computed"
 
 
 RULES: tuple[Rule, ...] = (
@@ -505,15 +515,10 @@ PARAMETER_WITHOUT_DATA = error_code(
 def planes_can_be_computed(case: Case, findings: Findings) -> None:
     """Require the data of plants whose planes are computed."""
     for hydro in case.system.hydros:
-        if any(_uses_fitted_planes(case, hydro, stage) for stage in case.horizon.stages):
+        if any(choice.model == "fpha" and _computes_planes(choice) for choice in _choices_of(case, hydro)):
             for name in FITTED_FROM:
                 if getattr(hydro, name) is None:
                     findings.add(FITTING_DATA, HYDROS, named("hydro", hydro), name)
-
-
-def _uses_fitted_planes(case: Case, hydro: Hydro, stage: Stage) -> bool:
-    choice = case.production.choice_for(hydro, stage)
-    return choice.model == "fpha" and choice.fpha_config is not None and choice.fpha_config.source == "computed"
 
 
 @rule(sound=(*CHOICES, PARAMETERS_FILE, GEOMETRY, PRODUCTIVITY))
@@ -546,22 +551,22 @@ class _Productivities:
         """Return the first stage without a (specific) productivity of the plant, None where all have one."""
         key = (hydro.id, is_specific)
         if key not in self._missing:
-            has_value = self._has_specific if is_specific else self._has_productivity
             known = self._case.horizon.stages
-            self._missing[key] = next((stage for stage in known if not has_value(hydro, stage)), None)
+            missing = self._without_specific(hydro, known) if is_specific else self._without_any(hydro, known)
+            self._missing[key] = min(missing, key=lambda stage: stage.id, default=None)
         return self._missing[key]
 
-    def _has_specific(self, hydro: Hydro, stage: Stage) -> bool:
+    def _without_specific(self, hydro: Hydro, known: Sequence[Stage]) -> Sequence[Stage]:
         is_given = hydro.specific_productivity_mw_per_m3s_per_m is not None
-        return is_given or _is_among(self._specific, hydro.id, stage.id)
+        return () if is_given else _by_value(self._specific, hydro.id, known)[1]
 
-    def _has_productivity(self, hydro: Hydro, stage: Stage) -> bool:
-        choice = self._case.production.choice_for(hydro, stage)
-        if choice.model != "fpha" and choice.productivity_mw_per_m3s is not None:
-            return True
-        if _is_among(self._equivalent, hydro.id, stage.id):
-            return True
-        return hydro.id in self._with_geometry and self._has_specific(hydro, stage)
+    def _without_any(self, hydro: Hydro, known: Sequence[Stage]) -> Sequence[Stage]:
+        """Return stages without a productivity: of the choice, of the table, or from geometry and a specific one."""
+        missing: list[Stage] = []
+        for choice, of_choice in self._case.production.stages_by_choice(hydro, known):
+            if choice.model == "fpha" or choice.productivity_mw_per_m3s is None:
+                missing += _by_value(self._equivalent, hydro.id, of_choice)[1]
+        return self._without_specific(hydro, missing) if hydro.id in self._with_geometry else missing
 
 
 def _plants_of(case: Case, parameter: Parameter) -> Iterator[Hydro]:
@@ -575,7 +580,7 @@ def _plants_of(case: Case, parameter: Parameter) -> Iterator[Hydro]:
         at = hydros[at].downstream_id
 
 
-def _tabulated(case: Case, name: str) -> frozenset[tuple[int, int]]:
+def _tabulated(case: Case, name: str) -> frozenset[tuple[int, ...]]:
     """Return plants and stages (ABSENT_ID: all stages) with a value in hydro_energy_productivity.parquet."""
     table = case.production.energy_productivity
     if table is None:
@@ -584,8 +589,14 @@ def _tabulated(case: Case, name: str) -> frozenset[tuple[int, int]]:
     return frozenset((hydro_id, stage_id) for hydro_id, stage_id, value in rows if not isnan(value))
 
 
-def _is_among(tabulated: frozenset[tuple[int, int]], hydro_id: int, stage_id: int) -> bool:
-    return (hydro_id, stage_id) in tabulated or (hydro_id, ABSENT_ID) in tabulated
+def _by_value(
+    tabulated: frozenset[tuple[int, ...]], hydro_id: int, known: Sequence[Stage]
+) -> tuple[Sequence[Stage], Sequence[Stage]]:
+    """Return stages with a value for a plant in a table, its own or one of all stages, and those without."""
+    if (hydro_id, ABSENT_ID) in tabulated:
+        return known, ()
+    within = [stage for stage in known if (hydro_id, stage.id) in tabulated]
+    return within, [stage for stage in known if (hydro_id, stage.id) not in tabulated]
 
 
 COMPUTED_RULES: tuple[Rule, ...] = (planes_can_be_computed, parameters_can_be_computed)

@@ -1,13 +1,16 @@
 """Hydro plants and their unit groups, stage by stage."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
+from itertools import repeat
 from math import fsum
 
 import numpy as np
 
 from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Floats, sum_in_order
 from cobre.core.case import ABSENT_ID, Case, Table
+from cobre.core.entities import is_in_service
 from cobre.core.hydro import FphaConfig, Hydro, ProductionChoice, UnitGroup
 from cobre.core.stage_data import GroupNumbers, HydroNumbers, Topology
 from cobre.core.temporal import Stage
@@ -174,74 +177,72 @@ PRECOMPUTED = FphaConfig("precomputed")
 
 
 class ProductionResolver:
-    """Productivities and planes, stage by stage."""
+    """Productivities and planes, plant by plant: most plants have one model for all stages."""
 
     def __init__(self, case: Case, geometry: Mapping[int, ReservoirGeometry]) -> None:
         self._hydros = case.system.hydros
+        self._stages = case.horizon.stages
         self._models = case.production
         self._geometry = geometry
         self._families = tailrace_families(case.production.tailrace_curves)
         self._rules = case.format_version
         self._mean_inflow_m3s = _mean_inflows(case.scenarios.inflow_history)
-        self._service = ServiceTimes(self._hydros)
         self._table = ProductivityTable(case.production.energy_productivity)
         self._by_id = {hydro.id: hydro for hydro in self._hydros}
-        self._choices: dict[int, dict[int, ProductionChoice]] = {}
-        self._levels_m: dict[tuple[int, float], float] = {}
         self._fitted: dict[tuple[int, FphaConfig, float | None], Fit] = {}
-        self._fitted_to: dict[tuple[int, int, float | None], Fit] = {}  # by the identity of a choice, which is quicker
 
-    def productivity(self, stage: Stage) -> Floats:
-        """Return MW per m3/s; NaN for plants with planes, 0 for plants that are out of service."""
-        serving = self._service.at(stage.id).tolist()
-        pairs = zip(self._hydros, serving, strict=True)
-        return np.array(
-            [self._productivity(hydro, stage) if serves else 0.0 for hydro, serves in pairs], dtype=np.float64
-        )
+    @cached_property
+    def productivity(self) -> Mapping[int, Floats]:
+        """MW per m3/s by stage id; NaN for plants with planes, 0 for plants that are out of service."""
+        rows = {stage.id: np.zeros(len(self._hydros)) for stage in self._stages}
+        for position, hydro in enumerate(self._hydros):
+            for choice, stages in self._choices(hydro):
+                for stage, value in zip(stages, self._productivities(hydro, choice, stages), strict=True):
+                    rows[stage.id][position] = value
+        return rows
 
-    def planes(self, stage: Stage) -> tuple[Floats | None, ...]:
-        """Return rows of (gamma_0 with kappa, gamma_v, gamma_q, gamma_s); None without planes or out of service."""
-        serving = self._service.at(stage.id).tolist()
-        pairs = zip(self._hydros, serving, strict=True)
-        return tuple(self._planes(hydro, stage) if serves else None for hydro, serves in pairs)
+    @cached_property
+    def planes(self) -> Mapping[int, Sequence[Floats | None]]:
+        """Rows of gamma_0 (with kappa), gamma_v, gamma_q, gamma_s by stage id; None without planes."""
+        rows: dict[int, list[Floats | None]] = {stage.id: [None] * len(self._hydros) for stage in self._stages}
+        for position, hydro in enumerate(self._hydros):
+            for choice, stages in self._choices(hydro):
+                if choice.model == "fpha" and (choice.fpha_config or PRECOMPUTED).source == "precomputed":
+                    for stage in stages:
+                        rows[stage.id][position] = _given_planes(self._models.hyperplanes, hydro, stage)
+            for fit, stages in self.fits(hydro):
+                for stage in stages:
+                    rows[stage.id][position] = fit.planes
+        return rows
 
-    def _productivity(self, hydro: Hydro, stage: Stage) -> float:
-        choice = self._choice(hydro, stage)
+    def fits(self, hydro: Hydro) -> Iterator[tuple[Fit, Sequence[Stage]]]:
+        """Yield planes that are fitted to the geometry of a plant, with their grid and their stages."""
+        for choice, stages in self._choices(hydro):
+            config = choice.fpha_config or PRECOMPUTED
+            if choice.model == "fpha" and config.source != "precomputed":
+                for level_m, of_level in self._downstream_levels_m(hydro, stages):
+                    yield self._fit_to(hydro, config, level_m), of_level
+
+    def _choices(self, hydro: Hydro) -> list[tuple[ProductionChoice, Sequence[Stage]]]:
+        """Return the choices for a plant while it is in service."""
+        is_always_there = hydro.entry_stage_id is None and hydro.exit_stage_id is None
+        serving = [stage for stage in self._stages if is_always_there or is_in_service(hydro, stage.id)]
+        return self._models.stages_by_choice(hydro, serving)
+
+    def _productivities(self, hydro: Hydro, choice: ProductionChoice, stages: Sequence[Stage]) -> Iterable[float]:
         if choice.model == "fpha":
-            return float("nan")
+            return repeat(float("nan"), len(stages))
         if choice.productivity_mw_per_m3s is not None:
-            return choice.productivity_mw_per_m3s
+            return repeat(choice.productivity_mw_per_m3s, len(stages))
+        return [self._tabulated(hydro, stage) for stage in stages]
+
+    def _tabulated(self, hydro: Hydro, stage: Stage) -> float:
         value = self._table.value(EQUIVALENT, hydro.id, stage.id)
         if value is None:
             raise NoProductivityError(
                 f"no productivity is given for hydro {hydro.id} ({hydro.name}) in stage {stage.id}"
             )
         return value
-
-    def _choice(self, hydro: Hydro, stage: Stage) -> ProductionChoice:
-        if stage.id not in self._choices:
-            self._choices[stage.id] = {plant.id: self._models.choice_for(plant, stage) for plant in self._hydros}
-        return self._choices[stage.id][hydro.id]
-
-    def _planes(self, hydro: Hydro, stage: Stage) -> Floats | None:
-        choice = self._choice(hydro, stage)
-        if choice.model != "fpha":
-            return None
-        fit = self.fit(hydro, stage)
-        return _given_planes(self._models.hyperplanes, hydro, stage) if fit is None else fit.planes
-
-    def fit(self, hydro: Hydro, stage: Stage) -> Fit | None:
-        """Return planes of a plant that are fitted to its geometry, with the grid; None for any other model."""
-        choice = self._choice(hydro, stage)
-        config = choice.fpha_config or PRECOMPUTED
-        if choice.model != "fpha" or config.source == "precomputed":
-            return None
-        families = self._families.get(hydro.id)
-        level_m = None if families is None else self._downstream_level_m(hydro, stage)
-        quick_key = (hydro.id, id(choice), level_m)
-        if quick_key not in self._fitted_to:
-            self._fitted_to[quick_key] = self._fit_to(hydro, config, level_m)
-        return self._fitted_to[quick_key]
 
     def _fit_to(self, hydro: Hydro, config: FphaConfig, level_m: float | None) -> Fit:
         families = self._families.get(hydro.id)
@@ -253,15 +254,19 @@ class ProductionResolver:
             self._fitted[key] = fit_production(function, config, self._models.plane_reduction, self._rules)
         return self._fitted[key]
 
-    def _downstream_level_m(self, hydro: Hydro, stage: Stage) -> float | None:
-        """Return the level of the next reservoir downstream at its reference volume; None where there is none."""
+    def _downstream_levels_m(
+        self, hydro: Hydro, stages: Sequence[Stage]
+    ) -> Iterator[tuple[float | None, Sequence[Stage]]]:
+        """Yield levels of the next reservoir downstream, at its reference volumes, with the stages in which they hold.
+
+        None where there is none, or where the tailrace does not depend on it.
+        """
         below = None if hydro.downstream_id is None else self._by_id.get(hydro.downstream_id)
-        if below is None or below.id not in self._geometry:
-            return None
-        key = (below.id, reference_volume_hm3(self._choice(below, stage), below))
-        if key not in self._levels_m:
-            self._levels_m[key] = self._geometry[below.id].height_at(key[1])
-        return self._levels_m[key]
+        if hydro.id not in self._families or below is None or below.id not in self._geometry:
+            yield None, stages
+            return
+        for choice, of_choice in self._models.stages_by_choice(below, stages):
+            yield self._geometry[below.id].height_at(reference_volume_hm3(choice, below)), of_choice
 
 
 def _mean_inflows(history: Table | None) -> dict[int, float]:
@@ -334,8 +339,8 @@ class HydroResolver:
             filling_target_hm3=self._filling.target_hm3(stage.id),
             **self._stage_limits(stage),
             **self._block_limits(stage, is_active, is_filling),
-            productivity_mw_per_m3s=self._production.productivity(stage),
-            planes=self._production.planes(stage),
+            productivity_mw_per_m3s=self._production.productivity[stage.id],
+            planes=tuple(self._production.planes[stage.id]),
             has_evaporation=(is_active | is_filling) & self._evaporates,
             evaporation_k0=k0,
             evaporation_kv=kv,

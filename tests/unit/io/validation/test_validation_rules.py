@@ -50,7 +50,7 @@ INPUTS = {
         "pumping_stations": STATIONS,
         "energy_contracts": CONTRACTS,
     },
-    "production": {"by_hydro": PRODUCTION, "choice_for": PRODUCTION, **PRODUCTIONS},
+    "production": {"by_hydro": PRODUCTION, "stages_by_choice": PRODUCTION, **PRODUCTIONS},
     "scenarios": {
         "correlation": CORRELATION,
         "load_factors": LOAD_FILE,
