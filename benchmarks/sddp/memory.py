@@ -86,7 +86,7 @@ def hold(comm: Backend, folder: str, iterations: int) -> Held:
     with measured_growth(comm) as growth:
         shared = share(comm, lambda: prepare(load_case(folder, with_iterations(None, iterations))))
         study = shared.value
-        pool = train_study(comm, ReadyStudy.of(study, make_solver(study, 1))).context.pool
+        pool = train_study(comm, ReadyStudy(study, make_solver(study, 1))).context.pool
     return Held(shared.shared_bytes, shared.saved_bytes, pool.nbytes, pool.count, pool.num_stages, growth)
 
 

@@ -1,5 +1,7 @@
 """The names of `cobre` for type checkers and editors; at run time they come when they are first used."""
 
+from contextlib import AbstractContextManager
+
 from cobre import errors as errors
 from cobre import io as io
 from cobre import model as model
@@ -31,3 +33,5 @@ from cobre.study.validation import validate as validate
 from cobre.versions import version_info as version_info
 
 __version__: str
+
+def without_collection() -> AbstractContextManager[None]: ...

@@ -88,7 +88,7 @@ def record(case: Path, iterations: int, forward_passes: int | None) -> list[Call
     for number, stage in enumerate(study.problem.stages):
         solver.load(number, stage.program)
     with LocalCommunicator() as comm:
-        train_study(comm, ReadyStudy.of(study, solver), TrainingRequest(None, checkpoint_every=0), lambda event: None)
+        train_study(comm, ReadyStudy(study, solver), TrainingRequest(None, checkpoint_every=0), lambda event: None)
     return solver.calls
 
 

@@ -94,7 +94,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     with LocalCommunicator() as comm, tempfile.TemporaryDirectory() as folder:
         kept_in = Path(folder) if request.get("checkpoints") else None
         cpu_begin = time.process_time()
-        trained = train_study(comm, ReadyStudy.of(study, solver), TrainingRequest(kept_in, checkpoint_every=1), emit)
+        trained = train_study(comm, ReadyStudy(study, solver), TrainingRequest(kept_in, checkpoint_every=1), emit)
         cpu_s = time.process_time() - cpu_begin
         wall_s = time.perf_counter() - begin
         return summary(trained, solver) | {

@@ -25,7 +25,6 @@ from cobre.study.placement import (
 from cobre.study.preparation.study_cache import case_and_overrides
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
-from cobre.study.simulation import simulate_rank
 from cobre.study.stop_request import exit_if_terminated, pass_on_termination
 from cobre.study.training import train_rank
 from cobre.wording import MAX_COUNT
@@ -150,6 +149,8 @@ def simulate(
     >>> {"buses", "costs", "hydros", "thermals"} <= set(result.tables)
     True
     """
+    from cobre.study.simulation import simulate_rank  # which training does not need
+
     exit_if_terminated()
     scenarios = checked_count("scenarios", scenarios, MAX_COUNT)
     check_policy("policy", policy)

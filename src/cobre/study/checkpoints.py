@@ -386,14 +386,15 @@ class CheckpointPlan:
 class CheckpointWriter:
     """A writer on rank 0, in its own thread: training waits only for the copy of what changes.
 
-    on_written: called with the iteration, the path and the seconds that training waited. resumed_at: the iteration
-    that the run resumes from. Checkpoints of an earlier run are removed once there is one of this run.
+    fingerprint: called for the first checkpoint. on_written: called with the iteration, the path and the seconds that
+    training waited. resumed_at: the iteration that the run resumes from. Checkpoints of an earlier run are removed once
+    there is one of this run.
     """
 
     def __init__(
         self,
         plan: CheckpointPlan,
-        fingerprint: Fingerprint,
+        fingerprint: Callable[[], Fingerprint],
         on_written: Callable[[int, Path, float], None],
         resumed_at: int = 0,
     ) -> None:
@@ -418,7 +419,7 @@ class CheckpointWriter:
         self._last = began = time.monotonic()
         self._wait()
         path = self._plan.folder / f"iteration-{len(history):06d}{SUFFIX}"
-        facts = {"fingerprint": self._fingerprint.as_dict(), "iterations": len(history)}
+        facts = {"fingerprint": self._fingerprint().as_dict(), "iterations": len(history)}
         self._pending = self._thread.submit(self._write, path, facts, snapshot(context, history))
         self._announced = (len(history), path, time.monotonic() - began)
 

@@ -350,7 +350,7 @@ def _writer(
     def on_written(iteration: int, path: Path, seconds: float) -> None:
         emit(new_event("checkpoint", iteration=iteration, path=str(path), seconds=seconds))
 
-    return CheckpointWriter(plan, ready.fingerprint, on_written, resumed_at)
+    return CheckpointWriter(plan, lambda: ready.fingerprint, on_written, resumed_at)
 
 
 def gather_reports(comm: Communicator, history: Sequence[IterationRecord], wall_s: float) -> tuple[WorkerReport, ...]:

@@ -66,14 +66,14 @@ def train(comm, case, before, threads=1):
     """Train; return the digest, the shared jobs, the solves of this rank, and the solves of all iterations."""
     study = prepare(load_case(case, with_iterations(None, ITERATIONS)))
     solver = Watched(make_solver(study, threads), before)
-    trained = train_study(comm, ReadyStudy.of(study, solver))
+    trained = train_study(comm, ReadyStudy(study, solver))
     return trained.digest, solver.jobs, solver.solves, sum(record.solves for record in trained.history)
 
 
 def simulate(comm, case, before, threads=1):
     """Simulate; return the costs, the digest of all rows (on rank 0), the shared jobs, and the solves of this rank."""
     study = prepare(load_case(case, with_iterations(None, ITERATIONS)))
-    trained = train_study(comm, ReadyStudy.of(study, make_solver(study, threads)))
+    trained = train_study(comm, ReadyStudy(study, make_solver(study, threads)))
     solver = Watched(make_solver(study, threads), before)
     sink = ArrowSink()
     simulator = PolicySimulator(study.problem, solver, trained.context.pool, study.noise.simulation_sampler)
@@ -85,7 +85,7 @@ def simulate(comm, case, before, threads=1):
 def evaluate(comm, case, before, threads=1):
     """Return the costs of the paths that a stopping rule needs, the shared jobs, and the solves of this rank."""
     study = prepare(load_case(case, with_iterations(None, ITERATIONS)))
-    context = train_study(comm, ReadyStudy.of(study, make_solver(study, threads))).context
+    context = train_study(comm, ReadyStudy(study, make_solver(study, threads))).context
     solver = Watched(make_solver(study, threads), before)
     costs = evaluate_policy(replace(context, solver=solver), ITERATIONS, SCENARIOS)
     return costs.tobytes(), "", solver.jobs, solver.solves

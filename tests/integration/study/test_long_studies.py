@@ -29,7 +29,7 @@ def _trained(iterations, stop_after):
             stop.ask(Interruption.REQUESTED)
 
     with LocalCommunicator() as comm:
-        ready = ReadyStudy.of(study, make_solver(study, 1))
+        ready = ReadyStudy(study, make_solver(study, 1))
         trained = train_study(comm, ready, TrainingRequest(), emit, stop)
     return events, trained
 

@@ -21,7 +21,7 @@ def train_folder(folder, overrides=None, threads=1):
     """Train a policy for a case directory."""
     study = prepare(load_case(folder, overrides))
     comm = LocalCommunicator()
-    return train_study(comm, ReadyStudy.of(study, make_solver(study, threads)))
+    return train_study(comm, ReadyStudy(study, make_solver(study, threads)))
 
 
 def train(case, folder):

@@ -86,7 +86,7 @@ def train_shared(comm: Backend) -> tuple[str, int, int, int]:
     study = shared.value
     assert study.noise is study.problem.noise
     assert built == ([comm.rank] if comm.is_leader else [])
-    digest = train_study(comm, ReadyStudy.of(study, make_solver(study, 1))).digest
+    digest = train_study(comm, ReadyStudy(study, make_solver(study, 1))).digest
     return digest, count_sharing_memory(comm), shared.shared_bytes, shared.saved_bytes
 
 
@@ -94,7 +94,7 @@ def train_shared(comm: Backend) -> tuple[str, int, int, int]:
 def test_every_rank_trains_on_the_common_numbers(backend: str, ranks: int, seen: int) -> None:
     study = two_reservoirs()
     with LocalCommunicator() as comm:
-        alone = train_study(comm, ReadyStudy.of(study, make_solver(study, 1))).digest
+        alone = train_study(comm, ReadyStudy(study, make_solver(study, 1))).digest
     for digest, visible, size, saved in run(train_shared, ranks, backend=backend):
         assert digest == alone
         assert visible == seen

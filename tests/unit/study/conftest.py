@@ -31,7 +31,7 @@ def solver(study):
 
 @pytest.fixture(scope="session")
 def ready(study, solver):
-    return ReadyStudy.of(study, solver)
+    return ReadyStudy(study, solver)
 
 
 @pytest.fixture

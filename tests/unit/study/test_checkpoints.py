@@ -97,7 +97,7 @@ def test_selected_cuts_are_the_same_after_a_checkpoint(tmp_path, method):
     """Selection looks at all states that were ever visited: they must come back too."""
     selection = {"training.cut_selection": {"selection": {**method, "check_frequency": 2}}}
     study = prepare(as_case(EXAMPLE, overrides(6, **selection))[0])
-    ready = ReadyStudy.of(study, make_solver(study, 1))
+    ready = ReadyStudy(study, make_solver(study, 1))
 
     def train(**options):
         with LocalCommunicator() as comm:
@@ -163,7 +163,7 @@ def test_a_folder_that_cannot_be_made_is_found_before_training(tmp_path, train):
 
 def test_what_goes_wrong_in_the_writing_thread_reaches_the_run(tmp_path, train, study, solver):
     trained = train()
-    writer = CheckpointWriter(CheckpointPlan(tmp_path / "gone"), Fingerprint.of(study, solver), lambda *_: None)
+    writer = CheckpointWriter(CheckpointPlan(tmp_path / "gone"), lambda: Fingerprint.of(study, solver), lambda *_: None)
     (tmp_path / "gone").rmdir()
     writer.on_checkpoint(trained.context, trained.history, True)
     with pytest.raises(WriteError, match="gone"):
@@ -279,7 +279,7 @@ def test_a_setting_without_effect_may_change_before_a_run_is_resumed(tmp_path):
         settings = overrides() | {"training.solver.retry_time_budget_seconds": budget_s}
         study = prepare(as_case(EXAMPLE, settings)[0])
         with LocalCommunicator() as comm:
-            ready = ReadyStudy.of(study, make_solver(study, 1))
+            ready = ReadyStudy(study, make_solver(study, 1))
             return train_study(comm, ready, TrainingRequest(checkpoints=tmp_path, **options))
 
     assert train(5.0).digest == train(7.0, resume=True).digest
@@ -320,7 +320,7 @@ def test_neither_checkpoint_nor_policy_nor_digest_copies_the_pool(tmp_path, stud
         pool.write(stage, slots, CutSet(np.arange(500.0), np.full((500, 100), float(stage))))
     whole = 8 * stages * pool.count * pool.dimension
     allowed = whole // 3  # intercepts and flags of all stages, and one chunk of cuts
-    writer = CheckpointWriter(CheckpointPlan(tmp_path), Fingerprint.of(study, solver), lambda *_: None)
+    writer = CheckpointWriter(CheckpointPlan(tmp_path), lambda: Fingerprint.of(study, solver), lambda *_: None)
 
     def keep():
         writer.on_checkpoint(trained.context, trained.history, True)

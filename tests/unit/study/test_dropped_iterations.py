@@ -49,7 +49,7 @@ class DropAt(StopRequest):
 def ready_study(more, iterations=ITERATIONS):
     passes = {"training.selection": {"method": "sampled", "forward_passes": 2}}
     study = prepare(as_case(EXAMPLE, overrides(iterations, **passes, **more))[0])
-    return ReadyStudy.of(study, make_solver(study, 1))
+    return ReadyStudy(study, make_solver(study, 1))
 
 
 def train(ready, stop=None, **options):

@@ -29,7 +29,7 @@ def _events(monkeypatch, case, threads=1):
 
 def _ready(case, iterations, threads):
     study = prepare(as_case(EXAMPLES / case, with_iterations(None, iterations))[0])
-    return ReadyStudy.of(study, make_solver(study, threads))
+    return ReadyStudy(study, make_solver(study, threads))
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 def train(comm, folder):
     study = prepare(load_case(folder, LIMIT))
-    return train_study(comm, ReadyStudy.of(study, make_solver(study, 1)))
+    return train_study(comm, ReadyStudy(study, make_solver(study, 1)))
 
 
 def count_calls(comm, folder):

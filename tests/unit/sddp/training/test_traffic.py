@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
 
 def traffic_on_a_rank(comm, folder, overrides):
     study = prepare(load_case(folder, LIMIT | overrides))
-    history = train_study(comm, ReadyStudy.of(study, make_solver(study, 1))).history
+    history = train_study(comm, ReadyStudy(study, make_solver(study, 1))).history
     return [dict(record.traffic_bytes) for record in history]
 
 

@@ -1,5 +1,6 @@
 """What a run prepared, kept for the next one: found by content, checked, and never wrong."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -212,3 +213,15 @@ def test_an_entry_under_the_name_of_another_is_not_used(case, builds):
 def test_a_policy_that_is_no_object_is_reported_as_elsewhere(case, policy):
     with pytest.raises(InvalidCaseError, match=r"policy: .*expected an object"), LocalCommunicator() as comm:
         prepare_on_ranks(comm, replace(request(case), overrides={"policy": policy}), no_events)
+
+
+def test_garbage_collection_is_left_as_it_was(case):
+    prepared(case)
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+    gc.freeze()
+    try:
+        prepared(case)
+        assert gc.get_freeze_count() > 0, "objects that the caller froze"
+    finally:
+        gc.unfreeze()
