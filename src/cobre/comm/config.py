@@ -168,7 +168,7 @@ class MpiConfig:
     def __post_init__(self) -> None:
         check_types(self)
         if not 1 <= self.max_message_bytes <= MAX_MPI_MESSAGE_BYTES:
-            requirement = f"from 1 to {MAX_MPI_MESSAGE_BYTES}"
+            requirement = f"a number of bytes from 1 to {MAX_MPI_MESSAGE_BYTES}"
             raise InitializationFailedError.invalid_value(
                 "mpi", variables.MPI_MAX_MESSAGE_BYTES, requirement, self.max_message_bytes
             )
@@ -244,7 +244,7 @@ class TcpConfig:
             raise MissingConfigurationError("tcp", variables.TCP_COORDINATOR, f"is not set: {_COORDINATOR}")
         if not 1 <= self.port <= MAX_TCP_PORT:
             raise InitializationFailedError.invalid_value(
-                "tcp", variables.TCP_PORT, f"from 1 to {MAX_TCP_PORT}", self.port
+                "tcp", variables.TCP_PORT, f"a port from 1 to {MAX_TCP_PORT}", self.port
             )
         check_seconds(
             "tcp",
@@ -259,9 +259,8 @@ class TcpConfig:
                 "tcp", variables.TCP_RANKS_PER_HOST, "0 (no limit) or more", self.ranks_per_host
             )
         if self.ring_bytes is not None and not 0 <= self.ring_bytes <= MAX_RING_BYTES:
-            raise InitializationFailedError.invalid_value(
-                "tcp", variables.TCP_RING_BYTES, f"from 0 (no ring) to {MAX_RING_BYTES}", self.ring_bytes
-            )
+            requirement = f"a number of bytes from 0 (no ring) to {MAX_RING_BYTES}"
+            raise InitializationFailedError.invalid_value("tcp", variables.TCP_RING_BYTES, requirement, self.ring_bytes)
         _ = self.ring_port_range
         if len(self.run_id) > MAX_RUN_ID:
             raise InitializationFailedError("tcp", f"{variables.TCP_RUN_ID} must have at most {MAX_RUN_ID} characters")

@@ -9,7 +9,7 @@ import pytest
 from studies import QUICK_CASE, small_copy
 
 from cobre.cli.error_reporting import ExitCode
-from cobre.comm import BackendError, ShmConfig, create_communicator, launch
+from cobre.comm import BackendError, MpiConfig, ShmConfig, TcpConfig, create_communicator, launch
 from cobre.comm.launch import WorkerError
 from cobre.errors import CobreError
 from cobre.runs.events import read_events
@@ -162,3 +162,18 @@ def test_a_config_names_the_field_that_is_wrong():
         "backend": "shm",
         "variable": "COBRE_SHM_WAIT",
     }
+
+
+@pytest.mark.parametrize(
+    ("make", "remedy"),
+    [
+        (lambda: TcpConfig("h", 1, 2, port=0), "set COBRE_TCP_PORT to a port from 1 to 65535"),
+        (lambda: TcpConfig("h", 0, 2, ring_bytes=-1), "set COBRE_TCP_RING_BYTES to a number of bytes from 0 (no ring)"),
+        (lambda: MpiConfig(max_message_bytes=0), "set COBRE_MPI_MAX_MESSAGE_BYTES to a number of bytes from 1 to"),
+        (lambda: ShmConfig("a", 0, 0), "set COBRE_SHM_SIZE to a number of ranks from 1 to 1024"),
+    ],
+)
+def test_remedies_are_sentences(make, remedy):
+    with pytest.raises(BackendError) as caught:
+        make()
+    assert caught.value.remedy.startswith(remedy)

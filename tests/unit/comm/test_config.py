@@ -100,9 +100,9 @@ def test_numpy_numbers_are_accepted():
 @pytest.mark.parametrize(
     "make,words",
     [
-        (lambda: MpiConfig(max_message_bytes=0), "COBRE_MPI_MAX_MESSAGE_BYTES must be from 1 to"),
+        (lambda: MpiConfig(max_message_bytes=0), "COBRE_MPI_MAX_MESSAGE_BYTES must be a number of bytes from 1 to"),
         (lambda: TcpConfig("here", 0, 2, ranks_per_host=-1), "COBRE_TCP_RANKS_PER_HOST must be 0"),
-        (lambda: TcpConfig("here", 0, 2, ring_bytes=-1), "COBRE_TCP_RING_BYTES must be from 0"),
+        (lambda: TcpConfig("here", 0, 2, ring_bytes=-1), "COBRE_TCP_RING_BYTES must be a number of bytes from 0"),
         *(
             (partial(TcpConfig, "here", 0, 2, ring_ports=ports), "COBRE_TCP_RING_PORTS must be a port or a range")
             for ports in ("0", "9-8", "1-70000", "any", "-1", "5-", "1-2-3")
