@@ -62,8 +62,13 @@ def stored_study(folder: Path) -> dict[str, Any]:
 
 
 def _check_shape(study: Mapping[str, Any]) -> None:
-    """Raise ValueError unless stages and entities are lists of objects with ids, as readers rely on."""
+    """Raise ValueError unless fields have the types that readers rely on: stages and entities are lists with ids."""
     entities = study.get("entities", {})
+    if not isinstance(study.get("case") or "", str):
+        raise ValueError("`case` is not a string")
+    for name in ("case_files", "config_overrides", "versions", "method"):
+        if not isinstance(study.get(name) or {}, dict):
+            raise ValueError(f"`{name}` is not a JSON object")
     if not isinstance(entities, dict) or not isinstance(study.get("config", {}), dict):
         raise ValueError("`entities` or `config` is not a JSON object")
     for kind, records in {"stages": study.get("stages", []), **entities}.items():
@@ -271,10 +276,12 @@ def case_of_run(run: Path) -> TrainedCase | None:
         facts = read_stored_object(run / STUDY_FILE)
     except (OSError, ValueError):
         return None
-    named, files, overrides = (facts.get(name) for name in ("case", "case_files", "config_overrides"))
+    named, files, overrides, versions = (
+        facts.get(name) for name in ("case", "case_files", "config_overrides", "versions")
+    )
     return TrainedCase(
         folder=Path(named) if isinstance(named, str) and named else None,
         files=files if isinstance(files, dict) else {},
-        version=str(facts.get("versions", {}).get("cobre", "")),
+        version=str(versions.get("cobre", "")) if isinstance(versions, dict) else "",
         overrides=overrides if isinstance(overrides, dict) else {},
     )

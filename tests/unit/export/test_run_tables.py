@@ -2,6 +2,8 @@
 
 import csv
 import datetime
+import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -193,13 +195,22 @@ def test_wrong_options_are_refused(run, tmp_path):
 
 
 def test_a_damaged_table_is_not_exported(run, tmp_path):
-    import shutil
-
     copy = shutil.copytree(run, tmp_path / "copy")
     path = copy / "simulation" / "costs.parquet"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(ExportError, match="checksum"):
         export_run(copy, tmp_path / "x", "csv")
+
+
+@pytest.mark.parametrize(("field", "value"), [("case", 3), ("config_overrides", "x"), ("versions", 1), ("method", 2)])
+def test_a_field_of_another_type_in_study_json_is_an_error_and_no_crash(run, tmp_path, field, value):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    study = json.loads((copy / "study.json").read_text())
+    (copy / "study.json").write_text(json.dumps(study | {field: value}))
+    for layout in ("csv", "cobre-python"):
+        done = invoke("export", copy, "--to", layout, "--output", tmp_path / layout)
+        assert (done.exit_code, type(done.exception)) == (8, SystemExit)
+        assert f"`{field}` is not a" in done.output
 
 
 def test_all_tables_are_known(run):
