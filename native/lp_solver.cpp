@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace cobre::lp {
 
@@ -33,6 +34,7 @@ void Solver::load(const StageModel& stage, const CutView& cuts) {
     const bool is_dense = stage.rows <= settings_.max_dense_rows && !stage.has_small_costs;
     simplex_ = is_dense ? static_cast<DualSimplex*>(&dense_) : &sparse_;
     simplex_->load(stage, cuts, settings_.tolerances.simplex_feasibility, settings_.tolerances.violation);
+    point_starts_.clear();
     base_cut_rhs_.resize(static_cast<size_t>(cuts.count()));
     values_.resize(base_cut_rhs_.size());
     row_lower_.assign(stage.row_lower.begin(), stage.row_lower.end());
@@ -143,7 +145,41 @@ void Solver::set_bounds(const ChainBatch& batch, Int realisation) {
     }
 }
 
+// The basis of the forward pass is far from every opening: cuts that were added since move the optimum. So the chains of
+// a large stage start from the optimum of the first opening of their trial point, which every thread computes once: it
+// is a function of the point, whoever computes it.
+bool Solver::shares_start(const ChainBatch& batch, Int chain) const {
+    const Int first = chain - chain % batch.chains_per_point;
+    return batch.chains_per_point > 1 && simplex_ == &sparse_ && stage_->rows > kMaxDenseRows &&
+           batch.basis_index[first] >= 0 && batch.chain_start[first] < batch.chain_start[first + 1];
+}
+
+void Solver::solve_first_opening(const ChainBatch& batch, Int point, const double* state) {
+    if (point_starts_.size() <= static_cast<size_t>(point)) point_starts_.resize(static_cast<size_t>(point) + 1);
+    PointStart& start = point_starts_[point];
+    if (std::exchange(start.is_tried, true)) return;
+    const Int chain = point * batch.chains_per_point, realisation = batch.realisation_index[batch.chain_start[chain]];
+    begin_chain(chain, batch, state);
+    load_realisation(batch, realisation, 0);
+    set_bounds(batch, realisation);
+    load_basis(batch, chain);
+    start.is_solved = solve_by_simplex(settings_.tolerances.duality_gap, /*improves_duals=*/false);
+    start.counts = simplex_->take_counts();
+    if (!start.is_solved) return;
+    start.status.resize(static_cast<size_t>(stage_->columns + stage_->rows));
+    start.cuts.resize(static_cast<size_t>(stage_->num_decided + 1));
+    simplex_->basis(start.status.data(), start.cuts.data());
+}
+
 void Solver::load_start_basis(const ChainBatch& batch, Int chain) {
+    if (!shares_start(batch, chain)) return load_basis(batch, chain);
+    const PointStart& start = point_starts_[chain / batch.chains_per_point];
+    if (chain % batch.chains_per_point == 0) counts.add(start.counts);
+    if (!start.is_solved) return load_basis(batch, chain);
+    simplex_->start(start.status.data(), start.cuts.data(), stage_->num_decided + 1);
+}
+
+void Solver::load_basis(const ChainBatch& batch, Int chain) {
     const Int basis = batch.basis_index[chain];
     if (basis < 0) return simplex_->start_from_slacks();
     const auto width = static_cast<size_t>(stage_->columns + stage_->rows),
@@ -206,6 +242,11 @@ void Solver::solve_chain(Int chain, const ChainBatch& batch, const Results& resu
     const Int first = batch.chain_start[chain], end = batch.chain_start[chain + 1];
     if (first == end) return;
     const double* state = batch.states + static_cast<size_t>(chain / batch.chains_per_point) * stage_->dimension();
+    if (shares_start(batch, chain)) {
+        const auto began = std::chrono::steady_clock::now();
+        solve_first_opening(batch, chain / batch.chains_per_point, state);
+        counts.solve_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    }
     begin_chain(chain, batch, state);
     for (Int item = first; item < end; ++item) {
         load_realisation(batch, batch.realisation_index[item], item - first);

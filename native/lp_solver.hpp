@@ -113,6 +113,9 @@ private:
     void load_realisation(const ChainBatch& batch, Int realisation, Int item);
     void set_bounds(const ChainBatch& batch, Int realisation);
     void load_start_basis(const ChainBatch& batch, Int chain);
+    void load_basis(const ChainBatch& batch, Int chain);
+    bool shares_start(const ChainBatch& batch, Int chain) const;
+    void solve_first_opening(const ChainBatch& batch, Int point, const double* state);
     bool solve_by_simplex(double gap, bool improves_duals);
     bool solve_from_slacks();
     bool solve_carefully();
@@ -152,6 +155,14 @@ private:
     DualSimplex* simplex_ = &dense_;  // the one that suits the stage
     const StageModel* stage_ = nullptr;
     const CutView* cuts_ = nullptr;
+    // By trial point: the optimal basis of its first opening, from which all of its chains start.
+    struct PointStart {
+        bool is_tried = false, is_solved = false;
+        std::vector<int8_t> status;
+        std::vector<Int> cuts;
+        SimplexCounts counts;  // of that solve; they count with the first chain, whoever solved it
+    };
+    std::vector<PointStart> point_starts_;
     std::vector<Int> cuts_with_dual_;    // in the order of their duals, which follow those of the stage's rows
     std::vector<uint8_t> is_in_highs_;   // by cut: a row of HiGHS's LP
     std::vector<double> base_cut_rhs_;   // right-hand sides of cuts, without inflows

@@ -164,6 +164,27 @@ def test_substitution_does_not_depend_on_threads_and_earlier_work() -> None:
     assert len(outcomes) == 1
 
 
+def test_blocks_of_a_point_start_from_its_first_opening() -> None:
+    """Optima are those of the LPs; bits and pivots depend neither on threads nor on the order of blocks."""
+    shape = SHAPES["large"]
+    program, right = random_program(shape, 6), right_sides(shape, OPENINGS, 6)
+    cuts, outputs = random_cuts(CUTS, shape.states, 6), Outputs(gradient=True, solution=True)
+    cold = solver_of(program).solve(0, cut_rows(*cuts), chains_of(program, right), Outputs(basis=True))
+    blocks = Chains(
+        np.zeros((1, shape.states)),
+        np.array([0, 1, 4, OPENINGS], np.int32),  # the longest block, which is taken first, is not the first one
+        noise_of(right),
+        np.arange(OPENINGS, dtype=np.int32),
+        Bases(cold.basis_status, cold.basis_cuts),
+        np.zeros(3, np.int32),
+        chains_per_point=3,
+    )
+    batches = [solver_of(program, threads=threads).solve(0, cut_rows(*cuts), blocks, outputs) for threads in (1, 2, 3)]
+    expected = [whole_lp(program, side, cuts) for side in right]
+    np.testing.assert_allclose(batches[0].objective, expected, rtol=1e-7)
+    assert len({(batch.dual.tobytes(), batch.primal.tobytes(), batch.pivots) for batch in batches}) == 1
+
+
 def test_a_basis_that_is_singular_costs_time_and_no_more() -> None:
     shape = SHAPES["ordinary"]
     program, right = random_program(shape, 4), right_sides(shape, OPENINGS, 4)
