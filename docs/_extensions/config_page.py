@@ -17,6 +17,8 @@ list `stopping_rules` in the object `training`. Where a field chooses between ob
 The same paths change a setting elsewhere: `cobre run my_case --set training.selection.forward_passes=10`,
 `config_overrides={"training.selection.forward_passes": 10}` of `cobre.train` and others, and
 `cobre.changed(case, {"config.training.selection.forward_passes": 10})`. study.json and the report use them, too.
+A value that is an object changes the fields that it has and keeps the others of the file; with another `method` or
+`type` than the file's it replaces the whole object. Lists are replaced.
 
 Some fields belong to [format](case-directory.md#formats) 0.18 or 0.19 alone; they say so below.
 """

@@ -59,7 +59,7 @@ def _outcome(summary: "RunSummary", output_dir: str, elapsed_ms: int, *, has_tra
         "lower_bound": summary.lower_bound,
         "upper_bound": summary.upper_bound,
         "gap_percent": None
-        if summary.gap is None or summary.lower_bound is None or summary.upper_bound is None
+        if summary.stop_kind is None or summary.lower_bound is None or summary.upper_bound is None
         else 100.0 * relative_gap(summary.lower_bound, summary.upper_bound),
         "total_time_ms": elapsed_ms,
         "output_dir": output_dir,

@@ -52,6 +52,20 @@ def percent(share: float | None) -> str:
     return f"{100 * share:.1f} %" if abs(share) < 10 else f"{100 * share:,.0f} %"
 
 
+def gap_percent(share: float | None) -> str:
+    """Format a gap in percent: two decimals, three below 0.1 %, none from 1,000 % on; `-` for None.
+
+    >>> gap_percent(0.0021), gap_percent(0.00083), gap_percent(12.3456), gap_percent(-2e-16)
+    ('0.21 %', '0.083 %', '1,235 %', '0.00 %')
+    """
+    if share is None:
+        return "-"
+    if abs(share) < 5e-6:  # rounding
+        return "0.00 %"
+    decimals = 3 if abs(share) < 1e-3 else 2 if abs(share) < 10 else 0
+    return f"{100 * share:,.{decimals}f} %"
+
+
 # Escaping of untrusted text for terminals; all output of such text uses it.
 
 

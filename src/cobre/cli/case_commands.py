@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cobre.cli.error_reporting import ExitCode, report_errors
-from cobre.cli.setting_options import CASE, OutputPath, overrides_of, set_option
+from cobre.cli.setting_options import CASE, OutputPath, given_options, overrides_of, set_option
 from cobre.cli.standard_streams import echo, echo_json
 from cobre.wording import as_argument
 
@@ -80,7 +80,7 @@ def validate(case: Path, as_json: bool, **options: Any) -> None:
 
     with report_errors():
         report = check(case, overrides_of(options))
-    echo_json(report.as_dict()) if as_json else echo(report)
+    echo_json(report.as_dict()) if as_json else echo(report.text(given_options()))
     sys.exit(ExitCode.SUCCESS if report else ExitCode.INVALID_CASE)
 
 

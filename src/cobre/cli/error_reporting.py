@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from cobre.cli.setting_options import given_options
 from cobre.cli.standard_streams import as_error, echo, echo_json
 from cobre.errors import error_details
 
@@ -208,9 +209,12 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
 
 def message_of(error: BaseException | None) -> str:
     """Return the message of an error, and where to learn more."""
+    from cobre.io.findings.finding import InvalidCaseError
     from cobre.wording import as_argument
 
     saved = getattr(error, "saved", None)
+    if isinstance(error, InvalidCaseError):
+        return error.text(given_options())
     return (
         str(error)
         if saved is None

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from cobre.cli.standard_streams import echo
 from cobre.runs.formatting import duration, rate, short_money
-from cobre.wording import money, percent
+from cobre.wording import gap_percent, money
 
 if TYPE_CHECKING:
     from cobre.core.verdict import PathCosts
@@ -204,7 +204,7 @@ def _line(event: "Event") -> str:
 
 def _short_line(event: "Event", gap: float | None) -> str:
     line = f"{event['iteration']:>5} {short_money(event['lower_bound']):>13}"
-    return line if gap is None else f"{line} {percent(gap):>9}"
+    return line if gap is None else f"{line} {gap_percent(gap):>9}"
 
 
 # Notices SIGINT and SIGTERM beside their handlers, so that a display can say that a run is stopping.

@@ -103,7 +103,8 @@ def run(case: Path, **options: Any) -> None:
     not stop the run.
 
     --set changes any setting of config.json for this run, by its name in the file with dots between. Changed settings
-    are checked like those of the file, and recorded in study.json; the case stays as it is.
+    are checked like those of the file, and recorded in study.json; the case stays as it is. An object changes the
+    fields that it has; with another method or type than the file's it replaces the whole object, and a list the list.
 
     If the output directory already holds a run, --resume, --auto-resume or --overwrite must say what to do with it.
 

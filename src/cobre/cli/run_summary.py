@@ -8,10 +8,10 @@ from typing import IO
 
 from cobre.cli.standard_streams import echo, echo_label
 from cobre.core.bounds import BOUND_NAMES, BoundMethod, gap_scale
-from cobre.core.verdict import CLOSED_SAMPLED, ComputedBound, PathCosts
+from cobre.core.verdict import ComputedBound, PathCosts
 from cobre.runs.formatting import CONTROLLED, size
 from cobre.runs.summary import RunSummary
-from cobre.wording import counted, money, percent
+from cobre.wording import counted, gap_percent, money
 
 
 def write_report(output: Path) -> Path | None:
@@ -84,14 +84,14 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
     if (found := _computed(summary)) is not None:
         spread = f" +- {money(found.half_width)}" if found.confidence else ""
         yield f"{BOUND_NAMES[found.method]} {money(found.value)}{spread} $"
-        most = "" if not found.confidence else "up to " if found.is_estimate else "at most "
-        yield f"{'estimated ' if found.is_estimate else ''}gap {most}{_shown(found)} of the lower bound"
+        limit = f", {found.gap_limit}" if found.gap_limit else ""
+        yield f"{'estimated ' if found.is_estimate else ''}gap {gap_percent(found.gap)} of the lower bound{limit}"
     elif summary.gap is not None and costs.is_bound:
         if summary.policy_cost is not None and summary.policy_cost_paths:
             paths = counted(summary.policy_cost_paths, "path")
             name = BOUND_NAMES[BoundMethod.SAMPLED]
             yield f"{name} {money(summary.policy_cost)} $ (from {paths}, without a confidence interval)"
-        yield f"gap {percent(summary.gap)} of the lower bound{_gap_error(summary)}"
+        yield f"gap {gap_percent(summary.gap)} of the lower bound{_gap_error(summary)}"
     if summary.digest:
         yield f"{summary.training_seconds:.2f} s of training"
     if len(summary.workers) > 1:
@@ -108,17 +108,12 @@ def _computed(summary: RunSummary) -> ComputedBound | None:
     return ComputedBound.of_policy(summary.lower_bound, summary.as_dict(), is_risk_averse=summary.is_risk_averse)
 
 
-def _shown(found: ComputedBound) -> str:
-    """Format the gap of a bound; 0 for an interval that ends, by chance, a little below the lower bound."""
-    return percent(max(0.0, found.gap) if found.confidence and found.gap > -CLOSED_SAMPLED else found.gap)
-
-
 def _gap_error(summary: RunSummary) -> str:
     """Describe the sampling error of a gap; a negative gap within its error is no contradiction."""
     half, lower = summary.upper_bound_half_width, summary.lower_bound
     if summary.upper_bound_is_exact or not half or lower is None or summary.policy_cost is not None:
         return ""
-    return f", sampling error +- {percent(half / gap_scale(lower))}"
+    return f", sampling error +- {gap_percent(half / gap_scale(lower))}"
 
 
 def _path_costs(summary: RunSummary) -> PathCosts:

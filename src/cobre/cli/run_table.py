@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from cobre.runs.formatting import (
     sparkline,
 )
 from cobre.runs.view import PHASES, RankTotal, RunView
-from cobre.wording import money, percent
+from cobre.wording import gap_percent, money
 
 WIDE = 72
 FULL_WIDTH = 100
@@ -48,7 +49,7 @@ def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping
         return Group(*_small(view, width, now), *notes)
     width = min(width, FULL_WIDTH) - 1
     ranks = max(1, min(MAX_RANKS, height - 11))
-    steps = (_steps(view, width, now), *_progress(view, now))
+    steps = (_steps(view, width, now), *_progress(view, width - NAME_WIDTH, now))
     return Group(*_title(view), *steps, *_figures(view, width), *_loads(view, width, ranks), *notes)
 
 
@@ -82,20 +83,25 @@ def _steps(view: RunView, width: int, now: float) -> RenderableType:
     return row
 
 
-def _progress(view: RunView, now: float) -> Iterator[Text]:
-    """Show the progress of the present iteration, once it has taken a second; at first the estimate."""
+def _progress(view: RunView, room: int, now: float) -> Iterator[Text]:
+    """Show the progress of the present iteration, once it has taken a second; at first the estimate.
+
+    room: columns of a line. Where the number of LPs does not fit, it is left out, not the time left.
+    """
     if view.preparation is not None and view.finished is None and view.failed is None:
         yield _short(f"{'':<{NAME_WIDTH}}{view.preparation_in_words}", "dim")
     if view.estimate is not None and view.last is None and view.finished is None:
-        yield _short(f"{'':<{NAME_WIDTH}}{view.estimate_in_words}{trial_advice(view.estimate)}", "dim")
+        for line in textwrap.wrap(f"{view.estimate_in_words}{trial_advice(view.estimate)}", room):
+            yield _short(f"{'':<{NAME_WIDTH}}{line}", "dim")
     if view.progress is None or view.phase != "training":
         return
-    text = _line(f"{'':<{NAME_WIDTH}}").append(view.progress_in_words)
-    text.append(f", {rate(number_of(view.progress.get('solves_per_s')), 'LPs')}", style="dim")
+    pace = f", {rate(number_of(view.progress.get('solves_per_s')), 'LPs')}"
     if (left := number_of(view.progress.get("seconds_left"))) is not None:
         left = max(0.0, left - max(0.0, now - view.last_time))
-        text.append(f", {duration(left)} left", style="dim")
-    yield text
+        pace += f", {duration(left)} left"
+    full = view.progress_in_words
+    words = full if len(full) + len(pace) <= room else view.progress_in_brief
+    yield _line(f"{'':<{NAME_WIDTH}}").append(words).append(pace, style="dim")
 
 
 def _progress_bar(view: RunView, width: int) -> RenderableType:
@@ -124,15 +130,23 @@ def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
     yield _row(view.path_costs.name, f"{money(last['upper_bound']):>20} $", _spread(view, last["half_width"]))
     effort = f"{last['cuts']:,} cuts per stage, {rate(view.solves_per_s, 'LPs')}"
     if (found := view.computed_bound) is not None:
-        yield _row(_bound_name(found), f"{money(found.value):>20} $", Text(BOUND_NAMES[found.method], style="dim"))
+        yield _row(_bound_name(found), f"{money(found.value):>20} $", _bound_note(found))
     if view.gap is not None:
-        yield _row("gap", f"{percent(view.gap):>22}", Text(effort, style="dim"))
+        limit = "" if found is None or not found.gap_limit else f"{found.gap_limit.partition(' (')[0]}, "
+        yield _row("gap", f"{gap_percent(view.gap):>22}", Text(f"{limit}{effort}", style="dim"))
     else:
         yield _row("gap", f"{'-':>22}", Text(f"{effort}; `cobre bound` computes a bound", style="dim"))
 
 
 def _bound_name(found: ComputedBound) -> str:
-    return "estimate" if found.method == BoundMethod.SAMPLED else "upper bound"
+    return "policy cost" if found.method == BoundMethod.SAMPLED else "upper bound"
+
+
+def _bound_note(found: ComputedBound) -> Text:
+    """Describe a bound beside its value: the interval of a sample, else how it was computed."""
+    if found.confidence is None:
+        return Text(BOUND_NAMES[found.method], style="dim")
+    return Text(f"± {short_money(found.half_width)} (estimated, {100 * found.confidence:g} %)", style="dim")
 
 
 def _spread(view: RunView, half_width: float | None) -> Text:
@@ -186,7 +200,7 @@ def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
     if last is None:
         yield _short(f"{view.phase} {duration(view.seconds(now))}")
         if view.progress is not None:
-            yield _short(view.progress_in_words)
+            yield _short(view.progress_in_words if len(view.progress_in_words) < width else view.progress_in_brief)
         yield from _small_simulation(view)
         return
     of = f"/{view.iteration_limit}" if view.iteration_limit else ""
@@ -195,7 +209,7 @@ def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
     spread = " (exact)" if view.is_exact else f" ± {short_money(last['half_width'])}"
     yield _short(f"{'upper' if view.path_costs.is_bound else 'mean '} {short_money(last['upper_bound'])}{spread}")
     if view.gap is not None:
-        yield _short(f"gap   {percent(view.gap)}")
+        yield _short(f"gap   {gap_percent(view.gap)}")
     yield _short(sparkline(view.series("lower_bound"), width - 1), "cyan")
     if len(view.loads) > 1:
         shares = [100 * total.busy_share for total in view.loads]

@@ -156,6 +156,12 @@ def _given(options: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"--set {name}", {name: value}
 
 
+def given_options() -> dict[str, str]:
+    """Return the options of the present command line by the setting that each changes, for messages."""
+    context = click.get_current_context(silent=True)
+    return {} if context is None else {name: option for option, values in _given(context.params) for name in values}
+
+
 def _require_free(name: str, option: str, origins: Mapping[str, str]) -> None:
     for known, origin in origins.items():
         shorter, longer = sorted((name, known), key=len)

@@ -101,18 +101,23 @@ class UpperBound:
 
     @property
     def gap(self) -> float:
-        """From the lower bound to `largest`, relative to the lower bound."""
-        return relative_gap(self.lower_bound, self.largest)
+        """From the lower bound to `value`, relative to the lower bound."""
+        return relative_gap(self.lower_bound, self.value)
+
+    @property
+    def gap_at_most(self) -> float | None:
+        """To the upper end of the confidence interval; of an estimate to `at_most`, None where that says nothing."""
+        most = self.at_most if self.is_estimate else self.largest
+        return None if most is None else relative_gap(self.lower_bound, most)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the bound with plain keys, as `cobre bound --json` prints it and bound.json holds it.
 
-        Of an estimate, `upper_bound` and `gap` are those of `at_most`, and may be null; `policy_cost`, `half_width` and
-        `estimated_gap` are the estimate's.
+        Of an estimate, `upper_bound` and `gap_at_most` are those of `at_most`, and may be null; `policy_cost`,
+        `half_width` and `gap` are the estimate's.
         """
         upper = self.upper_bound
-        gap = self.gap if not self.is_estimate else None if upper is None else relative_gap(self.lower_bound, upper)
-        estimate = {"is_estimate": True, "estimated_gap": self.gap} if self.is_estimate else {}
+        estimate = {"is_estimate": True} if self.is_estimate else {}
         return {
             "method": str(self.method),
             "upper_bound": upper,
@@ -120,7 +125,8 @@ class UpperBound:
             "half_width": self.half_width,
             "confidence": self.confidence,
             "lower_bound": self.lower_bound,
-            "gap": gap,
+            "gap": self.gap,
+            "gap_at_most": self.gap_at_most,
             "is_deterministic": self.is_deterministic,
             "size": self.size,
         } | estimate

@@ -19,6 +19,7 @@ from cobre.core.bounds import (
     BoundPlan,
     UpperBound,
     gap_scale,
+    relative_gap,
 )
 from cobre.core.confidence import mean_with_half_width
 from cobre.core.policy_cost import CostSample, PolicyCost, latest_cost
@@ -402,10 +403,13 @@ class UpperBoundGap(StoppingRule):
         self, history: Sequence[Iteration], simulated: Floats | None = None, bound: UpperBound | None = None
     ) -> str | None:
         """Return a reason when the gap to the upper bound is at most `gap_percent` of the lower bound."""
-        if bound is None or not 100.0 * bound.gap <= self.gap_percent:
+        if bound is None:
+            return None
+        percent = 100.0 * relative_gap(bound.lower_bound, bound.largest)
+        if not percent <= self.gap_percent:
             return None
         most, kind = ("up to ", ", estimated from below") if bound.is_estimate else ("at most ", "")
-        where = f"{most}{100.0 * bound.gap:.3g} % above" if bound.gap >= 0.0 else f"{-100.0 * bound.gap:.3g} % below"
+        where = f"{most}{percent:.3g} % above" if percent >= 0.0 else f"{-percent:.3g} % below"
         return f"the {bound.name} is {where} the lower bound{kind}, as requested ({self.gap_percent:g} %)"
 
 

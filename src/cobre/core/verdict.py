@@ -7,6 +7,7 @@ from typing import Any
 
 from cobre.core.bounds import BOUND_NAMES, DEFAULT_CONFIDENCE, BoundMethod, gap_scale, relative_gap
 from cobre.records import dataclass
+from cobre.wording import gap_percent
 
 RECENT = 10
 """Iterations over which the rise of the lower bound is measured."""
@@ -24,15 +25,12 @@ TOO_HIGH = (
 )
 ABOVE_COST = "the {name} is {share} below it, so it is too high: cuts of another problem are a usual reason"
 NOT_A_BOUND = (
-    "it is not a bound of the cost, because inflows truncated at zero depend on their past: along the paths of the "
-    "last iteration cuts were {share} of it above the cost-to-go"
+    "the lower bound is not a bound of the cost, because inflows truncated at zero depend on their past: along the "
+    "paths of the last iteration cuts were {share} of it above the cost-to-go"
 )
 NO_UPPER_BOUND = (
     "under a risk measure the mean of sampled paths is not an upper bound of the objective (`cobre bound` computes one)"
 )
-
-
-_BOUND_KEYS = ("upper_bound", "half_width", "gap")  # of bound.json
 
 
 class VerdictKind(StrEnum):
@@ -62,14 +60,13 @@ class ConvergenceVerdict:
 class ComputedBound:
     """The upper bound of a policy that `cobre bound` or the stopping rule `upper_bound` computed.
 
-    gap: from the lower bound to the bound, or to the upper end of its confidence interval, relative to the lower bound.
     is_enough: it met a stopping rule of the case. is_estimate: value is an estimate from below, under a risk measure.
     """
 
     method: str
     value: float
     half_width: float
-    gap: float
+    lower_bound: float
     confidence: float | None = None
     is_enough: bool = False
     is_estimate: bool = False
@@ -82,13 +79,13 @@ class ComputedBound:
         confidence: Any = content.get("confidence")
         is_sampled = content["method"] == BoundMethod.SAMPLED
         is_estimate = bool(content.get("is_estimate", is_sampled and content.get("is_risk_averse")))
-        names = ("policy_cost", "half_width", "estimated_gap") if "is_estimate" in content else _BOUND_KEYS
-        numbers: list[Any] = [content.get(name) for name in names]
+        value_key = "policy_cost" if "is_estimate" in content else "upper_bound"
+        numbers: list[Any] = [content.get(name) for name in (value_key, "half_width", "lower_bound")]
         needed = [*numbers, confidence] if is_sampled else numbers
         if not all(isinstance(number, int | float) for number in needed):
             return None
-        value, half_width, gap = numbers
-        return cls(str(content["method"]), value, half_width, gap, confidence, is_enough, is_estimate)
+        value, half_width, lower = numbers
+        return cls(str(content["method"]), value, half_width, lower, confidence, is_enough, is_estimate)
 
     @classmethod
     def of_policy(
@@ -103,23 +100,45 @@ class ComputedBound:
         if lower is None or len(found) < len(names) or not found[2]:
             return None
         cost, half_width = float(found[0]), float(found[1])
-        gap = relative_gap(lower, cost + half_width)
         sampled = str(BoundMethod.SAMPLED)
-        return cls(sampled, cost, half_width, gap, DEFAULT_CONFIDENCE, is_enough, is_estimate=is_risk_averse)
+        return cls(sampled, cost, half_width, lower, DEFAULT_CONFIDENCE, is_enough, is_estimate=is_risk_averse)
+
+    @property
+    def gap(self) -> float:
+        """From the lower bound to the bound, or to the cost of the policy, relative to the lower bound."""
+        return relative_gap(self.lower_bound, self.value)
+
+    @property
+    def end_gap(self) -> float:
+        """To the upper end of the confidence interval; the same as `gap` for a bound without one."""
+        return relative_gap(self.lower_bound, self.value + self.half_width)
+
+    @property
+    def gap_limit(self) -> str:
+        """How large the gap may be, after the gap itself: `at most 0.30 % (95 % confidence)`; empty if deterministic.
+
+        An interval that ends, by chance, a little below the lower bound leaves no gap.
+        """
+        if self.confidence is None:
+            return ""
+        most = "up to" if self.is_estimate else "at most"
+        gap = max(0.0, self.end_gap) if self.end_gap > -CLOSED_SAMPLED else self.end_gap
+        below = ", estimated from below" if self.is_estimate else ""
+        return f"{most} {gap_percent(gap)} ({100 * self.confidence:g} % confidence{below})"
 
     @property
     def closes(self) -> bool:
         """Whether the bound proves convergence: it met a stopping rule, or its gap is closed. An estimate does not."""
         closed = CLOSED if self.confidence is None else CLOSED_SAMPLED
-        return not self.is_estimate and (self.is_enough or self.gap <= closed)
+        return not self.is_estimate and (self.is_enough or self.end_gap <= closed)
 
     @property
     def clause(self) -> str:
         """A clause for the verdict, such as `the exact cost of the policy is 0.02 % above the lower bound`."""
-        gap = _percent(max(0.0, self.gap))
+        gap = gap_percent(max(0.0, self.end_gap))
         if self.confidence is None:
             if self.gap < -CLOSED:
-                return f"the {BOUND_NAMES[self.method]} is {_percent(-self.gap)} below the lower bound"
+                return f"the {BOUND_NAMES[self.method]} is {gap_percent(-self.gap)} below the lower bound"
             return f"the {BOUND_NAMES[self.method]} is {gap} above the lower bound"
         sure = f"({100 * self.confidence:g} % confidence)"
         if self.is_estimate:
@@ -188,7 +207,7 @@ class BoundHistory:
 
     @property
     def gap(self) -> float | None:
-        """Relative to the lower bound: of the computed bound, else of the last iteration; None without either."""
+        """To the computed bound, else to the costs of the last iteration where these are a bound; None elsewhere."""
         if self.computed is not None:
             return self.computed.gap
         return relative_gap(self.lower[-1], self.upper[-1]) if len(self.lower) and self.path_costs.is_bound else None
@@ -210,7 +229,7 @@ class BoundHistory:
             return None
         if not most < self.lower[-1] - CLOSED * self.scale:
             return None
-        return ABOVE_COST.format(share=_percent(-relative_gap(self.lower[-1], cost)), name=name)
+        return ABOVE_COST.format(share=gap_percent(-relative_gap(self.lower[-1], cost)), name=name)
 
     @property
     def rise(self) -> float | None:
@@ -246,7 +265,7 @@ def _judged(history: BoundHistory) -> ConvergenceVerdict:
     if contradiction is not None:
         return _open(history, rise, is_flat, contradiction)
     if history.overstated is not None:
-        share = _percent(history.overstated / history.scale)
+        share = gap_percent(history.overstated / history.scale)
         clauses = [] if computed is None else [computed.clause]
         return _open(history, rise, is_flat, "; ".join([*clauses, NOT_A_BOUND.format(share=share)]))
     if history.is_exact and computed is None:
@@ -267,17 +286,17 @@ def _remark(history: BoundHistory) -> str | None:
 def _of_exact(history: BoundHistory, rise: float, is_flat: bool) -> ConvergenceVerdict:
     gap = relative_gap(history.lower[-1], history.upper[-1])
     if gap <= CLOSED:
-        sentence = f"converged: the exact upper bound is {_percent(max(0.0, gap))} above the lower bound"
+        sentence = f"converged: the exact upper bound is {gap_percent(max(0.0, gap))} above the lower bound"
         return ConvergenceVerdict(VerdictKind.CONVERGED, sentence, rise)
-    return _open(history, rise, is_flat, f"the exact upper bound is {_percent(gap)} above it")
+    return _open(history, rise, is_flat, f"the exact upper bound is {gap_percent(gap)} above it")
 
 
 def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> ConvergenceVerdict:
     """Judge sampled costs: converged if the lower bound is flat, in a narrow band or above it."""
     lower, upper, half = history.lower[-1], history.upper[-1], history.half_width[-1]
-    band = f"± {_percent(half / history.scale)}"
+    band = f"± {gap_percent(half / history.scale)}"
     if upper - half > lower:
-        least = _percent((upper - half - lower) / history.scale)
+        least = gap_percent((upper - half - lower) / history.scale)
         return _open(history, rise, is_flat, f"sampled costs are at least {least} above it (95 % confidence)")
     if is_flat and _is_above_every_sample(history):
         return _open(history, rise, is_flat, TOO_HIGH)
@@ -309,10 +328,5 @@ def _rising(history: BoundHistory, rise: float) -> str:
     steps = min(RECENT, len(history.lower) - 1)
     over = f"over the last {steps}"
     if share <= FLAT:
-        return f"rises by less than {_percent(FLAT)} per iteration {over}"
-    return f"rises by {_percent(share)} per iteration {over}"
-
-
-def _percent(share: float) -> str:
-    digits = 3 if 0.0 < abs(share) < 1e-3 else 2
-    return f"{100 * share:,.{digits}f} %"
+        return f"rises by less than {gap_percent(FLAT)} per iteration {over}"
+    return f"rises by {gap_percent(share)} per iteration {over}"

@@ -19,7 +19,7 @@ from cobre.core.stopping import IterationLimit
 from cobre.core.temporal import Horizon, PolicyGraph
 from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
 from cobre.io.config.file import read_config, with_paths_from
-from cobre.io.config.overrides import ConfigDocument
+from cobre.io.config.overrides import ConfigDocument, name_overrides
 from cobre.io.constraints.reading import BOUNDS, read_generic_constraints
 from cobre.io.decoding.format_version import (
     FormatSeen,
@@ -137,11 +137,12 @@ def read_case(
     if formats is not None:
         formats.append(seen)
     settings = with_paths_from(folder, read_config(documents[CONFIG_FILE], overrides, findings, seen) or NO_CONFIG)
-    name = folder.resolve().name
+    name, start = folder.resolve().name, len(findings)
     case = decode_case(name, settings, documents, lambda form: read_table(folder, form, findings), findings, seen)
     if not findings.errors:
         report(Step.CHECKING, 0, 0)
     check_case(case, documents, findings)
+    name_overrides(overrides or {}, findings, start)
     return None if findings.errors else case
 
 

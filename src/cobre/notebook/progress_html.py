@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from html import escape
 
+from cobre.core.bounds import BOUND_NAMES
 from cobre.runs.events import Event
 from cobre.runs.formatting import duration
 from cobre.runs.view import RunView
-from cobre.wording import money, percent
+from cobre.wording import gap_percent, money
 
 CURVE_WIDTH, CURVE_HEIGHT, MAX_POINTS = 220, 36, 110
 
@@ -32,8 +33,12 @@ def _rows(view: RunView) -> dict[str, str]:
         "lower bound": f"{money(event['lower_bound'])} $ {_curve(view.bounds.lower)}",
         view.path_costs.name: _upper_bound(view, event),
     }
+    if (found := view.computed_bound) is not None:
+        spread = f" ± {money(found.half_width)}" if found.confidence else ""
+        rows[BOUND_NAMES[found.method]] = f"{money(found.value)}{spread} $"
     if view.gap is not None:
-        rows["gap"] = percent(view.gap)
+        limit = "" if found is None or not found.gap_limit else f", {found.gap_limit}"
+        rows["gap"] = f"{gap_percent(view.gap)}{limit}"
     if len(view.loads) > 1:
         rows["busy"] = ", ".join(f"{100 * total.busy_share:.0f} %" for total in view.loads)
     if view.warnings:

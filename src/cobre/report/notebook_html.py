@@ -8,7 +8,8 @@ from cobre.core.bounds import BOUND_NAMES
 from cobre.core.case import facts_table
 from cobre.report.bounds import Bounds, SimulationLike, TrainingLike, bounds_of_result
 from cobre.report.charts import legend_of
-from cobre.runs.formatting import CONTROLLED, duration_in_words, money_in_words, percent_in_words
+from cobre.runs.formatting import CONTROLLED, duration_in_words, money_in_words
+from cobre.wording import gap_percent
 
 
 def training_html(result: TrainingLike) -> str:
@@ -25,10 +26,13 @@ def training_html(result: TrainingLike) -> str:
         "lower bound": money_in_words(bounds.lower[-1]),
         bounds.upper_name: money_in_words(bounds.upper[-1])
         + ("" if bounds.is_exact else f" ± {money_in_words(bounds.half_width[-1])}"),
-        **({} if bounds.gap is None else {"gap": percent_in_words(bounds.gap)}),
     }
-    if bounds.computed is not None:
-        numbers[BOUND_NAMES[bounds.computed.method]] = money_in_words(bounds.computed.value)
+    if (found := bounds.computed) is not None:
+        spread = f" ± {money_in_words(found.half_width)}" if found.confidence else ""
+        numbers[BOUND_NAMES[found.method]] = f"{money_in_words(found.value)}{spread}"
+    if bounds.gap is not None:
+        limit = "" if found is None or not found.gap_limit else f", {found.gap_limit}"
+        numbers["gap"] = f"{gap_percent(bounds.gap)}{limit}"
     if (judged := result.verdict) is not None:
         numbers = {"verdict": judged.sentence} | numbers
     return _snippet("Training", numbers | facts, _drawn(bounds))

@@ -43,12 +43,13 @@ class RunSummary:
 
     traffic_bytes: bytes exchanged between ranks while this run trained, by purpose; traffic_least_bytes: of that, what
     the method needs however the work is shared.
-    is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing, and so is the gap.
+    is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing.
     bound: what the stopping rule `upper_bound` found for the policy, as in bound.json.
     policy_cost: $, of the policy, from paths whose chance is taken out, with half of its 95 % confidence interval and
     the number of paths; 0 paths: all of them, exact. None where the paths do not tell. gap: from the lower bound to
-    the policy's cost, or to the mean of the paths where that is not known. gap_at_most: to the upper end of its 95 %
-    confidence interval, as terminals and reports print it; None where the cost is exact or has no interval.
+    the cost of the policy, or to the bound of the rule `upper_bound`, relative to the lower bound; where neither is
+    known, to upper_bound, and None under a risk measure. gap_at_most: to the upper end of the confidence interval; None
+    where there is none, and under a risk measure, where an estimate from below has no such limit.
     simulated_controlled_mean_cost: the mean, controlled for the openings that scenarios drew, with the half width of
     its 95 % confidence interval; None where they are not drawn from the openings.
     simulation_note: where simulated scenarios disagree with it by more than chance explains, and why.

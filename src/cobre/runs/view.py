@@ -193,7 +193,10 @@ class RunView:
 
     @property
     def gap(self) -> float | None:
-        """Relative to the lower bound: of the computed bound, else of sampled costs where they are a bound."""
+        """From the lower bound to the cost of the policy or its upper bound, relative to the lower bound.
+
+        None under a risk measure where only the mean of sampled paths is known.
+        """
         if (found := self.computed_bound) is not None:
             return found.gap
         if self.last is not None and (cost := self.cost_alone) is not None:
@@ -294,6 +297,14 @@ class RunView:
     @property
     def progress_in_words(self) -> str:
         """How far the present iteration is: `iteration 3: backward pass, stage 14; 1,200 of 4,800 LPs (25 %)`."""
+        return self._progress_in_words("; {done:,.0f} of {total:,.0f} LPs ({percent:.0f} %)")
+
+    @property
+    def progress_in_brief(self) -> str:
+        """The same for narrow terminals: `iteration 3: backward pass, stage 14, 25 %`."""
+        return self._progress_in_words(", {percent:.0f} %")
+
+    def _progress_in_words(self, share: str) -> str:
         now = self.progress
         if now is None:
             return ""
@@ -303,7 +314,7 @@ class RunView:
         head = f"iteration {now.get('iteration')}: "
         if not total:
             return f"{head}{done:,.0f} LPs"
-        return f"{head}{where}{stage}; {done:,.0f} of {total:,.0f} LPs ({100 * done / total:.0f} %)"
+        return f"{head}{where}{stage}{share.format(done=done, total=total, percent=100 * done / total)}"
 
     def series(self, name: str) -> list[float | None]:
         """Return a number of all iterations; None where there was none."""

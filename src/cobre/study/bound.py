@@ -39,7 +39,7 @@ from cobre.study.requests import CaseRequest
 from cobre.study.starting_point import case_of_policy, difference_in_words, share_policy
 from cobre.study.stop_request import exit_if_terminated
 from cobre.study.training import training_context
-from cobre.wording import money, percent
+from cobre.wording import gap_percent, money
 
 NO_LOWER_BOUND = (
     "not a bound of this cost, because inflows truncated at zero depend on their past (one of the cost of inflows that "
@@ -92,11 +92,16 @@ class PolicyBound:
 
     @property
     def gap(self) -> float:
-        """From the lower bound to the upper one (or to the upper end of its interval), relative to the lower bound.
-
-        Of an estimate under a risk measure, to the upper end of the estimate's interval.
-        """
+        """From the lower bound to the cost of the policy, or to the bound by inner approximation, relative to it."""
         return self.bound.gap
+
+    @property
+    def gap_at_most(self) -> float | None:
+        """From the lower bound to the upper end of the interval, relative to the lower bound.
+
+        Of an estimate under a risk measure, to `upper_bound`; None where there is none.
+        """
+        return self.bound.gap_at_most
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of bound.json."""
@@ -119,8 +124,8 @@ class PolicyBound:
             case _:
                 yield from self._sampled()
         if not bound.is_estimate:
-            most = "" if bound.is_deterministic else " at most"
-            yield f"gap {percent_of_bound(bound.gap)} of the lower bound{most}"
+            most = "" if bound.is_deterministic else f", at most {gap_percent(bound.gap_at_most)}"
+            yield f"gap {gap_percent(bound.gap)} of the lower bound{most}"
 
     def _sampled(self) -> Iterator[str]:
         bound = self.bound
@@ -129,17 +134,13 @@ class PolicyBound:
         if not bound.is_estimate:
             return
         yield "an estimate, not a bound: it approaches the policy's cost under the risk measure from below"
-        yield f"estimated gap {percent_of_bound(bound.gap)} of the lower bound"
+        end = gap_percent(relative_gap(bound.lower_bound, bound.largest))
+        yield f"estimated gap {gap_percent(bound.gap)} of the lower bound, up to {end}"
         if bound.at_most is None:
             yield "upper bound: none by sampling, too many stages for this risk measure"
         else:
-            gap = percent_of_bound(relative_gap(bound.lower_bound, bound.at_most))
+            gap = gap_percent(bound.gap_at_most)
             yield f"upper bound {money(bound.at_most)} $ (in expectation, upper end of its interval): gap {gap}"
-
-
-def percent_of_bound(share: float) -> str:
-    """Format a gap in percent, with three decimals when it is below 1 %."""
-    return f"{100 * share:.3f} %" if abs(share) < 0.01 else percent(share)
 
 
 @dataclass(frozen=True, slots=True)

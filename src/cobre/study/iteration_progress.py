@@ -2,8 +2,8 @@
 
 The solver asks its caller every 50 ms whether to go on; on rank 0 an event is emitted then, at most one a second and
 about a hundred in an iteration. Nothing is counted for it that the solver does not count anyway. The first iteration of
-a long study tells from its first backward LPs how long the whole training will take: they start from the basis of
-another opening, as nearly all LPs of a study do, and the states are those of real paths.
+a long study tells how long the whole training will take: after ten seconds, from its first LPs, and again from its
+first backward LPs, which start from the basis of another opening, as nearly all LPs of a study do.
 """
 
 import os
@@ -34,7 +34,11 @@ LONG_STUDY_SOLVES = 200_000
 
 
 PILOT_SOLVES = 40
-"""Backward LPs that an estimate is made from, at the least: two states with the twenty openings of official decks."""
+"""LPs that an estimate is made from, at the least: two states with the twenty openings of official decks."""
+
+
+FIRST_ESTIMATE_S = 10.0
+"""After this time the first forward LPs are the basis of an estimate: the backward pass may be minutes away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,7 @@ class IterationProgress:
         @contextmanager
         def begin() -> Iterator[None]:
             self._iteration += 1
+            self._pilot = self._pilot if self._iteration == 1 else None
             self._began = time.monotonic()
             self._next = self._began + INTERVAL_S
             self._first_solve = self._solver.solves_done
@@ -123,8 +128,7 @@ class IterationProgress:
         now = time.monotonic()
         if self._emit is None:
             return
-        if self._pilot is not None and (facts := self._pilot.estimate(now, self._done)) is not None:
-            self._pilot = None
+        if self._pilot is not None and (facts := self._pilot.estimate(now - self._began, self._done)) is not None:
             self._emit(new_event("estimate", **facts))
         if now < self._next:
             return
@@ -155,7 +159,10 @@ class IterationProgress:
 
 @dataclass
 class Pilot:
-    """An estimate of a long training from the speed of its first backward LPs. forward: LPs before them."""
+    """Two estimates of a long training: from its first forward LPs, and from its first backward LPs.
+
+    forward: LPs before the backward ones. began: seconds and LPs at the first look in the backward pass.
+    """
 
     total: int
     forward: int
@@ -164,6 +171,8 @@ class Pilot:
     forward_passes: int
     cut_bytes: int
     began: tuple[float, int] | None = None
+    is_given: bool = False
+    is_over: bool = False
 
     @classmethod
     def of(cls, context: TrainingContext, size: IterationSize | None, iterations: int) -> "Pilot | None":
@@ -176,17 +185,26 @@ class Pilot:
         cut_bytes = 8 * iterations * passes * (problem.num_stages - 1) * (1 + problem.dimension)
         return cls(size.total, size.forward, cores, iterations, passes, cut_bytes)
 
-    def estimate(self, now: float, done: int) -> dict[str, Any] | None:
+    def estimate(self, elapsed_s: float, done: int) -> dict[str, Any] | None:
         """Return the facts of an `estimate` event as soon as there are enough LPs; later ones have more cuts."""
+        if self.is_over:
+            return None
         if done < self.forward:
-            return None
+            if self.is_given or done < PILOT_SOLVES or elapsed_s < FIRST_ESTIMATE_S:
+                return None
+            self.is_given = True
+            return self._facts(elapsed_s / done)
         if self.began is None:
-            self.began = now, done
+            self.began = elapsed_s, done
         since, first = self.began
-        if done - first < PILOT_SOLVES or now <= since:
+        if done - first < PILOT_SOLVES or elapsed_s <= since:
             return None
+        self.is_over = True
+        return self._facts((elapsed_s - since) / (done - first))
+
+    def _facts(self, seconds_per_solve: float) -> dict[str, Any]:
         return {
-            "seconds": self.iterations * self.total * (now - since) / (done - first),
+            "seconds": self.iterations * self.total * seconds_per_solve,
             "cores": self.cores,
             "iterations": self.iterations,
             "forward_passes": self.forward_passes,

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.arrays import Floats
-from cobre.core.bounds import gap_scale, relative_gap
+from cobre.core.bounds import gap_scale
 from cobre.core.case import Case
 from cobre.core.stopping import StopKind
 from cobre.core.temporal import Stage
-from cobre.core.verdict import ComputedBound, ConvergenceVerdict, verdict
+from cobre.core.verdict import ComputedBound, verdict
 from cobre.io.case_folder.case_files import file_digests
 from cobre.io.input_files.conversion_manifest import read_conversion
 from cobre.io.output.results import software_versions
@@ -60,7 +60,9 @@ def summarize_run(
 
 def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
     last = trained.history[-1]
-    judged = _verdict(trained)
+    computed = _computed(trained)
+    history = bound_history(trained.history, is_risk_averse=trained.study.is_risk_averse, computed=computed)
+    judged = verdict(history, is_interrupted=trained.stop.kind.is_interruption)
     traffic = total_traffic(record.traffic_bytes for record in trained.history)
     return RunSummary(
         lower_bound=last.lower_bound,
@@ -69,8 +71,8 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
         upper_bound_is_exact=last.is_exact,
         verdict=None if judged is None else judged.sentence,
         verdict_kind=None if judged is None else judged.kind,
-        gap=last.gap if trained.policy_cost is None else trained.policy_cost.gap(last.lower_bound),
-        gap_at_most=_gap_at_most(trained),
+        gap=_cost_gap(trained) if computed is None else computed.gap,
+        gap_at_most=None if computed is None or computed.is_estimate or not computed.confidence else computed.end_gap,
         overstated=None if last.trial_points is None else last.trial_points.overstated,
         iterations=last.iteration,
         is_interrupted=trained.stop.kind.is_interruption,
@@ -82,11 +84,15 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
     )
 
 
-def _gap_at_most(trained: TrainedStudy) -> float | None:
-    cost = trained.policy_cost
-    if cost is None or cost.half_width is None or cost.is_exact:
-        return None
-    return relative_gap(trained.history[-1].lower_bound, cost.largest)
+def _cost_gap(trained: TrainedStudy) -> float | None:
+    """Return the gap where no bound with an interval is known: to all paths of a tree, to one path, or to their mean.
+
+    None under a risk measure, where the mean of sampled paths bounds nothing.
+    """
+    last, cost = trained.history[-1], trained.policy_cost
+    if last.is_exact or not trained.study.is_risk_averse:
+        return last.gap if cost is None else cost.gap(last.lower_bound)
+    return None
 
 
 def _stored_policy_summary(policy: Policy, output: str) -> RunSummary:
@@ -190,14 +196,14 @@ def _solver_work(source: TrainedStudy | Policy, simulation: SimulationResult | N
     return added(parts)
 
 
-def _verdict(trained: TrainedStudy) -> ConvergenceVerdict | None:
-    is_risk_averse = trained.study.is_risk_averse
+def _computed(trained: TrainedStudy) -> ComputedBound | None:
+    """Return the bound of the rule `upper_bound`, else the sampled cost of the policy; None without either."""
     computed = ComputedBound.of(trained.bound, is_enough=trained.stop.kind is StopKind.UPPER_BOUND)
     if computed is None and not trained.history[-1].is_exact:
         lower, is_enough = trained.history[-1].lower_bound, trained.stop.kind is StopKind.GAP
+        is_risk_averse = trained.study.is_risk_averse
         computed = ComputedBound.of_policy(lower, trained.end, is_risk_averse=is_risk_averse, is_enough=is_enough)
-    history = bound_history(trained.history, is_risk_averse=is_risk_averse, computed=computed)
-    return verdict(history, is_interrupted=trained.stop.kind.is_interruption)
+    return computed
 
 
 # study.json: what a reader of results needs to know without the case: names, dates, settings, versions.

@@ -1,5 +1,6 @@
 """Validation of a case before it is run, as `import cobre`, the command line and the assistant server offer it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from cobre.io.case import format_of, read_case
 from cobre.io.case_overview import as_findings
 from cobre.io.decoding.format_version import FormatSeen
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.finding import Finding, Findings, Layer, error_code, label, lines_of
+from cobre.io.findings.finding import NO_OPTIONS, Finding, Findings, Layer, error_code, label, lines_of
 from cobre.io.input_files.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.policies.policy_file import PolicyFileError
 from cobre.io.saving.case_writer import checked_case
@@ -66,14 +67,18 @@ class ValidationReport:
         """Return `valid`, `errors` and `warnings` as `cobre.io.validate` has them."""
         return as_findings([*self.errors, *self.warnings])
 
-    def __str__(self) -> str:
+    def text(self, options: Mapping[str, str] = NO_OPTIONS) -> str:
+        """Return counts and findings as lines. options: names of overridden settings, see `Finding.text`."""
         counts = f"{counted(len(self.errors), 'error')}, {counted(len(self.warnings), 'warning')}"
         lines = [f"{self.path}: {counts}" if self.format is None else f"{self.path}: {self.format}: {counts}"]
-        lines += [f"  error: {line}" for line in lines_of(self.errors)]
-        lines += [f"  warning: {line}" for line in lines_of(self.warnings)]
+        lines += [f"  error: {line}" for line in lines_of(self.errors, options)]
+        lines += [f"  warning: {line}" for line in lines_of(self.warnings, options)]
         if self.conversion is not None:
             lines.append(f"  {conversion_in_words(self.conversion)}")
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
 
     __repr__ = __str__
 

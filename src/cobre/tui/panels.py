@@ -14,7 +14,7 @@ from cobre.runs.events import Event
 from cobre.runs.files import RunState
 from cobre.runs.formatting import PHASE_COLOURS, bar, duration, rate, short_money, vertical_bar
 from cobre.runs.view import PHASES, RankTotal, RunView
-from cobre.wording import money, percent, printable
+from cobre.wording import gap_percent, money, printable
 
 COLOURS = {
     RunState.RUNNING: "green",
@@ -71,13 +71,32 @@ def figures(view: RunView, state: RunState, width: int) -> Text:
         ("lower bound", _dollars(last["lower_bound"], room)),
         (view.path_costs.name, _dollars(last["upper_bound"], room)),
         ("± 95 %", "exact" if view.is_exact else f"{money(last['half_width'], 0)} $"),
-        *(() if (found := view.computed_bound) is None else (("bound", _dollars(found.value, room)),)),
-        ("gap", _fitting(room, "none under a risk measure", "none") if view.gap is None else percent(view.gap)),
+        *_policy_cost(view, room),
+        ("gap", _fitting(room, *_gap_texts(view))),
         ("cuts", _fitting(room, f"{last['cuts']:,} per stage", f"{last['cuts']:,}")),
         ("pace", _fitting(room, f"{pace}, {rate(view.solves_per_s, 'LPs')}", pace)),
         *_later(view, room),
     )
     return _append_rows(text, rows).append("\n").append(_phases(view, width))
+
+
+def _policy_cost(view: RunView, room: int) -> list[tuple[str, str]]:
+    """Return rows for the cost of the policy, or a bound of it, with its interval; none where it is not known."""
+    if (found := view.computed_bound) is None:
+        return []
+    if not found.confidence:
+        return [("bound", _dollars(found.value, room))]
+    return [("policy cost", _dollars(found.value, room)), ("± 95 %", f"{money(found.half_width, 0)} $")]
+
+
+def _gap_texts(view: RunView) -> list[str]:
+    """Return the gap in words, the longest text first."""
+    if view.gap is None:
+        return ["none under a risk measure", "none"]
+    gap, found = gap_percent(view.gap), view.computed_bound
+    if found is None or not found.gap_limit:
+        return [gap]
+    return [f"{gap}, {found.gap_limit}", f"{gap}, {found.gap_limit.partition(' (')[0]}", gap]
 
 
 def silent_hint(view: RunView) -> str:
@@ -116,7 +135,8 @@ def _later(view: RunView, room: int) -> list[tuple[str, str]]:
     """Return the rows that appear only later in a run."""
     found = []
     if view.progress is not None:
-        found.append(("now", view.progress_in_words.partition(": ")[2][: max(0, room)]))
+        full, brief = (text.partition(": ")[2] for text in (view.progress_in_words, view.progress_in_brief))
+        found.append(("now", _fitting(room, full, brief)[: max(0, room)]))
     if view.seconds_left:
         found.append(("left", duration(view.seconds_left)))
     if view.simulated is not None:
@@ -321,4 +341,4 @@ def _start(event: Event) -> str:
 def _iteration(event: Event) -> str:
     """Describe an iteration in less than half of 80 columns; the gap stands for the upper bound."""
     gap = event.get("gap") if event.get("policy_gap") is None else event.get("policy_gap")
-    return f"{event.get('iteration'):>3}  {short_money(event.get('lower_bound'))}, gap {percent(gap)}"
+    return f"{event.get('iteration'):>3}  {short_money(event.get('lower_bound'))}, gap {gap_percent(gap)}"

@@ -49,13 +49,24 @@ def test_set_is_recorded_and_acts_like_the_short_option(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "code", "words"),
     [
+        (["training.tree_sed=7"], ExitCode.INVALID_CASE, "--set training.tree_sed: is not a field of the format"),
+        (["modeling.inflow_non_negativity.method=x"], ExitCode.INVALID_CASE, "method: is 'x' (expected none, penalty"),
         (
-            ["training.tree_sed=7"],
+            ["training.selection.forward_passes=0"],
             ExitCode.INVALID_CASE,
-            "training.tree_sed: is not a field of the format, set by --set",
+            "--set training.selection.forward_passes: is 0",
         ),
-        (["modeling.inflow_non_negativity.method=x"], ExitCode.INVALID_CASE, "method (expected none, penalty"),
-        (["training.selection.forward_passes=0"], ExitCode.INVALID_CASE, "forward_passes: is 0, set by --set"),
+        (
+            ['training.selection={"forward_passes": 0}'],
+            ExitCode.INVALID_CASE,
+            "--set training.selection, training.selection.forward_passes: is 0",
+        ),
+        (["training.tree_seed.x=7"], ExitCode.INVALID_CASE, "--set training.tree_seed.x: `tree_seed` is not an object"),
+        (
+            ['training.stopping_rules=[{"type": "iteration_limit", "limit": 3}, {"type": "gap"}]'],
+            ExitCode.INVALID_CASE,
+            "--set training.stopping_rules: the rule `gap` has no tolerance",
+        ),
         (["training.tree_seed"], ExitCode.USAGE, "expected NAME=VALUE, such as training.tree_seed=7"),
         (["=7"], ExitCode.USAGE, "expected NAME=VALUE"),
         (['training={"tree_seed": 7, "tree_seed": 8}'], ExitCode.USAGE, "the key 'tree_seed' twice"),
@@ -73,7 +84,19 @@ def test_settings_that_are_refused(settings, code, words, tmp_path):
     done = cobre("run", QUICK_CASE, "-o", tmp_path / "out", *options, *ONE_PROCESS)
     assert done.returncode == code
     assert words in " ".join(done.stderr.split())
+    assert "config.json" not in done.stderr
     assert not (tmp_path / "out" / "policy").exists()
+
+
+def test_a_short_option_is_named_as_it_was_given(tmp_path):
+    """A tree has no forward passes: the error names the option."""
+    case = shutil.copytree(QUICK_CASE, tmp_path / "case")
+    config = json.loads((case / "config.json").read_text())
+    config["training"]["selection"] = {"method": "enumerated"}
+    (case / "config.json").write_text(json.dumps(config))
+    done = cobre("run", case, "-o", tmp_path / "out", "--forward-passes", 3, *ONE_PROCESS)
+    assert done.returncode == ExitCode.INVALID_CASE
+    assert "--forward-passes: is not a field of the format" in done.stderr
 
 
 def test_options_that_exclude_each_other(tmp_path):
@@ -85,7 +108,7 @@ def test_options_that_exclude_each_other(tmp_path):
 def test_validate_and_bench_take_settings():
     done = cobre("validate", QUICK_CASE, "--set", "training.tree_seed=x")
     assert done.returncode == ExitCode.INVALID_CASE
-    assert "training.tree_seed" in done.stdout
+    assert "error: --set training.tree_seed: is 'x'" in done.stdout
     options = ("--set", "training.selection.forward_passes=7", "--rounds", 2, "--paths", 1, "--json")
     measured = json.loads(cobre("bench", EXAMPLES / "two_reservoirs", *options).stdout)
     assert measured["forward_passes"] == 7

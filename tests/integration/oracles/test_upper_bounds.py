@@ -16,6 +16,7 @@ from shared_systems import reservoirs
 from small_system import write_case
 
 import cobre
+from cobre.wording import gap_percent
 
 ABOVE = 1e-9  # of the optimum: what the LPs' tolerances may hide
 PATIENT = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -154,7 +155,8 @@ def test_the_words_of_an_estimate(tmp_path):
     assert "estimated gap" in text
     assert content["is_estimate"]
     assert content["policy_cost"] < content["upper_bound"]
-    assert content["gap"] == pytest.approx((content["upper_bound"] - found.lower_bound) / found.lower_bound)
+    assert content["gap"] == pytest.approx((content["policy_cost"] - found.lower_bound) / found.lower_bound)
+    assert content["gap_at_most"] == pytest.approx((content["upper_bound"] - found.lower_bound) / found.lower_bound)
     plain = cobre.bound(case, result.policy, method="enumeration").as_dict()
     assert "is_estimate" not in plain
     assert plain["policy_cost"] == plain["upper_bound"]
@@ -180,7 +182,7 @@ def test_many_stages_have_no_sampled_bound(tmp_path):
     case, result = trained(tmp_path, system, iterations=2)
     found = cobre.bound(case, result.policy, method="sampled", paths=10)
     assert found.upper_bound is None
-    assert found.as_dict()["gap"] is None
+    assert found.as_dict()["gap_at_most"] is None
     assert "upper bound: none by sampling" in str(found)
 
 
@@ -255,9 +257,10 @@ def test_a_run_that_the_rule_ended_has_one_verdict_everywhere(tmp_path):
     assert summary["verdict"].startswith("converged: the upper bound by inner approximation is ")
     assert summary["verdict"] in finished.stdout
     gaps = [line for line in finished.stdout.splitlines() if line.startswith("gap ")]
-    assert gaps == [f"gap {100 * summary['bound']['gap']:.1f} % of the lower bound"]
+    assert gaps == [f"gap {gap_percent(summary['bound']['gap'])} of the lower bound"]
+    assert summary["gap"] == summary["bound"]["gap"]
     page = (output / "report.html").read_text()
     assert summary["verdict"][1:] in page
     assert "sampled upper bound" not in page.lower()
     seen = command("top", output).stdout
-    assert f"{100 * summary['bound']['gap']:.1f} %" in seen
+    assert gap_percent(summary["bound"]["gap"]) in seen

@@ -32,7 +32,7 @@ def test_everything_is_there():
         "20.0 s, 10.0 s left",
         "1,900,000.00 $",
         "2,100,000.00 $   ± 9.00 k$",
-        "5.0 %",
+        "5.00 %",
         "40 cuts per stage, 100 LPs/s",
         "forward 20 %   backward 60 %",
         "rank 0",
@@ -40,6 +40,48 @@ def test_everything_is_there():
     ):
         assert words in text
     assert set("▁█") <= set(text)
+
+
+PROGRESS = {
+    "event": "progress",
+    "time": START + 20.0,
+    "iteration": 1,
+    "elapsed_s": 60.0,
+    "solves": 1276,
+    "total_solves": 144_558,
+    "solves_per_s": 8.6,
+    "seconds_left": 491.0,
+    "pass": "backward",
+    "stage": 107,
+}
+
+
+@pytest.mark.parametrize(
+    ("width", "words"),
+    [
+        (100, "iteration 1: backward pass, stage 107; 1,276 of 144,558 LPs (1 %), 8.6 LPs/s, 8:11 left"),
+        (80, "iteration 1: backward pass, stage 107, 1 %, 8.6 LPs/s, 8:11 left"),
+    ],
+)
+def test_the_time_left_is_never_cut_off(width, words):
+    assert words in plain([started(), phase("training", iteration_limit=45), PROGRESS], width)
+
+
+def test_the_estimate_of_a_long_study_is_shown_whole():
+    facts = {"seconds": 16200.0, "cores": 2, "iterations": 45, "forward_passes": 200, "cut_bytes": 9_400_000_000}
+    estimate = {"event": "estimate", "time": START + 20.0, **facts}
+    text = " ".join(plain([started(), phase("training"), estimate], 80).split())
+    assert "about 4.5 h on 2 cores for 45 iterations of 200 paths, and up to 9.40 GB of cuts" in text
+    assert "for a trial of minutes add --iterations 2 --forward-passes 2 --scenarios 10" in text
+
+
+COST = {"policy_cost": 1.953e6, "policy_cost_half_width": 1e4, "policy_cost_paths": 40, "policy_gap": 0.028}
+
+
+def test_the_cost_of_the_policy_has_its_interval_and_a_gap_with_a_limit():
+    text = plain([started(), phase("training"), *(iteration(number, **COST) for number in range(1, 11))], 100)
+    assert "policy cost         1,953,000.00 $   ± 10.00 k$ (estimated, 95 %)" in text
+    assert "2.79 %   at most 3.32 %, 40 cuts per stage" in text
 
 
 @pytest.mark.parametrize(("width", "words"), [(100, "2,500,000.00 $"), (40, "simulated 2.50 M$ ± 9.00 k$")])

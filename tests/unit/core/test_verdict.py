@@ -60,7 +60,7 @@ def test_there_is_no_verdict_before_the_first_iteration():
 
 
 def bound(gap, method="inner", confidence=None, **facts):
-    content = {"method": method, "upper_bound": 100.0 * (1 + gap), "half_width": 0.0, "gap": gap}
+    content = {"method": method, "upper_bound": 100.0 * (1 + gap), "half_width": 0.0, "lower_bound": 100.0}
     return ComputedBound.of(content | {"confidence": confidence}, **facts)
 
 
@@ -80,7 +80,7 @@ def test_an_estimate_states_its_confidence():
     assert found.sentence.endswith(words)
 
 
-@pytest.mark.parametrize("content", [None, [], {}, {"method": "other"}, {"method": "inner", "gap": "0.1"}])
+@pytest.mark.parametrize("content", [None, [], {}, {"method": "other"}, {"method": "inner", "upper_bound": "0.1"}])
 def test_content_without_a_bound_gives_none(content):
     assert ComputedBound.of(content) is None
 

@@ -29,7 +29,7 @@ def test_a_run():
     )
     text = progress_html(view_of(events))
     HTMLParser().feed(text)
-    for words in ("training", "2 of 40, 1.5 s", "9.50 ± 0.50 $", "25.0 %", "75 %, 50 %", "<polyline"):
+    for words in ("training", "2 of 40, 1.5 s", "9.50 ± 0.50 $", "25.00 %", "75 %, 50 %", "<polyline"):
         assert words in text
     assert "<b>" not in text
 

@@ -88,8 +88,9 @@ def read_config(
     known = len(findings.errors)
     if document is not None and overrides:
         _check_replaced_rules(document, overrides, findings)
-        document = rewritten(document, with_overrides(document.content, overrides, findings))
     start = len(findings)
+    if document is not None and overrides:
+        document = rewritten(document, with_overrides(document.content, overrides, findings))
     refuse_other_format(seen, document, findings)
     config = _decoded(document, findings)
     fit_messages(seen, findings, start)

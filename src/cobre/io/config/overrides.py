@@ -9,10 +9,8 @@ from typing import Any, Self
 
 from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.findings.finding import Finding, Findings, Layer, error_code, label
+from cobre.io.findings.finding import Finding, Findings, Layer, error_code
 from cobre.records import dataclass
-
-OVERRIDES = label("overrides")
 
 OVERRIDE_KEY = error_code(
     "override-key",
@@ -24,14 +22,14 @@ OVERRIDE_KEY = error_code(
 OVERRIDE_VALUE = error_code(
     "override-value",
     Layer.SCHEMA,
-    "the override has a value of type {value}",
+    "has a value of type {value}",
     expected="a number, string, boolean, None, or a list of these",
 )
 
 OVERRIDE_PATH = error_code(
     "override-path",
     Layer.SCHEMA,
-    "the override `{value}` contains `{parent}`, which is not an object",
+    "`{parent}` is not an object",
     expected="a key such as training.tree_seed",
 )
 
@@ -51,10 +49,10 @@ def with_overrides(content: Any, overrides: Mapping[str, object], findings: Find
 
 def _put(merged: dict[str, Any], dotted: object, value: object, findings: Findings) -> None:
     if not isinstance(dotted, str):
-        findings.add(OVERRIDE_KEY, CONFIG_FILE, OVERRIDES, str(dotted), value=repr(dotted))
+        findings.add(OVERRIDE_KEY, CONFIG_FILE, field=str(dotted), value=repr(dotted))
         return
     if not _is_json(value):
-        findings.add(OVERRIDE_VALUE, CONFIG_FILE, OVERRIDES, dotted, value=type(value).__name__)
+        findings.add(OVERRIDE_VALUE, CONFIG_FILE, field=dotted, value=type(value).__name__)
         return
     *parents, last = dotted.split(".")
     node = merged
@@ -63,7 +61,7 @@ def _put(merged: dict[str, Any], dotted: object, value: object, findings: Findin
             node[key] = {}
         node = node[key]
         if not isinstance(node, dict):
-            findings.add(OVERRIDE_PATH, CONFIG_FILE, OVERRIDES, dotted, value=dotted, parent=key)
+            findings.add(OVERRIDE_PATH, CONFIG_FILE, field=dotted, value=dotted, parent=key)
             return
     node[last] = _merged(node.get(last), value)
 

@@ -177,6 +177,10 @@ def subject_text(subject: Subject) -> str:
 # Findings.
 
 
+NO_OPTIONS: Mapping[str, str] = {}
+"""No command line: overridden settings are called overrides."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One error or warning, as data: its code, where it is, and the facts that its message is made of.
@@ -185,7 +189,7 @@ class Finding:
     file itself. field: such as `reservoir.max_storage_hm3`, empty for the subject itself.
     facts: by the names that the templates of the code use. `value` is the value that was found; `reason` a sentence
     of another module, and findings with different reasons are not similar.
-    override: the setting that was overridden on the command line, if that made the finding.
+    override: the setting that was changed by the command line or by `config_overrides`, if that made the finding.
     """
 
     code: Code
@@ -218,8 +222,7 @@ class Finding:
     @property
     def message(self) -> str:
         """The problem, in a sentence that continues the location."""
-        text = self.code.message.format_map(self.facts)
-        return f"{text}, set by --set or an override of {self.override}" if self.override else text
+        return self.code.message.format_map(self.facts)
 
     @property
     def expected(self) -> str:
@@ -251,12 +254,23 @@ class Finding:
             "value": _plain(self.value),
             "expected": self.expected,
             "remedy": self.remedy,
-        }
+        } | ({"override": self.override} if self.override else {})
+
+    def text(self, options: Mapping[str, str] = NO_OPTIONS) -> str:
+        """Return location, message and advice. options: those of a command line, by the setting that they change.
+
+        An overridden setting is named by its option, or as an override, and not by the file that it overrides.
+        """
+        parts = [self.file, self.entity, self.field]
+        if self.override:
+            path = ".".join(part for part in parts[1:] if part)
+            is_below = path.startswith((f"{self.override}.", f"{self.override}["))
+            parts = [options.get(self.override, f"override {self.override}"), path if is_below else ""]
+        location, advice = ", ".join(part for part in parts if part), self.advice
+        return f"{location}: {self.message} ({advice})" if advice else f"{location}: {self.message}"
 
     def __str__(self) -> str:
-        location = ", ".join(part for part in (self.file, self.entity, self.field) if part)
-        advice = self.advice
-        return f"{location}: {self.message} ({advice})" if advice else f"{location}: {self.message}"
+        return self.text()
 
 
 def _plain(value: Any) -> Any:
@@ -321,11 +335,14 @@ class InvalidCaseError(ValidationError):
     remedy = "correct the files; `cobre validate` lists all errors and warnings"
 
     def __init__(self, case: str, findings: tuple[Finding, ...]) -> None:
-        errors = [finding for finding in findings if not finding.is_warning]
-        lines = [f"{case}: {counted(len(errors), 'error')}", *(f"  {finding}" for finding in errors)]
-        super().__init__("\n".join(lines))
         self.case = case
         self.findings = findings
+        super().__init__(self.text())
+
+    def text(self, options: Mapping[str, str] = NO_OPTIONS) -> str:
+        """Return the message; overridden settings are named by their options, see `Finding.text`."""
+        errors = [finding.text(options) for finding in self.findings if not finding.is_warning]
+        return "\n".join([f"{self.case}: {counted(len(errors), 'error')}", *(f"  {line}" for line in errors)])
 
     def details(self) -> dict[str, Any]:
         """Add `case`, `num_errors`, and `problems`: code, file, entity, field, message ... of the first 100."""
@@ -337,20 +354,23 @@ class InvalidCaseError(ValidationError):
 # Lines of text: findings of one kind in one field of one file share a line if there are many.
 
 
-def lines_of(findings: Iterable[Finding]) -> list[str]:
-    """Return findings as lines of text, in order of first appearance; similar ones share a line."""
+def lines_of(findings: Iterable[Finding], options: Mapping[str, str] = NO_OPTIONS) -> list[str]:
+    """Return findings as lines of text, in order of first appearance; similar ones share a line.
+
+    options: as for `Finding.text`.
+    """
     groups: dict[tuple[Any, ...], list[Finding]] = {}
     for finding in findings:
         kinds = tuple(part.kind for part in finding.subject)
         key = (finding.code, finding.file, kinds, _SELECTORS.sub("", finding.field), finding.facts.get("reason"))
         groups.setdefault(key, []).append(finding)
-    return [line for group in groups.values() for line in _lines(group)]
+    return [line for group in groups.values() for line in _lines(group, options)]
 
 
-def _lines(group: Sequence[Finding]) -> list[str]:
+def _lines(group: Sequence[Finding], options: Mapping[str, str]) -> list[str]:
     if len(group) <= MAX_SEPARATE:
-        return [str(finding) for finding in group]
-    return [f"{group[0]}; {len(group) - 1} more like it{_others(group)}"]
+        return [finding.text(options) for finding in group]
+    return [f"{group[0].text(options)}; {len(group) - 1} more like it{_others(group)}"]
 
 
 def _others(group: Sequence[Finding]) -> str:

@@ -10,7 +10,8 @@ from cobre.core.confidence import half_width_95
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import DataTable, Section, TableColumn, with_code
 from cobre.runs.files import RunState
-from cobre.runs.formatting import CONTROLLED, NO_VALUE, duration_in_words, money_in_words, percent_in_words
+from cobre.runs.formatting import CONTROLLED, NO_VALUE, duration_in_words, money_in_words
+from cobre.wording import gap_percent
 
 # The upper bound that `cobre bound` or the stopping rule `upper_bound` computed: one tile of the overview.
 
@@ -31,11 +32,8 @@ def upper_bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
         return []
     title, kind = _NAMES[found.method]
     sure = f" ± {money_in_words(found.half_width)}, {100 * found.confidence:g} % confidence" if found.confidence else ""
-    most = "" if not found.confidence else "up to " if found.is_estimate else "at most "
     kind += ", from below: not a bound" if found.is_estimate else ""
-    return [
-        (title, money_in_words(found.value), f"{kind}{sure}; {most}{percent_in_words(found.gap)} above the lower bound")
-    ]
+    return [(title, money_in_words(found.value), f"{kind}{sure}")]
 
 
 def banner(run: RunFolder) -> str:
@@ -118,8 +116,9 @@ def _gap_tile(run: RunFolder) -> tuple[str, str]:
         return NO_VALUE, "a sampled mean is not a bound under a risk measure; `cobre bound` computes one"
     judged = bounds.verdict(is_interrupted=bool(run.summary.get("is_interrupted")))
     kind = "" if judged is None else judged.kind.replace("_", " ")
-    error = "" if bounds.gap_error is None else f"± {percent_in_words(bounds.gap_error)} "
-    return percent_in_words(bounds.gap), f"{error}of the lower bound; {kind}"
+    error = "" if bounds.gap_error is None else f"± {gap_percent(bounds.gap_error)} "
+    limit = "" if bounds.computed is None or not bounds.computed.gap_limit else f", {bounds.computed.gap_limit}"
+    return gap_percent(bounds.gap), f"{error}of the lower bound{limit}; {kind}"
 
 
 def _stored_bound_tile(run: RunFolder) -> tuple[str, str, str]:

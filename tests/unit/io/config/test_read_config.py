@@ -255,15 +255,15 @@ def test_overrides_do_not_change_what_was_given():
     [
         ({"training.tree_sed": 1}, "did you mean `tree_seed`?"),
         ({"training.tree_seed.deep": 1}, "training.tree_seed: is an object"),
-        ({"training.selection.method.deep": 1}, "which is not an object"),
-        ({"policy.path": object()}, "the override has a value of type object"),
+        ({"training.selection.method.deep": 1}, "override training.selection.method.deep: `method` is not an object"),
+        ({"policy.path": object()}, "override policy.path: has a value of type object"),
         (
             {"training.tree_seed": "x"},
-            "training.tree_seed: is 'x', set by --set or an override of training.tree_seed (expected a whole number)",
+            "override training.tree_seed: is 'x' (expected a whole number)",
         ),
         (
             {"training.selection.method": "some"},
-            "`method` is 'some', set by --set or an override of training.selection",
+            "override training.selection.method: `method` is 'some'",
         ),
     ],
 )
