@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds of each iteration; the upper bound is exact or the mean of sampled paths, with its 95 % half width."""
+    """The bounds of each iteration; the upper bound is exact or the mean of sampled paths, with its 95 % half width.
+
+    policy_cost, policy_half_width: what the policy costs by each iteration, with its 95 % half width; NaN where the
+    paths of an iteration do not tell, None where none does.
+    """
 
     iteration: NDArray[np.int64]
     lower: Floats
@@ -32,8 +36,25 @@ class Bounds:
     computed: ComputedBound | None = None
     cost_alone: float | None = None  # $, of the policy, from a single path: without a confidence interval
     overstated: float | None = None  # $, by which cuts were above the cost-to-go; None: the lower bound is a bound
+    policy_cost: Floats | None = None
+    policy_half_width: Floats | None = None
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "lower_bound", "upper_bound", "upper_bound_half_width")
+    COST_COLUMNS: ClassVar[tuple[str, ...]] = ("policy_cost", "policy_cost_half_width")
+
+    @property
+    def policy_costs(self) -> tuple[Floats, Floats] | None:
+        """Cost of the policy and half width by iteration; None where it is not known, or is the exact upper bound."""
+        costs, half_widths = self.policy_cost, self.policy_half_width
+        if costs is None or half_widths is None or self.is_exact or not np.isfinite(costs).any():
+            return None
+        return costs, half_widths
+
+    def since(self, start: int) -> "Bounds":
+        """Return the bounds from the iteration at an index on."""
+        names = ("iteration", "lower", "upper", "half_width", "policy_cost", "policy_half_width")
+        found = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: values[start:] for name, values in found.items() if values is not None})
 
     @property
     def gap(self) -> float | None:
@@ -81,15 +102,20 @@ def bounds_of_table(columns: Mapping[str, NDArray[Any]]) -> Bounds:
     """Return the bounds of each iteration, from the columns of training/convergence.parquet."""
     iteration, *numbers = (columns[name] for name in Bounds.COLUMNS)
     lower, upper, half_width = (values.astype(np.float64) for values in numbers)
-    return Bounds(iteration.astype(np.int64), lower, upper, half_width)
+    bounds = Bounds(iteration.astype(np.int64), lower, upper, half_width)
+    if not all(name in columns for name in Bounds.COST_COLUMNS):
+        return bounds
+    cost, cost_half_width = (columns[name].astype(np.float64) for name in Bounds.COST_COLUMNS)
+    return replace(bounds, policy_cost=cost, policy_half_width=cost_half_width)
 
 
 def bounds_of_events(iterations: Sequence[Event]) -> Bounds:
     """Return the bounds of each iteration, from its event; a number that is missing is NaN."""
-    names = ("lower_bound", "upper_bound", "half_width")
-    numbers = np.array([[_number(event.get(name)) for name in names] for event in iterations]).reshape(-1, 3)
-    lower, upper, half_width = numbers.T
-    return Bounds(np.array([event["iteration"] for event in iterations], np.int64), lower, upper, half_width)
+    names = ("lower_bound", "upper_bound", "half_width", *Bounds.COST_COLUMNS)
+    numbers = np.array([[_number(event.get(name)) for name in names] for event in iterations]).reshape(-1, len(names))
+    lower, upper, half_width, cost, cost_half_width = numbers.T
+    iteration = np.array([event["iteration"] for event in iterations], np.int64)
+    return Bounds(iteration, lower, upper, half_width, policy_cost=cost, policy_half_width=cost_half_width)
 
 
 def _number(value: object) -> float:
@@ -161,7 +187,7 @@ class SimulationLike(Protocol):
 def bounds_of_result(result: TrainingLike) -> Bounds:
     """Return the bounds of each iteration, and the kind of the upper bound."""
     table = result.bounds
-    bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
+    bounds = bounds_of_table({name: numbers_of(table[name]) for name in (*Bounds.COLUMNS, *Bounds.COST_COLUMNS)})
     is_exact = bool(result.history) and result.history[-1].is_exact
     points = result.history[-1].trial_points if result.history else None
     overstated = None if points is None else points.overstated

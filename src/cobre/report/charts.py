@@ -275,20 +275,49 @@ def _stacked(
     )
 
 
-# Convergence: the lower bound against the sampled upper bound with its confidence band.
+# Convergence: the lower bound against the cost of the policy or the sampled upper bound, with a confidence band.
 
 
 BAND = 0.25
 
+POLICY_COST = "cost of the policy"
+
+
+def _with_band(name: str, values: Floats, half_widths: Floats, spread: str) -> tuple[Series, ...]:
+    """Return a thin line, its half widths, and the ends of its band: series 1 to 4 of a chart."""
+    return (
+        Series(name, values, ORANGE, "thin"),
+        Series(spread, half_widths, drawing="none"),
+        Series("low end of the band", values - half_widths, drawing="none"),
+        Series("high end of the band", values + half_widths, drawing="none"),
+    )
+
 
 def legend_of(bounds: Bounds) -> tuple[Mark, ...]:
-    """Return lower bound, upper bound and its confidence band; an exact bound has no band."""
+    """Return the lines and the confidence band: of the cost of the policy where it is known, else of the upper bound.
+
+    An exact bound has no band.
+    """
     band = () if bounds.is_exact else (Mark("its 95 % confidence band", ORANGE, "band", BAND),)
-    return (Mark("lower bound", BLUE), Mark(bounds.upper_name, ORANGE), *band)
+    if bounds.policy_costs is None:
+        return (Mark("lower bound", BLUE), Mark(bounds.upper_name, ORANGE), *band)
+    return (Mark("lower bound", BLUE), Mark(POLICY_COST, ORANGE), *band, Mark(bounds.upper_name, GREY, "dots"))
 
 
-def bounds_chart(bounds: Bounds, key: str, title: str) -> Chart:
-    """Draw both bounds by iteration, with the band of the sampled one."""
+def bounds_chart(bounds: Bounds, key: str, title: str, *, with_paths: bool = True) -> Chart:
+    """Draw the bounds by iteration, with the band of the cost of the policy, or of the sampled upper bound.
+
+    with_paths: whether the mean of sampled paths is drawn beside the cost of the policy; it is in the numbers anyway.
+    """
+    costs = bounds.policy_costs
+    if costs is None:
+        others = _with_band(bounds.upper_name, bounds.upper, bounds.half_width, "± 95 %")
+    else:
+        others = (
+            *_with_band(POLICY_COST, *costs, "its ± 95 %"),
+            Series(bounds.upper_name, bounds.upper, GREY, "dots" if with_paths else "none"),
+            Series("± 95 %", bounds.half_width, drawing="none"),
+        )
     first, last = money_in_words(bounds.lower[0]), money_in_words(bounds.lower[-1])
     said = f"goes from {first} to {last} in {len(bounds)} iterations" if len(bounds) > 1 else f"is {last}"
     return Chart(
@@ -299,13 +328,10 @@ def bounds_chart(bounds: Bounds, key: str, title: str) -> Chart:
         [f"iteration {number}" for number in bounds.iteration],
         (
             Series("lower bound", bounds.lower, BLUE),
-            Series(bounds.upper_name, bounds.upper, ORANGE, "thin"),
-            Series("± 95 %", bounds.half_width, drawing="none"),
-            Series("low end of the band", bounds.upper - bounds.half_width, drawing="none"),
-            Series("high end of the band", bounds.upper + bounds.half_width, drawing="none"),
+            *others,
         ),
         () if bounds.is_exact else (Band(4, 3, ORANGE, BAND),),
-        legend_of(bounds),
+        legend_of(bounds)[: None if with_paths or costs is None else -1],
         bounds.iteration.tolist(),
         "numbers",
         "iteration",

@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from cobre.io.storage.arrow_columns import numbers_of
 from cobre.report.bounds import Bounds, SimulationLike, TrainingLike, bounds_of_result
-from cobre.report.charts import BLUE, GRID, INK, MUTED, ORANGE, VARIABLES, Mark, legend_of, variable
+from cobre.report.charts import BLUE, GREY, GRID, INK, MUTED, ORANGE, VARIABLES, Mark, legend_of, variable
 from cobre.report.entity_rows import ArrowColumns
 from cobre.report.simulated import INNER, NEEDED_COLUMNS, OUTER, QUANTITIES, Cube, Fan, Simulated, fan_legend
 from cobre.report.study_facts import StudyFacts, kind_of
@@ -113,14 +113,17 @@ EDGE = 0.7  # width of the lines that mark the ends of a faint band
 
 
 def draw_bounds(bounds: Bounds) -> tuple[Figure, Axes]:
-    """Draw both bounds by iteration with Matplotlib."""
-    low, high = bounds.upper - bounds.half_width, bounds.upper + bounds.half_width
+    """Draw the bounds by iteration with Matplotlib, and the cost of the policy where it is known."""
+    middle, half_width = bounds.policy_costs or (bounds.upper, bounds.half_width)
+    low, high = middle - half_width, middle + half_width
     divisor, unit = scale_for(_largest(bounds.lower, high), "$")
     figure, axes = one_axes(f"{unit} by iteration")
     x = bounds.iteration
     mark = "o" if len(x) == 1 else ""
     axes.fill_between(x, low / divisor, high / divisor, color=ORANGE, alpha=0.25, linewidth=0)
-    axes.plot(x, bounds.upper / divisor, color=ORANGE, linewidth=1.2, marker=mark)
+    if bounds.policy_costs is not None:
+        axes.plot(x, bounds.upper / divisor, color=GREY, linewidth=1.2, linestyle=":", marker=mark)
+    axes.plot(x, middle / divisor, color=ORANGE, linewidth=1.2, marker=mark)
     axes.plot(x, bounds.lower / divisor, color=BLUE, linewidth=2.2, marker=mark)
     whole_numbers(axes, x[0], x[-1])
     return figure, axes
@@ -226,7 +229,10 @@ def svg_of(figure: Figure, key: str, description: str) -> str:
 
 
 def plot_bounds(result: TrainingLike) -> Figure:
-    """Draw lower bound, sampled upper bound and its 95 % confidence band, by iteration."""
+    """Draw the lower bound, and the cost of the policy with its 95 % confidence band, by iteration.
+
+    The band is that of the sampled upper bound where the paths do not tell what the policy costs.
+    """
     with house_style():
         bounds = bounds_of_result(result)
         figure, axes = draw_bounds(bounds)

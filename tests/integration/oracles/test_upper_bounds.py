@@ -264,3 +264,25 @@ def test_a_run_that_the_rule_ended_has_one_verdict_everywhere(tmp_path):
     assert "sampled upper bound" not in page.lower()
     seen = command("top", output).stdout
     assert gap_percent(summary["bound"]["gap"]) in seen
+
+
+@pytest.mark.parametrize("risk", [None, (0.3, 0.6)])
+def test_a_run_has_one_gap_everywhere(tmp_path, risk):
+    """The gap is that of the policy's cost; how large it may be stands beside it, by its own name."""
+    case = write_case(tmp_path / "case", reservoirs(risk), forward_passes=4, iterations=8)
+    output = tmp_path / "results"
+    share = 0.0 if risk is None else 1.0
+    settings = ("--set", f"training.selection.risk_weighted_share={share}")
+    finished = command("run", case, "-o", output, "--workers", "1", "--plain", *settings)
+    assert finished.returncode == 0, finished.stderr
+    summary = json.loads((output / "summary.json").read_text())
+    lower, cost, half_width = (summary[name] for name in ("lower_bound", "policy_cost", "policy_cost_half_width"))
+    assert summary["gap"] == pytest.approx((cost - lower) / lower)
+    end = (cost + half_width - lower) / lower
+    assert summary["gap_at_most"] == (pytest.approx(end) if risk is None else None)
+    gap, most = gap_percent(summary["gap"]), f"{'at most' if risk is None else 'up to'} {gap_percent(end)}"
+    assert f"gap {gap} of the lower bound, {most} (95 % confidence" in finished.stdout
+    assert f"{gap}, {most}" in command("top", output).stdout
+    page = (output / "report.html").read_text()
+    assert f"<dd>{gap}</dd>" in page
+    assert f"of the lower bound, {most} (95 % confidence" in page

@@ -26,9 +26,10 @@ def simulated(trained):
 
 def test_plot_bounds(trained, tmp_path):
     figure = plot_bounds(trained)
-    upper, lower = figure.axes[0].lines
+    paths, cost, lower = figure.axes[0].lines
     assert lower.get_ydata() == pytest.approx([record.lower_bound / 1e6 for record in trained.history])
-    assert upper.get_ydata() == pytest.approx([record.upper_bound / 1e6 for record in trained.history])
+    assert paths.get_ydata() == pytest.approx([record.upper_bound / 1e6 for record in trained.history])
+    assert cost.get_ydata() == pytest.approx([record.policy_cost.value / 1e6 for record in trained.history])
     assert figure.axes[0].get_legend().get_texts()[0].get_text() == "lower bound"
     figure.savefig(tmp_path / "bounds.png")
 

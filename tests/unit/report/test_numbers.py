@@ -43,6 +43,9 @@ def test_bounds(data, rows):
     assert series(data, "bounds", "lower bound") == [row["lower_bound"] for row in table]
     assert series(data, "bounds", "mean of sampled paths") == [row["upper_bound"] for row in table]
     assert series(data, "bounds", "± 95 %") == [row["upper_bound_half_width"] for row in table]
+    assert series(data, "bounds", "cost of the policy") == [row["policy_cost"] for row in table]
+    assert series(data, "bounds", "its ± 95 %") == [row["policy_cost_half_width"] for row in table]
+    assert series(data, "bounds-later", "cost of the policy") == [row["policy_cost"] for row in table[6:]]
     assert series(data, "bounds-later", "lower bound") == [row["lower_bound"] for row in table[6:]]
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -155,9 +154,20 @@ INTRO = (
 
 EXACT = "Both bounds are proven: the upper bound is the cost of the policy over all paths of the tree."
 
+WITH_COST = (
+    "The lower bound is proven. The cost of the policy is estimated in every iteration from the LPs that it solves "
+    "anyway, with far less chance in it than in the mean cost of the sampled paths, which is shown beside it."
+)
+
 RISK_AVERSE = (
     "The lower bound is proven, for the risk-adjusted cost that training minimises. The other line is the mean cost of "
     "the paths sampled in each iteration, which is not an upper bound of the risk-adjusted cost."
+)
+
+RISK_AVERSE_WITH_COST = (
+    "The lower bound is proven, for the risk-adjusted cost that training minimises. The cost of the policy is "
+    "estimated from below, along paths that are drawn by the weights of the risk measure. The mean of the sampled "
+    "paths is their plain cost, not the risk-adjusted one."
 )
 
 NOT_A_BOUND = (
@@ -165,6 +175,13 @@ NOT_A_BOUND = (
     "the lower bound estimates the cost, and may be above it."
 )
 
+
+HOW_TO_READ_COST = "Training has converged when the upper end of the band is close to the lower bound."
+
+HOW_TO_READ_ESTIMATE = (
+    "The policy is good when the upper end of the band is close to the lower bound. The estimate is from below: "
+    "`cobre bound` computes an upper bound."
+)
 
 HOW_TO_READ = "Training has converged when the lower bound no longer rises and is inside the band."
 
@@ -185,15 +202,17 @@ def convergence(run: RunFolder) -> Section | None:
         return None
     parts: list[Chart] = [bounds_chart(bounds, "bounds", "Bounds by iteration").explained(_how_to_read(bounds))]
     if len(bounds) >= MIN_ITERATIONS_TO_ZOOM:
-        later = _later_half(bounds)
+        later = bounds.since(len(bounds) // 2)
         title = f"Bounds from iteration {later.iteration[0]} on"
-        parts.append(bounds_chart(later, "bounds-later", title).explained(WHY_AGAIN))
+        parts.append(bounds_chart(later, "bounds-later", title, with_paths=False).explained(WHY_AGAIN))
     return Section("convergence", "Convergence", parts, _intro(run))
 
 
 def _how_to_read(bounds: Bounds) -> str:
     if bounds.is_exact:
         return HOW_TO_READ_EXACT
+    if bounds.policy_costs is not None:
+        return HOW_TO_READ_ESTIMATE if bounds.is_risk_averse else HOW_TO_READ_COST
     return HOW_TO_READ_RISK_AVERSE if bounds.is_risk_averse else HOW_TO_READ
 
 
@@ -203,22 +222,14 @@ def _intro(run: RunFolder) -> str:
     verdict = "" if judged is None else f"{judged.sentence[:1].upper()}{judged.sentence[1:]}. "
     if run.bounds.is_exact:
         return verdict + EXACT
-    told = RISK_AVERSE if run.bounds.is_risk_averse else INTRO
+    if run.bounds.policy_costs is None:
+        told = RISK_AVERSE if run.bounds.is_risk_averse else INTRO
+    else:
+        told = RISK_AVERSE_WITH_COST if run.bounds.is_risk_averse else WITH_COST
     if run.bounds.overstated is not None:
         why = "" if "not a bound" in verdict else f"{NOT_A_BOUND} "
         told = why + told.partition(". ")[2]
     return verdict + told
-
-
-def _later_half(bounds: Bounds) -> Bounds:
-    half = slice(len(bounds) // 2, None)
-    return replace(
-        bounds,
-        iteration=bounds.iteration[half],
-        lower=bounds.lower[half],
-        upper=bounds.upper[half],
-        half_width=bounds.half_width[half],
-    )
 
 
 # The section on time: phases of the run and of training, and loads of ranks.

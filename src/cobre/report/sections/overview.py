@@ -31,9 +31,10 @@ def upper_bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     if found is None:
         return []
     title, kind = _NAMES[found.method]
-    sure = f" ± {money_in_words(found.half_width)}, {100 * found.confidence:g} % confidence" if found.confidence else ""
+    if found.confidence:
+        kind = f"± {money_in_words(found.half_width)}, {100 * found.confidence:g} % confidence; {kind}"
     kind += ", from below: not a bound" if found.is_estimate else ""
-    return [(title, money_in_words(found.value), f"{kind}{sure}")]
+    return [(title, money_in_words(found.value), kind)]
 
 
 def banner(run: RunFolder) -> str:
@@ -81,7 +82,8 @@ def warning_list(warnings: Sequence[str]) -> str:
 
 def tiles(run: RunFolder) -> str:
     """Return tiles with the main figures: bounds, gap, simulated cost, effort."""
-    found = [*_bound_tiles(run), *upper_bound_tiles(run), *_simulation_tiles(run), *_effort_tiles(run)]
+    lower, *others = _bound_tiles(run)
+    found = [lower, *upper_bound_tiles(run), *others, *_simulation_tiles(run), *_effort_tiles(run)]
     cards = "".join(
         f'<div class="tile"><dt>{escape(title)}</dt><dd>{escape(value)}</dd>'
         f'<dd class="small">{with_code(remark)}</dd></div>'
@@ -104,8 +106,8 @@ def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
             money_in_words(bounds.lower[-1]),
             f"after {bounds.iteration[-1]} iteration{'' if bounds.iteration[-1] == 1 else 's'}",
         ),
-        (bounds.upper_name.capitalize(), money_in_words(bounds.upper[-1]), spread),
         ("Gap", *_gap_tile(run)),
+        (bounds.upper_name.capitalize(), money_in_words(bounds.upper[-1]), spread),
     ]
 
 
