@@ -196,7 +196,7 @@ OTHER_MONTHS = {
         lambda deck, scratch: revise(move(add_week(deck, scratch / "1"), scratch / "2", -17), scratch / "3", 4),
         ("2025-08-23", [7, 7, 25], 136),
     ),
-    "march-2026": (lambda deck, scratch: move(deck, scratch / "1", 13), ("2026-02-28", [7, 7, 7, 7, 7, 26], 136)),
+    "march-2026": (lambda deck, scratch: move(deck, scratch / "1", 13), ("2026-02-28", [7, 7, 7, 7, 7, 27], 136)),
     "one-opening": (lambda deck, scratch: with_openings(deck, scratch / "1", 1), ("2025-11-29", [7] * 5 + [29], 1)),
     "37-openings": (lambda deck, scratch: with_openings(deck, scratch / "1", 37), ("2025-11-29", [7] * 5 + [29], 37)),
 }
