@@ -285,6 +285,13 @@ class Nothing:
     """Has no method of any plug-in."""
 
 
+class OfOwnKind(cobre.StoppingRule):
+    kind = "mine"
+
+    def reason_to_stop(self, history, simulated=None, bound=None):
+        return "enough"
+
+
 class WithGenerator(Weights):
     def __init__(self):
         self.kind = np.random.default_rng(1)
@@ -297,6 +304,7 @@ class WithGenerator(Weights):
         ({"risk_measure": Weights}, r"risk_measure: expected an object, got the class Weights: write Weights\(\)"),
         ({"risk_measure": WithGenerator()}, "risk_measure: the field `kind` of WithGenerator is .* Generator"),
         ({"stopping_rules": [Nothing()]}, "stopping_rules: expected a subclass of cobre.StoppingRule"),
+        ({"stopping_rules": [OfOwnKind()]}, "stopping_rules: `kind` of OfOwnKind is 'mine'; expected a StopKind"),
         ({"stopping_rules": 3}, "stopping_rules: expected a list of StoppingRule, got an object of type int"),
         ({"cut_selection": Nothing()}, "cut_selection: expected a subclass of cobre.CutSelection"),
         ({"sampler": Nothing()}, "sampler: an object of type Nothing has no sample"),

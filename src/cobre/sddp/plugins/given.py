@@ -13,7 +13,7 @@ import numpy as np
 
 from cobre.core.arrays import ByteFlags, Floats, Indices, Ints
 from cobre.core.config import Config, PluginConfig
-from cobre.core.stopping import StoppingRule
+from cobre.core.stopping import StopKind, StoppingRule
 from cobre.errors import CobreError
 from cobre.records import dataclass
 from cobre.sddp.cuts.pool import CutsOfStage
@@ -93,6 +93,9 @@ def checked_plugins(
         raise TypeError(f"stopping_rules: expected a list of StoppingRule, got {_named(stopping_rules)}")
     for rule in stopping_rules:
         _require("stopping_rules", rule, StoppingRule)
+        if not isinstance(rule.kind, StopKind):
+            name = type(rule).__name__
+            raise TypeError(f"stopping_rules: `kind` of {name} is {rule.kind!r}; expected a StopKind, or leave it out")
     if risk_measure is not None:
         _require("risk_measure", risk_measure, RiskMeasure)
     if cut_selection is not None:
