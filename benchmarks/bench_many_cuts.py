@@ -22,7 +22,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
 from cobre.policy.object import Policy
 from cobre.runs.events import Event
-from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.cut_pool import CutSet
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver

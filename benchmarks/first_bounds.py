@@ -31,9 +31,10 @@ from cobre.core.arrays import Floats
 from cobre.io.case import load_case
 from cobre.io.policies.cobre_python_policy import IDENTIFIER, FlatTable, read_cobre_python_policy
 from cobre.policy.object import state_names
-from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.cut_pool import CutSet
 from cobre.sddp.problem.boundary import BoundaryCuts
-from cobre.sddp.problem.problem import PreparedStudy, realise
+from cobre.sddp.problem.openings import realise
+from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.stage_solve import sampled
 from cobre.solver.batches import Batch, Chains, CutRows, Outputs, Realisations, no_bases
 from cobre.solver.simplex import SimplexSolver

@@ -61,7 +61,7 @@ def run_whole(comm: Backend, case: str, output: str, scenarios: int) -> tuple[in
 def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int) -> list[tuple[str, int, int]]:
     """Fill, digest, save and restore a pool of cuts; return PSS and peak resident bytes after each step. Collective."""
     from cobre.io.storage.array_file import ArrayFile, write_arrays  # noqa: PLC0415
-    from cobre.sddp.cuts.pool import CutPool, CutSet  # noqa: PLC0415
+    from cobre.sddp.cut_pool import CutPool, CutSet  # noqa: PLC0415
     from cobre.sddp.training.context import TrainingContext  # noqa: PLC0415
     from cobre.sddp.training.visited_states import VisitedStates  # noqa: PLC0415
     from cobre.study.checkpoints import read_checkpoint, restore_cuts, snapshot  # noqa: PLC0415

@@ -22,7 +22,14 @@ from coverage import CoverageData
 from instrumented import BUILD, ROOT, build_folder, compiler, environment
 
 LP_TESTS = (
-    *("unit/solver", "unit/sddp/cuts", "unit/sddp/plugins", "unit/sddp/problem/test_openings.py", "unit/sddp/lp"),
+    *(
+        "unit/solver",
+        "unit/sddp/test_cut_pool.py",
+        "unit/sddp/test_averages.py",
+        "unit/sddp/plugins",
+        "unit/sddp/problem/test_openings.py",
+        "unit/sddp/lp",
+    ),
     *("unit/sddp/training/test_team.py", "integration/oracles/test_calendars.py"),
 )
 COMM_TESTS = ("unit/comm", "faults", "conformance", "mpi", "integration/comm")

@@ -2,7 +2,7 @@
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
-from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.loop import iterate

@@ -173,7 +173,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.sddp.lp.failure import StageFailedError
     from cobre.sddp.problem.boundary import BoundaryMismatchError
     from cobre.sddp.upper_bounds.find import BoundError
-    from cobre.stochastic.errors import NoiseModelError
+    from cobre.stochastic import NoiseModelError
     from cobre.study.bound import CaseChangedError, NothingToBoundError
     from cobre.study.checkpoints import CheckpointError
     from cobre.study.output import OutputHoldsRunError, OutputInUseError, OutputIsCaseError

@@ -182,21 +182,21 @@ class Endpoint(ABC):
     def _raise_unusable(self) -> NoReturn:
         """Raise the error that says why no call can be made now."""
         state = self._guard.state
-        who = self._label()
+        label = self._label()
         if state == "broken":
             raise CommunicatorBrokenError(
-                f"{who}: this communicator is broken by an earlier failure: {self._first_failure}"
+                f"{label}: this communicator is broken by an earlier failure: {self._first_failure}"
             ) from self._first_failure
         if state == "closed":
-            raise CommunicatorClosedError(f"{who}: this communicator is closed")
+            raise CommunicatorClosedError(f"{label}: this communicator is closed")
         if state == "forked":
             raise ForkedCommunicatorError(
-                f"{who}: process {os.getpid()} is a fork of the process that owns this communicator; start ranks with "
-                "cobre.comm.launch instead"
+                f"{label}: process {os.getpid()} is a fork of the process that owns this communicator; start ranks "
+                "with cobre.comm.launch instead"
             )
         # Open again: the call of the other thread, because of which this one was refused, has ended since.
         where = f"is inside {self._guard.current}" if state == "busy" else "was inside a call"
-        raise CommunicatorBusyError(f"{who}: another thread {where}; only one thread may call at a time")
+        raise CommunicatorBusyError(f"{label}: another thread {where}; only one thread may call at a time")
 
     def _fail(self, operation: Operation, error: BaseException) -> NoReturn:
         """End the call with an error, which breaks the communicator unless all ranks have agreed on it."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.compat.stored_results import training_facts
 from cobre.core.case import Case
+from cobre.core.file_names import CONFIG_FILE
 from cobre.errors import CobreError
 from cobre.io.case import load_case
-from cobre.io.file_names import CONFIG_FILE
 from cobre.io.output.results import RowsInMemory, RowSource, StoredRows, read_manifest, table_file
 from cobre.records import dataclass
 from cobre.runs.content import case_of_run, logged_run, stored_study

@@ -14,6 +14,7 @@ from cobre.core.entities import (
     NonControllablePenalties,
     Penalties,
 )
+from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.core.steps import Report, Step, no_report
 from cobre.core.stopping import IterationLimit
 from cobre.core.temporal import Horizon, PolicyGraph
@@ -29,7 +30,6 @@ from cobre.io.decoding.format_version import (
 )
 from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.decoding.parquet_tables import TableFormat, read_table
-from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.findings.finding import Findings
 from cobre.io.input_files.correlation_file import read_correlation
 from cobre.io.input_files.entities import (

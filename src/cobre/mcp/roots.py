@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.errors import CobreError
 from cobre.io.config.file import read_config, with_paths_from
 from cobre.io.decoding.json_documents import read_document
-from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.findings.finding import Findings
 from cobre.records import dataclass
 from cobre.runs.files import is_run_folder

@@ -21,7 +21,7 @@ from cobre.core.travel_time import travel_arcs
 from cobre.io.policies.policy_file import STAGE_HOURS, PolicyMetadata, find_policy_file, read_policy
 from cobre.io.policies.policy_source import PolicySource, can_store, new_ids, source_of
 from cobre.policy.object import state_owners
-from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.cut_pool import CutSet
 from cobre.sddp.problem.boundary import (
     BoundaryCuts,
     BoundaryMismatchError,

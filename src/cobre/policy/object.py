@@ -13,7 +13,7 @@ from cobre.core.stage_data import COMMITMENT
 from cobre.core.state_names import STORAGE, StateOwners, kind_of, owner_of, prefix_of
 from cobre.core.state_names import state_names as names_of_states
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.cut_pool import CutPool, CutSet
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.records import IterationRecord
 from cobre.wording import money

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from cobre.core.arrays import Floats
+from cobre.core.file_names import POLICY_FILE
 from cobre.core.stage_data import IN_TRANSIT
 from cobre.core.state_names import kind_of
 from cobre.errors import PolicyIncompatibleError
-from cobre.io.file_names import POLICY_FILE
 from cobre.io.policies.policy_file import (
     STAGE_HOURS,
     PolicyData,
@@ -24,7 +24,7 @@ from cobre.io.policies.policy_file import (
 )
 from cobre.io.storage.atomic import check_writable
 from cobre.policy.object import Policy, pool_stage_ids, state_names
-from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.cut_pool import CutPool, CutSet
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.records import IterationRecord
 

@@ -5,9 +5,9 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
+from cobre.core.file_names import CONFIG_FILE
 from cobre.core.verdict import ComputedBound
 from cobre.errors import CobreError
-from cobre.io.file_names import CONFIG_FILE
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.output.results import table_file
 from cobre.io.storage.stored_json import read_stored_object

@@ -4,7 +4,7 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
-from cobre.io.file_names import EVENT_FILE, LOCK_FILE, MANIFEST_FILE, OUTPUT, POLICY, POLICY_FILE
+from cobre.core.file_names import EVENT_FILE, LOCK_FILE, MANIFEST_FILE, OUTPUT, POLICY, POLICY_FILE
 from cobre.io.storage.lock_file import LastActivity, is_alive
 from cobre.io.storage.stored_json import read_stored_object
 

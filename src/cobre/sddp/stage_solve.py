@@ -14,10 +14,11 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.plugins.interfaces import Sampler
-from cobre.sddp.problem.problem import Problem, realise
+from cobre.sddp.problem.openings import realise
+from cobre.sddp.problem.problem import Problem
 from cobre.solver.batches import (
     Batch,
     Chains,

@@ -17,7 +17,7 @@ from cobre.core.arrays import Floats
 from cobre.core.case import Correlation, CorrelationGroup
 from cobre.core.temporal import Stage
 from cobre.records import dataclass
-from cobre.stochastic.errors import NoiseModelError, NoiseNote
+from cobre.stochastic import NoiseModelError, NoiseNote
 
 # Where the noise of (class, id) stands in the noise vector.
 NoisePositions = Mapping[tuple[str, int], int]

@@ -13,9 +13,9 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Ints
 from cobre.core.case import Case, Table
-from cobre.core.case_file_names import CONFIG_FILE
+from cobre.core.file_names import CONFIG_FILE
 from cobre.records import dataclass
-from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.layout import StageTable
 from cobre.stochastic.par.model import InflowMemory, InflowModel
 from cobre.stochastic.par.observations import HISTORY_FILE, Observations, observations

@@ -18,7 +18,7 @@ import numpy as np
 
 from cobre.core.case import Case, Correlation, CorrelationGroup
 from cobre.records import dataclass
-from cobre.stochastic.errors import NoiseNote
+from cobre.stochastic import NoiseNote
 from cobre.stochastic.external import ExternalLibrary
 from cobre.stochastic.par.estimation import checked_statistics, fitted_terms, notes_on_kinds, notes_on_short_history
 from cobre.stochastic.par.observations import HISTORY_FILE, observations

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import Table
 from cobre.records import dataclass
-from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic import NoiseModelError
 
 CLASSES = ("inflow", "load", "ncs")
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.records import dataclass
-from cobre.stochastic.errors import NoiseNote
+from cobre.stochastic import NoiseNote
 from cobre.stochastic.external import MemorylessClass, availability_class, load_class
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout

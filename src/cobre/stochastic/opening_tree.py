@@ -6,11 +6,11 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Indices
 from cobre.core.case import Table
-from cobre.core.case_file_names import STAGES_FILE
+from cobre.core.file_names import STAGES_FILE
 from cobre.core.temporal import Stage
 from cobre.records import dataclass
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.correlation import CorrelationProfiles, group_leaders
-from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.layout import NoiseLayout
 from cobre.stochastic.random.pcg64 import Pcg64Sequence, Pcg64Streams, norm_quantile, standard_normals
 from cobre.stochastic.random.point_sets import (

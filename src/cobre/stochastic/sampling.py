@@ -12,10 +12,11 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Indices
 from cobre.core.case import Case, Correlation
-from cobre.core.case_file_names import CONFIG_FILE
 from cobre.core.config import ScenarioSource
+from cobre.core.file_names import CONFIG_FILE
 from cobre.core.temporal import Stage
 from cobre.records import dataclass
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.correlation import (
     CORRELATION_FILE,
     CorrelationProfiles,
@@ -23,7 +24,6 @@ from cobre.stochastic.correlation import (
     group_leaders,
     group_numbers,
 )
-from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.external import (
     ExternalLibrary,
     MemorylessClass,

@@ -16,7 +16,7 @@ from cobre.comm import LocalConfig, create_communicator
 from cobre.core.case import Case
 from cobre.core.config import Config
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import slots_in_memory
+from cobre.sddp.cut_pool import slots_in_memory
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.records import Phase
 from cobre.sddp.training.context import OPENINGS_PER_CHAIN, Clock, SolveCounter, TrainingContext, lower_bound

@@ -31,7 +31,7 @@ from cobre.io.storage.atomic import check_writable, remove_leftovers
 from cobre.io.storage.confined import remove_file
 from cobre.records import dataclass
 from cobre.sddp import records
-from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.cut_pool import CutPool, CutSet
 from cobre.sddp.records import IterationRecord, PhaseTimes, TrialPoints
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.visited_states import StoredStates, VisitedStates, entry_flags

@@ -23,7 +23,7 @@ from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.records import dataclass
 from cobre.runs.events import EventListener
-from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION
 from cobre.sddp.problem.boundary import BoundaryCutPool
 from cobre.sddp.problem.problem import PreparedStudy

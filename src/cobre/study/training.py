@@ -36,7 +36,7 @@ from cobre.policy.store import fill_pool
 from cobre.records import dataclass
 from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events, resumed_event
 from cobre.runs.summary import WorkerReport
-from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.problem.boundary import BoundaryCutPool
 from cobre.sddp.problem.problem import PreparedStudy, Problem

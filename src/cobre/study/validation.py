@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.case import Case
+from cobre.core.file_names import CONFIG_FILE
 from cobre.io.case import format_of, read_case
 from cobre.io.case_overview import as_findings
 from cobre.io.decoding.format_version import FormatSeen
-from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.finding import NO_OPTIONS, Finding, Findings, Layer, error_code, label, lines_of
 from cobre.io.input_files.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.policies.policy_file import PolicyFileError
 from cobre.io.saving.case_writer import checked_case
 from cobre.policy.boundary import load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.problem.boundary import BoundaryMismatchError
-from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.study.plausibility import check_generic_numbers, check_plausibility, finding_of_note
 from cobre.study.preparation.prepare import convexity_notes

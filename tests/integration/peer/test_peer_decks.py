@@ -23,7 +23,7 @@ from cobre.io.policies.cobre_python_policy import IDENTIFIER, FlatTable, read_co
 from cobre.policy.object import state_names
 from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity, evaporation_line
 from cobre.sddp.hydro_models.production_function import geometry_by_hydro
-from cobre.sddp.problem.problem import realise
+from cobre.sddp.problem.openings import realise
 from cobre.stochastic.inflows import describe_inflows
 from cobre.study.exports import fpha_tables, stochastic_tables
 from cobre.study.preparation.prepare import prepare

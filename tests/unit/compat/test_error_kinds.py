@@ -11,7 +11,7 @@ from cobre.io.policies.policy_file import PolicyFileError
 from cobre.io.storage.atomic import WriteError
 from cobre.policy.store import PolicyMismatchError
 from cobre.sddp.lp.failure import StageFailedError
-from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic import NoiseModelError
 from cobre.study.output import OutputInUseError
 
 BUILT_IN = {

@@ -3,7 +3,7 @@
 import highspy
 import numpy as np
 
-from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS
+from cobre.sddp.cut_pool import MAX_CHUNK_CUTS
 from cobre.solver.batches import Bases, Chains, CutRows, Realisations
 from cobre.solver.program import Names, StageProgram
 

@@ -18,7 +18,7 @@ from small_programs import (
 )
 
 from cobre._native import cut_values
-from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.cut_pool import CutSet
 from cobre.solver.batches import Bases, Chains, CutRows, Outputs, Realisations, SolveFailedError, no_bases
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 

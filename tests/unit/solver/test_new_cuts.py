@@ -6,7 +6,7 @@ from small_programs import cut_rows, no_cuts, program, random_cuts, random_state
 
 from cobre._native import average_cuts
 from cobre.sddp.plugins.risk import CvarMix, Expectation
-from cobre.sddp.problem.problem import StageOpenings
+from cobre.sddp.problem.openings import StageOpenings
 from cobre.solver.batches import Chains, NewCuts, Outputs, SharedBatch, no_bases
 from cobre.solver.simplex import SimplexSolver
 

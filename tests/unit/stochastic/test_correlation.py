@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cobre.core.case import Correlation, CorrelationGroup
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.correlation import Mixing, correlation_profiles, jacobi_eigen, symmetric_root
-from cobre.stochastic.errors import NoiseModelError
 
 PLACES = {("inflow", 0): 0, ("inflow", 1): 1, ("inflow", 2): 2, ("load", 0): 3}
 KNOWN = {"inflow": frozenset({0, 1, 2}), "load": frozenset({0, 1})}

@@ -12,8 +12,8 @@ from cobre.core.case import Correlation, CorrelationGroup
 from cobre.core.config import OpeningsSource, ScenarioSource
 from cobre.core.entities import canonical_order
 from cobre.io.case import load_case
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.correlation import group_leaders, group_numbers
-from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.stochastic.opening_tree import independent_draws
 

@@ -16,7 +16,7 @@ from noise_cases import (
 )
 
 from cobre.core.config import ScenarioSource
-from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 
 # What the Rust program's simulations met with seed 7: two inflows, a load and an availability, scenarios 0 to 2.

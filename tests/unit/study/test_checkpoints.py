@@ -13,7 +13,7 @@ from cobre.io.storage.array_file import ArrayFile, write_arrays
 from cobre.io.storage.atomic import WriteError
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy, save_pool
-from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.cut_pool import CutPool, CutSet
 from cobre.sddp.records import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingContext
 from cobre.study.checkpoints import (

@@ -161,14 +161,14 @@ class ForkServer:
 
     def exit_reason(self) -> str:
         """Return how the fork server ended, for error messages, if it does not reply; kill it if it still runs."""
-        who = f"the fork server of the ranks (pid {self.pid})"
+        server = f"the fork server of the ranks (pid {self.pid})"
         try:
             # Its end of the connection is closed before it is a zombie.
-            return f"{who} {ending_of(self._process.wait(EXIT_S))}"
+            return f"{server} {ending_of(self._process.wait(EXIT_S))}"
         except subprocess.TimeoutExpired:
             self._kill()
             self._process.wait()
-        return f"{who} did not reply within {REPLY_S:g} s, and was killed"
+        return f"{server} did not reply within {REPLY_S:g} s, and was killed"
 
     def __enter__(self) -> Self:
         return self

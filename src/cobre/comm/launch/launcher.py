@@ -378,14 +378,14 @@ def _is_secondary(process: RankProcess, failure: RankFailure | None) -> bool:
 
 
 def _headline(process: RankProcess, failure: RankFailure | None) -> str:
-    who = _label(process, failure)
+    label = _label(process, failure)
     code = process.exit_code or 0
     if process.exit_reason:
-        return f"{who} {process.exit_reason}"
+        return f"{label} {process.exit_reason}"
     if failure is None:
-        return f"{who} {ending_of(code)}"
+        return f"{label} {ending_of(code)}"
     # A signal after the exception came while the interpreter was exiting; the exception is the cause.
-    return f"{who} raised {failure.summary}" + (f", then {ending_of(code)}" if code < 0 else "")
+    return f"{label} raised {failure.summary}" + (f", then {ending_of(code)}" if code < 0 else "")
 
 
 def _label(process: RankProcess, failure: RankFailure | None) -> str:

@@ -166,17 +166,17 @@ def _add(recording: Recording, entry: dict[str, Any]) -> bool:
 
 
 def _notes(recording: Recording, unreadable: int) -> Iterator[str]:
-    who = f"rank {recording.header.rank} ({recording.path.name})"
+    source = f"rank {recording.header.rank} ({recording.path.name})"
     if unreadable:
         lines = "1 line" if unreadable == 1 else f"{unreadable} lines"
-        yield f"{who}: {lines} could not be read; a process that is killed leaves its last line incomplete"
+        yield f"{source}: {lines} could not be read; a process that is killed leaves its last line incomplete"
     if recording.lost:
-        yield f"{who}: {recording.lost} calls are missing, which were made faster than they could be written"
+        yield f"{source}: {recording.lost} calls are missing, which were made faster than they could be written"
     if recording.failure:
-        yield f"{who} failed: {recording.failure}"
+        yield f"{source} failed: {recording.failure}"
     if not recording.is_closed:
         last = recording.last_call
         state = (
             f"its last call is {last}{', not completed' if last.is_in_progress else ''}" if last else "it made no call"
         )
-        yield f"{who}: the file is incomplete, so the rank was killed or is still running; {state}"
+        yield f"{source}: the file is incomplete, so the rank was killed or is still running; {state}"

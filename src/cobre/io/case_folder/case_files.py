@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
+from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.findings.finding import Findings, Layer, error_code, warning_code
 from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES

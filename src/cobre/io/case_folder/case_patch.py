@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cobre.core.file_names import OUTPUT
 from cobre.errors import CobreError
-from cobre.io.file_names import OUTPUT
 from cobre.io.storage.atomic import new_directory
 from cobre.io.storage.confined import named_inside, read_untrusted_text
 from cobre.records import dataclass

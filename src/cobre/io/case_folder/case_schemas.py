@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.config.file import ConfigFile
 from cobre.io.constraints.reading import GenericConstraintsFile, GenericParametersFile
 from cobre.io.decoding.format_version import MARKS, Mark
 from cobre.io.decoding.json_files import JsonFile
-from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.input_files.correlation_file import CorrelationFile
 from cobre.io.input_files.entities import (
     BusesFile,

@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 import cobre
+from cobre.core.file_names import OUTPUT
 from cobre.errors import CobreError
 from cobre.io.case_folder.case_schemas import SCHEMAS
 from cobre.io.decoding.format_version import SCHEMA_ADDRESS
-from cobre.io.file_names import OUTPUT
 from cobre.io.storage.atomic import new_directory
 from cobre.records import dataclass
 

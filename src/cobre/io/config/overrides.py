@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+from cobre.core.file_names import CONFIG_FILE
 from cobre.io.decoding.json_documents import Document, read_document
-from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.finding import Finding, Findings, Layer, error_code
 from cobre.records import dataclass
 

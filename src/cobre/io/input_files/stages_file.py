@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from cobre.core.anticipation import PostStudy, PostStudyBound, PostStudyStage
+from cobre.core.file_names import STAGES_FILE
 from cobre.core.temporal import (
     Block,
     CvarParameters,
@@ -22,7 +23,6 @@ from cobre.core.temporal import (
 )
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.file_names import STAGES_FILE
 from cobre.io.findings.finding import Findings, Layer, Subject, about, error_code
 from cobre.io.findings.schema_messages import report_duplicates
 from cobre.records import dataclass

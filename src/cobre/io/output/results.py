@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre import __version__
+from cobre.core.file_names import MANIFEST_FILE
 from cobre.errors import CobreError
-from cobre.io.file_names import MANIFEST_FILE
 from cobre.io.storage.arrow_columns import check_unpacked_size, numbers_of
 from cobre.io.storage.atomic import flush_tree, scratch_directory, write_file
 from cobre.io.storage.confined import (

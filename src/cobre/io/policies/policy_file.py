@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.file_names import POLICY, POLICY_FILE
 from cobre.errors import ValidationError
-from cobre.io.file_names import POLICY, POLICY_FILE
 from cobre.io.storage.atomic import replacing_file
 from cobre.io.storage.confined import MAX_BYTES, read_untrusted
 from cobre.io.storage.stored_json import parse_stored

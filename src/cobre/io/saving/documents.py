@@ -22,6 +22,7 @@ from cobre.core.case import (
     Table,
 )
 from cobre.core.config import Config
+from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.core.generic_constraints import Coefficient, GenericConstraint, GenericConstraints, Parameter, Term
 from cobre.core.hydro import FphaConfig, HydroProduction, ProductionChoice, ProductionModels, StageRange
 from cobre.core.setting_types import is_written
@@ -32,7 +33,6 @@ from cobre.io.constraints.reading import PARAMETERS_FILE as PARAMETER_FILE
 from cobre.io.decoding.format_version import SCHEMA_ADDRESS
 from cobre.io.decoding.json_documents import MAX_NUMBER
 from cobre.io.decoding.parquet_tables import COLUMN_TYPE, MISSING_COLUMN, Column, TableFormat
-from cobre.io.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.findings.finding import Findings, Layer, error_code
 from cobre.io.input_files.correlation_file import FILE as CORRELATION_FILE
 from cobre.io.input_files.stages_file import LOAD_FILE, SOURCE_FILE, Factors

@@ -6,7 +6,7 @@ import socket
 import time
 from pathlib import Path
 
-from cobre.io.file_names import LOCK_FILE
+from cobre.core.file_names import LOCK_FILE
 from cobre.io.storage.confined import open_untrusted
 from cobre.records import dataclass
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Case, Table
+from cobre.core.file_names import CONFIG_FILE
 from cobre.io.constraints.reading import BOUNDS, PARAMETERS_FILE
 from cobre.io.constraints.reading import FILE as CONSTRAINTS
-from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.finding import Finding, Findings, Layer, Part, Subject, error_code
 from cobre.io.input_files.correlation_file import FILE as CORRELATION
 from cobre.io.input_files.entities import (

@@ -16,7 +16,7 @@ from cobre.core.config import (
     iterations_in_window,
 )
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import BLOCK_STATES, CutsOfStage, OldestBest
+from cobre.sddp.cut_pool import BLOCK_STATES, CutsOfStage, OldestBest
 from cobre.sddp.plugins.interfaces import CutSelection
 
 

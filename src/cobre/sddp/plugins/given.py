@@ -16,7 +16,7 @@ from cobre.core.config import Config, PluginConfig
 from cobre.core.stopping import StopKind, StoppingRule
 from cobre.errors import CobreError
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import CutsOfStage
+from cobre.sddp.cut_pool import CutsOfStage
 from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure, Sampler
 from cobre.stochastic.model import NoiseModel
 

@@ -29,7 +29,7 @@ import numpy as np
 from cobre.core.arrays import ByteFlags, Floats, Indices, Ints
 from cobre.core.stopping import StoppingRule
 from cobre.errors import ValidationError
-from cobre.sddp.cuts.pool import CutsOfStage
+from cobre.sddp.cut_pool import CutsOfStage
 
 __all__ = ["CutSelection", "RiskMeasure", "Sampler", "StoppingRule"]
 

@@ -20,7 +20,7 @@ from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, ResolvedStudy
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, kind_of, owner_of
 from cobre.errors import PolicyIncompatibleError
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, CutPool, CutSet, stored_components
+from cobre.sddp.cut_pool import MAX_CHUNK_CUTS, CutPool, CutSet, stored_components
 from cobre.sddp.lp.build import StageLp, build_stage_lp
 from cobre.sddp.problem.problem import Problem
 from cobre.solver.batches import CutRows

@@ -12,9 +12,10 @@ from cobre.core.arrays import Floats, Indices, Ints
 from cobre.core.confidence import half_width_95, mean_and_std
 from cobre.io.storage.free_memory import trim_heap
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION, Sampler
 from cobre.sddp.problem.problem import Problem
+from cobre.sddp.problem.scenario_tree import ScenarioTree
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase
 from cobre.sddp.simulation.spool import (
@@ -33,7 +34,6 @@ from cobre.sddp.simulation.wave import Wave, Waves
 from cobre.sddp.stage_solve import StageBatch, StageResult, sampled, simulate_stages, solve_paths
 from cobre.sddp.training.context import SolveCounter
 from cobre.sddp.training.team import Team, gather_rows, taken_from
-from cobre.sddp.tree.scenario_tree import ScenarioTree
 from cobre.solver.batches import (
     Bases,
     CutRows,

@@ -14,7 +14,7 @@ from cobre.core.arrays import Flags, Floats, Indices, Ints
 from cobre.core.bounds import UpperBound
 from cobre.core.policy_cost import CostSample
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem.problem import Problem
@@ -23,9 +23,8 @@ from cobre.sddp.records import Phase, TrialPoints
 from cobre.sddp.stage_solve import NameFailure, StageSolve, sampled, solve_paths, solve_stage
 from cobre.sddp.training.opening_blocks import BackwardChains
 from cobre.sddp.training.risk_draws import RiskDraws
-from cobre.sddp.training.selection import SelectionStates
 from cobre.sddp.training.team import Team, gather_rows
-from cobre.sddp.training.visited_states import VisitedStates
+from cobre.sddp.training.visited_states import SelectionStates, VisitedStates
 from cobre.solver.batches import (
     Bases,
     Batch,

@@ -39,9 +39,9 @@ from cobre.sddp.training.passes import (
     simulated_costs,
     upper_bounds,
 )
-from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.training.team import share_bases
 from cobre.sddp.training.tree_iteration import iterate_tree
+from cobre.sddp.training.visited_states import apply_selection
 from cobre.solver.batches import SolveStatistics
 
 # Training callbacks, and interruptions from outside, between two iterations or inside of one.

@@ -17,7 +17,8 @@ import numpy as np
 
 from cobre._native import OpeningBlocks, opening_blocks, opening_distances
 from cobre.core.arrays import Floats, Ints
-from cobre.sddp.problem.problem import Problem, StageOpenings
+from cobre.sddp.problem.openings import StageOpenings
+from cobre.sddp.problem.problem import Problem
 from cobre.solver.batches import Bases, Chains, Realisations
 
 # (forward passes, blocks): most blocks up to that number of passes. With 20 openings 8 blocks take 13 to 22 % more work

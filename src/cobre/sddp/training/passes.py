@@ -11,7 +11,7 @@ from cobre.core.bounds import UpperBound
 from cobre.core.confidence import mean_and_std
 from cobre.core.policy_cost import CostSample
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import CutPool, stray_coefficients
+from cobre.sddp.cut_pool import CutPool, stray_coefficients
 from cobre.sddp.plugins.interfaces import EVALUATION_BIT, Sampler, StoppingRule
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit

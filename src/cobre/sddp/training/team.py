@@ -15,10 +15,10 @@ from cobre._native import take_unit
 from cobre.comm import Communicator, ReduceOp, SharedMemoryProvider, SharedRegion
 from cobre.core.arrays import Floats, Indices
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.problem.problem import Problem
+from cobre.sddp.problem.scenario_tree import ScenarioTree
 from cobre.sddp.ranks import ALIGNMENT, WorkSplit, aligned, ranks_sharing_memory
-from cobre.sddp.tree.scenario_tree import ScenarioTree
 from cobre.solver.batches import Bases, SharedBatch, SharedPaths
 from cobre.solver.program import StageProgram
 

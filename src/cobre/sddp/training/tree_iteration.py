@@ -13,12 +13,12 @@ from cobre._native import average_cuts
 from cobre.core.arrays import Floats, Indices
 from cobre.records import dataclass
 from cobre.sddp.plugins.interfaces import CutSelection
+from cobre.sddp.problem.scenario_tree import ScenarioTree
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase
 from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import Clock, IterationResult, TrainingContext, lower_bound
-from cobre.sddp.training.selection import apply_selection
-from cobre.sddp.tree.scenario_tree import ScenarioTree
+from cobre.sddp.training.visited_states import apply_selection
 from cobre.solver.batches import Bases, Batch, Chains, Outputs, no_bases
 
 # The nodes of one stage of the scenario tree, as a team shares them out.

@@ -14,10 +14,11 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Indices, Ints
 from cobre.records import dataclass
-from cobre.sddp.cuts.pool import stored_components
+from cobre.sddp.cut_pool import stored_components
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import weighted
-from cobre.sddp.problem.problem import Problem, StageOpenings
+from cobre.sddp.problem.openings import StageOpenings
+from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase
 from cobre.sddp.stage_solve import StageSolve

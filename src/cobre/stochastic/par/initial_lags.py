@@ -7,9 +7,9 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Ints, sum_in_order
 from cobre.core.case import Case
-from cobre.core.case_file_names import STAGES_FILE
+from cobre.core.file_names import STAGES_FILE
 from cobre.records import dataclass
-from cobre.stochastic.errors import NoiseModelError, NoiseNote
+from cobre.stochastic import NoiseModelError, NoiseNote
 from cobre.stochastic.par.observations import HISTORY_FILE, NO_WINDOWS, InflowWindow, history_windows
 from cobre.stochastic.par.seasons import Occurrence, SeasonCycle, StagePeriods
 

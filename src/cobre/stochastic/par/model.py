@@ -13,7 +13,7 @@ import numpy as np
 from cobre.core.arrays import MONTHS_PER_YEAR, Flags, Floats
 from cobre.core.case import Case
 from cobre.records import dataclass
-from cobre.stochastic.errors import NoiseModelError, NoiseNote
+from cobre.stochastic import NoiseModelError, NoiseNote
 from cobre.stochastic.par.initial_lags import KnownPast, LagSlots, LagSteps, initial_lags, lag_slots, next_lags
 from cobre.stochastic.par.residuals import periodic_correlations, residual_variance
 from cobre.stochastic.par.seasons import StagePeriods

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import Case
 from cobre.records import dataclass
-from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.par.seasons import SeasonCycle
 
 # Observed inflows: windows of days by hydro, in columns, because a deck has hundreds of thousands of them.

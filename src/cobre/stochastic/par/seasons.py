@@ -11,10 +11,10 @@ from functools import cached_property
 from itertools import pairwise
 
 from cobre.core.arrays import MONTHS_PER_YEAR
-from cobre.core.case_file_names import STAGES_FILE
+from cobre.core.file_names import STAGES_FILE
 from cobre.core.temporal import Horizon, Season, SeasonDefinitions, Stage
 from cobre.records import dataclass
-from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic import NoiseModelError
 
 # The days of a season: months, ISO weeks, or dates of one's own.
 

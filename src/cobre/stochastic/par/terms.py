@@ -7,7 +7,7 @@ import numpy as np
 from cobre.core.arrays import MONTHS_PER_YEAR, Flags, Floats
 from cobre.core.case import Case
 from cobre.records import dataclass
-from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.layout import StageTable
 
 COEFFICIENTS_FILE = "scenarios/inflow_ar_coefficients.parquet"

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats, Indices
-from cobre.core.case_file_names import STAGES_FILE
-from cobre.stochastic.errors import NoiseModelError
+from cobre.core.file_names import STAGES_FILE
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.random.pcg64 import Pcg64Sequence, Pcg64Streams, norm_quantile
 from cobre.stochastic.random.seeds import Words, stage_seeds
 

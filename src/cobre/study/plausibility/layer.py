@@ -31,7 +31,7 @@ from cobre.sddp.problem.problem import stage_plans
 from cobre.sddp.problem.unreachable_minimums import UnreachableMinimum
 from cobre.sddp.resolved.generic_rows import GenericRowResolver
 from cobre.sddp.resolved.resolve import resolve
-from cobre.stochastic.errors import NoiseNote
+from cobre.stochastic import NoiseNote
 from cobre.stochastic.model import NoiseModel
 from cobre.study.plausibility.expected import Expected, expected_numbers
 

@@ -1,20 +1,22 @@
 """From a case to a problem that can be trained or simulated."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from cobre.core.case import Case
+from cobre.core.file_names import CONFIG_FILE
 from cobre.core.steps import Report, Step, no_report
-from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.finding import lines_of
 from cobre.policy.boundary import apply_boundary_policy, later_periods, load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
-from cobre.sddp.problem.problem import PreparedStudy, build_problem, has_negative_memory
+from cobre.sddp.problem.openings import StageOpenings, has_negative_memory
+from cobre.sddp.problem.problem import PreparedStudy, Problem, build_problem
+from cobre.sddp.problem.scenario_tree import build_tree
 from cobre.sddp.resolved.resolve import resolve
-from cobre.sddp.tree.build import with_tree
-from cobre.stochastic.errors import NoiseNote
+from cobre.stochastic import NoiseNote
 from cobre.stochastic.model import NoiseModel, build_noise_model
 from cobre.study.plausibility.layer import finding_of_note, minimum_notes
 
@@ -30,10 +32,18 @@ def prepare(case: Case, report: Report = no_report) -> PreparedStudy:
     consumption = np.array([station.consumption_mw_per_m3s for station in case.system.pumping_stations])
     names = EntityNames(tuple(f"{hydro.name} (hydro {hydro.id})" for hydro in case.system.hydros))
     resolved = resolve(case, [period.hours for period in later_periods(case, policy)], report)
-    built = with_tree(case, build_problem(resolved, noise, options, consumption, names, report))
+    built = _with_tree(case, build_problem(resolved, noise, options, consumption, names, report))
     problem, boundary, notes = apply_boundary_policy(case, resolved, built, policy)
     found = [*noise.notes, *convexity_notes(case, noise), *minimum_notes(case, resolved, problem.unreachable)]
     return PreparedStudy(case, noise, problem, boundary, (*_grouped(found), *notes))
+
+
+def _with_tree(case: Case, problem: Problem) -> Problem:
+    """Add the tree that a case enumerates to a problem; where paths are sampled, nodes of a stage do not differ."""
+    if not (case.config.training.is_enumerated or case.config.simulation.is_enumerated):
+        return problem
+    tree = build_tree(case, problem.noise)
+    return replace(problem, tree=tree, openings=tuple(map(StageOpenings.of, tree.realisations)))
 
 
 def convexity_notes(case: Case, noise: NoiseModel) -> list[NoiseNote]:

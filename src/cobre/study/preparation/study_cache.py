@@ -25,11 +25,11 @@ import cobre
 from cobre import __version__
 from cobre.comm import Backend, Communicator
 from cobre.core.case import Case, changed
+from cobre.core.file_names import CONFIG_FILE
 from cobre.core.steps import Report, Step, no_report
 from cobre.core.stopping import IterationLimit, SimulationBased
 from cobre.errors import CobreError, ValidationError
 from cobre.io.config.overrides import ConfigDocument
-from cobre.io.file_names import CONFIG_FILE
 from cobre.io.findings.finding import lines_of
 from cobre.io.storage.atomic import WriteError
 from cobre.io.storage.record_file import RecordFileError, read_records, write_records

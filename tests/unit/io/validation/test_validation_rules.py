@@ -5,7 +5,7 @@ from validation_case import problems_after, sound_documents, sound_tables, write
 
 from cobre.io.case import read_case
 from cobre.io.findings.finding import Findings
-from cobre.io.validation.check import GROUPS
+from cobre.io.validation import GROUPS
 from cobre.io.validation.rules import (
     BUSES,
     CONDITIONS_FILE,

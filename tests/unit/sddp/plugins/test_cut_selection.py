@@ -9,11 +9,10 @@ from small_cases import SmallCase, hydro, thermal
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.config import CutSelectionConfig, DominationSelection, DynamicSelection, Level1Selection
-from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.cut_pool import CutPool, CutSet
 from cobre.sddp.plugins.cut_selection import Capped, Level1, cut_selection
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.training.selection import SelectionStates, apply_selection
-from cobre.sddp.training.visited_states import VisitedStates
+from cobre.sddp.training.visited_states import SelectionStates, VisitedStates, apply_selection
 
 # Lines over one state: falling, flat, rising; the fourth is never best, the fifth is the second again.
 CUTS = CutSet(np.array([4.0, 2.0, 0.0, -1.0, 2.0]), np.array([[-2.0], [0.0], [2.0], [0.0], [0.0]]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cobre.core.config import CutSelectionConfig, Level1Selection
-from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.cut_pool import CutSet
 from cobre.sddp.plugins.cut_selection import Capped, Level1, cut_selection
 
 # Values at the states 0, 1 and 2: cut 0 is highest at 0; cuts 1 and 2 are equal everywhere; cut 3 owns nothing.

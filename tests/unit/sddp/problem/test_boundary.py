@@ -18,7 +18,7 @@ from cobre.io.case import load_case
 from cobre.io.findings.finding import InvalidCaseError
 from cobre.io.policies.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
 from cobre.policy.boundary import apply_boundary_policy, load_boundary_policy, with_lags_of_boundary
-from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, CutSet
+from cobre.sddp.cut_pool import MAX_CHUNK_CUTS, CutSet
 from cobre.sddp.problem.boundary import (
     BoundaryCutPool,
     BoundaryMismatchError,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cobre._native import opening_chains
-from cobre.sddp.problem.problem import StageOpenings
+from cobre.sddp.problem.openings import StageOpenings
 from cobre.solver.batches import Bases, Realisations
 
 INFLOW = np.array([[5.0, 5.0], [1.0, 2.0], [9.0, 9.0], [4.0, 4.0]])  # 10, 3, 18 and 8 m3/s

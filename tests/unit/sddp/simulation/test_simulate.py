@@ -9,7 +9,7 @@ from solving import Collected, simulate_into, simulate_trained, train, train_fol
 from systems_water import cascade, random_inflows
 
 from cobre.comm import RegionClosedError, launch
-from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.lp.failure import StageFailedError
 from cobre.sddp.simulation.simulate import SimulationOutcome
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cobre._native import opening_blocks, opening_distances
-from cobre.sddp.problem.problem import StageOpenings
+from cobre.sddp.problem.openings import StageOpenings
 from cobre.sddp.training.opening_blocks import StageBlocks, block_limits, number_of_blocks
 from cobre.solver.batches import Bases, Realisations
 

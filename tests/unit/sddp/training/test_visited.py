@@ -5,9 +5,9 @@ import pytest
 
 from cobre.comm import launch
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.training import selection as module
+from cobre.sddp.training import visited_states as module
 from cobre.sddp.training.visited_states import StoredStates, VisitedStates, entry_flags
 
 STAGES, DIMENSION, PATHS, ITERATIONS = 3, 4, 5, 9

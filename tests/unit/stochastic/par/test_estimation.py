@@ -15,7 +15,7 @@ from noise_cases import (
     with_estimation,
 )
 
-from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.model import build_noise_model
 from cobre.stochastic.par.estimation import PeriodicSample, fit_hydros

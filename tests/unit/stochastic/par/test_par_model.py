@@ -5,7 +5,7 @@ import pytest
 from noise_cases import coefficients, inflow_stats, make_case, month, observed, stages, table
 
 from cobre.core.case import InflowObservation
-from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.stochastic.par.residuals import periodic_correlations, residual_variance
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic import NoiseModelError
 from cobre.stochastic.random.pcg64 import norm_quantile
 from cobre.stochastic.random.point_sets import first_primes, gray_rank, halton, latin_hypercube, sobol
 

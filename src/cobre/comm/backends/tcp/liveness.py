@@ -5,8 +5,8 @@ computing therefore stays visible as long as the GIL is released now and then, a
 that holds the GIL for longer than the timeout is indistinguishable from a stopped process.
 
 The coordinator decides. The first failure that it learns of becomes the failure record of the world, sent to every
-worker at once, whether or not anybody is in a collective. A record names the first call that it affects. Earlier calls
-may still complete from data that is in flight, so a rank that leaves or dies after its last call disturbs nobody.
+worker at once, whether or not a rank is in a collective. A record names the first call that it affects. Earlier calls
+may still complete from data that is in flight, so a rank that leaves or dies after its last call affects no other rank.
 
 `coordinator_monitor` and `worker_monitor` are the two ends.
 """
@@ -138,7 +138,7 @@ class Progress:
         self.completed = -1
         self.operation = 0
         self.waits_inside_node = False
-        """In a call, and still waiting for ranks of this node: nobody is looking at the connections to other nodes."""
+        """In a call, and still waiting for ranks of this node: connections to other nodes are not polled."""
         self.missing: Callable[[], Collection[int]] = tuple
         self.label: Callable[[], str] = str
         self._last_sent = 0  # the call that the previous heartbeat was about
@@ -157,7 +157,7 @@ class Progress:
 
 MAX_INTERVAL_S = 1.0
 
-RECHECK_S = 0.25  # how soon a known departure is looked at again, while nobody is in a call
+RECHECK_S = 0.25  # how soon a known departure is checked again, while no rank is in a call
 
 # How long the end of a data connection waits for the control connection to say why. The two are separate streams: the
 # kernel closes both when a process dies, but nothing orders what they deliver here.
@@ -165,7 +165,7 @@ EXPLANATION_S = 0.5
 
 
 def _ignore(_failure: FailureRecord) -> None:
-    """Do nothing: the default `on_failure`, when there is nobody else to wake."""
+    """Do nothing: the default `on_failure`, when there is no other thread to wake."""
 
 
 def earlier_of(recorded: FailureRecord | None, found: FailureRecord) -> FailureRecord:
@@ -255,7 +255,7 @@ class LivenessMonitor(ABC):
     def close(self) -> None:
         """Say goodbye and end the thread; waits for no other rank."""
         # In this order: the goodbye needs open links; the thread must end before its links are closed, or it would read
-        # a descriptor that may be somebody else's by then; it polls the pipes until it ends, so they go last.
+        # a descriptor that may have been reused by then; it polls the pipes until it ends, so they go last.
         for link in self.links.values():
             link.send(Tag.GOODBYE, pack_goodbye(max(0, self.progress.completed)))
         with contextlib.suppress(OSError):
@@ -350,7 +350,7 @@ class LivenessMonitor(ABC):
 
     def _pause_s(self, next_beat: float) -> float:
         pause = max(0.0, next_beat - time.monotonic())
-        # A rank that has departed is a failure only once somebody needs it, and nothing arrives to say so.
+        # A departed rank is a failure only once a call needs it, and no message arrives to report that.
         return min(pause, RECHECK_S) if self.departed and self.failure is None else pause
 
     def _discount_own_delay(self, delay_s: float) -> None:
@@ -477,12 +477,12 @@ class CoordinatorMonitor(LivenessMonitor):
         if tag is not Tag.ABORT:
             raise ProtocolError(f"{tag.name} from a worker")
         if failure.kind is FailureKind.ABORTED and not failure.peers:
-            # An abort that names nobody is the sender's own.
+            # An abort that names no rank is the sender's own.
             failure = replace(failure, peers=(self.links[rank].peer,))
         self.broadcast_failure(failure)
 
     def _detect_failure(self) -> None:
-        """Declare a failure where a rank has departed or is silent and nobody else is looking.
+        """Declare a failure where a rank has departed or is silent and no other thread checks.
 
         While rank 0 waits for other nodes in a collective, the waiting thread decides: it sees the data connections,
         and with them whether the last bytes of a rank that died are still on their way. Otherwise some worker may be
@@ -493,7 +493,7 @@ class CoordinatorMonitor(LivenessMonitor):
         in_call = progress.started != progress.completed
         if self.failure is not None or (in_call and not progress.waits_inside_node):
             return
-        # The most certain first: one record is all that anybody gets to see, and a rank that died may be the reason why
+        # The most certain first: only one record is ever reported, and a rank that died may be the reason why
         # others left.
         for kind in (FailureKind.DIED, FailureKind.LEFT, FailureKind.SILENT):
             ranks = [rank for rank, reason in self.departed.items() if reason is kind]
@@ -502,7 +502,7 @@ class CoordinatorMonitor(LivenessMonitor):
                 first = max(next_call, min(self._last_completed.get(rank, -1) for rank in ranks) + 1)
                 self.broadcast_failure(FailureRecord(kind, first, tuple(self.describe(rank, kind) for rank in ranks)))
                 return
-        # Silence matters only while somebody waits: a run that computes for hours may be stopped and continued.
+        # Silence matters only while a call waits: a run that computes for hours may be stopped and continued.
         silent = self.silent(self.links)
         is_awaited = in_call or any(beat.in_call and beat.sequence >= next_call for beat in self.heartbeats.values())
         if silent and is_awaited:
@@ -533,7 +533,7 @@ class WorkerMonitor(LivenessMonitor):
         self.set_failure(failure)
 
     def _detect_failure(self) -> None:
-        """Record the loss of the coordinator where nobody else would see it.
+        """Record the loss of the coordinator where no other thread would notice it.
 
         It matters only to a rank in a call. A leader that waits for other nodes sees the data connection itself; a rank
         that waits in its node's memory looks at no connection, so this thread does it.
@@ -548,7 +548,7 @@ class WorkerMonitor(LivenessMonitor):
     def lost_coordinator(self, sequence: int) -> FailureRecord | None:
         """Return the failure of this call if the coordinator has departed or is silent, else None."""
         kind = self.departed.get(0, FailureKind.SILENT if self.silent((0,)) else None)
-        # A coordinator that left after completing this call has left nobody waiting for it.
+        # A coordinator that left after completing this call leaves no rank waiting.
         if kind is None or self._last_completed.get(0, -1) >= sequence:
             return None
         return FailureRecord(kind, sequence, (self.describe(0, kind),))

@@ -194,9 +194,9 @@ def find_nodes(transport: Transport, config: TcpConfig) -> tuple[Nodes, ShmSegme
     # These exchanges are a call like any other, number 0, so that the death of a rank is detected here too.
     transport.begin(0, Operation.JOIN)
     ring_bytes = BY_HOSTS if config.ring_bytes is None else config.ring_bytes
-    said = _exchange(transport, config.size, _identity(config) + _RING_BYTES.pack(ring_bytes))
-    (ring_bytes,) = _RING_BYTES.unpack_from(said[0], IDENTITY_BYTES)  # rank 0's: all must choose the same way
-    nodes = Nodes.from_identities([one[:IDENTITY_BYTES] for one in said], ring_bytes)
+    replies = _exchange(transport, config.size, _identity(config) + _RING_BYTES.pack(ring_bytes))
+    (ring_bytes,) = _RING_BYTES.unpack_from(replies[0], IDENTITY_BYTES)  # rank 0's: all must choose the same way
+    nodes = Nodes.from_identities([one[:IDENTITY_BYTES] for one in replies], ring_bytes)
     memory = _open_memory(transport, config, nodes) if nodes.any_shared else None
     if memory is None:
         nodes = Nodes(tuple((rank,) for rank in range(config.size)), ring_bytes)

@@ -7,7 +7,7 @@
                  REFUSED    or why not, at any point; after PROOF it carries the coordinator's own proof
 
 Versions are compared before anything else, so that the error names the difference. A refusal without a proof may come
-from anybody who listens at the coordinator's address, and does not end the worker's attempts.
+from any process that listens at the coordinator's address, and does not end the worker's attempts.
 """
 
 import hashlib
@@ -63,7 +63,7 @@ class RefusedError(Exception):
 
 
 class UnprovenRefusalError(RefusedError):
-    """A refusal without a valid proof: it may come from anybody, and so does its text."""
+    """A refusal without a valid proof: neither its sender nor its text can be trusted."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text, may_retry=True)
@@ -88,7 +88,7 @@ class CoordinatorHandshake:
         self._hello = self._challenge = b""
         self.hello: Hello | None = None
         self.mark: bytes | None = None
-        """The mark of the HELLO, if valid: whoever sent it holds the secret, or has overheard somebody who does."""
+        """The mark of the HELLO, if valid: its sender holds the secret, or replays a message of a rank that does."""
         self.is_authenticated = False
 
     @property
@@ -128,9 +128,9 @@ class CoordinatorHandshake:
 
     def _handle_hello(self, payload: bytes) -> bytes:
         # Versions before the proof, which another version may compute differently: a wrong secret would be reported.
-        said, mark = payload[:-PROOF_BYTES], payload[-PROOF_BYTES:]
+        content, mark = payload[:-PROOF_BYTES], payload[-PROOF_BYTES:]
         try:
-            hello = Hello.parse(said)
+            hello = Hello.parse(content)
         except VersionError as error:
             raise RefusedError(
                 f"the worker speaks protocol version {error.version}, the coordinator version {PROTOCOL_VERSION}; "
@@ -138,7 +138,7 @@ class CoordinatorHandshake:
             ) from error
         _check_versions(hello)
         # Another mark is no reason to refuse: the proof is, with words that say what differs.
-        if hmac.compare_digest(mark, first_message_mark(self._secret, said)):
+        if hmac.compare_digest(mark, first_message_mark(self._secret, content)):
             self.mark = mark
         me = Peer.of_this_process(0)
         self.hello, self._hello = hello, payload
@@ -190,7 +190,7 @@ class WorkerHandshake:
 
     @property
     def needed(self) -> int:
-        """How many bytes may be read from the socket now; what follows the handshake belongs to somebody else."""
+        """How many bytes may be read from the socket now; what follows the handshake is left to the transport."""
         return self._parser.needed
 
     def begin(self) -> bytes:
@@ -271,7 +271,7 @@ def prove(secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bytes:
 def first_message_mark(secret: bytes, hello: bytes) -> bytes:
     """Compute the mark that a worker adds to its HELLO.
 
-    Only a holder of the secret can compute it, but anybody can replay it.
+    Only a holder of the secret can compute it, but any listener can replay it.
 
     It proves nothing. It tells the coordinator which connections to keep when strangers make too many.
     """

@@ -294,8 +294,8 @@ class _Meeting:
 
     def _is_expected(self, hello: Hello) -> bool:
         config = self._config
-        said = (hello.link, hello.rank, hello.size, hello.run_id, hello.instance)
-        return said == (Link.RING, self._expected.rank, config.size, config.run_id, self._token)
+        received = (hello.link, hello.rank, hello.size, hello.run_id, hello.instance)
+        return received == (Link.RING, self._expected.rank, config.size, config.run_id, self._token)
 
     def _drop(self, pending: PendingConnection) -> None:
         self._pending.pop(pending.sock.fileno(), None)

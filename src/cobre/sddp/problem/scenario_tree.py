@@ -1,6 +1,9 @@
-"""The tree of a case: its nodes in order, and what happens at each of them."""
+"""A tree of nodes that is solved as a whole, built from a case: one value function and one realisation for each node.
 
-from dataclasses import replace
+Nodes are numbered stage by stage and, within a stage, in the order of their ids. The root is node 0. Paths are named by
+their leaves, in order.
+"""
+
 from itertools import pairwise
 
 import numpy as np
@@ -8,22 +11,61 @@ import numpy as np
 from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.core.temporal import Node, PolicyGraph, Transition
-from cobre.sddp.problem.problem import Problem, StageOpenings, realise
-from cobre.sddp.tree.scenario_tree import NO_PARENT, ScenarioTree
+from cobre.records import dataclass
+from cobre.sddp.problem.openings import realise
 from cobre.solver.batches import Realisations
 from cobre.stochastic.external import external_library
 from cobre.stochastic.layout import CLASSES
+from cobre.stochastic.model import NoiseModel
+
+NO_PARENT = -1  # the parent of the root
 
 
-def with_tree(case: Case, problem: Problem) -> Problem:
-    """Add the tree that a case enumerates to a problem; where paths are sampled, nodes of a stage do not differ."""
-    if not (case.config.training.is_enumerated or case.config.simulation.is_enumerated):
-        return problem
-    tree = build_tree(case, problem)
-    return replace(problem, tree=tree, openings=tuple(map(StageOpenings.of, tree.realisations)))
+@dataclass(frozen=True, slots=True)
+class ScenarioTree:
+    """Parents and probabilities of nodes. realisations: by stage, one row for each of its nodes."""
+
+    ids: Ints
+    first: tuple[int, ...]  # by stage: its first node; at the end: how many nodes there are
+    parent: Ints  # -1: of the root
+    probability: Floats  # of coming from the parent to the node
+    realisations: tuple[Realisations, ...]
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes all stages have together."""
+        return self.first[-1]
+
+    def nodes(self, stage: int) -> range:
+        """Return the node numbers of a stage."""
+        return range(self.first[stage], self.first[stage + 1])
+
+    @property
+    def leaves(self) -> range:
+        """The nodes of the last stage: one for each path."""
+        return self.nodes(len(self.first) - 2)
+
+    def children(self, node: int) -> range:
+        """Return the children of a node, which are numbered consecutively."""
+        start = int(np.searchsorted(self.parent, node))
+        return range(start, int(np.searchsorted(self.parent, node, side="right")))
+
+    def paths(self) -> Ints:
+        """Return nodes (path, stage) from the root to every leaf."""
+        at = np.array(self.leaves, np.int32)
+        found = [at]
+        while at[0] != 0:
+            at = self.parent[at]
+            found.append(at)
+        return np.stack(found[::-1], axis=1).astype(np.int32)
+
+    def path_probabilities(self) -> Floats:
+        """Return by leaf the probability of the path from the root to it."""
+        total: Floats = np.multiply.accumulate(self.probability[self.paths()], axis=1)[:, -1]
+        return total
 
 
-def build_tree(case: Case, problem: Problem) -> ScenarioTree:
+def build_tree(case: Case, noise: NoiseModel) -> ScenarioTree:
     """Return the tree of a case; without nodes it is the chain of stages."""
     graph, stages = case.horizon.policy_graph, [stage.id for stage in case.horizon.stages]
     if not graph.nodes:
@@ -37,7 +79,7 @@ def build_tree(case: Case, problem: Problem) -> ScenarioTree:
     )
     counts = [sum(node.stage_id == stage for node in nodes) for stage in stages]
     first = tuple(int(count) for count in np.cumsum([0, *counts]))
-    found = _NodeRealisations(case, problem, nodes, parent)
+    found = _NodeRealisations(case, noise, nodes, parent)
     outcomes = tuple(found.at(stage, range(first[stage], first[stage + 1])) for stage in range(len(stages)))
     return ScenarioTree(
         np.array([node.id for node in nodes], np.int32), first, parent, _normalised(given, parent), outcomes
@@ -73,8 +115,8 @@ def _normalised(given: Floats, parent: Ints) -> Floats:
 class _NodeRealisations:
     """Realisations at the nodes: a column of external scenarios, or the stage's only opening."""
 
-    def __init__(self, case: Case, problem: Problem, nodes: list[Node], parent: Ints) -> None:
-        self._problem, self._nodes, self._parent = problem, nodes, parent
+    def __init__(self, case: Case, noise: NoiseModel, nodes: list[Node], parent: Ints) -> None:
+        self._noise, self._nodes, self._parent = noise, nodes, parent
         source = case.config.training.scenario_source
         self._libraries = {name: external_library(case, name) for name in CLASSES if source.scheme(name) == "external"}
         self._ids = {
@@ -82,12 +124,11 @@ class _NodeRealisations:
             "load": [bus.id for bus in case.system.buses],
             "ncs": [one.id for one in case.system.non_controllable_sources],
         }
-        noise = problem.noise
         self._slots = np.zeros((len(nodes), *noise.initial_lags.shape))
 
     def at(self, stage: int, nodes: range) -> Realisations:
         """Return realisations of all nodes of a stage; those of their parents must be known."""
-        noise = self._problem.noise
+        noise = self._noise
         opening = realise(noise, stage, noise.openings[stage])
         rows = [
             np.repeat(table[:1], len(nodes), axis=0)
@@ -115,4 +156,4 @@ class _NodeRealisations:
 
     def _lags(self, node: int) -> Floats:
         above = int(self._parent[node])
-        return self._problem.noise.initial_lags if above == NO_PARENT else self._slots[above]
+        return self._noise.initial_lags if above == NO_PARENT else self._slots[above]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cobre._native import average_cuts, write_cuts
-from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS
+from cobre.sddp.cut_pool import MAX_CHUNK_CUTS
 
 
 @pytest.mark.parametrize("dimension", [0, 1, 5])

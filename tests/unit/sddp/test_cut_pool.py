@@ -8,7 +8,7 @@ from systems_water import random_inflows
 from cobre._native import CUTS_PER_BLOCK
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.errors import InternalError
-from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, CutPool, CutSet, stored_components
+from cobre.sddp.cut_pool import MAX_CHUNK_CUTS, CutPool, CutSet, stored_components
 from cobre.solver.program import StageProgram
 
 STORED = [np.array([True, False, True]), np.array([True, True, True])]

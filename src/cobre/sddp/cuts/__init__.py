@@ -1,1 +1,0 @@
-"""Cuts: where they are kept, and which of them are active."""

@@ -1,1 +1,0 @@
-"""Enumerated scenario trees: nodes, paths and probabilities, and how they are built from a case."""
