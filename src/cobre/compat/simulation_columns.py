@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
-from cobre.sddp.simulation.hydro_tables import AHEAD
+from cobre.sddp.simulation.tables import AHEAD
 from cobre.study.stage_tables import ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, STAGE_TABLES, TREE_PATHS
 
 if TYPE_CHECKING:

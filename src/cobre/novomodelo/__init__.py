@@ -20,7 +20,7 @@ from cobre import model as model
 from cobre import run as run
 from cobre import schema as schema
 from cobre.novomodelo import results as results
-from cobre.novomodelo.policies import write_policy_checkpoint as write_policy_checkpoint
+from cobre.novomodelo.results import write_policy_checkpoint as write_policy_checkpoint
 from cobre.versions import version_info as version_info
 
 if TYPE_CHECKING:

@@ -15,20 +15,17 @@ from cobre.core.arrays import Floats, Ints
 from cobre.core.case import ABSENT_ID
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.hydro_tables import (
-    ANTICIPATED_THERMALS,
     HYDRO_BUS_GENERATION,
     HYDROS,
-    lane_rows,
-    read_anticipated_thermals,
     read_hydro_bus_generation,
     read_hydros,
-    read_lanes,
     read_seed,
     read_transit,
     seed_rows,
     transit_rows,
 )
 from cobre.sddp.simulation.tables import (
+    ANTICIPATED_THERMALS,
     BUSES,
     CONTRACTS,
     EXCHANGES,
@@ -41,9 +38,12 @@ from cobre.sddp.simulation.tables import (
     ResultTable,
     StageOutcome,
     StageRows,
+    lane_rows,
+    read_anticipated_thermals,
     read_buses,
     read_contracts,
     read_exchanges,
+    read_lanes,
     read_non_controllables,
     read_pumping_stations,
     read_thermals,

@@ -29,16 +29,8 @@ from cobre.sddp.training.context import (
     first_stage_costs,
     lower_bound_of,
 )
-from cobre.sddp.training.passes import (
-    BackwardCosts,
-    add_cuts,
-    measure_trial_points,
-    path_costs,
-    plan_backward,
-    run_forward,
-    simulated_costs,
-    upper_bounds,
-)
+from cobre.sddp.training.passes import add_cuts, path_costs, plan_backward, run_forward
+from cobre.sddp.training.policy_cost import BackwardCosts, measure_trial_points, simulated_costs, upper_bounds
 from cobre.sddp.training.team import share_bases
 from cobre.sddp.training.tree_iteration import iterate_tree
 from cobre.sddp.training.visited_states import apply_selection

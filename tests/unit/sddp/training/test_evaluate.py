@@ -11,7 +11,7 @@ from cobre.comm.launch import run
 from cobre.sddp.plugins.interfaces import EVALUATION_BIT
 from cobre.sddp.simulation.simulate import PolicySimulator
 from cobre.sddp.training.loop import iterate
-from cobre.sddp.training.passes import evaluate_policy
+from cobre.sddp.training.policy_cost import evaluate_policy
 from cobre.sddp.training.team import Team
 from cobre.solver.batches import PathOutputs
 
