@@ -10,7 +10,10 @@ from cobre.records import dataclass
 from cobre.wording import gap_percent
 
 RECENT = 10
-"""Iterations over which the rise of the lower bound is measured."""
+"""Iterations over which the rise of the lower bound is measured, at the most."""
+FEWEST_RECENT = 4
+"""Of a short run the later half counts, but not less than this: its first iterations rise steeply in every study, and
+single ones are flat by chance."""
 FLAT = 1e-4
 """Relative to the lower bound: a smaller rise per iteration counts as flat."""
 CLOSED = 1e-4
@@ -47,8 +50,8 @@ class VerdictKind(StrEnum):
 class ConvergenceVerdict:
     """Whether training has converged, judged from the bounds.
 
-    sentence: for people. rise: mean rise of the lower bound over the last `RECENT` iterations, $ per iteration;
-    None after a single iteration.
+    sentence: for people. rise: mean rise of the lower bound over the recent iterations, $ per iteration; None
+    after a single iteration.
     """
 
     kind: VerdictKind
@@ -233,9 +236,15 @@ class BoundHistory:
 
     @property
     def rise(self) -> float | None:
-        """Mean rise of the lower bound over the last `RECENT` iterations, $ per iteration; None after one iteration."""
-        steps = min(RECENT, len(self.lower) - 1)
+        """Mean rise of the lower bound over the recent iterations, $ per iteration; None after one iteration."""
+        steps = self.recent_steps
         return None if steps < 1 else (self.lower[-1] - self.lower[-1 - steps]) / steps
+
+    @property
+    def recent_steps(self) -> int:
+        """Iterations that `rise` is measured over: those of the later half, `FEWEST_RECENT` to `RECENT` of them."""
+        steps = len(self.lower) - 1
+        return min(RECENT, steps, max(FEWEST_RECENT, steps // 2))
 
     @property
     def scale(self) -> float:
@@ -325,8 +334,8 @@ def _open(history: BoundHistory, rise: float, is_flat: bool, remark: str) -> Con
 
 def _rising(history: BoundHistory, rise: float) -> str:
     share = rise / history.scale
-    steps = min(RECENT, len(history.lower) - 1)
-    over = f"over the last {steps}"
+    steps = history.recent_steps
+    over = f"over the last {steps}" if steps > 1 else "in the last one"
     if share <= FLAT:
         return f"rises by less than {gap_percent(FLAT)} per iteration {over}"
     return f"rises by {gap_percent(share)} per iteration {over}"

@@ -67,6 +67,16 @@ def test_set_is_recorded_and_acts_like_the_short_option(tmp_path):
             ExitCode.INVALID_CASE,
             "--set training.stopping_rules: the rule `gap` has no tolerance",
         ),
+        (
+            ["training.selection.method=enumerated"],
+            ExitCode.INVALID_CASE,
+            "--set training.selection.method, training.selection.forward_passes: is not a field of the format (set",
+        ),
+        (
+            ["training.selection.method=enumerated"],
+            ExitCode.INVALID_CASE,
+            'set training.selection as a whole, such as {"method": "enumerated"})',
+        ),
         (["training.tree_seed"], ExitCode.USAGE, "expected NAME=VALUE, such as training.tree_seed=7"),
         (["=7"], ExitCode.USAGE, "expected NAME=VALUE"),
         (['training={"tree_seed": 7, "tree_seed": 8}'], ExitCode.USAGE, "the key 'tree_seed' twice"),

@@ -236,6 +236,11 @@ class Flags(cobre.CutSelection):
         return {"shape": active[:-1], "values": active * 2.0}[self.kind]
 
 
+class Stops(cobre.StoppingRule):
+    def reason_to_stop(self, history, simulated=None, bound=None):
+        return len(history) > 1
+
+
 @pytest.mark.parametrize(
     ("plugin", "words"),
     [
@@ -249,8 +254,11 @@ class Flags(cobre.CutSelection):
         ({"sampler": Draws("float")}, "Draws.opening_indices returned numbers of type float64, not integers"),
         ({"cut_selection": Flags("shape")}, "Flags.choose returned an array of shape"),
         ({"cut_selection": Flags("values")}, "Flags.choose returned values other than 0 and 1"),
+        ({"stopping_rules": [Stops()]}, "Stops.reason_to_stop returned False; expected a reason as a text, or None"),
     ],
-    ids=lambda value: "" if isinstance(value, str) else "-".join(f"{k}-{v.kind}" for k, v in value.items()),
+    ids=lambda value: (
+        "" if isinstance(value, str) else "-".join(f"{k}-{getattr(v, 'kind', '')}" for k, v in value.items())
+    ),
 )
 @pytest.mark.parametrize("workers", [None, 2])
 def test_wrong_answers_of_plugins_are_refused(plugin, words, workers):

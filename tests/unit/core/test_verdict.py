@@ -31,6 +31,15 @@ def test_sampled_bounds(lower, upper, half_width, kind, words):
     assert words in found.sentence
 
 
+def test_the_first_iterations_of_a_short_run_do_not_count():
+    """Every lower bound rises steeply at first; nine iterations that are flat since the fourth do not rise."""
+    found = judged([20.0, 60.0, 90.0, *[100.0] * 6], 120.0, 5.0)
+    assert found.kind is VerdictKind.LEVELLED_OFF
+    assert "rises by less than 0.010 % per iteration over the last 4;" in found.sentence
+    assert judged([20.0, 100.0, 100.0], 120.0, 5.0).kind is VerdictKind.RISING
+    assert "rises by 50.00 % per iteration in the last one;" in judged([50.0, 100.0], 120.0, 5.0).sentence
+
+
 def test_one_unlucky_sample_below_the_lower_bound_is_chance():
     found = verdict(BoundHistory(FLAT, [*[96.5] * 12, 80.0], [*[13.0] * 12, 5.0]))
     assert found.kind is VerdictKind.CONVERGED

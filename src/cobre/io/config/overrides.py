@@ -12,6 +12,9 @@ from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.findings.finding import Finding, Findings, Layer, error_code
 from cobre.records import dataclass
 
+KINDS = ("method", "type")
+"""Fields that decide which other fields an object has."""
+
 OVERRIDE_KEY = error_code(
     "override-key",
     Layer.SCHEMA,
@@ -81,7 +84,7 @@ def _merged(old: Any, new: object) -> Any:
 
 
 def _is_other_kind(old: Mapping[str, Any], new: Mapping[str, object]) -> bool:
-    return any(tag in new and tag in old and new[tag] != old[tag] for tag in ("method", "type"))
+    return any(tag in new and tag in old and new[tag] != old[tag] for tag in KINDS)
 
 
 def name_overrides(overrides: Mapping[str, object], findings: Findings, start: int) -> None:
@@ -93,6 +96,11 @@ def name_overrides(overrides: Mapping[str, object], findings: Findings, start: i
         for name in overrides if finding.file == CONFIG_FILE else ():
             if path == name or path.startswith((f"{name}.", f"{name}[")) or name == about:
                 return replace(finding, override=name)
+            # Another method or type may not have the fields that the file gives beside it.
+            parent, _, key = name.rpartition(".")
+            if parent and key in KINDS and path.startswith(f"{parent}.") and "advice" in finding.facts:
+                advice = f"set {parent} as a whole, such as {json.dumps({key: _plain(overrides[name])})}"
+                return replace(finding, override=name, facts={**finding.facts, "advice": advice})
         return finding
 
     findings.revise(named, start)

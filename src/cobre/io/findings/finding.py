@@ -264,8 +264,8 @@ class Finding:
         parts = [self.file, self.entity, self.field]
         if self.override:
             path = ".".join(part for part in parts[1:] if part)
-            is_below = path.startswith((f"{self.override}.", f"{self.override}["))
-            parts = [options.get(self.override, f"override {self.override}"), path if is_below else ""]
+            is_other = not f"{self.override}.".startswith(f"{path}.") and bool(path)
+            parts = [options.get(self.override, f"override {self.override}"), path if is_other else ""]
         location, advice = ", ".join(part for part in parts if part), self.advice
         return f"{location}: {self.message} ({advice})" if advice else f"{location}: {self.message}"
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cobre.core.arrays import ByteFlags, Floats, Indices, Ints
+from cobre.core.bounds import BoundPlan, UpperBound
 from cobre.core.config import Config, PluginConfig
-from cobre.core.stopping import StopKind, StoppingRule
+from cobre.core.stopping import RULES, Iteration, StopKind, StoppingRule
 from cobre.errors import CobreError
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutsOfStage
@@ -107,7 +108,11 @@ def checked_plugins(
     for name, given in (("risk_measure", risk_measure), ("cut_selection", cut_selection), ("sampler", sampler)):
         _require_plain_fields(name, given)
     return Plugins(
-        _Measure.of(risk_measure), tuple(stopping_rules), _Selection.of(cut_selection), sampler, simulation_sampler
+        _Measure.of(risk_measure),
+        tuple(map(_Rule.of, stopping_rules)),
+        _Selection.of(cut_selection),
+        sampler,
+        simulation_sampler,
     )
 
 
@@ -252,6 +257,44 @@ class _Measure(RiskMeasure):
         if abs(worst - 1.0) > WEIGHT_TOLERANCE:
             raise PluginError(f"{name} returned weights whose sum is {worst:.12g}, not 1")
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule(StoppingRule):
+    """Stopping rule of a user: it gives a reason as a text, or None."""
+
+    plugin: StoppingRule
+
+    @classmethod
+    def of(cls, plugin: StoppingRule) -> StoppingRule:
+        """Return the rule with checks around it; the rules of config.json, and those derived from them, as they are."""
+        return plugin if isinstance(plugin, (cls, *RULES.values())) else cls(plugin)
+
+    @property
+    def kind(self) -> StopKind:
+        return self.plugin.kind
+
+    @property
+    def reads_first_stage(self) -> bool:
+        return self.plugin.reads_first_stage
+
+    def needs_simulation(self, history: Sequence[Iteration]) -> int:
+        return self.plugin.needs_simulation(history)
+
+    def needs_bound(self, history: Sequence[Iteration]) -> BoundPlan | None:
+        return self.plugin.needs_bound(history)
+
+    def resumed(self, spent_s: float) -> "_Rule":
+        return _Rule(self.plugin.resumed(spent_s))
+
+    def reason_to_stop(
+        self, history: Sequence[Iteration], simulated: Floats | None = None, bound: UpperBound | None = None
+    ) -> str | None:
+        found: object = self.plugin.reason_to_stop(history, _read_only(simulated), bound)
+        if found is None or isinstance(found, str):
+            return found
+        name = type(self.plugin).__name__
+        raise PluginError(f"{name}.reason_to_stop returned {found!r}; expected a reason as a text, or None to continue")
 
 
 @dataclass(frozen=True, slots=True)
