@@ -28,7 +28,7 @@ from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION
 from cobre.sddp.problem.boundary import BoundaryCutPool
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.simulation.controlled_costs import MAX_VALUES, controlled_costs, controlled_mean
+from cobre.sddp.simulation.controlled_costs import MAX_VALUES, controlled_costs, controlled_mean, is_sharper
 from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutcome, SimulationOutput, simulate
 from cobre.sddp.simulation.spool import ScenarioColumns, Sink
 from cobre.sddp.simulation.tables import COSTS, EntityIds
@@ -344,7 +344,10 @@ def _simulate(comm: Backend, simulated: SimulatedPolicy, target: _Destination) -
 
 
 def _controlled(study: PreparedStudy, costs: Floats, by_stage: StageCosts) -> Floats | None:
-    """Return costs controlled for the openings drawn; None where scenarios are not drawn from the openings."""
+    """Return costs controlled for the openings drawn.
+
+    None where scenarios are not drawn from the openings, and where the plain mean is sharper.
+    """
     problem, sampler = study.problem, study.noise.simulation_sampler
     found = by_stage.by_stage(len(costs))
     if problem.tree is not None or not sampler.is_representative or found is None:
@@ -353,7 +356,8 @@ def _controlled(study: PreparedStudy, costs: Floats, by_stage: StageCosts) -> Fl
     numbers = np.arange(len(costs))
     drawn = [sampler.opening_indices(SIMULATION_ITERATION, numbers, stage) for stage in range(problem.num_stages)]
     counts = [opening.count for opening in problem.openings]
-    return controlled_costs(costs, total, future, drawn, counts)
+    controlled = controlled_costs(costs, total, future, drawn, counts)
+    return controlled if controlled is not None and is_sharper(controlled, costs) else None
 
 
 def _other_tables(simulated: SimulatedPolicy, costs: Floats, controlled: Floats | None) -> "dict[str, pa.Table]":
