@@ -55,8 +55,11 @@ def new_event(kind: str, /, **facts: Any) -> Event:
     return {"event": kind, "time": time.time(), **facts}
 
 
-def iteration_event(record: IterationRecord) -> Event:
-    """Create the event of an iteration, with the time of each rank by purpose."""
+def iteration_event(record: IterationRecord, *, is_risk_averse: bool = False) -> Event:
+    """Create the event of an iteration, with the time of each rank by purpose.
+
+    is_risk_averse: the mean of sampled paths bounds nothing, and there is no gap to it.
+    """
     times, points, cost = record.times, record.trial_points, record.policy_cost
     return new_event(
         "iteration",
@@ -65,7 +68,7 @@ def iteration_event(record: IterationRecord) -> Event:
         upper_bound=record.upper_bound,
         upper_bound_std=record.upper_bound_std,
         half_width=record.half_width,
-        gap=record.gap,
+        gap=None if is_risk_averse and cost is None else record.gap,
         forward_passes=record.forward_passes,
         solves=record.solves,
         simplex_iterations=record.simplex_iterations,
@@ -86,14 +89,14 @@ def iteration_event(record: IterationRecord) -> Event:
     )
 
 
-def resumed_event(history: Sequence[IterationRecord]) -> Event:
+def resumed_event(history: Sequence[IterationRecord], *, is_risk_averse: bool = False) -> Event:
     """Create the event that training continues after these iterations of a checkpoint, with what views draw of them.
 
     Times are those that the iterations would have had without the break.
     """
     event = new_event("resumed", iteration=history[-1].iteration)
     iterations = [
-        {name: value for name, value in iteration_event(record).items() if name in DRAWN}
+        {name: value for name, value in iteration_event(record, is_risk_averse=is_risk_averse).items() if name in DRAWN}
         | {"time": event["time"] - (history[-1].elapsed_s - record.elapsed_s)}
         for record in history[-MAX_SHOWN:]
     ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from cobre.core.bounds import relative_gap
 from cobre.core.policy_cost import NO_POLICY_COST
 from cobre.core.stopping import StopKind
 from cobre.core.verdict import BoundHistory, ComputedBound, VerdictKind
@@ -163,7 +164,9 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
         "upper_bound_std": column_of([record.upper_bound_std for record in history], pa.float64()),
         "upper_bound_half_width": column_of([record.half_width for record in history], pa.float64()),
         "upper_bound_kind": column_of([UPPER_BOUND_KINDS[record.is_exact] for record in history], pa.string()),
-        "gap_percent": column_of([100.0 * record.gap for record in history], pa.float64()),
+        "gap_percent": column_of(
+            [100.0 * relative_gap(record.lower_bound, record.upper_bound) for record in history], pa.float64()
+        ),
         "forward_passes": column_of([record.forward_passes for record in history], pa.int32()),
         "cuts": column_of([record.cuts for record in history], pa.int64()),
         "cuts_active": column_of([record.cuts_active for record in history], pa.int64()),

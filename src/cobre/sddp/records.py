@@ -143,8 +143,9 @@ class IterationRecord:
 
     @property
     def gap(self) -> float:
-        """(upper - lower) / max(1, |lower|)."""
-        return relative_gap(self.lower_bound, self.upper_bound)
+        """From the lower bound to the cost of the policy, else to the upper bound; relative to the lower bound."""
+        found = self.policy_gap
+        return relative_gap(self.lower_bound, self.upper_bound) if found is None else found
 
     @property
     def policy_gap(self) -> float | None:

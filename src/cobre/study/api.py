@@ -98,6 +98,8 @@ def train(
     """
     exit_if_terminated()
     iterations = checked_count("iterations", iterations, MAX_COUNT)
+    if not isinstance(progress, bool):
+        raise TypeError(f"progress: expected True or False, got {progress!r}; `progress_callback` takes a function")
     plugins = checked_plugins(risk_measure, stopping_rules, cut_selection, sampler)
     placement = script_placement(WorldRequest(backend, num_workers, threads, comm))
     request = training_request(
@@ -186,8 +188,8 @@ def progress_listener(callback: ProgressCallback | None) -> EventListener:
     def emit(event: Event) -> None:
         if callback is None or event["event"] != "iteration":
             return
-        names = ("iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "elapsed_s")
-        shared = {name: event[name] for name in names}
+        bounds = ("lower_bound", "upper_bound", "half_width", "policy_cost", "policy_cost_half_width", "gap")
+        shared = {name: event[name] for name in ("iteration", *bounds, "cuts", "elapsed_s")}
         for worker, (busy_s, waiting_s) in enumerate(event["load"]):
             callback(ProgressEvent(worker=worker, busy_s=busy_s, waiting_s=waiting_s, **shared))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
 from cobre.core.arrays import sum_in_order
-from cobre.core.bounds import relative_gap
+from cobre.core.bounds import BOUND_NAMES, relative_gap
 from cobre.core.case import Case
 from cobre.core.confidence import half_width_95
 from cobre.core.hydro import Hydro
@@ -25,7 +25,7 @@ from cobre.runs.formatting import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport
 from cobre.sddp.records import IterationRecord
 from cobre.solver.batches import SolveStatistics
-from cobre.wording import money
+from cobre.wording import gap_percent, money
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,8 +38,11 @@ if TYPE_CHECKING:
 class ProgressEvent:
     """An iteration, as a `progress_callback` gets it: once per worker, in the order of the iterations.
 
-    lower_bound, upper_bound, half_width: $. gap: relative to the lower bound. cuts: of each stage,
-    inactive ones included. elapsed_s: since training began. busy_s, waiting_s: of this worker in this iteration.
+    lower_bound, upper_bound, half_width: $; the upper bound is the mean of the sampled paths. policy_cost: $, with half
+    of its 95 % confidence interval; None where it is not known. gap: from the lower bound to the cost of the policy,
+    else to the upper bound, relative to the lower bound; None under a risk measure where only that mean is known.
+    cuts: of each stage, inactive ones included. elapsed_s: since training began. busy_s, waiting_s: of this worker in
+    this iteration.
     """
 
     worker: int
@@ -47,7 +50,9 @@ class ProgressEvent:
     lower_bound: float
     upper_bound: float
     half_width: float
-    gap: float
+    policy_cost: float | None
+    policy_cost_half_width: float | None
+    gap: float | None
     cuts: int
     elapsed_s: float
     busy_s: float
@@ -106,9 +111,17 @@ class TrainingResult:
         return self.history[-1].upper_bound
 
     @property
-    def gap(self) -> float:
-        """(upper - lower) / max(1, |lower|) of the last iteration."""
-        return self.history[-1].gap
+    def gap(self) -> float | None:
+        """From the lower bound to the cost of the policy, else to the upper bound, relative to the lower bound.
+
+        As in summary.json: to the bound of the rule `upper_bound` where that ran; None under a risk measure where only
+        the mean of sampled paths is known.
+        """
+        if (found := self.computed_bound) is not None:
+            return found.gap
+        if self.is_risk_averse and not self.history[-1].is_exact:
+            return None
+        return self.history[-1].gap if self.policy_gap is None else self.policy_gap
 
     @property
     def policy_gap(self) -> float | None:
@@ -185,12 +198,16 @@ class TrainingResult:
         return training_html(self)
 
     def __repr__(self) -> str:
-        last = self.history[-1]
+        last, found = self.history[-1], self.computed_bound
         costs = PathCosts(last.is_exact, self.is_risk_averse)
         kind = costs.label if costs.is_bound else NOT_A_BOUND
+        upper = f"{costs.name} {money(last.upper_bound)} ± {money(last.half_width)} $ ({kind})"
+        if found is not None:
+            spread = f" ± {money(found.half_width)}" if found.confidence else ""
+            upper = f"{BOUND_NAMES[found.method]} {money(found.value)}{spread} $, gap {gap_percent(found.gap)}"
         return (
             f"<TrainingResult: {self.iterations} iterations, lower bound {money(last.lower_bound)} $, "
-            f"{costs.name} {money(last.upper_bound)} ± {money(last.half_width)} $ ({kind}), {self.stop_reason}>"
+            f"{upper}, {self.stop_reason}>"
         )
 
 
@@ -202,7 +219,7 @@ class SimulationResult:
     scenario_costs: total cost of each scenario. mean_cost, std_cost: over the scenarios.
     controlled_mean_cost, controlled_half_width: the mean without the luck of the draw, which has the same expectation
     and a narrower 95 % confidence interval (table `scenario_costs` has it by scenario); None where scenarios are not
-    drawn from the openings, or are fewer than 30.
+    drawn from the openings, are fewer than 30, or where the interval would not be narrower.
     digest: SHA-256 over all rows. seconds: wall time. warnings: about the case and the policy.
 
     >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy

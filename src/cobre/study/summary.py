@@ -71,7 +71,7 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
         upper_bound_is_exact=last.is_exact,
         verdict=None if judged is None else judged.sentence,
         verdict_kind=None if judged is None else judged.kind,
-        gap=_cost_gap(trained) if computed is None else computed.gap,
+        gap=final_gap(trained),
         gap_at_most=None if computed is None or computed.is_estimate or not computed.confidence else computed.end_gap,
         overstated=None if last.trial_points is None else last.trial_points.overstated,
         iterations=last.iteration,
@@ -84,11 +84,13 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
     )
 
 
-def _cost_gap(trained: TrainedStudy) -> float | None:
-    """Return the gap where no bound with an interval is known: to all paths of a tree, to one path, or to their mean.
+def final_gap(trained: TrainedStudy) -> float | None:
+    """Return the gap to the bound that is known, else to all paths of a tree, to one path, or to their mean.
 
     None under a risk measure, where the mean of sampled paths bounds nothing.
     """
+    if (computed := _computed(trained)) is not None:
+        return computed.gap
     last, cost = trained.history[-1], trained.policy_cost
     if last.is_exact or not trained.study.is_risk_averse:
         return last.gap if cost is None else cost.gap(last.lower_bound)
@@ -169,7 +171,7 @@ def _reason(ready: ReadyStudy, simulation: SimulationResult, cost: float, half_w
             "bring the two together"
         )
     if mean is None or its_half_width is None:
-        return "scenarios are drawn from the same openings, but these are few; simulate more of them"
+        return "scenarios are drawn from the same openings, but few of them bear most of the spread; simulate more"
     if abs(mean - cost) <= math.hypot(half_width, its_half_width):
         luck = "dearer" if simulation.mean_cost > cost else "cheaper"
         return (

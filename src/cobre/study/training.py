@@ -228,14 +228,14 @@ def train_from(
         context = training_context(comm, ready.study, ready.solver, paths, request.failure_folder)
         history = _restore(context, ready.study, start)
         if history:
-            emit(resumed_event(history))
+            emit(resumed_event(history, is_risk_averse=ready.study.is_risk_averse))
         writer = _writer(comm, ready, request, emit, len(history))
         with cleanup(writer.close) if writer else nullcontext(), cleanup(context.team.close):
             on_checkpoint = writer.on_checkpoint if writer else no_checkpoint
             ids = [stage.id for stage in ready.study.case.horizon.stages]
             limit = ready.study.case.config.training.iteration_limit
             progress = IterationProgress(context, ids, emit, len(history), stop.check, limit)
-            on_iteration = _on_iteration(emit, replies, stop)
+            on_iteration = _on_iteration(emit, replies, stop, is_risk_averse=ready.study.is_risk_averse)
             hooks = TrainingHooks(on_iteration, on_checkpoint, stop.interruption, progress.around(stop.iterating))
             outcome = _train(context, ready, hooks, history, stop, progress)
             cost = _policy_cost(context, outcome)
@@ -255,9 +255,11 @@ def _phase_event(study: PreparedStudy) -> Event:
     )
 
 
-def _on_iteration(emit: EventListener, replies: ReplyPipe, stop: StopRequest) -> Callable[[IterationRecord], None]:
+def _on_iteration(
+    emit: EventListener, replies: ReplyPipe, stop: StopRequest, *, is_risk_averse: bool
+) -> Callable[[IterationRecord], None]:
     def on_iteration(record: IterationRecord) -> None:
-        emit(iteration_event(record))
+        emit(iteration_event(record, is_risk_averse=is_risk_averse))
         if replies.wants_stop(stop.is_wanted):
             stop.ask(Interruption.REQUESTED)
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from textual_plotext import PlotextPlot
 
 from cobre.records import dataclass
-from cobre.runs.events import Event
+from cobre.runs.events import Event, number_of
 from cobre.runs.files import RunState
 from cobre.runs.formatting import PHASE_COLOURS, bar, duration, rate, short_money, vertical_bar
 from cobre.runs.view import PHASES, RankTotal, RunView
@@ -191,7 +191,7 @@ def _sign(loads: list[list[float]], rank: int) -> tuple[str, str]:
 # Bounds by iteration, or the gap between them.
 
 
-LOWER, UPPER = "cyan", "orange"
+LOWER, UPPER, COST = "cyan", "orange", "green"
 
 RECENT = 50
 LABEL_WIDTH = 9  # of numbers beside the axis, and the frame
@@ -252,16 +252,18 @@ class BoundsPlot(PlotextPlot):
 
     def _title(self) -> str:
         """Return a title that fits above the plot: one that is too long would not be drawn at all."""
-        what = "gap, %" if self.is_gap and self._view.path_costs.is_bound else "bounds, M$"
+        what = "gap, %" if self.is_gap and self._view.gap is not None else "bounds, M$"
         whole = f"{what} ({self.shown.value})"
         return whole if len(whole) < self.size.width - LABEL_WIDTH else what
 
     def _curves(self) -> list[Curve]:
         costs = self._view.path_costs
-        if self.is_gap and costs.is_bound:
+        if self.is_gap and self._view.gap is not None:
             return [self._curve("gap", UPPER, "gap", 100.0)]
+        of_policy = [] if costs.is_exact else [self._curve("cost of the policy", COST, "policy_cost", 1e-6)]
         return [
             self._curve(f"{costs.name} ({costs.label})", UPPER, "upper_bound", 1e-6),
+            *of_policy,
             self._curve("lower bound", LOWER, "lower_bound", 1e-6),
         ]
 
@@ -340,5 +342,5 @@ def _start(event: Event) -> str:
 
 def _iteration(event: Event) -> str:
     """Describe an iteration in less than half of 80 columns; the gap stands for the upper bound."""
-    gap = event.get("gap") if event.get("policy_gap") is None else event.get("policy_gap")
+    gap = number_of(event.get("gap"))
     return f"{event.get('iteration'):>3}  {short_money(event.get('lower_bound'))}, gap {gap_percent(gap)}"

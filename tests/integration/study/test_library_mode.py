@@ -132,6 +132,25 @@ def test_variables_that_change_during_a_training_change_nothing(case, alone, mon
     assert launch.run(with_another_world_s_variables, 2, "shm", (case,)) == [(alone.digest, "shm")] * 2
 
 
+def test_the_gap_of_iterations_and_result_is_that_to_the_cost_of_the_policy(case):
+    """Not that to the mean of a few sampled paths, which is below the lower bound now and then."""
+    events = []
+    trained = cobre.train(case, iterations=ITERATIONS, threads=1, progress_callback=events.append)
+    assert [event.iteration for event in events] == list(range(1, ITERATIONS + 1))
+    for event in events:
+        assert event.gap == pytest.approx((event.policy_cost - event.lower_bound) / event.lower_bound)
+        assert event.policy_cost_half_width > 0.0
+    assert trained.gap == trained.policy_gap == trained.computed_bound.gap
+    assert "gap" in repr(trained) and "upper bound" not in repr(trained)
+
+
+def test_a_callback_is_not_taken_for_the_switch_of_progress(case):
+    with pytest.raises(
+        TypeError, match=r"progress: expected True or False, got <.*`progress_callback` takes a function"
+    ):
+        cobre.train(case, iterations=1, progress=print)
+
+
 def shared_memory_of(comm, case, trainings):
     cobre.train(case, comm=comm, iterations=1)
     before = mapped_segments()

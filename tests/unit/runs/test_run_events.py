@@ -2,9 +2,11 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
+from cobre.core.policy_cost import PolicyCost
 from cobre.io.storage.atomic import WriteError
 from cobre.runs.events import EventLog, encode, iteration_event, new_event, read_events
 from cobre.runs.files import EVENT_FILE
@@ -33,6 +35,16 @@ def test_an_event_has_a_kind_and_a_time():
 
 def test_a_fact_may_be_called_kind():
     assert new_event("run_failed", kind="ValueError")["kind"] == "ValueError"
+
+
+def test_the_gap_is_that_to_the_cost_of_the_policy():
+    """The mean of sampled paths is next best, but under a risk measure it bounds nothing."""
+    known = replace(RECORD, policy_cost=PolicyCost(1.25, 0.125, paths=8))
+    for is_risk_averse in (False, True):
+        event = iteration_event(known, is_risk_averse=is_risk_averse)
+        assert event["gap"] == event["policy_gap"] == 0.25
+    assert iteration_event(RECORD)["gap"] == 2.0
+    assert iteration_event(RECORD, is_risk_averse=True)["gap"] is None
 
 
 def test_an_iteration_has_all_its_numbers():
