@@ -111,13 +111,9 @@ def _hint_for_kill() -> str:
 
 def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
     """Skip the frames of the launcher above the user's code."""
-    while trace is not None and _is_own(trace.tb_frame.f_code.co_filename):
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith((OWN_FILES, "<frozen runpy>")):
         trace = trace.tb_next
     return trace
-
-
-def _is_own(filename: str) -> bool:
-    return filename.startswith((OWN_FILES, "<frozen runpy>"))
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -228,16 +224,12 @@ def _unpicklable_part(task: Task) -> str:
         return task.program
     named = [(f"argument {index} ({_shown(value)})", value) for index, value in enumerate(task.args)]
     named += [(f"argument {key!r} ({_shown(value)})", value) for key, value in task.kwargs.items()]
-    unsendable = (name for name, value in named if not _pickles(value))
+    unsendable = (name for name, value in named if dump_or_none(value) is None)
     return next(unsendable, f"function {getattr(task.function, '__qualname__', task.function)!s}")
 
 
 def _shown(value: object) -> str:
     return f"a {type(value).__qualname__}"
-
-
-def _pickles(value: object) -> bool:
-    return dump_or_none(value) is not None
 
 
 def dump_or_none(value: object) -> bytes | None:

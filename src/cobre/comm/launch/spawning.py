@@ -196,14 +196,11 @@ class RankPipes:
         self.writing: dict[str, int] = {}
         try:
             for name in ("stdout", "stderr", *((MESSAGES,) if has_messages else ())):
-                self._open(name)
+                reading, self.writing[name] = os.pipe()
+                self.streams.append(Stream(self.rank, name, reading))
         except OSError:  # too many open files: close those that were opened, or the error could not even be reported
             self.close()
             raise
-
-    def _open(self, name: str) -> None:
-        reading, self.writing[name] = os.pipe()
-        self.streams.append(Stream(self.rank, name, reading))
 
     @property
     def errors(self) -> Stream:

@@ -1,6 +1,5 @@
 """Parquet tables of a case: strict column types, any compression, rows sorted by their keys."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -117,7 +116,8 @@ def _open(path: Path, table: TableFormat, findings: Findings) -> "pa.Table | Non
         with parquet.ParquetFile(check_untrusted(path)) as file:
             check_unpacked_size(file, path)
             present = file.schema_arrow.names
-            _warn_of_unknown([name for name in present if name not in wanted], table, findings)
+            if unknown := [name for name in present if name not in wanted]:
+                findings.add(UNKNOWN_COLUMNS, table.file, value=", ".join(f"`{name}`" for name in unknown))
             return file.read(columns=[name for name in present if name in wanted], use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         if path.is_file() and path.stat().st_size == 0:
@@ -125,11 +125,6 @@ def _open(path: Path, table: TableFormat, findings: Findings) -> "pa.Table | Non
         else:
             findings.add(NOT_PARQUET, table.file, value=str(error).split("\n", maxsplit=1)[0].strip())
         return None
-
-
-def _warn_of_unknown(names: Sequence[str], table: TableFormat, findings: Findings) -> None:
-    if names:
-        findings.add(UNKNOWN_COLUMNS, table.file, value=", ".join(f"`{name}`" for name in names))
 
 
 def _check_columns(schema: "pa.Schema", table: TableFormat, findings: Findings) -> None:

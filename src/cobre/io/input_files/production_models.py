@@ -148,7 +148,8 @@ def read_production_models(
 def _hydro_production(record: ByStageRanges | BySeason, findings: Findings) -> HydroProduction:
     _warn_of_settings_without_effect(record, findings)
     if isinstance(record, ByStageRanges):
-        return HydroProduction(record.hydro_id, stage_ranges=tuple(_stage_range(row) for row in record.stage_ranges))
+        ranges = (StageRange(row.start_stage_id, row.end_stage_id, _choice(row)) for row in record.stage_ranges)
+        return HydroProduction(record.hydro_id, stage_ranges=tuple(ranges))
     seasons = [row.season_id for row in record.seasons]
     subject = about("production model of hydro", record.hydro_id)
     report_duplicates(FILE, "season", seasons, findings, "season_id", within=subject)
@@ -166,10 +167,6 @@ def _warn_of_settings_without_effect(record: ByStageRanges | BySeason, findings:
         if any(getattr(config, name) is not None for config in given):
             subject = about("production model of hydro", record.hydro_id)
             findings.add(NO_EFFECT, FILE, subject, f"fpha_config.{name}", reason=reason)
-
-
-def _stage_range(row: StageRangeRecord) -> StageRange:
-    return StageRange(row.start_stage_id, row.end_stage_id, _choice(row))
 
 
 def _choice(row: StageRangeRecord | SeasonRecord) -> ProductionChoice:

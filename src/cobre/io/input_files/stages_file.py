@@ -126,7 +126,8 @@ def read_stages(document: Document | None, findings: Findings) -> Horizon | None
     file = decode(document, StagesFile, findings)
     if file is None:
         return None
-    _reject_unsupported_graph(file.policy_graph, findings)
+    if file.policy_graph.type == "cyclic":
+        findings.add(CYCLIC_GRAPH, FILE, (), "policy_graph.type", value=file.policy_graph.type)
     _report_duplicates(file, findings)
     return Horizon(
         policy_graph=_policy_graph(file.policy_graph),
@@ -134,11 +135,6 @@ def read_stages(document: Document | None, findings: Findings) -> Horizon | None
         pre_study_stages=tuple(sorted(file.pre_study_stages, key=lambda stage: stage.id)),
         season_definitions=_seasons(file.season_definitions),
     )
-
-
-def _reject_unsupported_graph(graph: PolicyGraphRecord, findings: Findings) -> None:
-    if graph.type == "cyclic":
-        findings.add(CYCLIC_GRAPH, FILE, (), "policy_graph.type", value=graph.type)
 
 
 def _report_duplicates(file: StagesFile, findings: Findings) -> None:

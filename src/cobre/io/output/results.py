@@ -256,7 +256,8 @@ def write_results(folder: Path, tables: ResultTables, manifest: Mapping[str, Any
 def publish(folder: Path, scratch: Path, manifest: Mapping[str, Any]) -> None:
     """Give all tables of `scratch` their names in `folder`, on the same disk, and describe them in its manifest."""
     paths = sorted(scratch.rglob("*.parquet"))
-    entries = {_name_of(path, scratch): describe_table(path, path.relative_to(scratch).as_posix()) for path in paths}
+    names = {path.relative_to(scratch).as_posix(): path for path in paths}
+    entries = {name.removesuffix(".parquet"): describe_table(path, name) for name, path in names.items()}
     former = _former_files(folder)
     text = manifest_text(entries, manifest)
     remove_file(folder / MANIFEST_FILE)
@@ -265,10 +266,6 @@ def publish(folder: Path, scratch: Path, manifest: Mapping[str, Any]) -> None:
     for file in former - {entry["file"] for entry in entries.values()}:
         remove_file(folder / file)
     write_file(folder / MANIFEST_FILE, text.encode())
-
-
-def _name_of(path: Path, folder: Path) -> str:
-    return path.relative_to(folder).as_posix().removesuffix(".parquet")
 
 
 def write_table(folder: Path, name: str, table: "pa.Table") -> None:

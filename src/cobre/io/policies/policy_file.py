@@ -157,7 +157,7 @@ def policy_bytes(policy: PolicyData) -> bytes:
 
 def _parts(metadata: PolicyMetadata, stages: Sequence[StreamedStage]) -> Iterator[bytes | memoryview]:
     """Return the bytes of the file except the trailer."""
-    encoded = _encode_metadata(metadata)
+    encoded = json.dumps(asdict(metadata), sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     total = _HEADER.size + len(encoded) + sum(stage.nbytes for stage in stages) + _DIGEST_BYTES
     yield _HEADER.pack(MAGIC, VERSION, len(stages), total, len(encoded))
     yield encoded
@@ -190,11 +190,6 @@ def parse_policy(path: Path, content: bytes | memoryview) -> PolicyData:
     policy = PolicyData(metadata, tuple(_read_stage(reader) for _ in range(stages)))
     reader.finish()
     return policy
-
-
-def _encode_metadata(metadata: PolicyMetadata) -> bytes:
-    text = json.dumps(asdict(metadata), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return text.encode()
 
 
 def read_policy_bytes(path: Path) -> bytes:

@@ -98,17 +98,13 @@ def save_case(case: Case, folder: str | Path) -> Path:
     case = canonical_case(case, str(target))
     with new_directory(target) as staged:
         for name, text in case_documents(case):
-            _write(staged / name, text)
+            (staged / name).parent.mkdir(parents=True, exist_ok=True)
+            (staged / name).write_text(text, encoding="utf-8")
         write_tables(case, staged)
         findings = Findings()
         read_case(staged, findings)
         findings.raise_errors(str(target))
     return target
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
 
 
 # `cobre.changed`: a copy of a case with other values, settings by their names in config.json.

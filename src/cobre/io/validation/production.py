@@ -395,12 +395,9 @@ def numbers_of_curves(case: Case, findings: Findings) -> None:
         report_rows(TAILRACE, table, wrong, _segment, findings)
 
 
-def _family(table: Table, row: int) -> Subject:
-    return about("hydro", int(table["hydro_id"][row]), "family", int(table["family_id"][row]))
-
-
 def _segment(table: Table, row: int) -> Subject:
-    return (*_family(table, row), *about("segment", int(table["segment_id"][row])))
+    hydro, family, segment = (int(table[name][row]) for name in ("hydro_id", "family_id", "segment_id"))
+    return about("hydro", hydro, "family", family, "segment", segment)
 
 
 @rule(TAILRACE)

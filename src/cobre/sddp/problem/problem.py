@@ -150,12 +150,15 @@ def build_problem(
         built = build_stage_lp(plan)
         # Stages are much alike: what equals the stage before is kept once, which halves the memory of real decks.
         stages.append(with_arrays_of(stages[-1], built) if stages else built)
+    lags = np.asarray(noise.initial_lags, np.float64).reshape(-1)
     return Problem(
         stages=tuple(stages),
         openings=tuple(StageOpenings.of(realise(noise, t, noise.openings[t])) for t in range(len(stages))),
         risk=tuple(risk_measure(data.stage.risk) for data in study.stages),
         noise=noise,
-        initial_state=_first_state(study, options, np.asarray(noise.initial_lags, np.float64)),
+        initial_state=np.concatenate(
+            [_first_storage(study, options), study.initial_decided, lags, study.initial_passed]
+        ),
         cost_scale=options.cost_scale,
         names=names,
         unreachable=unreachable,
@@ -188,11 +191,6 @@ def stage_plans(
     if unreachable:
         plans = [replace(plan, is_out_of_reach=flags_of(unreachable, num_hydros)) for plan in plans]
     return plans, unreachable
-
-
-def _first_state(study: ResolvedStudy, options: PlanOptions, lags: Floats) -> Floats:
-    storage = _first_storage(study, options)
-    return np.concatenate([storage, study.initial_decided, lags.reshape(-1), study.initial_passed])
 
 
 def _first_storage(study: ResolvedStudy, options: PlanOptions) -> Floats:

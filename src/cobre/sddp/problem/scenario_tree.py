@@ -69,7 +69,8 @@ def build_tree(case: Case, noise: NoiseModel) -> ScenarioTree:
     """Return the tree of a case; without nodes it is the chain of stages."""
     graph, stages = case.horizon.policy_graph, [stage.id for stage in case.horizon.stages]
     if not graph.nodes:
-        graph = _chain(stages)
+        edges = tuple(Transition(a, b, 1.0) for a, b in pairwise(stages))
+        graph = PolicyGraph("finite_horizon", 0.0, edges, tuple(Node(stage, stage) for stage in stages))
     source = {edge.target_id: edge for edge in graph.transitions}
     nodes = _in_order(graph, stages, {edge.target_id: edge.source_id for edge in graph.transitions})
     index_of = {node.id: index for index, node in enumerate(nodes)}
@@ -84,12 +85,6 @@ def build_tree(case: Case, noise: NoiseModel) -> ScenarioTree:
     return ScenarioTree(
         np.array([node.id for node in nodes], np.int32), first, parent, _normalised(given, parent), outcomes
     )
-
-
-def _chain(stages: list[int]) -> PolicyGraph:
-    """Return a graph with one node for each stage, where the file has none."""
-    edges = tuple(Transition(a, b, 1.0) for a, b in pairwise(stages))
-    return PolicyGraph("finite_horizon", 0.0, edges, tuple(Node(stage, stage) for stage in stages))
 
 
 def _in_order(graph: PolicyGraph, stages: list[int], parent_of: dict[int, int]) -> list[Node]:

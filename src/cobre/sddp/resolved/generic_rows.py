@@ -267,14 +267,11 @@ class GenericRowResolver:
             entity=self._positions[_class_of(term.variable)][term.entity_id],
             block=row_block if term.block_id is None else term.block_id,
             bus=None if term.bus_id is None else self._positions["bus"][term.bus_id],
-            coefficient=self._value(term.coefficient, stage, block),
+            coefficient=self._parameters.product(term.coefficient, stage, block),
         )
 
     def _sum(self, parts: tuple[Coefficient, ...], stage: Stage, block: int | None) -> float:
         return self._parameters.total(parts, stage, block)
-
-    def _value(self, coefficient: Coefficient, stage: Stage, block: int | None) -> float:
-        return self._parameters.product(coefficient, stage, block)
 
 
 def _coefficients(constraint: GenericConstraint) -> list[Coefficient]:

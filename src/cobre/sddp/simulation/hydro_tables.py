@@ -68,7 +68,9 @@ def _water(outcome: StageOutcome) -> tuple[Floats, ...]:
     spilled, diverted = outcome.values(columns.spilled), outcome.values(columns.diverted)
     arriving = sum_into(diverted, plan.topology.diversion_target, n)
     natural = outcome.inflow[:, :, None]
-    first, last = _volumes(outcome)
+    # At the beginning and the end of the stage, or of every block when blocks follow one another.
+    last = outcome.values(outcome.lp.columns.storage)
+    first = np.concatenate([outcome.storage[:, :, None], last[:, :, :-1]], axis=2)
     return (
         turbined,
         spilled,
@@ -81,12 +83,6 @@ def _water(outcome: StageOutcome) -> tuple[Floats, ...]:
         first,
         last,
     )
-
-
-def _volumes(outcome: StageOutcome) -> tuple[Floats, Floats]:
-    """Return storage at the beginning and the end of the stage, or of every block when blocks follow one another."""
-    last = outcome.values(outcome.lp.columns.storage)
-    return np.concatenate([outcome.storage[:, :, None], last[:, :, :-1]], axis=2), last
 
 
 def _power(outcome: StageOutcome) -> tuple[Floats, ...]:

@@ -273,7 +273,8 @@ def read_anticipated_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:
     plan = outcome.lp.plan
     power, energy, cost = read_thermals(outcome)
     cost = np.where(plan.data.commitment.is_committed[:, None], 0.0, cost)
-    ahead = (_committed(outcome), _decided(outcome), _worth(outcome))
+    worth = np.where(plan.data.commitment.is_committed, 0.0 - outcome.duals(outcome.lp.deliveries), np.nan)  # $ per MW
+    ahead = (_committed(outcome), _decided(outcome), worth)
     return power, energy, cost, *(np.broadcast_to(part[:, :, None], power.shape) for part in ahead)
 
 
@@ -323,12 +324,6 @@ def _decided(outcome: StageOutcome) -> Floats:
     for lane in _shown(outcome.lp):
         values[:, plan.layout.decided_of(COMMITMENT)[lane].entity] = outcome.values(outcome.lp.columns.commitment[lane])
     return values
-
-
-def _worth(outcome: StageOutcome) -> Floats:
-    """Return S x J: $ that one more MW of the commitment would have saved."""
-    rows, is_committed = outcome.lp.deliveries, outcome.lp.plan.data.commitment.is_committed
-    return np.where(is_committed, 0.0 - outcome.duals(rows), np.nan)
 
 
 # Costs of a stage by component; the components add up to the immediate cost.

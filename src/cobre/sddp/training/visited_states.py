@@ -80,7 +80,8 @@ class VisitedStates:
                 self._writable[stage_start][chunk][first + block.start : first + block.stop] = own[stage_start][:, kept]
         else:
             for stage_starts in self._in_messages(split.total):
-                table = gather_rows(comm, split, np.concatenate(self._kept(own, stage_starts), axis=1), LABEL)
+                columns = [own[stage_start][:, self._entries[stage_start]] for stage_start in stage_starts]
+                table = gather_rows(comm, split, np.concatenate(columns, axis=1), LABEL)
                 self._write(chunk, first, stage_starts, table)
         self._publish(chunk, split.total)
         self.times_added += 1
@@ -186,9 +187,6 @@ class VisitedStates:
             for chunks in (*self._chunks, *self._writable):
                 chunks.pop(0)
             self._regions.pop(0).close()
-
-    def _kept(self, own: Floats, stage_starts: range) -> list[Floats]:
-        return [own[stage_start][:, self._entries[stage_start]] for stage_start in stage_starts]
 
     def _in_messages(self, states: int) -> Iterator[range]:
         """Yield ranges of stage starts whose states fit into one message."""

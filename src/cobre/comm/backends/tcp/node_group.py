@@ -220,7 +220,8 @@ def _open_memory(transport: Transport, config: TcpConfig, nodes: Nodes) -> ShmSe
     memory, problem = _create(len(ranks)) if config.rank == ranks[0] else (None, "")
     # Three exchanges: who is where (above), what to open, who could open it. Only the last makes sharing safe: a rank
     # that cannot open the memory would be waited for in it forever.
-    offers = _exchange(transport, config.size, _offer(memory))
+    offered = (0, 0, 0) if memory is None else (os.getpid(), memory.descriptor, memory.inode)
+    offers = _exchange(transport, config.size, _OFFER.pack(*offered))
     if config.rank != ranks[0]:
         memory, problem = _open(offers[ranks[0]])
     flags = _exchange(transport, config.size, bytes([memory is None]))
@@ -246,10 +247,6 @@ def _create(size: int) -> tuple[ShmSegment | None, str]:
         return ShmSegment.create(size, memory_limit_bytes() or 0), ""
     except OSError as error:
         return None, str(error)
-
-
-def _offer(memory: ShmSegment | None) -> bytes:
-    return _OFFER.pack(0, 0, 0) if memory is None else _OFFER.pack(os.getpid(), memory.descriptor, memory.inode)
 
 
 def _open(offer: bytes) -> tuple[ShmSegment | None, str]:

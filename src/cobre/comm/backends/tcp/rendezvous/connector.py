@@ -134,7 +134,7 @@ class Connector:
         elif refusal.may_retry:
             self._note_problem(f"{target} refused the connection: {printable(refusal.text)}", is_cause=True)
         else:
-            raise self._refused(target, refusal) from refusal
+            raise InitializationFailedError("tcp", self._refused_text(target, refusal)) from refusal
 
     def _connect_at(self, target: SocketAddress, links: dict[Link, socket.socket]) -> CoordinatorConnection:
         instance, self._is_welcome = secrets.token_bytes(INSTANCE_BYTES), False
@@ -238,9 +238,6 @@ class Connector:
                 self._last_problem,
                 self._config.connect_timeout_s,
             )
-
-    def _refused(self, target: SocketAddress, refusal: RefusedError) -> InitializationFailedError:
-        return InitializationFailedError("tcp", self._refused_text(target, refusal))
 
     def _refused_text(self, target: SocketAddress, refusal: RefusedError) -> str:
         return f"the coordinator at {target} refused rank {self._config.rank}: {printable(refusal.text)}"

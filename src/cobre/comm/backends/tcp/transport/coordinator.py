@@ -282,13 +282,15 @@ class CoordinatorTransport(Transport):
         result = recv.reshape(-1)
         if result.size:
             fold([np.frombuffer(part, recv.dtype) for part in self._by_rank(as_bytes(send), sizes)], result, op)
-        self._reply_all(sequence, go_header(sequence, recv.nbytes) + as_bytes(recv))
+        message = go_header(sequence, recv.nbytes) + as_bytes(recv)
+        for rank in self._inboxes:
+            self._reply(sequence, rank, message)
 
     def broadcast(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Collect the root's bytes and send them to the others."""
         sizes = [len(buffer) if rank == root else 0 for rank in range(self._size)]
         self._collect(sequence, header, sizes)
-        source = self._leader_of(root)
+        source = next(leader for leader, ranks in self._ranks_by_leader.items() if root in ranks)
         if source:  # else the root is on this node, and its bytes are in the buffer
             buffer[:] = self._inboxes[source].payload
         message = go_header(sequence, len(buffer)) + buffer
@@ -384,10 +386,6 @@ class CoordinatorTransport(Transport):
         failure = FailureRecord(FailureKind.MISMATCH, first, (self._me, inbox.channel.peer), text)
         raise WorldFailedError(self.monitor.broadcast_failure(failure))
 
-    def _reply_all(self, sequence: int, message: bytes) -> None:
-        for rank in self._inboxes:
-            self._reply(sequence, rank, message)
-
     def _reply(self, sequence: int, rank: int, message: bytes) -> None:
         self._send_message(self._channels[rank], message, sequence, (rank,))
 
@@ -428,9 +426,6 @@ class CoordinatorTransport(Transport):
         """Return every rank's part, by rank; None for ranks of the leader's own node, which has them already."""
         ranks = self._ranks_by_leader[leader]
         return [None if rank in ranks else part for rank, part in enumerate(parts)]
-
-    def _leader_of(self, rank: int) -> int:
-        return next(leader for leader, ranks in self._ranks_by_leader.items() if rank in ranks)
 
     def _use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:
         # The channels of ranks that are not leaders stay open but unused: their leader sends for them.
