@@ -24,7 +24,7 @@ for number in (signal.SIGINT, signal.SIGQUIT):
 
 
 def pytest_configure(config):
-    """In a checkout that belongs to somebody else nothing is kept from one run to the next: no warning is an error."""
+    """Ignore the warning of an unwritable cache in a checkout of another user: here, warnings are errors."""
     if not IS_WRITABLE:
         config.addinivalue_line("filterwarnings", "ignore::pytest.PytestCacheWarning")
 

@@ -347,7 +347,7 @@ class Chains:
         """Number of consecutive chains that have the same state."""
 
 class NewCuts:
-    """Where the cuts of a backward pass go: one for each trial point, made by whoever solves the last chain of it.
+    """Where the cuts of a backward pass go: one for each trial point, made by the thread that solves its last chain.
 
     Every trial point has the same number of consecutive chains, and all openings of the stage among them.
     """

@@ -143,7 +143,7 @@ def open_browser(profile):
         tab.attach()
         yield tab
     finally:
-        os.close(command_write)  # the browser ends when nobody can tell it anything any more
+        os.close(command_write)  # the browser ends when its command pipe is closed
         os.close(answer_read)
         try:
             process.wait(10)

@@ -41,7 +41,7 @@ def test_all_ranks_together_give_the_digest_of_one_process(folder, network):
 
 
 def test_a_wrong_secret_ends_all_ranks_with_an_error(folder, network):
-    """Ranks 0 and 2 share one, rank 1 has another: nobody trains."""
+    """Ranks 0 and 2 share one, rank 1 has another: no rank trains."""
     text = (folder / "compose.yaml").read_text()
     text = text.replace('COBRE_TCP_SIZE: "3"', 'COBRE_TCP_SIZE: "3"\n  COBRE_TCP_CONNECT_TIMEOUT_SECS: "5"')
     text = text.replace('COBRE_TCP_RANK: "1"}', 'COBRE_TCP_RANK: "1", COBRE_TCP_SECRET_FILE: ./other}')

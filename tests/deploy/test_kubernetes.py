@@ -103,7 +103,7 @@ def test_the_secret_lies_where_ranks_look_for_it_and_in_a_mode_that_they_accept(
 
 
 def test_the_secret_of_the_kept_file_is_refused(kinds, tmp_path):
-    """Whoever applies it as it is gets an error, not a run that anybody could join."""
+    """Applied unchanged, it gives an error, not a run that any process could join."""
     assert kinds["Secret"]["stringData"]["secret"] == UNUSABLE_SECRET
     file = tmp_path / "secret"
     file.write_text(UNUSABLE_SECRET)

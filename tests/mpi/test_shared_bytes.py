@@ -15,6 +15,6 @@ def test_a_region_takes_its_bytes_once_per_node(mpi):
     assert [row[0] for row in rows] == ["0.8", "20", "20.8", "250"], done.output
     for payload, shared, private, saved, without in ([float(number) for number in row] for row in rows):
         assert shared <= 1.1 * payload + 0.1
-        assert private <= 2.0 + 0.02 * payload, "nobody has a copy of its own"
+        assert private <= 2.0 + 0.02 * payload, "no rank has a copy of its own"
         assert abs(saved - (without - shared - private)) <= 0.3
         assert saved >= 0.7 * without or payload < 1.0, "three of four copies"

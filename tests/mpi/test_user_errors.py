@@ -26,7 +26,7 @@ def run(mpi, size, case, output, *flags, odd=(NOBODY, ""), **environ):
 
 
 def check_said_once(done, code, words):
-    """All ranks left in order: no traceback, and nobody had to end the job."""
+    """All ranks left in order: no traceback, and the job was not aborted."""
     assert (done.code, done.output.count(words)) == (code, 1), done.output
     assert "Traceback" not in done.output
     assert "run stopped" not in done.output

@@ -165,7 +165,7 @@ def _node(program: Program, system: SmallSystem, parent: Node, place: int, inflo
 
 
 class _Power:
-    """The balances of one node, by bus and block; whoever has power adds to them."""
+    """Power balances of one node, by bus and block; each source adds its terms."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Hosts on one machine: network namespaces, joined by links that can be cut, throttled and broken.
 
-Host 0 is the coordinator's, and a router: every other host has a cable to it and to nobody else, and reaches the others
+Host 0 is the coordinator's, and a router: every other host has a cable to it alone, and reaches the others
 through it, unless it does not forward. All that is needed is iproute2; delays (netem) are not used, because not every
 kernel has them.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 NOT_PERMITTED = "network namespaces cannot be made here: run as root, with iproute2 and util-linux installed"
 COORDINATOR, COORDINATOR_V6 = "10.77.0.1", "fd77::1"
-NOBODY = "02:00:00:00:00:99"  # a link address that no interface has: what is sent there vanishes without a word
+NOBODY = "02:00:00:00:00:99"  # a link address that no interface has: what is sent there is lost silently
 NAMES = Path("/etc/netns")  # where `ip netns exec` finds a host's own /etc files
 ENTER = 'echo "$0" >/proc/sys/kernel/hostname && exec "$@"'
 
@@ -91,7 +91,7 @@ class Network:
         lines = [f"{address} {name}\n" for name, known in addresses.items() for address in known]
         folder = NAMES / self.hosts[number]
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "resolv.conf").write_text("")  # nobody to ask: what is not in the list is not known, at once
+        (folder / "resolv.conf").write_text("")  # no name server: lookups outside the list fail at once
         (folder / "hosts").write_text("127.0.0.1 localhost\n" + "".join(lines))  # in place: it may be mounted
 
     def _build(self):

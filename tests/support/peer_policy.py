@@ -1,4 +1,4 @@
-"""A script for cobre-python or novomodelo: simulate a policy that somebody else wrote, and print its costs."""
+"""A script for cobre-python or novomodelo: simulate a policy of another program, and print its costs."""
 
 import json
 import sys

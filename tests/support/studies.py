@@ -23,7 +23,7 @@ _started = []
 LOCAL = ("--backend", "local", "--threads", "1")
 SHM_2 = ("--backend", "shm", "--workers", "2")
 TCP_2 = ("--backend", "tcp", "--workers", "2")
-# Long enough that nobody waits for its end: such a run ends by what the test does to it.
+# Too long to finish by itself: the test ends such a run.
 ENDLESS = ("--iterations", "100000")
 
 

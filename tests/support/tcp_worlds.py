@@ -95,12 +95,12 @@ def wait_until_listening(world):
         try:
             return world.connect().close()
         except ConnectionRefusedError:
-            assert time.monotonic() < deadline, "nobody listens"
+            assert time.monotonic() < deadline, "no process listens"
             time.sleep(0.01)
 
 
 def wait_for_log(caplog, words):
     deadline = time.monotonic() + DEADLINE_S
     while not any(words in record.getMessage() for record in list(caplog.records)):
-        assert time.monotonic() < deadline, f"nobody logged '{words}'"
+        assert time.monotonic() < deadline, f"no rank logged '{words}'"
         time.sleep(0.01)

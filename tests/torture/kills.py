@@ -62,7 +62,7 @@ def forked_kills(backend, count, rng, *, kills_all=False, rendezvous="socket"):
             tally.add("hangs", f"ranks {hung} after the death of {victims}")
         _judge(tally, world, {*victims, *hung})
         if kills_all and rendezvous == "name" and _names():
-            tally.stale += 1  # nobody was left to remove it; that the next start does is what is promised here
+            tally.stale += 1  # no process was left to remove it; the next start does
             fork_world(shm_environment(2), lambda comm: comm.barrier()).wait()
         _count_names(tally)
         if world.name and f"/{world.name}\n" in LISTENERS.read_text():

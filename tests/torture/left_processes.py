@@ -23,7 +23,7 @@ def marked(mark):
 def outlasting(mark, limit_s, described_after_s=10.0):
     """Words about each process that inherited the mark and does not go by itself within the limit; it is ended here.
 
-    Described at once when it is late, because it may go, or be somebody else, by the time that the limit is over.
+    Described at once when it is late, because it may have ended, or its pid been reused, when the limit is over.
     """
     began, late = time.monotonic(), {}
     while left := marked(mark):

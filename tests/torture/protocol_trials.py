@@ -140,7 +140,7 @@ if mode != "socket":
 
 
 def another_user(count, rng):
-    """Somebody else takes the place of a world, open to all or to themselves: refused by name, nothing given away."""
+    """Another user occupies the name of a world, open to all or to that user: refused by name, nothing disclosed."""
     tally = Tally("shm: another local user")
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         tally.note = "skipped: needs root and setpriv"

@@ -100,7 +100,7 @@ def registered_config(name: str, variable: str = "") -> type[RegisteredConfig]:
     owner = f"{entry.value}, which {entry.dist.name if entry.dist else 'a distribution'} registers"
     try:
         found = entry.load()
-    except Exception as error:  # whatever somebody else's module raises when it is imported
+    except Exception as error:  # a third-party module may raise anything when it is imported
         raise BackendNotAvailableError(entry.name, f"{owner}, cannot be loaded: {error}") from error
     if not (isinstance(found, type) and issubclass(found, RegisteredConfig)) or found.kind != entry.name:
         raise BackendNotAvailableError(

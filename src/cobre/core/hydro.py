@@ -256,7 +256,7 @@ class ProductionModels:
     def stages_by_choice(self, hydro: Hydro, stages: Sequence[Stage]) -> list[tuple[ProductionChoice, Sequence[Stage]]]:
         """Return each choice for a plant with the stages, of those given in order of time, that it holds in.
 
-        Nearly all plants have one choice for all stages, so that whoever asks for choices first need not look at
+        Nearly all plants have one choice for all stages, so that callers that ask for choices first need not look at
         stages one by one.
         """
         production = self.by_hydro.get(hydro.id, HydroProduction(hydro.id))

@@ -85,7 +85,7 @@ def assign_ranks(
 
 def check_client(client: object) -> None:
     """Raise if this is not a client of a running cluster, or if it is asynchronous."""
-    from distributed import Client  # noqa: PLC0415  (whoever has a client has it already)
+    from distributed import Client  # noqa: PLC0415  (already imported by callers that have a client)
 
     if not isinstance(client, Client):
         raise TypeError(f"expected a Dask client, distributed.Client(...), not {client!r}")

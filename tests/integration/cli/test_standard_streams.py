@@ -76,7 +76,7 @@ def test_without_standard_error_the_exit_code_still_tells(tmp_path, where):
 
 
 def into_closed_pipe(*words):
-    """Nobody reads, from the first word on."""
+    """Run a command whose reader is gone before the first line."""
     end, start = os.pipe()
     os.close(end)
     try:

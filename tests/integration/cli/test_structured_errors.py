@@ -16,7 +16,7 @@ from cobre.runs.events import read_events
 
 MPIEXEC = {"PMI_RANK": "0", "PMI_SIZE": "2"}
 LIMIT_S = 100
-# An interpreter in which nobody finds mpi4py, whatever is installed beside it.
+# An interpreter in which mpi4py cannot be imported, even if it is installed.
 WITHOUT_MPI4PY = """
 import importlib.util, runpy, sys
 found = importlib.util.find_spec

@@ -230,7 +230,7 @@ def test_a_wait_of_half_a_minute_says_for_whom(tmp_path):
 def wait_for_log(caplog, pattern):
     deadline = time.monotonic() + DEADLINE_S
     while not any(re.search(pattern, record.getMessage()) for record in list(caplog.records)):
-        assert time.monotonic() < deadline, f"nobody logged '{pattern}', only {caplog.text}"
+        assert time.monotonic() < deadline, f"no rank logged '{pattern}', only {caplog.text}"
         time.sleep(0.01)
 
 
@@ -278,7 +278,7 @@ from cobre.comm import create_communicator
 
 comm = create_communicator()
 comm.barrier()
-if comm.rank == 0:  # the harder end: with a call under way that nobody will ever answer
+if comm.rank == 0:  # the harder end: with a call in flight that is never answered
     threading.Thread(target=comm.barrier, daemon=True).start()
     while comm.state == "open":  # then busy, or broken already if rank 1 was quick
         time.sleep(0.001)

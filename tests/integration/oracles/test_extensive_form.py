@@ -1,4 +1,4 @@
-"""Converged bounds beside the optimum of the whole scenario tree, solved as one LP by somebody else."""
+"""Converged bounds beside the optimum of the whole scenario tree, solved as one LP by HiGHS."""
 
 import tempfile
 from pathlib import Path

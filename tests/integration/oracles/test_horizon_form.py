@@ -1,6 +1,6 @@
 """Bounds of small cases beside the optimum of the whole horizon, solved as one independent LP.
 
-One case for each capability that published cases check: whoever clones the repository alone misses none of them.
+One case for each capability that published cases check: a clone of the repository alone has them all.
 """
 
 import pytest

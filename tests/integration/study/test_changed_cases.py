@@ -84,7 +84,7 @@ def test_the_place_is_checked_too(run):
 
 
 def test_policy_without_study_json_is_refused_for_a_changed_case(run, tmp_path):
-    """Without study.json nobody knows which file it was, but the policy is still refused."""
+    """Without study.json the changed file is not known, but the policy is still refused."""
     shutil.copy(run / "results" / "policy" / "policy.bin", tmp_path / "policy.bin")
     assert command("bound", run / "case", "--policy", tmp_path / "policy.bin").returncode == 0
     make_dearer(run / "case")

@@ -101,7 +101,7 @@ def test_exception_of_the_callback_ends_the_run(case, workers):
 
 
 def test_the_error_of_a_worker_says_who_and_what(tmp_path):
-    """Whoever of the two took the path that cannot go on."""
+    """Whichever of the two ranks took the infeasible path."""
     with pytest.raises(StageFailedError, match=r"trial point [23]:") as caught:
         cobre.train(write_demanding_case(tmp_path), num_workers=2)
     assert caught.value.stage_id == 0

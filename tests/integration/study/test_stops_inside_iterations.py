@@ -105,7 +105,7 @@ def test_the_second_ctrl_c_drops_the_iteration(tmp_path, case, references, flags
     ids=["Ctrl-C twice", "SIGTERM, Ctrl-C"],
 )
 def test_two_signals_in_the_first_iteration_end_the_run(tmp_path, endless_case, flags, first, second, code, words):
-    """There is no policy, and nobody waits for one."""
+    """There is no policy, and no rank waits for one."""
     output = tmp_path / "output"
     process = start_study(endless_case, output, *flags)
     wait_for_training(output)

@@ -59,7 +59,7 @@ def test_a_convex_study_has_a_bound(tmp_path, method, others):
 
 
 def test_a_run_says_so_with_any_number_of_ranks_and_after_a_resume(tmp_path):
-    """Same numbers in summary, events and table, whoever solved the trial points."""
+    """Same numbers in summary, events and table, whichever rank solved the trial points."""
     case = write_dry_case(tmp_path / "case", "truncation", iterations=8)
     must_run(case, tmp_path / "one", "--backend", "local", "--threads", "1")
     must_run(case, tmp_path / "two", "--backend", "shm", "--workers", "2")

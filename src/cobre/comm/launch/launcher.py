@@ -214,7 +214,7 @@ def _started(request: _LaunchRequest, task: Task, startup: Startup) -> Iterator[
             starter.load(request.preload, reaper, output, request.deadline)
             supervisor = stack.enter_context(Supervisor(output, request.has_failed, reaper))
             for rank in range(request.size):
-                # Ctrl-C between a start and `add` would leave a process that nobody stops.
+                # Ctrl-C between a start and `add` would leave a process running.
                 with interrupts_blocked():
                     supervisor.add(starter.start(rank))
         yield supervisor

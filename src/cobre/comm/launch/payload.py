@@ -1,6 +1,6 @@
 """Payloads that parent and ranks exchange through anonymous files: a task in one direction, its result in the other.
 
-This is the only place where anything is pickled. Unpickling runs code of whoever wrote the bytes. It is safe here for
+This is the only place where anything is pickled. Unpickling runs the sender's code. It is safe here for
 one reason: the files have no name, and only our own children inherit their descriptors; no other user and no network
 can reach them. Files rather than pipes: a result of any size never blocks the rank, and the parent reads it after the
 rank has ended.
@@ -192,7 +192,7 @@ def anonymous_file(name: str) -> Iterator[IO[bytes]]:
     try:
         yield file
     finally:
-        # Whoever writes flushes. What could not be written then cannot be written now, and has been reported.
+        # Writers flush. What could not be written then cannot be written now, and has been reported.
         with contextlib.suppress(OSError):
             file.close()
 
@@ -256,7 +256,7 @@ def describe_failure(error: BaseException) -> RankFailure:
 def original_exception(failure: RankFailure) -> BaseException | None:
     """Return the exception itself, unpickled; None if it was not pickled, or its class cannot be imported here.
 
-    Unpickling runs code of whoever pickled it: only for failures of ranks that this program started itself.
+    Unpickling runs code chosen by the sender: only for failures of ranks that this program started itself.
     """
     error = load_or_none(failure.exception)
     return error if isinstance(error, BaseException) else None

@@ -120,7 +120,7 @@ def watch_lifeline(descriptor: int, parent_pid: int) -> None:
     """
 
     def wait() -> None:
-        os.read(descriptor, 1)  # nobody ever writes: this returns at end of file, and releases the GIL until then
+        os.read(descriptor, 1)  # never written to: this returns at end of file, and releases the GIL until then
         # The launcher is dead, so a parent that lives is the fork server. If it is stopped (SIGSTOP), it must be
         # continued to notice that, too.
         if os.getppid() == parent_pid:

@@ -211,7 +211,7 @@ class RankStarter:
         # loaded.
         common = dict(set.intersection(*(set(variables.items()) for variables in self._environments)))
         self._first_pipes = RankPipes(0, has_messages=self._has_messages)
-        # Ctrl-C between the start and the registration would leave a process that nobody kills.
+        # Ctrl-C between the start and the registration would leave a process running.
         with interrupts_blocked():
             fork_server = self._stack.enter_context(ForkServer(common, self._shared, self._first_pipes, modules))
             reaper.register(fork_server.pid)

@@ -13,7 +13,7 @@ import numpy as np
 from cobre.comm.testing.case import Depth
 from cobre.comm.types import Array, Dtype
 
-SENTINEL = 0xA5  # fills receive buffers, so that bytes which nobody should write show when somebody does
+SENTINEL = 0xA5  # fills receive buffers, so that writes outside the expected bytes show
 
 
 _PLAIN = (

@@ -49,7 +49,7 @@ class LeakCheck:
     def __init__(self) -> None:
         self._mark = secrets.token_hex(8)
         self._before = Snapshot.take(self._mark)
-        self._foreign: set[str] = set()  # segments of which somebody else was seen to be the owner
+        self._foreign: set[str] = set()  # segments seen to have another owner
 
     @property
     def environment(self) -> dict[str, str]:

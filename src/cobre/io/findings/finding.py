@@ -5,7 +5,7 @@ A check declares each kind of finding once, as a `Code` with its sentence, and a
     ABOVE_MAXIMUM = error_code("minimum-above-maximum", Layer.MEANING, "is {value:g}, above {maximum:g}")
     findings.add(ABOVE_MAXIMUM, "system/hydros.json", named("hydro", hydro), "min_mw", value=9.0, maximum=5.0)
 
-Nothing is formatted before somebody reads it. Codes are stable: programs may compare them, and
+Nothing is formatted before it is shown. Codes are stable: programs may compare them, and
 docs/reference/findings.md, which is generated from them, lists them all.
 """
 

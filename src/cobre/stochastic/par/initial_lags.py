@@ -25,7 +25,7 @@ class InitialLags:
 def initial_lags(case: Case, psi: Floats, cycle: SeasonCycle | None, *, may_miss: bool = False) -> InitialLags:
     """Return initial lags; unknown ones are 0 if no stage reads them, or with a note where `may_miss`.
 
-    Whoever gives coefficients knows what they need; an estimated model may ask for more than history has.
+    Given coefficients come with the lags they need; an estimated model may ask for more than history has.
     """
     order = psi.shape[1]
     lags = np.zeros((order, len(case.system.hydros)))

@@ -478,7 +478,7 @@ def case_and_overrides(
 
 
 # Progress before the first iteration: events that say what is being done, and how far it is. Steps of small cases are
-# over before anybody could read of them, so an event is emitted when a step has begun or goes on and half a second has
+# over too soon to be read, so an event is emitted when a step has begun or goes on and half a second has
 # passed since the last one.
 
 INTERVAL_S = 0.5

@@ -183,7 +183,7 @@ def test_ranks_with_separate_network_namespaces_need_the_rendezvous_by_name(name
 
 
 def test_one_name_serves_one_world_after_the_other(name):
-    """Also at once: whoever joins the second never meets in the first."""
+    """Also at the same time: ranks of the second never meet in the first."""
     program = """
 import os, sys
 from cobre.comm import ShmConfig, create_communicator

@@ -143,14 +143,14 @@ def test_a_rank_that_dies_in_the_midst_of_regions_leaves_nothing(name, victim):
 
 @pytest.mark.parametrize("rendezvous", ["socket", "name"])
 def test_rank_zero_may_die_at_any_moment(name, rendezvous):
-    """Also while it waits for the others: whoever comes then removes the name, and a new rank 0 is welcome."""
+    """Also while it waits for the others: the next rank removes the name, and a new rank 0 can start."""
     first = start_rank(name, 0, RENDEZVOUS=rendezvous)
     wait_until(lambda: is_joining(name), "rank 0 waits")
     first.send_signal(signal.SIGKILL)
     finish(first)
     assert is_joining(name) == (rendezvous == "name"), "a socket goes with its process"
     worker = start_rank(name, 1)
-    wait_until(lambda: not is_joining(name), "the name has gone with whoever saw it")
+    wait_until(lambda: not is_joining(name), "the name was removed by the rank that found it")
     second = start_rank(name, 0)
     assert finish(worker)[1] == finish(second)[1] == "joined\n"
     assert not is_joining(name)

@@ -1,4 +1,4 @@
-"""What a rank has started ends with it, whoever is killed before he could see to that."""
+"""Processes started by a rank end with it, whichever process is killed first."""
 
 import os
 import secrets

@@ -14,7 +14,7 @@ SIZES = [1, 2]  # an interpreter of its own, and forks
 
 
 def leave_files_open(comm, folder):
-    """Files that nobody closes, and that something keeps alive: their last lines are in buffers."""
+    """Files that are never closed and still referenced at exit: their last lines are in buffers."""
     text = (folder / f"text{comm.rank}").open("w")
     text.write("last words")
     data = (folder / f"data{comm.rank}").open("wb")

@@ -330,7 +330,7 @@ class MpiCommunicator(WindowOwner):
     def _gather_with_regions(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> bool:
         """Gather if ranks may be receiving into shared regions; False, on all ranks alike, if none of them is.
 
-        If all ranks receive into the same part of a region, each writes its part once. If only some do, nobody may
+        If all ranks receive into the same part of a region, each writes its part once. If only some do, no rank may
         return, and perhaps write there again, while others still write what they received.
         """
         if sum(counts) * recv.itemsize > self._region_bytes:
@@ -349,7 +349,7 @@ class MpiCommunicator(WindowOwner):
             return True
         if locations[:, 0].any():
             self._gather(send, recv, counts, displs)
-            self._comm.Barrier()  # some ranks share their receive buffer: wait until nobody writes there any more
+            self._comm.Barrier()  # some ranks share their receive buffer: wait until all writes there are done
             return True
         return False
 
@@ -399,7 +399,7 @@ class MpiCommunicator(WindowOwner):
             self._job.abort_at_exit(reason)
 
     def _left_others_waiting(self) -> bool:
-        # All ranks found a mismatch together: nobody waits for this one.
+        # All ranks found the mismatch together: no rank waits for this one.
         return self._size > 1 and not isinstance(self._first_failure, MismatchedCallError | None)
 
     def _translate(self, error: BaseException, operation: Operation) -> BaseException:

@@ -28,7 +28,7 @@ from cobre.comm.endpoint import PROGRESS_S, Endpoint
 from cobre.comm.errors import Peer
 from cobre.comm.exit_report import FAILED, INTERRUPTED, exit_code_for, exit_report_of
 
-# Announces how many calls a process has made when it exits, so that nobody waits for a rank that has left.
+# Announces how many calls a process has made when it exits, so that no rank waits for one that has left.
 #
 # MPI has no notion of a rank that has left: a collective that one process never enters blocks the others forever,
 # and MPI_Finalize of that process blocks until the others come. So a process that exits sends the number of its last
@@ -260,7 +260,7 @@ class Job:
         return str(Peer.of_this_process(self._mpi.COMM_WORLD.Get_rank()))
 
     def _print_and_abort(self, text: str, code: int) -> None:
-        # `finally`: the others must be stopped also when nobody reads the reason, or Ctrl-C comes while it is printed.
+        # `finally`: the others must be stopped also when the reason is not read, or Ctrl-C arrives while it is printed.
         try:
             self._print_reason(text)
         finally:

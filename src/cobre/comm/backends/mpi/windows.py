@@ -86,7 +86,7 @@ class Window:
         self._win = mpi.Win.Allocate_shared(max(nbytes, 1) if leader else 0, 1, mpi.INFO_NULL, node)
         self._win.Set_errhandler(mpi.ERRORS_RETURN)
         # One passive-target epoch for the window's whole life: Sync may only be called inside one, and ranks read and
-        # write by plain loads and stores. NOCHECK: nobody requests a conflicting lock, so MPI need not check.
+        # write by plain loads and stores. NOCHECK: no rank requests a conflicting lock, so MPI need not check.
         self._win.Lock_all(mpi.MODE_NOCHECK)
         self._lent: list[weakref.ref[WindowMemory]] = []
         self.number = number

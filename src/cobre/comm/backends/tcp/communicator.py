@@ -201,7 +201,7 @@ class TcpCommunicator(RegionOwner):
         return self._collectives.create_region(self, count, dtype)
 
     def _fence_region(self, region: ShmRegion) -> None:
-        assert isinstance(self._collectives, HierarchicalCollectives)  # noqa: S101 - nobody else makes such regions
+        assert isinstance(self._collectives, HierarchicalCollectives)  # noqa: S101 - only they make such regions
         self._collectives.fence(region)
 
     def _split_local(self) -> LocalCommunicator | ShmCommunicator:
@@ -249,7 +249,7 @@ def _last_label(guard: CallGuard) -> str:
 
 
 def _close_in_children(transport: Transport) -> None:
-    """Close the connections in forked children: while a child holds copies, nobody notices this process's death."""
+    """Close the connections in forked children: while a child holds copies, no peer notices this process's death."""
     _watch_forks()
     _transports.add(transport)
 

@@ -312,7 +312,7 @@ class LivenessMonitor(ABC):
             if self.failure is None:
                 self.failure = failure
                 with contextlib.suppress(OSError):
-                    # Never read, so the descriptor stays readable: whoever polls from now on is woken at once, and no
+                    # Never read, so the descriptor stays readable: each later poll returns at once, and no
                     # wake-up can get lost between a check and the poll that follows it.
                     os.write(self._waker, b"x")
         # Outside the lock: the callback wakes the ranks of this node, which may ask for the failure in turn.

@@ -206,7 +206,7 @@ def find_nodes(transport: Transport, config: TcpConfig) -> tuple[Nodes, ShmSegme
 def join_memory(transport: Transport, config: TcpConfig, shm: ShmTransport) -> None:
     """Wait until all ranks of this node have joined its memory, in which this one already has its slot."""
     # One more exchange first. The shared memory detects the death of ranks that have a slot; a rank that dies before
-    # that is only seen by its connection, so nobody may wait in the memory until all have a slot.
+    # that is only seen by its connection, so no rank may wait in the memory until all have a slot.
     _exchange(transport, config.size, b"")
     transport.progress.waits_inside_node = True
     try:

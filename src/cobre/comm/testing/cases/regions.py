@@ -217,7 +217,7 @@ def fence_waits(comm: Backend, _params: Params) -> Value:
     """Check that no rank leaves a fence before all ranks of the node have entered it."""
     with comm.create_shared_region(1, np.int8) as region:
         if len(ranks_of_node(comm)) < comm.size:
-            return timed_waits(comm, comm.barrier)  # private memory: a fence has nobody to wait for
+            return timed_waits(comm, comm.barrier)  # private memory: a fence has no rank to wait for
         return timed_waits(comm, region.fence)
 
 

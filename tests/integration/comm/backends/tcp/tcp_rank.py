@@ -38,7 +38,7 @@ def expect_failure(call):
 
 
 def late_coordinator(comm):
-    """Rank 0 computes until the test says otherwise, while a payload waits for it; nobody may lose patience."""
+    """Rank 0 computes until the test says otherwise, while a payload waits for it; no rank may time out."""
     if comm.rank == 0:
         sys.stdin.readline()
     say(sending=True)
@@ -137,7 +137,7 @@ def abort_between_calls(comm):
 
 
 def leave_early(comm):
-    """Leaving after the last call disturbs nobody, whoever goes first and without closing."""
+    """Leaving after the last call affects no other rank, in any order and without closing."""
     recv = np.zeros(comm.size * LARGE, np.uint8)
     comm.allgatherv(np.full(LARGE, comm.rank, np.uint8), recv, [LARGE] * comm.size)
     say(good=bool((recv == np.repeat(np.arange(comm.size), LARGE)).all()))

@@ -191,7 +191,7 @@ except BackendError as error:
 @pytest.mark.parametrize("step", ["find_nodes", "NodeGroup", "join_memory"])
 @pytest.mark.parametrize("ranks_per_host", [0, 2])
 def test_a_death_while_ranks_join_shared_memory_is_reported_at_once(step, ranks_per_host):
-    """Before it has a slot there, nobody sees it die in memory; the limit of joining is far beyond the test's."""
+    """Before it has a slot there, its death does not show in memory; the limit of joining is far beyond the test's."""
     address = new_address()
     options = {"secret": SECRET, "connect_timeout_s": 900.0, "timeout_s": 900.0, "ranks_per_host": ranks_per_host}
     configs = [TcpConfig(address, rank, 4, **options) for rank in range(4)]

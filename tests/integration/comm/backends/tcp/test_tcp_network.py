@@ -109,7 +109,7 @@ def test_a_worker_that_dies_on_another_host_is_known_at_once(world, action):
 
 
 def test_a_slow_link_is_not_a_silent_one(world):
-    """The payload takes longer than the timeout, on one rank's link; nobody loses patience, everything arrives."""
+    """The payload takes longer than the timeout, on one rank's link; no rank times out, everything arrives."""
     world.network.slow_down(1, "16mbit")
     ranks = world.start_all("gather_when_told", timeout_s=TIMEOUT_S / 2)
     begin = [rank.wait_for("running")["at"] for rank in ranks]

@@ -26,7 +26,7 @@ def named(rank, process, host):
 def test_a_late_coordinator_is_waited_for(world):
     workers = [world.start(rank, "gather_when_told") for rank in (2, 1)]
     for worker in workers:
-        worker.wait_for("log", "refused")  # nobody listens there yet
+        worker.wait_for("log", "refused")  # no process listens there yet
     world.gather([world.start(0, "gather_when_told"), *workers])
 
 
@@ -93,7 +93,7 @@ def test_other_hosts_are_refused_without_a_secret(world):
 def test_a_wrong_secret_is_reported_on_both_sides_in_time(world):
     coordinator = world.start(0, "gather_when_told")
     coordinator.wait_for("log", "backend tcp")
-    # Without the secret nobody can prove a refusal: it is hearsay, told when the limit for joining is up.
+    # Without the secret a refusal cannot be proved: it is reported as unproven when the limit for joining is up.
     worker = world.start(1, "gather_when_told", secret="another secret altogether", connect_timeout_s=3.0)
     begin = time.monotonic()
     seen = refused(

@@ -1,4 +1,4 @@
-"""Whoever reaches the port of a rendezvous without belonging to the run, on either side, and ranks that are cut off."""
+"""Strangers at the port of a rendezvous, on either side, and ranks that are cut off."""
 
 import contextlib
 import logging

@@ -67,7 +67,7 @@ GIVES_UP = FailureRecord(FailureKind.ABORTED, 0, (), "no more water").pack()
 @pytest.mark.parametrize(
     "message,words",
     [
-        (frame(Tag.ABORT, GIVES_UP), "no more water"),  # an abort that names nobody is that of its sender
+        (frame(Tag.ABORT, GIVES_UP), "no more water"),  # an abort that names no rank is the sender's own
         (frame(Tag.FAILURE, GIVES_UP), "rank 1"),  # only the coordinator declares failures
         (b"\xff" * 64, "rank 1"),
     ],

@@ -238,7 +238,7 @@ class Acceptor:
             self._drop(pending)
 
     def _prefer(self, pending: PendingConnection, mark: bytes) -> None:
-        """Keep this connection, whoever else connects. A second one with its mark has overheard it."""
+        """Keep this connection, even if strangers connect. A second one with its mark is a replay."""
         if not any(other is not pending and other.handshake.mark == mark for other in self._pending.values()):
             self._unmarked.pop(pending.sock.fileno(), None)
 
@@ -357,7 +357,7 @@ class Acceptor:
             worker.close()
 
     def _close(self) -> None:
-        """Close listeners and pending connections; from here on nobody can connect."""
+        """Close listeners and pending connections; from here on connections are refused."""
         for pending in list(self._pending.values()):
             self._drop(pending)
         listening.close_all(self._listeners)

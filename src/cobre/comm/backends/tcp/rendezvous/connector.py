@@ -125,7 +125,7 @@ class Connector:
         return None
 
     def _handle_refusal(self, target: SocketAddress, refusal: RefusedError) -> None:
-        """Give up only if the coordinator has proved its identity: anybody may answer at its address."""
+        """Give up only if the coordinator has proved its identity: any process may answer at its address."""
         if isinstance(refusal, UnprovenRefusalError):
             self._unproven_text = printable(refusal.text, lines=False)
             self._note_problem(
@@ -155,7 +155,7 @@ class Connector:
             sock.connect(target.sockaddr)
             if sock.getsockname() == sock.getpeername():
                 # Linux can connect a socket to itself (simultaneous open) if the port is in the ephemeral range and
-                # nobody listens on it.
+                # no process listens on it.
                 raise HandshakeFailedError("connection refused")
             if self._context is not None:
                 sock.settimeout(self._at_most(HANDSHAKE_S))

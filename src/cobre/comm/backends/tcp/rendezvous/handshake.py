@@ -234,7 +234,7 @@ class WorkerHandshake:
         return frame(Tag.PROOF, prove(self._secret, WORKER, self._hello, payload))
 
     def _handle_welcome(self, proof: bytes) -> None:
-        # Both ends prove themselves: a worker must not send its data to whoever got hold of the address.
+        # Both ends prove themselves: a worker must not send its data to a process that took over the address.
         if not is_proven(proof, self._secret, COORDINATOR, self._hello, self._challenge):
             raise RefusedError("the process that listens there does not hold this rank's secret", may_retry=True)
         self.is_welcome = True

@@ -242,7 +242,7 @@ def server_context(config: TcpConfig) -> ssl.SSLContext | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _load(context, config)
     # Without a configured CA there is nothing to verify workers against: their proof of the secret has to do. The
-    # system's CAs would accept anybody with a public certificate.
+    # system's CAs would accept any peer with a public certificate.
     if config.tls_ca:
         context.verify_mode = ssl.CERT_REQUIRED
     return context

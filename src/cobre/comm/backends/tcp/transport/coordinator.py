@@ -352,7 +352,7 @@ class CoordinatorTransport(Transport):
             waiter = self.make_waiter(sequence)
             while not self._receive_calls(header):
                 waiter.sleep({self._channels[rank].fd: READ for rank in self._missing}, self._missing)
-        # All calls have arrived, but a rank may have aborted since it sent its own; then nobody may get data.
+        # All calls have arrived, but a rank may have aborted since it sent its own; then no rank may get data.
         self.monitor.read_pending_frames(sequence)
 
     def _receive_calls_in_turn(self, header: bytes) -> bool:
