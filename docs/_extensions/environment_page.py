@@ -21,7 +21,7 @@ TITLES = {
 INTRODUCTION = """\
 # Environment variables
 
-A rank that is started by somebody else finds its world here. `cobre run` and `create_communicator()` read these
+A rank that another launcher started finds its world here. `cobre run` and `create_communicator()` read these
 variables; the launchers set them. Durations are seconds. A value that makes no sense is an error that names the
 variable.
 

@@ -62,7 +62,7 @@ def _linked(env: BuildEnvironment) -> dict[str, set[str]]:
 
 
 def setup(app: Sphinx) -> dict[str, object]:
-    """Before Sphinx collects downloads: what we take is none."""
+    """Remove our links before Sphinx collects downloads."""
     app.connect("env-purge-doc", forget_links)
     app.connect("doctree-read", redirect_links, priority=1)
     app.connect("html-collect-pages", source_pages)

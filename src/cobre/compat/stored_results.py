@@ -168,7 +168,8 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
         "configuration": _configuration(study.get("config", {})),
         "problem_dimensions": _dimensions(study),
         "row_pool": _row_pool(table, study),
-        "solve_stats": _training_solves(table, log),
+        "solve_stats": _solves(sum(table["lp_solves"].to_pylist()), log)
+        | {"forward_solve_seconds": None, "backward_solve_seconds": None},
         "setup": {f"{part}_seconds": None for part in _SETUP},
         "digest": finished["digest"],
     }
@@ -224,11 +225,6 @@ def _row_pool(table: "pa.Table", study: Mapping[str, Any]) -> dict[str, int | No
         "rows_in_lp_solve_count": None,
         "rows_in_lp_max": None,
     }
-
-
-def _training_solves(table: "pa.Table", log: RunView) -> dict[str, Any]:
-    found = _solves(sum(table["lp_solves"].to_pylist()), log)
-    return found | {"forward_solve_seconds": None, "backward_solve_seconds": None}
 
 
 def _solves(total: int, log: RunView) -> dict[str, Any]:

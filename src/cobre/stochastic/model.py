@@ -9,7 +9,7 @@ from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.records import dataclass
 from cobre.stochastic import NoiseNote
-from cobre.stochastic.external import MemorylessClass, availability_class, load_class
+from cobre.stochastic.external import availability_class, load_class
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout
 from cobre.stochastic.par.initial_lags import LagSteps, next_lags
@@ -117,17 +117,13 @@ def build_noise_model(case: Case) -> NoiseModel:
     load, availability = load_class(case), availability_class(case)
     load = load.of_library(libraries["load"]) if "load" in libraries else load
     availability = availability.of_library(libraries["ncs"]) if "ncs" in libraries else availability
-    layout = _layout(case, load, availability)
+    hydro_ids = [hydro.id for hydro in case.system.hydros]
+    layout = noise_layout(hydro_ids, load.entity_ids, load.has_noise, availability.entity_ids, availability.has_noise)
     memory = inflow_memory(case, inflow.psi, description.periods, may_miss=description.has_fitted_terms)
     profiles = correlation(case, layout, description.correlation)
     data = SourceData(case, layout, profiles, inflow, memory, load, availability)
     notes = (*description.notes, *inflow.notes, *memory.notes, *profiles.notes)
     return _assemble(data, openings(data, libraries), notes)
-
-
-def _layout(case: Case, load: MemorylessClass, availability: MemorylessClass) -> NoiseLayout:
-    hydro_ids = [hydro.id for hydro in case.system.hydros]
-    return noise_layout(hydro_ids, load.entity_ids, load.has_noise, availability.entity_ids, availability.has_noise)
 
 
 def _assemble(data: SourceData, tree: tuple[Floats, ...], notes: tuple[NoiseNote, ...]) -> NoiseModel:

@@ -288,12 +288,9 @@ def command_placement(
     most = config.max_useful_workers
     if request.workers is None and placement.size is not None and most is not None and most < placement.size:
         fewer = choose_placement(replace(request, workers=most), environ)
-        return replace(fewer, reason="" if request.threads else _no_more_than(most))
+        reason = f"no more workers than forward passes or scenarios ({most})"
+        return replace(fewer, reason="" if request.threads else reason)
     return placement
-
-
-def _no_more_than(workers: int) -> str:
-    return f"no more workers than forward passes or scenarios ({workers})"
 
 
 def script_placement(request: WorldRequest) -> Placement:

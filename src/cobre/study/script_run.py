@@ -111,15 +111,11 @@ def _store(output: Path, result: SimulationResult) -> None:
         if (output / EVENT_FILE).exists():
             _log(output, result)
         if (output / SUMMARY_FILE).exists():
-            _add_to_summary(output / SUMMARY_FILE, result)
+            summary = output / SUMMARY_FILE
+            write_json(summary, read_stored_object(summary) | simulation_numbers(result))
 
 
 def _log(output: Path, result: SimulationResult) -> None:
     log = EventLog(output, append=True)
     log.emit(simulation_event(result))
     log.close()
-
-
-def _add_to_summary(path: Path, result: SimulationResult) -> None:
-    summary = read_stored_object(path) | simulation_numbers(result)
-    write_json(path, summary)

@@ -1,6 +1,5 @@
 """From a case to a problem that can be trained or simulated."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,7 +34,8 @@ def prepare(case: Case, report: Report = no_report) -> PreparedStudy:
     built = _with_tree(case, build_problem(resolved, noise, options, consumption, names, report))
     problem, boundary, notes = apply_boundary_policy(case, resolved, built, policy)
     found = [*noise.notes, *convexity_notes(case, noise), *minimum_notes(case, resolved, problem.unreachable)]
-    return PreparedStudy(case, noise, problem, boundary, (*_grouped(found), *notes))
+    lines = lines_of(finding_of_note(note) for note in found)  # equal notes on several plants share one
+    return PreparedStudy(case, noise, problem, boundary, (*lines, *notes))
 
 
 def _with_tree(case: Case, problem: Problem) -> Problem:
@@ -56,8 +56,3 @@ def convexity_notes(case: Case, noise: NoiseModel) -> list[NoiseNote]:
         "past inflows, so the lower bound may be above the cost of the policy. With penalty it is a bound"
     )
     return [NoiseNote("lower-bound-not-valid", CONFIG_FILE, "modeling.inflow_non_negativity.method", text)]
-
-
-def _grouped(notes: Sequence[NoiseNote]) -> list[str]:
-    """Return notes as lines; equal notes on several plants share one."""
-    return lines_of(finding_of_note(note) for note in notes)

@@ -301,7 +301,9 @@ def case_digest(study: PreparedStudy, plugins: Plugins = NO_PLUGINS) -> str:
     problem, config = study.problem, study.case.config.training
     feed(digest, study.digest)
     deciding = [item.name for item in fields(config) if item.name not in _WITHOUT_EFFECT_ON_BITS]
-    feed(digest, [study.case.format_version, *(_effective(getattr(config, name)) for name in deciding)])
+    sections = (getattr(config, name) for name in deciding)
+    # Without settings that have no effect.
+    feed(digest, [study.case.format_version, *(getattr(section, "effective", section) for section in sections)])
     if used := plugins.identities:
         feed(digest, used)
     feed(digest, max_dense_rows())
@@ -316,11 +318,6 @@ def _drawn(sampler: Sampler, scenarios: range, stage: int) -> Any:
     if isinstance(sampler, NoiseSampler) or not sampler.is_in_sample:
         return sampler.sample(1, scenarios, stage)
     return sampler.opening_indices(1, scenarios, stage)
-
-
-def _effective(section: Any) -> Any:
-    """Return a part of the section `training` without settings that have no effect."""
-    return getattr(section, "effective", section)
 
 
 def _short(value: str) -> str:
