@@ -1,4 +1,4 @@
-"""What the command costs: how long help and import take, and which share of a training showing it takes.
+"""Cost of the command line: time of help and import, and the share of a training run that progress takes.
 
     python benchmarks/bench_cli.py [--case examples/four_regions] [--iterations 40]
 

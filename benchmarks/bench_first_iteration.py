@@ -1,4 +1,4 @@
-"""What it takes until the first iteration begins: CPU seconds and peak memory, of us and of the peers, in turns.
+"""Cost until the first iteration begins: CPU seconds and peak memory, of us and of the peers, in turns.
 
     python benchmarks/bench_first_iteration.py CASE [CASE...] [--rounds 5]
 

@@ -1,4 +1,4 @@
-"""What an iteration costs once there are many cuts, over one with few, on one thread.
+"""Cost of an iteration with many cuts, relative to one with few, on one thread.
 
 `python benchmarks/bench_many_cuts.py late CASE` trains for 400 iterations. Iterations that begin with all of its cuts
 are then compared with iterations that begin with those of the first 40, in turns.

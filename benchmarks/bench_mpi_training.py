@@ -1,4 +1,4 @@
-"""What the contract costs in a whole training on MPI, beside the same calls made by mpi4py directly.
+"""Cost of the contract in a whole training run on MPI, beside the same calls made by mpi4py directly.
 
 Two ranks on MPICH and on Open MPI train an example; then they make the calls of that training again, back to back, in
 three ways that take turns (`collectives/ranks/mpi_training.py`). Kept in benchmarks/results:

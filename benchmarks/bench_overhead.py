@@ -1,4 +1,4 @@
-"""What the public path of cobre.comm costs per call: guard, checks and record, without anything to wait for.
+"""Cost per call of the public path of cobre.comm: guard, checks and record, without anything to wait for.
 
 Measured on `local` (one rank), where a barrier does nothing, so that what remains is the path itself. An
 empty method call and a bare copy stand beside it: `python benchmarks/bench_overhead.py [--quick]`.

@@ -1,4 +1,4 @@
-"""What starting costs: one worker, four, and 128 ranks; forked by a fork server, and each loading by itself.
+"""Cost of starting: one worker, four, and 128 ranks; forked by a fork server, and each loading by itself.
 
     python benchmarks/bench_start.py [--rounds 5] [--ranks 128]
 

@@ -38,7 +38,7 @@ LOOP = "import time\nbegan = time.perf_counter()\nfor _ in range(20_000_000): pa
 
 @dataclass(slots=True)
 class Times:
-    """What one contender needed, by round: seconds of each iteration, and of the whole process."""
+    """Times of one contender, by round: seconds of each iteration, and of the whole process."""
 
     iterations: list[list[float]]
     started: list[float]
@@ -61,7 +61,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Of two contenders' times, by their least iterations and round by round."""
+    """Return ratios of two contenders' times, by their fastest iterations and round by round."""
 
     least: float
     rounds: list[float]

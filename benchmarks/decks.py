@@ -55,7 +55,7 @@ REMARK_CHARACTERS = 110
 
 @dataclass(slots=True)
 class Row:
-    """What became of one deck. difference: of the first bounds, relative to the peer's."""
+    """Outcome of one deck. difference: of the first bounds, relative to the peer's."""
 
     deck: str
     bridge: str = ""
@@ -262,7 +262,7 @@ def _interpreter(peer: Peer) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a program printed, and its CPU seconds, its own children included."""
+    """Output of a program, and its CPU seconds, its own children included."""
 
     output: str
     errors: str

@@ -157,7 +157,7 @@ def run_peer(python: Path, module: str, case: Path, output: Path, settings: dict
 
 
 class PeerRun:
-    """What the peer left of a training, with states in our order."""
+    """Results of a training run by the peer, with states in our order."""
 
     def __init__(self, study: PreparedStudy, output: Path) -> None:
         self._output = output

@@ -1,4 +1,4 @@
-"""What shared memory really costs, by PSS, which counts a page once however many ranks map it.
+"""Real cost of shared memory, by PSS, which counts a page once however many ranks map it.
 
 Two questions: does a region cost its bytes once per node, and does a collective need a window that does not grow with
 the payload? `python benchmarks/memory.py` asks shm worlds; `mpiexec -n 4 python benchmarks/memory.py --joined` asks the
@@ -43,7 +43,7 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the ranks use, and how much shared memory they may use together. shared: bytes by rank."""
+    """Memory that the ranks use, and how much shared memory they may use together. shared: bytes by rank."""
 
     what: str
     payload_mb: float

@@ -1,4 +1,4 @@
-"""What is measured: every case once, for all contenders.
+"""Measured cases: every one once, for all contenders.
 
 Payloads are those of production runs: a convergence statistic (32 B), a cost vector (8 MB), the states of one
 stage (3.2 MB) and of a whole pass (206 MB), one cut (10 KB), the opening tree (20 MB).

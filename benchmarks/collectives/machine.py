@@ -1,4 +1,4 @@
-"""What the numbers were measured on: enough to read them, nothing that names the machine."""
+"""Description of the machine: enough to read them, nothing that names the machine."""
 
 import os
 import platform

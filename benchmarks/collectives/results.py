@@ -1,4 +1,4 @@
-"""What came out: seconds by number of ranks, contender, case and round, and how they compare."""
+"""Results: seconds by number of ranks, contender, case and round, and how they compare."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Who could not be measured, and why."""
+    """Contenders that could not be measured, and why."""
 
     contender: str
     reason: str

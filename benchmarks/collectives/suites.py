@@ -1,4 +1,4 @@
-"""What is measured together, and where it is kept."""
+"""Suites of cases that are measured together, and their result files."""
 
 from dataclasses import dataclass
 

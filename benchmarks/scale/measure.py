@@ -1,4 +1,4 @@
-"""What the model needs to know, measured here: the cost of a solve, of a stage call, of a byte."""
+"""Measured parameters of the model: the cost of a solve, of a stage call, of a byte."""
 
 import os
 import statistics

@@ -1,4 +1,4 @@
-"""What the ranks of a study hold together, by PSS, which counts a page once however many ranks map it.
+"""Memory of all ranks of a study, by PSS, which counts a page once however many ranks map it.
 
 `python benchmarks/sddp/memory.py`: the large example on 1 and on 4 shm ranks. Ends with 1 when the shareable data is
 held more than once.
@@ -41,7 +41,7 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one rank holds at the end of a training run, in bytes."""
+    """Memory of one rank at the end of a training run, in bytes."""
 
     problem: int
     saved: int
@@ -53,7 +53,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What all ranks of a run hold."""
+    """Memory of all ranks of a run."""
 
     ranks: list[Held]
 

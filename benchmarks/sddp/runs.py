@@ -19,7 +19,7 @@ class RunFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Who trains. extra: what the program is asked beyond case, threads and iterations."""
+    """A contender. extra: arguments of its program beyond case, threads and iterations."""
 
     name: str
     python: Path

@@ -1,4 +1,4 @@
-"""What is trained: published cases where they are found, and the project's own examples."""
+"""Studies to train: published cases where they are found, and the project's own examples."""
 
 import os
 import subprocess

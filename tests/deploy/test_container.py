@@ -1,4 +1,4 @@
-"""What a container gives us: 64 MB of /dev/shm, no rights, and a process that is asked to stop by SIGTERM."""
+"""Limits of a container: 64 MB of /dev/shm, no rights, and a process that is asked to stop by SIGTERM."""
 
 import json
 import os

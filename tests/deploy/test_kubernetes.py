@@ -1,4 +1,4 @@
-"""What the pods of a manifest would see, and whether that is a world."""
+"""The environment of the pods of a manifest, and whether their ranks form a world."""
 
 import re
 import socket

@@ -1,4 +1,4 @@
-"""What a public forge reads: workflows, templates, citation, versions."""
+"""Files that a public forge reads: workflows, templates, citation, versions."""
 
 import re
 import subprocess

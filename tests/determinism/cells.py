@@ -1,4 +1,4 @@
-"""What must not matter: every way to run one study, each as a function that leaves an output directory."""
+"""Ways to run one study that must give the same bits, each as a function that leaves an output directory."""
 
 import os
 import signal

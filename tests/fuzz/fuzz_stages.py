@@ -52,7 +52,7 @@ GENERATED = (("--hydros", "80"), ("--hydros", "40", "--planes", "25"), ("--hydro
 
 @dataclass
 class Tally:
-    """What became of the solves of one case in one spread of units."""
+    """Outcomes of the solves of one case in one spread of units."""
 
     pivots: list[int] = field(default_factory=list)
     library: int = 0

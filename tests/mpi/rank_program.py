@@ -1,4 +1,4 @@
-"""What ranks of the tests here do: `mpiexec -n 3 python rank_program.py ACTION`."""
+"""Program of the ranks of these tests: `mpiexec -n 3 python rank_program.py ACTION`."""
 
 import asyncio
 import fcntl

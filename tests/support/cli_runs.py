@@ -39,7 +39,7 @@ def _environment(changes):
 
 @dataclass
 class Screen:
-    """What a command wrote to its terminal, and how it ended."""
+    """Output of a command on its terminal, and its exit code."""
 
     code: int
     raw: str

@@ -29,7 +29,7 @@ class Period:
 
 @dataclass(frozen=True)
 class CraftedCase:
-    """What a case is made of; keys of the tables are (plant, stage)."""
+    """Parts of a case; keys of the tables are (plant, stage)."""
 
     periods: Sequence[Period]
     inflow: Mapping[tuple[int, int], tuple[float, float]] = field(default_factory=dict)  # mean, deviation

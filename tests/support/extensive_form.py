@@ -82,7 +82,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Node:
-    """What a node hands to its children."""
+    """State that a node passes to its children."""
 
     stage: int
     storage: list[int | float]  # columns, or numbers before the first stage

@@ -16,7 +16,7 @@ NO_NOISE = (0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class PlantCase:
-    """What differs from case to case. penalty: of negative inflows. hydro: fields of the plant that are replaced.
+    """Settings that differ between cases. penalty: of negative inflows. hydro: fields of the plant that are replaced.
 
     limits_hm3: of the storage at the end of the stage `limited`, where these differ from the plant's. upstream: fields
     of a second plant, whose noise is `upstream_noise` in the first stage. storage_price: of a minimum that is violated,

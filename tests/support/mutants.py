@@ -366,7 +366,7 @@ class Mutant:
 
     @property
     def what(self) -> str:
-        """What is wrong with it: the docstring of its class."""
+        """Return its defect: the docstring of its class."""
         return (self.kind.__doc__ or "").partition("\n")[0]
 
 

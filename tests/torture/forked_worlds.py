@@ -30,7 +30,7 @@ class Rank:
 
     @property
     def answer(self):
-        """What it returned or raised; None for one that was killed before it could say."""
+        """Result or exception; None for a process that was killed before it could report."""
         return json.loads(self.said) if self.said.endswith(b"\n") else None
 
 

@@ -1,4 +1,4 @@
-"""What the parts of the torture count, and the table that is printed."""
+"""Counters of the torture tests, and the table that is printed."""
 
 import sys
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a contender must provide: the calls, bound to their arguments. The loop around them is shared."""
+"""Interface of contenders: the calls, bound to their arguments. The loop around them is shared."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

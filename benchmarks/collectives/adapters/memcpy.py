@@ -1,4 +1,4 @@
-"""What the memory can do: all ranks at once copy the bytes that each must at least write."""
+"""Limit of the memory: all ranks at once copy the bytes that each must at least write."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

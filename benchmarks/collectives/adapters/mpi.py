@@ -44,7 +44,7 @@ class MpiAdapter(Adapter):
 
 
 class MpiFoldAdapter(MpiAdapter):
-    """What a program would write by hand that wants sums in rank order: MPI moves the data, NumPy adds it.
+    """Sums in rank order, as a program would write them by hand: MPI moves the data, NumPy adds it.
 
     Memory is allocated once, arguments are bound once, nothing is checked.
     """

@@ -1,4 +1,4 @@
-"""What loopback can do: the bytes that a star must move, over plain TCP sockets, all of them at once.
+"""Limit of loopback: the bytes that a star must move, over plain TCP sockets, all of them at once.
 
 No protocol, no checks, and nobody waits for data before passing it on: rank 0 sends whatever is in its memory.
 """
@@ -19,7 +19,7 @@ TIMEOUT_S = 60.0
 
 
 class Flow:
-    """What one connection carries in one call, both ways."""
+    """Payload of one connection in one call, both ways."""
 
     def __init__(self, sock: socket.socket, outgoing: Sequence[Array], incoming: Sequence[Array]) -> None:
         self.sock = sock
@@ -32,7 +32,7 @@ class Flow:
 
     @property
     def interest(self) -> int:
-        """What is still to be done; 0 when nothing is."""
+        """Bytes left to transfer; 0 when done."""
         return (select.POLLOUT if self._out else 0) | (select.POLLIN if self._in else 0)
 
     def advance(self) -> int:

@@ -1,4 +1,4 @@
-"""Who takes part: how each library's ranks are started and how their durations come back.
+"""Contenders: how each library's ranks are started and how their durations come back.
 
 A further contender is one more entry below. Another backend of ours needs nothing else; another library needs
 an adapter (its calls) and a class beside `mpi` (how its ranks start).

@@ -1,4 +1,4 @@
-"""What the orchestrator asks of every contender."""
+"""Interface between the orchestrator and a contender."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ WORLD_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one world measures; small enough to travel on a command line."""
+    """Measurements of one world; small enough to travel on a command line."""
 
     cases: tuple[str, ...] = ()
     quick: bool = False

@@ -20,7 +20,7 @@ Process = subprocess.Popen[bytes]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to start. descriptors: open files that it inherits."""
+    """A command to start. descriptors: open files that it inherits."""
 
     words: Sequence[str]
     environ: Mapping[str, str]

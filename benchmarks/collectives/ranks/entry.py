@@ -1,4 +1,4 @@
-"""What such a rank is told on its command line, and how it leaves its durations for the benchmark."""
+"""Command line of such a rank, and the file of durations that it leaves for the benchmark."""
 
 import argparse
 import json

@@ -1,1 +1,1 @@
-"""What runs in a process of its own: one training run, told as one line of JSON."""
+"""Programs that run in their own process: one training run each, reported as one line of JSON."""

@@ -1,4 +1,4 @@
-"""What this process uses, from the kernel. Needs nothing that both environments do not have."""
+"""Memory of this process, from the kernel. Needs only what both environments have."""
 
 from pathlib import Path
 

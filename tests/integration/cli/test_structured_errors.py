@@ -1,4 +1,4 @@
-"""What programs get of an error: kind, backend, variable and remedy, by `--json`, in Python and in events."""
+"""Errors for programs: kind, backend, variable and remedy, by `--json`, in Python and in events."""
 
 import json
 import os

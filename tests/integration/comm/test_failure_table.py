@@ -1,4 +1,4 @@
-"""What users see when something fails: one row for each cause, and the tests in which its message is checked.
+"""Messages that users see when something fails: one row for each cause, and the tests in which its message is checked.
 
 The rows that have nothing to do with communication (a full disk, an output that cannot be written) are not here.
 `kit NAME` is a plan of the fault table of `cobre.comm.testing`, `case NAME` one of its cases.
@@ -135,7 +135,7 @@ def test_a_rank_that_is_killed(backend):
     ],
 )
 def test_a_frozen_rank(backend, options, silence):
-    """Who, since when, in which call; and what it did last."""
+    """The message names the rank, the time, the call, and its last action."""
 
     def train(comm):
         comm.barrier(label="forward")

@@ -18,7 +18,7 @@ IMPORTS = str(Path(cobre.__file__).parent.parent)
 
 
 class ToolFailedError(Exception):
-    """What the tool said. details: the same for programs."""
+    """Answer of a tool. details: the same for programs."""
 
     def __init__(self, text, details):
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""What the tools answer: cases, results, rows, comparisons."""
+"""Answers of the tools: cases, results, rows, comparisons."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What is known ahead, through cobre-python: bounds, and the volumes and decisions of its simulations."""
+"""Deliveries known ahead, through cobre-python: bounds, and the volumes and decisions of its simulations."""
 
 import json
 import subprocess

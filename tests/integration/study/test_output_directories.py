@@ -1,4 +1,4 @@
-"""What a run leaves, and what it touches, is its own and whole."""
+"""Files of a run are complete, and no other files are touched."""
 
 import json
 import os
@@ -124,7 +124,7 @@ def test_partial_files_of_killed_runs_are_removed_by_the_next_run(case, tmp_path
     ],
 )
 def test_links_in_an_untrusted_case_are_not_followed(case, tmp_path, name, is_refused):
-    """What lies in the way goes, or is refused by name; what a link leads to stays as it was."""
+    """Existing files are replaced or refused by name; targets of links stay unchanged."""
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "precious").write_text("mine")

@@ -1,4 +1,4 @@
-"""What is refused before a study is started, and how the command looks."""
+"""Requests refused before a study is started, and the command line of a run."""
 
 import pytest
 from pydantic import TypeAdapter

@@ -62,7 +62,7 @@ def test_a_limit_on_file_sizes_that_the_task_exceeds():
 
 @pytest.mark.parametrize("size", [1 << 21, 9 << 20], ids=["in the buffer's last part", "long before the end"])
 def test_a_limit_on_file_sizes_that_a_value_exceeds(size):
-    """What a rank returns goes through a file in memory."""
+    """Results of ranks pass through a file in memory."""
     text = limited(file_size(1 << 20), f"bytes({size})", "tcp")
     assert "cannot store the return value (a bytes): File too large; raise the limit on the size of files" in text
     assert "pickle the return value" not in text

@@ -9,7 +9,7 @@ from cobre.comm.launch.payload import RankFailure
 
 @dataclass
 class EndedRank:
-    """What `first_failure_error` reads of a rank that has ended."""
+    """The facts of an ended rank that `first_failure_error` reads."""
 
     rank: int
     exit_code: int

@@ -1,4 +1,4 @@
-"""What a study relies on beyond single files: the past, plants that are there, rules and policies that fit."""
+"""Conditions of a study beyond single files: the past, plants that are there, rules and policies that fit."""
 
 from datetime import date
 

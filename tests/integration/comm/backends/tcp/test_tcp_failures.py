@@ -1,4 +1,4 @@
-"""What goes wrong on tcp and nowhere else, with real processes; the kit has the faults that all backends share."""
+"""Failures that only tcp has, with real processes; the kit has the faults that all backends share."""
 
 import os
 import signal

@@ -102,7 +102,7 @@ def test_shared_memory_is_this_users_alone():
 
 
 def test_another_object_behind_the_descriptor_is_refused():
-    """What is behind the descriptor must be what was offered."""
+    """The memory behind the descriptor must be the one that was offered."""
     memory = ShmSegment.create(2, 0)
     with pytest.raises(OSError, match="Stale"):
         ShmSegment.open(os.getpid(), memory.descriptor, memory.inode + 1)
