@@ -196,7 +196,7 @@ class WatchApp(App[None]):
         self._lines().clear()
 
     def _draw_text(self) -> None:
-        boxes = {name: self.query_one(f"#{name}-box").content_size.width for name in ("figures", "ranks")}
+        boxes = {name: self.query_one(f"#{name}-box").scrollable_content_region.width for name in ("figures", "ranks")}
         state = self.view.state(self.folder)
         status = status_line(self.view, self.folder, state, self.size.width, is_paused=self.is_paused)
         self._static("status").update(status)

@@ -96,7 +96,8 @@ def _gap_texts(view: RunView) -> list[str]:
     gap, found = gap_percent(view.gap), view.computed_bound
     if found is None or not found.gap_limit:
         return [gap]
-    return [f"{gap}, {found.gap_limit}", f"{gap}, {found.gap_limit.partition(' (')[0]}", gap]
+    limit = found.gap_limit.partition(" (")[0]
+    return [f"{gap}, {found.gap_limit}", f"{gap}, {limit}", f"{gap}, {limit.replace('at most', '≤')}", gap]
 
 
 def silent_hint(view: RunView) -> str:
@@ -136,7 +137,7 @@ def _later(view: RunView, room: int) -> list[tuple[str, str]]:
     found = []
     if view.progress is not None:
         full, brief = (text.partition(": ")[2] for text in (view.progress_in_words, view.progress_in_brief))
-        found.append(("now", _fitting(room, full, brief)[: max(0, room)]))
+        found.append(("now", _fitting(room, full, brief, brief.replace(" pass", ""))[: max(0, room)]))
     if view.seconds_left:
         found.append(("left", duration(view.seconds_left)))
     if view.simulated is not None:

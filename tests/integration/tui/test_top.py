@@ -12,8 +12,10 @@ pytest.importorskip("textual", reason="the live view is an extra")
 from cli_runs import LIMIT_S, ONE_PROCESS, QUICK_CASE, TerminalRun, cobre
 from textual.widgets import RichLog, Static
 
+from cobre.runs.files import RunState
+from cobre.runs.view import RunView
 from cobre.tui.app import WatchApp
-from cobre.tui.panels import BoundsPlot, Shown
+from cobre.tui.panels import BoundsPlot, Shown, figures
 
 
 @pytest.fixture(scope="module")
@@ -191,3 +193,20 @@ def test_a_running_study_from_another_terminal(tmp_path):
     finally:
         study.process.send_signal(signal.SIGINT)
         study.end()
+
+
+def test_progress_and_gap_fit_a_narrow_panel():
+    bounds = {"lower_bound": 100.0, "upper_bound": 130.0, "half_width": 9.0, "gap": 0.18, "cuts": 4, "solves": 9}
+    cost = {"policy_cost": 118.0, "policy_cost_half_width": 4.64, "policy_cost_paths": 12, "policy_gap": 0.18}
+    now = {"iteration": 2, "elapsed_s": 9.0, "solves": 48, "total_solves": 100, "pass": "backward", "stage": 17}
+    view = RunView()
+    view.take_all(
+        [
+            {"event": "phase", "time": 0.0, "name": "training", "iteration_limit": 9},
+            {"event": "iteration", "time": 1.0, "iteration": 1, "elapsed_s": 1.0, "load": [], **bounds, **cost},
+            {"event": "progress", "time": 9.0, "solves_per_s": 5.0, "seconds_left": 9.0, **now},
+        ]
+    )
+    assert "now         backward, stage 17, 48 %" in figures(view, RunState.RUNNING, 36).plain.splitlines()
+    assert "gap         18.00 %, at most 22.64 %" in figures(view, RunState.RUNNING, 36).plain.splitlines()
+    assert "gap         18.00 %, ≤ 22.64 %" in figures(view, RunState.RUNNING, 34).plain.splitlines()

@@ -68,7 +68,8 @@ class RiskMeasure(ABC):
         """Return the weight of each opening at each trial point.
 
         costs: trial points x openings, scaled, read-only; openings are equally likely. Returns an array of its shape
-        with weights of 0 or more; each row adds up to 1. The mean of four openings: ``np.full_like(costs, 0.25)``.
+        with weights of 0 or more; each row adds up to 1. A row may depend on its own costs alone: the trial points
+        in a call depend on the number of workers. The mean of four openings: ``np.full_like(costs, 0.25)``.
         """
 
     def spectral_weights(self, openings: int) -> Floats | None:
