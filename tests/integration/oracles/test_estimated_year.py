@@ -92,5 +92,5 @@ def test_the_bound_is_the_mean_over_all_paths(tmp_path):
     result = cobre.train(tmp_path, threads=1)
     assert result.lower_bound == pytest.approx(np.mean(costs), rel=1e-6)
     [warning] = [text for text in result.warnings if "taken as 0" in text]
-    assert "hydro_id 0 (h0), 1 (h1)" in warning
+    assert "hydro_id 0 (H0), 1 (H1)" in warning
     assert "lag 3, 4, 5, 6, 7, 8, 9, 10, 11, 12" in warning
