@@ -85,7 +85,7 @@ struct PathIndices {
 };
 
 PathStage read_step(const StageModel& model, const Step& step, const CutView& cuts, const PathIndices& paths) {
-    PathStage stage{&model, &cuts, {}, {}, step.carries_basis};
+    PathStage stage{&model, &cuts, {}, {}, step.carries_basis, nullptr};
     const Array<Int> realisation_index(step.realisation_index, "realisation_index");
     require(realisation_index.size() + 1 == paths.chain_start.size(), "realisation_index: expected one for each path");
     stage.batch.chains = static_cast<Int>(realisation_index.size());
@@ -97,6 +97,22 @@ PathStage read_step(const StageModel& model, const Step& step, const CutView& cu
     const bool has_basis = Array<int8_t>(bases.status, "basis_status").height() > 0;
     stage.batch.basis_index = (has_basis ? paths.first_basis : paths.no_basis).data();
     return stage;
+}
+
+// Where statuses of a carried basis come from; null: both stages have the same columns and rows.
+const Int* read_carried(const Step& step, const StageModel& model, const StageModel* before) {
+    if (!step.carries_basis) return nullptr;
+    require(before, "carries_basis: there is no stage before");
+    if (step.carried_from.is_none()) {
+        require(before->has_shape_of(model), "carries_basis: the stage before has another shape");
+        return nullptr;
+    }
+    const Array<Int> from(step.carried_from, "carried_from");
+    require(from.size() == static_cast<size_t>(model.columns + model.rows),
+            "carried_from: expected one entry for each column and row");
+    for (const Int at : from.span())
+        require(-1 <= at && at < before->columns + before->rows, "carried_from: not a column or row of the stage before");
+    return from.data();
 }
 
 PathResults BoundEngine::solve_paths(const nb::list& steps, nb::handle states, const PathOutputs& outputs,
@@ -111,10 +127,9 @@ PathResults BoundEngine::solve_paths(const nb::list& steps, nb::handle states, c
         const StageModel* const before = stages.empty() ? nullptr : stages.back().model;
         require(static_cast<size_t>(model.dimension()) == first.width(),
                 "states: not the dimension of the state of every stage");
-        require(!step.carries_basis || (before && before->has_shape_of(model)),
-                "carries_basis: the stage before has another shape, or there is none");
         views.push_back(read_cuts(model.dimension(), record_of<CutRows>(step.cuts, "cuts")));
         stages.push_back(read_step(model, step, views.back(), paths));
+        stages.back().carried_from = read_carried(step, model, before);
     }
     PathResults results;
     WorkCounter* counter = nullptr;

@@ -17,13 +17,36 @@ std::vector<Int> longest_first(const ChainBatch& batch) {
     return order;
 }
 
-// Path p starts from the p-th basis of the stage before.
-ChainBatch warm_started(ChainBatch batch, const Results& before, const std::vector<Int>& paths) {
-    batch.basis_status = before.basis_status;
-    batch.basis_cuts = before.basis_cuts;
-    batch.basis_index = paths.data();
-    return batch;
-}
+// The basis that a path has at the end of a stage, as one to start the next stage from.
+class CarriedBasis {
+public:
+    ChainBatch start_from(const PathStage& before, const PathStage& stage, Int path) {
+        const StageModel &old = *before.model, &model = *stage.model;
+        const auto width = [](const StageModel& of) { return static_cast<size_t>(of.columns + of.rows); };
+        const int8_t* const status = before.results.basis_status + static_cast<size_t>(path) * width(old);
+        status_.assign(status, status + (stage.carried_from ? 0 : width(model)));
+        if (stage.carried_from) {
+            for (size_t at = 0; at < width(model); ++at) {
+                const int8_t missing = at < static_cast<size_t>(model.columns) ? at_lower : basic;
+                status_.push_back(stage.carried_from[at] < 0 ? missing : status[stage.carried_from[at]]);
+            }
+        }
+        cuts_.assign(static_cast<size_t>(model.num_decided + 1), -1);
+        if (old.num_decided == model.num_decided)
+            std::copy_n(before.results.basis_cuts + static_cast<size_t>(path) * cuts_.size(), cuts_.size(),
+                        cuts_.begin());
+        index_.assign(static_cast<size_t>(path) + 1, 0);
+        ChainBatch batch = stage.batch;
+        batch.basis_status = status_.data();
+        batch.basis_cuts = cuts_.data();
+        batch.basis_index = index_.data();
+        return batch;
+    }
+
+private:
+    std::vector<int8_t> status_;
+    std::vector<Int> cuts_, index_;
+};
 
 }  // namespace
 
@@ -82,12 +105,13 @@ SolveCounts Engine::solve_paths(std::vector<PathStage>& stages, const PathStates
         Solver& solver = *solvers_[thread];
         const size_t offset = static_cast<size_t>(path) * dimension;
         const auto state_of = [&](size_t at) { return entering + at * paths * dimension + offset; };
+        CarriedBasis carried;
         std::copy_n(states.first + offset, dimension, state_of(0));
         for (size_t at = 0; at < stages.size(); ++at) {
             const PathStage& stage = stages[at];
             solver.load(*stage.model, *stage.cuts);
             solve_chain(solver, *stage.model, path,
-                        stage.carries_basis ? warm_started(stage.batch, stages[at - 1].results, order) : stage.batch,
+                        stage.carries_basis ? carried.start_from(stages[at - 1], stage, path) : stage.batch,
                         stage.results);
             solves_done_.fetch_add(1, std::memory_order_relaxed);
             double* const next = at + 1 < stages.size() ? state_of(at + 1)

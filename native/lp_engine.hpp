@@ -19,6 +19,8 @@ struct PathStage {
     ChainBatch batch;
     Results results;
     bool carries_basis = false;  // whether a path starts from its basis of the stage before
+    // By column and row: the one of the stage before whose status it takes over, -1: none; null: the same.
+    const Int* carried_from = nullptr;
 };
 
 // The states of paths, path by path; memory belongs to the caller.

@@ -34,9 +34,13 @@ struct BasisColumns {
 class Factorisation {
 public:
     // Factorise; the slack of row i is -e_i and is basic where `slack_is_basic[i]`. Fills `slot_of_column`: the pivot
-    // row of each column. False when the matrix is singular to working accuracy.
+    // row of each column. False when the matrix is not square, or singular to working accuracy: then columns without a
+    // pivot have a negative slot, and with slacks in the place of rows without one the others are a basis.
     bool factorise(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns,
                    std::vector<Int>& slot_of_column);
+
+    // After `factorise`: whether a row has a pivot.
+    bool has_pivot(Int row) const { return position_[row] >= 0; }
 
     enum class Purpose { solution, update };
     // Solve B x = v: from rows to slots. For an update: v is the column that will enter.
@@ -62,9 +66,9 @@ private:
 
     void begin(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns);
     void pivot_on(Int row, Int column, double value);
-    bool pivot_column_singletons(const BasisColumns& columns);
-    bool pivot_row_singletons(const BasisColumns& columns);
-    bool eliminate_nucleus(const BasisColumns& columns);
+    void pivot_column_singletons(const BasisColumns& columns);
+    void pivot_row_singletons(const BasisColumns& columns);
+    void eliminate_nucleus(const BasisColumns& columns);
     void permute_to_positions(const BasisColumns& columns);
     void sort_lines(const std::vector<Entry>& entries, Lines& by_column, Lines& by_row) const;
     struct PositionValue {
@@ -79,6 +83,9 @@ private:
     void collect(std::vector<PositionValue>& parts) const;
     void push_position(Int slot, Int row, double pivot);
     void close_eta(Int from, Int to);
+    // Values of `row_of_column_` for columns without a pivot: so far, or for good.
+    static constexpr Int kLeft = -1, kRejected = -2;
+    bool is_left(Int column) const { return row_of_column_[static_cast<size_t>(column)] == kLeft; }
     Int row_of(Int column) const { return row_of_column_[static_cast<size_t>(column)]; }
 
     size_t rows_ = 0;                    // when it was factorised

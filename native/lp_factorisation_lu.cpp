@@ -20,7 +20,7 @@ void Factorisation::begin(std::span<const uint8_t> slack_is_basic, const BasisCo
     order_.clear();
     pivot_.clear();
     position_.assign(rows_, -1);
-    row_of_column_.assign(static_cast<size_t>(columns.count()), -1);
+    row_of_column_.assign(static_cast<size_t>(columns.count()), kLeft);
     column_count_.assign(row_of_column_.size(), 0);
     row_count_.assign(rows_, 0);
     lower_entries_.clear();
@@ -39,8 +39,9 @@ void Factorisation::begin(std::span<const uint8_t> slack_is_basic, const BasisCo
             if (position_[columns.row[at]] < 0) row_columns_[queue_[columns.row[at]]++] = column;
 }
 
-// Columns with one entry left: their row becomes a row of U, and nothing is below the pivot.
-bool Factorisation::pivot_column_singletons(const BasisColumns& columns) {
+// Columns with one entry left: their row becomes a row of U, and nothing is below the pivot. A column without an entry
+// that can be a pivot is rejected.
+void Factorisation::pivot_column_singletons(const BasisColumns& columns) {
     queue_.clear();
     for (Int column = 0; column < columns.count(); ++column)
         if (column_count_[column] == 1) queue_.push_back(column);
@@ -48,37 +49,40 @@ bool Factorisation::pivot_column_singletons(const BasisColumns& columns) {
         const Int column = queue_[next];
         Int at = columns.start[column];
         while (at < columns.start[column + 1] && position_[columns.row[at]] >= 0) ++at;
-        if (at == columns.start[column + 1] || std::abs(columns.value[at]) < kSmallestLuPivot) return false;
+        if (at == columns.start[column + 1] || std::abs(columns.value[at]) < kSmallestLuPivot) {
+            row_of_column_[column] = kRejected;
+            continue;
+        }
         const Int row = columns.row[at];
         pivot_on(row, column, columns.value[at]);
         for (Int entry = row_start_[row]; entry < row_start_[row + 1]; ++entry) {
             const Int other = row_columns_[entry];
-            if (row_of_column_[other] < 0 && --column_count_[other] == 1) queue_.push_back(other);
+            if (is_left(other) && --column_count_[other] == 1) queue_.push_back(other);
         }
     }
-    return true;
 }
 
-// Rows with one entry left: their column becomes a column of L, and the rest of the matrix does not change.
-bool Factorisation::pivot_row_singletons(const BasisColumns& columns) {
+// Rows with one entry left: their column becomes a column of L, and the rest of the matrix does not change. Rows without
+// an entry that can be a pivot are left to the nucleus.
+void Factorisation::pivot_row_singletons(const BasisColumns& columns) {
     queue_.clear();
     for (size_t row = 0; row < rows_; ++row) {
         if (position_[row] >= 0) continue;
         row_count_[row] = 0;
         for (Int entry = row_start_[row]; entry < row_start_[row + 1]; ++entry)
-            row_count_[row] += row_of_column_[row_columns_[entry]] < 0;
+            row_count_[row] += is_left(row_columns_[entry]);
         if (row_count_[row] == 1) queue_.push_back(static_cast<Int>(row));
     }
     for (size_t next = 0; next < queue_.size(); ++next) {
         const Int row = queue_[next];
         Int entry = row_start_[row];
-        while (entry < row_start_[row + 1] && row_of_column_[row_columns_[entry]] >= 0) ++entry;
-        if (entry == row_start_[row + 1]) return false;
+        while (entry < row_start_[row + 1] && !is_left(row_columns_[entry])) ++entry;
+        if (entry == row_start_[row + 1]) continue;
         const Int column = row_columns_[entry];
         double pivot = 0.0;
         for (Int at = columns.start[column]; at < columns.start[column + 1]; ++at)
             if (columns.row[at] == row) pivot = columns.value[at];
-        if (std::abs(pivot) < kSmallestLuPivot) return false;
+        if (std::abs(pivot) < kSmallestLuPivot) continue;
         pivot_on(row, column, pivot);
         for (Int at = columns.start[column]; at < columns.start[column + 1]; ++at) {
             const Int other = columns.row[at];
@@ -87,24 +91,20 @@ bool Factorisation::pivot_row_singletons(const BasisColumns& columns) {
             if (--row_count_[other] == 1) queue_.push_back(other);
         }
     }
-    return true;
 }
 
-bool Factorisation::eliminate_nucleus(const BasisColumns& columns) {
+void Factorisation::eliminate_nucleus(const BasisColumns& columns) {
     nucleus_size_ = static_cast<Int>(rows_ - order_.size());
-    if (nucleus_size_ == 0) return true;
+    if (nucleus_size_ == 0) return;
     nucleus_.reset(rows_, row_of_column_.size());
-    Int left = 0;
     for (Int column = 0; column < columns.count(); ++column) {
-        if (row_of_column_[column] >= 0) continue;
-        ++left;
+        if (!is_left(column)) continue;
         for (Int at = columns.start[column]; at < columns.start[column + 1]; ++at)
             if (position_[columns.row[at]] < 0) nucleus_.add(columns.row[at], column, columns.value[at]);
     }
     nucleus_pivots_.clear();
-    if (left != nucleus_size_ || !nucleus_.eliminate(nucleus_pivots_, lower_entries_, upper_entries_)) return false;
+    nucleus_.eliminate(nucleus_pivots_, lower_entries_, upper_entries_);
     for (const auto& pivot : nucleus_pivots_) pivot_on(pivot.row, pivot.column, pivot.value);
-    return order_.size() == rows_;
 }
 
 // Entries by lines in the space of positions; within a line they keep the order of the list.
@@ -161,11 +161,13 @@ void Factorisation::permute_to_positions(const BasisColumns& columns) {
 bool Factorisation::factorise(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns,
                               std::vector<Int>& slot_of_column) {
     begin(slack_is_basic, columns);
-    if (order_.size() + row_of_column_.size() != rows_) return false;
-    if (!pivot_column_singletons(columns) || !pivot_row_singletons(columns) || !eliminate_nucleus(columns))
-        return false;
-    permute_to_positions(columns);
+    const bool is_square = order_.size() + row_of_column_.size() == rows_;
+    pivot_column_singletons(columns);
+    pivot_row_singletons(columns);
+    eliminate_nucleus(columns);
     slot_of_column = row_of_column_;
+    if (!is_square || order_.size() != rows_) return false;
+    permute_to_positions(columns);
     begin_updates();
     return true;
 }

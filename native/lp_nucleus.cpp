@@ -140,12 +140,11 @@ void Nucleus::update_column(const Pivot& pivot, Int column, std::vector<Entry>& 
 }
 
 // Right-looking elimination, one pivot at a time.
-bool Nucleus::eliminate(std::vector<Pivot>& pivots, std::vector<Entry>& lower, std::vector<Entry>& upper) {
-    if (used_rows_.size() != used_columns_.size()) return false;
+void Nucleus::eliminate(std::vector<Pivot>& pivots, std::vector<Entry>& lower, std::vector<Entry>& upper) {
     list_lines();
-    for (size_t left = used_rows_.size(); left > 0; --left) {
+    for (size_t left = std::min(used_rows_.size(), used_columns_.size()); left > 0; --left) {
         Pivot pivot{};
-        if (!find_pivot(pivot)) return false;
+        if (!find_pivot(pivot)) return;
         pivots.push_back(pivot);
         remove_pivot(pivot, lower);
         for (const Int column : rows_[pivot.row])
@@ -153,7 +152,6 @@ bool Nucleus::eliminate(std::vector<Pivot>& pivots, std::vector<Entry>& lower, s
         for (const Cell& multiplier : multipliers_)
             by_row_.insert(multiplier.row, static_cast<Int>(rows_[multiplier.row].size()));
     }
-    return true;
 }
 
 }  // namespace cobre::lp

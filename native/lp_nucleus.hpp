@@ -23,8 +23,9 @@ public:
     // Rows and columns are numbered by the caller; `reset` gives how many there may be.
     void reset(size_t rows, size_t columns);
     void add(Int row, Int column, double value);
-    // Appends pivots in the order of elimination, multipliers of L and entries of U. False: singular.
-    bool eliminate(std::vector<Pivot>& pivots, std::vector<Entry>& lower, std::vector<Entry>& upper);
+    // Append pivots in the order of elimination, multipliers of L and entries of U. In a singular matrix some rows and
+    // columns get no pivot.
+    void eliminate(std::vector<Pivot>& pivots, std::vector<Entry>& lower, std::vector<Entry>& upper);
 
 private:
     // Lines of one kind (rows or columns) by how many entries they have.

@@ -78,14 +78,16 @@ void bind_inputs(nb::module_& module) {
         .def_ro("chains_per_point", &Chains::chains_per_point);
 
     nb::class_<Step>(module, "Step")
-        .def(nb::init<Int, nb::object, nb::object, nb::object, nb::object, bool>(), "stage"_a, "cuts"_a,
-             "realisations"_a, "realisation_index"_a, "bases"_a, "carries_basis"_a = false)
+        .def(nb::init<Int, nb::object, nb::object, nb::object, nb::object, bool, nb::object>(), "stage"_a, "cuts"_a,
+             "realisations"_a, "realisation_index"_a, "bases"_a, "carries_basis"_a = false,
+             "carried_from"_a = nb::none())
         .def_ro("stage", &Step::stage)
         .def_ro("cuts", &Step::cuts)
         .def_ro("realisations", &Step::realisations)
         .def_ro("realisation_index", &Step::realisation_index)
         .def_ro("bases", &Step::bases)
-        .def_ro("carries_basis", &Step::carries_basis);
+        .def_ro("carries_basis", &Step::carries_basis)
+        .def_ro("carried_from", &Step::carried_from);
 }
 
 void bind_outputs(nb::module_& module) {

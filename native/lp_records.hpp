@@ -51,6 +51,7 @@ struct Step {
     Int stage;
     nanobind::object cuts, realisations, realisation_index, bases;
     bool carries_basis;
+    nanobind::object carried_from;
 };
 
 // Tables that are None are not wanted.

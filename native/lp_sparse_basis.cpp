@@ -166,9 +166,24 @@ bool SparseDualSimplex::start(const int8_t* status, const Int* active_cuts, Int 
     for (Int entry = 0; entry < max_cuts && active_cuts[entry] >= 0; ++entry)
         if (active_cuts[entry] < cuts_->count() && cuts_->is_selected(active_cuts[entry]))
             append_cut(active_cuts[entry], at_lower);
-    if (factorise()) return true;
+    if (factorise_repaired()) return true;
     start_from_slacks();
     return false;
+}
+
+// A basis that was mapped from another stage may lack a column, or have one too many: slacks replace what has no pivot.
+bool SparseDualSimplex::factorise_repaired() {
+    for (int attempt = 0; attempt < kMaxBasisRepairs; ++attempt) {
+        if (factorise()) return true;
+        for (size_t at = 0; at < basic_columns_.size(); ++at) {
+            if (slot_of_column_[at] >= 0) continue;
+            status_[basic_columns_[at]] = at_lower;
+            move_entries(basic_columns_[at], false);
+        }
+        for (Int row = 0; row < row_count(); ++row)
+            if (!factorisation_.has_pivot(row)) status_[slack(row)] = basic;
+    }
+    return factorise();
 }
 
 // Cuts and deferred rows that have become inactive leave the working LP once there are many: they cannot bind but cost

@@ -84,6 +84,7 @@ private:
     void for_each_in_column(Int column, Use use) const;
     void load_column(Int variable, double factor, SparseVector& out) const;
     bool factorise();
+    bool factorise_repaired();
     void resize_vectors();
     void set_basic(Int variable, Int slot) { head_[slot] = variable, slot_of_[variable] = slot; }
 

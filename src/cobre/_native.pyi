@@ -428,6 +428,7 @@ class Step:
         realisation_index: Ints,
         bases: Bases,
         carries_basis: bool = False,
+        carried_from: Ints | None = None,
     ) -> None: ...
     @property
     def stage(self) -> int:
@@ -448,7 +449,14 @@ class Step:
     def carries_basis(self) -> bool:
         """Each path starts from its own optimal basis of the step before, which is kept, instead of from `bases`.
 
-        Both stages must have the same shape, and cuts keep their numbers.
+        Cuts keep their numbers. Without `carried_from` both stages must have the same shape.
+        """
+    @property
+    def carried_from(self) -> Ints | None:
+        """By column, then by row: the one of the step before whose status it takes over, -1: none; None: the same.
+
+        Columns count first, rows after them, in both stages. Columns without one start at their lower bound, rows
+        without one are inactive; where that makes no basis, slacks replace columns.
         """
 
 class SharedPaths:

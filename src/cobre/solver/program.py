@@ -124,11 +124,6 @@ class StageProgram:
             inflow += psi * lag
         return np.where(inflow < 0.0, 0.0, inflow) if self.truncates else inflow
 
-    def has_shape_of(self, other: "StageProgram") -> bool:
-        """Return whether a basis of the one can be a basis of the other."""
-        sizes = [(len(program.cost), len(program.row_lower), program.num_decided) for program in (self, other)]
-        return sizes[0] == sizes[1]
-
     def next_states(self, state: Floats, decided: Floats, inflow: Floats) -> Floats:
         """Return the outgoing states of rows of incoming ones: as a rule the inflow becomes lag 1, lag 1 lag 2 ..."""
         first, lags = self.num_decided, self.num_lags * self.num_hydros

@@ -1,9 +1,12 @@
 """Paths through several stages in one call: the same bits as stage by stage, for any number of threads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_programs import cut_rows, no_cuts, program, random_cuts, random_states, realisations
 
+from cobre.core.arrays import Floats, Ints
 from cobre.solver.batches import (
     Bases,
     Chains,
@@ -15,6 +18,7 @@ from cobre.solver.batches import (
     Step,
     no_bases,
 )
+from cobre.solver.program import StageProgram
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 STAGES, PATHS, CUTS = 4, 7, 300
@@ -118,8 +122,83 @@ def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(max_dens
 
 def test_the_first_step_carries_no_basis() -> None:
     first = carrying(steps(0, no_bases(program()))[0])
-    with pytest.raises(ValueError, match="carries_basis: the stage before"):
+    with pytest.raises(ValueError, match="carries_basis: there is no stage before"):
         loaded(1, 0).solve_paths([first], random_states(PATHS), ALL)
+
+
+def renamed_columns(given: StageProgram, order: Ints, extra: int) -> StageProgram:
+    """Return the same LP with its columns in another order, and `extra` more that are fixed at zero."""
+    place = np.argsort(order).astype(np.int32)
+    names = [given.names.columns[at] for at in order] + [f"extra[{number}]" for number in range(extra)]
+
+    def moved(numbers: Floats, added: float) -> Floats:
+        return np.concatenate([numbers[order], np.full(extra, added)])
+
+    return replace(
+        given,
+        cost=moved(given.cost, 1.0),
+        column_lower=moved(given.column_lower, 0.0),
+        column_upper=moved(given.column_upper, 0.0),
+        column_scale=moved(given.column_scale, 1.0),
+        column_index=place[given.column_index],
+        state_column=place[given.state_column],
+        future_cost=int(place[given.future_cost]),
+        source_column=place[given.source_column],
+        names=replace(given.names, columns=tuple(names)),
+    )
+
+
+@pytest.mark.parametrize("max_dense_rows", [100, 1])
+def test_a_basis_is_carried_to_columns_in_another_order(max_dense_rows: int) -> None:
+    """A path that carries its basis by names needs no more pivots than in stages with the same columns."""
+    given = program(2)
+    order = np.random.default_rng(3).permutation(len(given.cost))
+    other = renamed_columns(given, order, extra=2)
+    columns, rows = len(given.cost), len(given.row_lower)
+    to_other = np.concatenate([order, [-1, -1], columns + np.arange(rows)]).astype(np.int32)
+    to_given = np.concatenate([np.argsort(order), columns + 2 + np.arange(rows)]).astype(np.int32)
+    plain, mapped = loaded(1, 2, max_dense_rows), SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows))
+    for stage in range(STAGES):
+        mapped.load(stage, other if stage % 2 else given)
+    first, *rest = steps(2, no_bases(given))
+    carried = [first] + [
+        Step(
+            step.stage,
+            step.cuts,
+            step.realisations,
+            step.realisation_index,
+            no_bases(other if step.stage % 2 else given),
+            True,
+            to_other if step.stage % 2 else to_given,
+        )
+        for step in rest
+    ]
+    expected = plain.solve_paths([first, *map(carrying, rest)], random_states(PATHS, 2), ALL)
+    found = mapped.solve_paths(carried, random_states(PATHS, 2), ALL)
+    assert found.objective == pytest.approx(expected.objective, rel=1e-9)
+    assert found.pivots <= expected.pivots + PATHS
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_basis_with_missing_and_surplus_columns_is_repaired(seed: int) -> None:
+    """A carried basis with statuses from anywhere leads to the optimum without a start from slacks."""
+    given = program(2)
+    width = len(given.cost) + len(given.row_lower)
+    first, second, *_ = steps(2, no_bases(given))
+    anywhere = np.random.default_rng(seed).integers(-1, width, width).astype(np.int32)
+    jump = Step(1, second.cuts, second.realisations, second.realisation_index, second.bases, True, anywhere)
+    expected = loaded(1, 2, 1).solve_paths([first, second], random_states(PATHS, 2), ALL)
+    found = loaded(1, 2, 1).solve_paths([first, jump], random_states(PATHS, 2), ALL)
+    assert found.objective == pytest.approx(expected.objective, rel=1e-9)
+    assert found.library_solves == 0
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(3, np.int32), np.full(14, 99, np.int32), np.full(14, -2, np.int32)])
+def test_carried_from_names_columns_and_rows_of_the_stage_before(wrong: Ints) -> None:
+    first, second, *_ = steps(0, no_bases(program()))
+    jump = Step(1, second.cuts, second.realisations, second.realisation_index, second.bases, True, wrong)
+    with pytest.raises(ValueError, match="carried_from"):
+        loaded(1, 0).solve_paths([first, jump], random_states(PATHS), ALL)
 
 
 def test_no_paths_are_legal() -> None:

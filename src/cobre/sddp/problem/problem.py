@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from cobre.core.arrays import Floats, sum_in_order
+from cobre.core.arrays import Floats, Ints, sum_in_order
 from cobre.core.case import Case
 from cobre.core.config import SKIPPED_WHEN_NONE
 from cobre.core.stage_data import ResolvedStudy, StageData
@@ -75,13 +75,24 @@ class Problem:
     def carries_basis(self, stage: int) -> bool:
         """Return whether a forward path starts a stage from its own optimal basis of the stage before.
 
-        True for LPs of the same shape with more than `MAX_DENSE_ROWS` rows, whatever `COBRE_MAX_DENSE_ROWS` says: that
-        variable chooses a factorisation, and a path keeps its starting bases. It takes about half as many pivots as
-        starting from a basis of an earlier iteration, which belongs to another state and another policy.
+        True for LPs with more than `MAX_DENSE_ROWS` rows, whatever `COBRE_MAX_DENSE_ROWS` says: that variable chooses a
+        factorisation, and a path keeps its starting bases. It takes about half as many pivots as starting from a basis
+        of an earlier iteration, which belongs to another state and another policy.
         """
-        if stage == 0:
-            return False
-        return self.is_large(stage) and self.stages[stage].program.has_shape_of(self.stages[stage - 1].program)
+        return stage > 0 and self.is_large(stage)
+
+    def carried_from(self, stage: int) -> Ints | None:
+        """Return the column or row of the stage before that each one of a stage has its name from; -1: none.
+
+        Columns count first, rows after them. None where both stages have the same names in the same order.
+        """
+        before, names = (self.stages[at].program.names for at in (stage - 1, stage))
+        if names == before:
+            return None
+        column_of = {name: at for at, name in enumerate(before.columns)}
+        row_of = {name: at for at, name in enumerate(before.rows, len(before.columns))}
+        found = [column_of.get(name, -1) for name in names.columns] + [row_of.get(name, -1) for name in names.rows]
+        return np.array(found, np.int32)
 
     def is_large(self, stage: int) -> bool:
         """Return whether the LP of a stage has more than `MAX_DENSE_ROWS` rows, so that a basis to start from pays."""

@@ -116,7 +116,7 @@ class PolicySimulator:
         return simulate_stages(self.problem, len(scenarios), noise, solve)
 
     def find_starts(self) -> list[Bases]:
-        """Return the bases of scenario 0, from a cold start: where all scenarios start, stage by stage.
+        """Return the bases of scenario 0, which starts cold: where all scenarios start, stage by stage.
 
         Every rank finds them by itself, so that all begin alike whatever their share of the scenarios. What training
         left behind is not used: a policy from a file must give the same results as one from memory. Small LPs of a
@@ -136,7 +136,8 @@ class PolicySimulator:
                 (tree.realisations[stage], np.array([node - tree.first[stage]], np.int32))
                 for stage, node in enumerate(pools)
             ]
-        steps = [Step(stage, self._cuts(pools[stage]), *noise[stage], cold[stage]) for stage in stages]
+        carried = [(True, problem.carried_from(at)) if problem.carries_basis(at) else (False, None) for at in stages]
+        steps = [Step(at, self._cuts(pools[at]), *noise[at], cold[at], *carried[at]) for at in stages]
         found = self._solve(range(1), steps, problem.initial_state[None], PathOutputs(basis=True))
         bases = map(Bases, found.basis_status, found.basis_cuts)
         return [new if kept else none for new, none, kept in zip(bases, cold, is_kept, strict=True)]

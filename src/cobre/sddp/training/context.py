@@ -205,6 +205,7 @@ class TrainingContext:
     own: slice = field(init=False)  # positions of its own ones among these
     lower_bound_plan: LowerBoundPlan = field(init=False)
     backward_chains: BackwardChains = field(init=False)
+    carried_from: dict[int, Ints | None] = field(default_factory=dict)  # by stage: where statuses of bases come from
 
     def __post_init__(self) -> None:
         self.team_paths = self.team.indices(self.split)
@@ -246,7 +247,10 @@ class TrainingContext:
         if (draws := self.risk_draws) is not None:
             noise, realisation_index = draws.mixed(iteration, self.team_paths, stage, (noise, realisation_index))
         carries_basis = self.problem.carries_basis(stage)
-        return Step(stage, self.pool.rows(stage), noise, realisation_index, self.bases[stage], carries_basis)
+        if carries_basis and stage not in self.carried_from:
+            self.carried_from[stage] = self.problem.carried_from(stage)
+        carried = (carries_basis, self.carried_from.get(stage))
+        return Step(stage, self.pool.rows(stage), noise, realisation_index, self.bases[stage], *carried)
 
     @property
     def samples_policy_cost(self) -> bool:
