@@ -95,6 +95,16 @@ void read_result_index(ChainBatch& batch, nb::handle result_index, size_t solves
     batch.result_index = array.data();
 }
 
+void read_first_realisation(ChainBatch& batch, const Chains& chains, size_t realisations) {
+    if (chains.first_realisation.is_none()) return;
+    const Array<Int> array(chains.first_realisation, "first_realisation");
+    require(array.size() * static_cast<size_t>(chains.chains_per_point) == static_cast<size_t>(batch.chains),
+            "first_realisation: expected one for each trial point");
+    for (const Int row : array.span())
+        require(0 <= row && static_cast<size_t>(row) < realisations, "first_realisation: no such realisation");
+    batch.first_realisation = array.data();
+}
+
 }  // namespace
 
 ChainBatch read_chains(const StageModel& stage, const Chains& chains) {
@@ -115,7 +125,9 @@ ChainBatch read_chains(const StageModel& stage, const Chains& chains) {
     batch.chains_per_point = chains.chains_per_point;
     batch.states = states.data();
     batch.chain_start = start.data();
-    read_realisations(batch, stage, record_of<Realisations>(chains.realisations, "realisations"), realisation_index);
+    const auto& realisations = record_of<Realisations>(chains.realisations, "realisations");
+    read_realisations(batch, stage, realisations, realisation_index);
+    read_first_realisation(batch, chains, Array<double>(realisations.inflow_m3s, "inflow_m3s").height());
     read_bases(batch, stage, record_of<Bases>(chains.bases, "bases"), basis_index.span());
     read_result_index(batch, chains.result_index, realisation_index.size());
     return batch;

@@ -111,7 +111,8 @@ const Int* read_carried(const Step& step, const StageModel& model, const StageMo
     require(from.size() == static_cast<size_t>(model.columns + model.rows),
             "carried_from: expected one entry for each column and row");
     for (const Int at : from.span())
-        require(-1 <= at && at < before->columns + before->rows, "carried_from: not a column or row of the stage before");
+        require(-1 <= at && at < before->columns + before->rows,
+                "carried_from: not a column or row of the stage before");
     return from.data();
 }
 

@@ -31,8 +31,9 @@ Chains single_solves(const nb::object& states, const nb::object& realisations, c
                      const nb::object& bases) {
     const size_t count = Array<double>(states, "states").height();
     const bool is_cold = Array<int8_t>(record_of<Bases>(bases, "bases").status, "basis_status").height() == 0;
-    return {states, filled(count + 1, 0, 1),    realisations, realisation_index,
-            bases,  filled(count, -is_cold, 0), nb::none(),   1};
+    return {states,    filled(count + 1, 0, 1),    realisations, realisation_index,
+            bases,     filled(count, -is_cold, 0), nb::none(),   1,
+            nb::none()};
 }
 
 void bind_inputs(nb::module_& module) {
@@ -64,9 +65,10 @@ void bind_inputs(nb::module_& module) {
     pickle_by(cuts, "chunks", "count", "active", "rows");
 
     nb::class_<Chains>(module, "Chains")
-        .def(nb::init<nb::object, nb::object, nb::object, nb::object, nb::object, nb::object, nb::object, Int>(),
+        .def(nb::init<nb::object, nb::object, nb::object, nb::object, nb::object, nb::object, nb::object, Int,
+                      nb::object>(),
              "states"_a, "start"_a, "realisations"_a, "realisation_index"_a, "bases"_a, "basis_index"_a,
-             "result_index"_a = nb::none(), "chains_per_point"_a = 1)
+             "result_index"_a = nb::none(), "chains_per_point"_a = 1, "first_realisation"_a = nb::none())
         .def_static("single", &single_solves, "states"_a, "realisations"_a, "realisation_index"_a, "bases"_a)
         .def_ro("states", &Chains::states)
         .def_ro("start", &Chains::start)
@@ -75,7 +77,8 @@ void bind_inputs(nb::module_& module) {
         .def_ro("bases", &Chains::bases)
         .def_ro("basis_index", &Chains::basis_index)
         .def_ro("result_index", &Chains::result_index)
-        .def_ro("chains_per_point", &Chains::chains_per_point);
+        .def_ro("chains_per_point", &Chains::chains_per_point)
+        .def_ro("first_realisation", &Chains::first_realisation);
 
     nb::class_<Step>(module, "Step")
         .def(nb::init<Int, nb::object, nb::object, nb::object, nb::object, bool, nb::object>(), "stage"_a, "cuts"_a,

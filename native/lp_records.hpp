@@ -28,6 +28,7 @@ struct CutRows {
 struct Chains {
     nanobind::object states, start, realisations, realisation_index, bases, basis_index, result_index;
     Int chains_per_point;
+    nanobind::object first_realisation;
 };
 
 struct NewCuts {

@@ -146,22 +146,29 @@ void Solver::set_bounds(const ChainBatch& batch, Int realisation) {
 }
 
 // The basis of the forward pass is far from every opening: cuts that were added since move the optimum. So the chains of
-// a large stage start from the optimum of the first opening of their trial point, which every thread computes once: it
-// is a function of the point, whoever computes it.
+// a large stage start from the optimum of one opening of their trial point, the first, which every thread computes once:
+// it is a function of the point, whoever computes it.
 bool Solver::shares_start(const ChainBatch& batch, Int chain) const {
     const Int first = chain - chain % batch.chains_per_point;
-    return batch.chains_per_point > 1 && simplex_ == &sparse_ && stage_->rows > kMaxDenseRows &&
-           batch.basis_index[first] >= 0 && batch.chain_start[first] < batch.chain_start[first + 1];
+    return (batch.first_realisation || batch.chains_per_point > 1) && simplex_ == &sparse_ &&
+           stage_->rows > kMaxDenseRows && batch.basis_index[first] >= 0 &&
+           batch.chain_start[first] < batch.chain_start[first + 1];
 }
 
 void Solver::solve_first_opening(const ChainBatch& batch, Int point, const double* state) {
     if (point_starts_.size() <= static_cast<size_t>(point)) point_starts_.resize(static_cast<size_t>(point) + 1);
     PointStart& start = point_starts_[point];
     if (std::exchange(start.is_tried, true)) return;
-    const Int chain = point * batch.chains_per_point, realisation = batch.realisation_index[batch.chain_start[chain]];
-    begin_chain(chain, batch, state);
-    load_realisation(batch, realisation, 0);
-    set_bounds(batch, realisation);
+    const Int chain = point * batch.chains_per_point;
+    const Int realisation =
+        batch.first_realisation ? batch.first_realisation[point] : batch.realisation_index[batch.chain_start[chain]];
+    const Int alone[] = {0, 1};  // a chain of this realisation
+    ChainBatch first = batch;
+    first.chain_start = alone;
+    first.realisation_index = &realisation;
+    begin_chain(0, first, state);
+    load_realisation(first, realisation, 0);
+    set_bounds(first, realisation);
     load_basis(batch, chain);
     start.is_solved = solve_by_simplex(settings_.tolerances.duality_gap, /*improves_duals=*/false);
     start.counts = simplex_->take_counts();

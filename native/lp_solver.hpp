@@ -46,6 +46,8 @@ struct ChainBatch {
     const Int* basis_cuts = nullptr;       // bases x (states + 1): active cuts, then -1
     const Int* basis_index = nullptr;      // by chain: its basis; -1: the slack basis
     const Int* result_index = nullptr;     // by solve: the row of its results; null: in the order of the chains
+    // By trial point: the realisation from whose optimum its chains start; null: the first one of its first chain.
+    const Int* first_realisation = nullptr;
 };
 
 // Where results go, one row a solve; what is null is not wanted. Memory belongs to the caller.

@@ -81,7 +81,7 @@ constexpr int kExponentOfLargeCosts = 26;  // of two: the largest cost for HiGHS
 
 constexpr int64_t kMinPivots = 200, kPivotsPerLine = 10;  // of a solve, and per row and column: only a cycle needs more
 constexpr int kMaxBasisRepairs = 3;  // of a singular basis to start from, before a start from slacks
-constexpr int kMaxRepairs = 20;                           // rounds of a solve after which its basis is given up
+constexpr int kMaxRepairs = 20;      // rounds of a solve after which its basis is given up
 constexpr int kMaxFlipRounds = 2;  // of bound flips for reduced costs of the wrong sign; later ones make primal pivots
 constexpr int kMaxPrimalRounds = 10;  // repairs after which the duality gap decides whether such a sign matters
 constexpr Int kMinPrimalPivots = 50, kRowsPerPrimalPivot = 2;     // to improve duals: so many, and one for so many rows

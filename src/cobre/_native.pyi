@@ -317,6 +317,7 @@ class Chains:
         basis_index: Ints,
         result_index: Ints | None = None,
         chains_per_point: int = 1,
+        first_realisation: Ints | None = None,
     ) -> None: ...
     @staticmethod
     def single(states: Floats, realisations: Realisations, realisation_index: Ints, bases: Bases) -> Chains:
@@ -345,6 +346,12 @@ class Chains:
     @property
     def chains_per_point(self) -> int:
         """Number of consecutive chains that have the same state."""
+    @property
+    def first_realisation(self) -> Ints | None:
+        """By trial point: the realisation whose optimum its chains start from in a large stage.
+
+        None: the first one of its first chain.
+        """
 
 class NewCuts:
     """Where the cuts of a backward pass go: one for each trial point, made by the thread that solves its last chain.

@@ -185,6 +185,37 @@ def test_blocks_of_a_point_start_from_its_first_opening() -> None:
     assert len({(batch.dual.tobytes(), batch.primal.tobytes(), batch.pivots) for batch in batches}) == 1
 
 
+def test_chains_split_over_ranks_start_from_the_same_opening() -> None:
+    """Chains of a point solved in two calls have the bits of one call where both name the opening to start from."""
+    shape = SHAPES["large"]
+    program, right = random_program(shape, 8), right_sides(shape, OPENINGS, 8)
+    cuts, outputs = cut_rows(*random_cuts(CUTS, shape.states, 8)), Outputs(gradient=True, solution=True)
+    cold = solver_of(program).solve(0, cuts, chains_of(program, right), Outputs(basis=True))
+
+    def some(chains: list[list[int]]) -> Batch:
+        start = np.add.accumulate([0, *map(len, chains)]).astype(np.int32)
+        index = np.array([opening for chain in chains for opening in chain], np.int32)
+        bases, first = Bases(cold.basis_status, cold.basis_cuts), np.array([2], np.int32)
+        given = (np.zeros((1, shape.states)), start, noise_of(right), index, bases, np.zeros(len(chains), np.int32))
+        return solver_of(program).solve(0, cuts, Chains(*given, None, len(chains), first), outputs)
+
+    blocks = [[0, 1], [2, 3], list(range(4, OPENINGS))]
+    whole, parts = some(blocks), (some(blocks[:1]), some(blocks[1:]))
+    assert whole.dual.tobytes() == b"".join(part.dual.tobytes() for part in parts)
+    assert whole.primal.tobytes() == b"".join(part.primal.tobytes() for part in parts)
+
+
+def test_the_opening_to_start_from_must_exist() -> None:
+    shape = SHAPES["ordinary"]
+    program, right = random_program(shape, 4), right_sides(shape, OPENINGS, 4)
+    plain = chains_of(program, right)
+    given = (plain.states, plain.start, plain.realisations, plain.realisation_index, plain.bases, plain.basis_index)
+    for wrong in (np.array([OPENINGS], np.int32), np.zeros(7, np.int32)):
+        with pytest.raises(ValueError, match="first_realisation"):
+            chains = Chains(*given, None, plain.chains_per_point, wrong)
+            solver_of(program).solve(0, cut_rows(*random_cuts(CUTS, shape.states, 4)), chains, Outputs())
+
+
 def test_a_basis_that_is_singular_costs_time_and_no_more() -> None:
     shape = SHAPES["ordinary"]
     program, right = random_program(shape, 4), right_sides(shape, OPENINGS, 4)

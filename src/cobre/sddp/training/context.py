@@ -21,7 +21,7 @@ from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase, TrialPoints
 from cobre.sddp.stage_solve import NameFailure, StageSolve, sampled, solve_paths, solve_stage
-from cobre.sddp.training.opening_blocks import BackwardChains
+from cobre.sddp.training.opening_blocks import BackwardChains, StageBlocks
 from cobre.sddp.training.risk_draws import RiskDraws
 from cobre.sddp.training.team import Team, gather_rows
 from cobre.sddp.training.visited_states import SelectionStates, VisitedStates
@@ -94,15 +94,16 @@ OPENINGS_PER_CHAIN = 5  # fixed, so that the bits do not depend on how many rank
 class LowerBoundPlan:
     """Chains of the lower bound, the same in every iteration: a few neighbouring openings of the first stage each.
 
-    own: this rank's chains among those of the team. mask: chains x `OPENINGS_PER_CHAIN`, false where
-    the last chain has no more openings.
+    own: this rank's chains among those of the team. order: the openings, chain by chain. mask: chains x
+    `OPENINGS_PER_CHAIN`, false where the last chain has no more openings.
     """
 
     split: WorkSplit
     team: Team
     own: slice
     mask: Flags
-    states: Floats
+    order: Ints
+    state: Floats
     start: Ints
     realisations: Realisations
     realisation_index: Ints
@@ -114,6 +115,9 @@ class LowerBoundPlan:
         split = WorkSplit(-(-opening.count // OPENINGS_PER_CHAIN), comm.size)
         if problem.tree is not None:  # a root has one opening, and the team's tables are for nodes
             team = Team.alone(comm.rank)
+        order = opening.order
+        if problem.is_large(0):
+            order = StageBlocks.of(opening, np.array([opening.count], np.int32)).order_from(int(order[0]))
         positions = _positions(team.indices(split), opening.count)
         lengths = (positions >= 0).sum(axis=1)
         return cls(
@@ -121,16 +125,25 @@ class LowerBoundPlan:
             team=team,
             own=team.own(split),
             mask=positions >= 0,
-            states=np.tile(problem.initial_state, (len(positions), 1)),
+            order=order,
+            state=problem.initial_state[None],
             start=np.concatenate([[0], np.add.accumulate(lengths)]).astype(np.int32),
             realisations=opening.realisations,
-            realisation_index=opening.order[positions[positions >= 0]],
+            realisation_index=order[positions[positions >= 0]],
         )
 
     def chains(self, bases: Bases) -> Chains:
-        """Return the chains; all start from the first of the bases, or cold without any."""
-        index = np.full(len(self.states), 0 if len(bases.status) else -1, np.int32)
-        return Chains(self.states, self.start, self.realisations, self.realisation_index, bases, index)
+        """Return the chains; all start from the first of the bases, or cold without any.
+
+        In a large stage they start from the optimum of the first opening, on every rank of the same one.
+        """
+        chains = len(self.mask)
+        index = np.full(chains, 0 if len(bases.status) else -1, np.int32)
+        points = (self.state, chains) if chains else (self.state[:0], 1)
+        first = self.order[: len(points[0])]
+        return Chains(
+            points[0], self.start, self.realisations, self.realisation_index, bases, index, None, points[1], first
+        )
 
 
 def _positions(numbers: Indices, openings: int) -> Indices:
@@ -327,7 +340,7 @@ def first_stage_costs(context: TrainingContext, iteration: int) -> Floats:
     found[plan.mask] = batch.objective
     table = context.gather(plan.split, found[plan.own], "lower bound")
     costs = np.empty((1, opening.count))
-    costs[0, opening.order] = table.reshape(-1)[: opening.count]
+    costs[0, plan.order] = table.reshape(-1)[: opening.count]
     return costs
 
 

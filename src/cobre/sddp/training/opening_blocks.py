@@ -81,6 +81,11 @@ class StageBlocks:
         noise = self.openings.realisations
         return Chains(states, start, noise, order.reshape(-1), bases, basis_index, result_index, blocks)
 
+    def order_from(self, opening: int) -> Ints:
+        """Return all openings, block by block, with the first block from an opening on."""
+        order: Ints = np.array(self._blocks_from(opening).order, np.int32)
+        return order
+
     def _blocks_from(self, opening: int) -> OpeningBlocks:
         found = self.blocks.get(opening)
         if found is None:
