@@ -1,10 +1,11 @@
 """Solves of decks and generated systems, as they are and in other units, against HiGHS: `make fuzz-stages`.
 
 `python tests/fuzz/fuzz_stages.py [--solves 100000] [--seed 1] [--reference-every 20] [--case NAME ...]`. Every case
-trains for a few iterations; its backward passes are solved again, solve by solve, in units that random powers of ten change. Each solve
-must end within 50 times the median pivots of its case and fail nowhere, and its primal and dual values must be feasible
-and close the duality gap; every n-th optimum is also compared with HiGHS's of the LP in its own units. LPs that HiGHS
-does not solve in any way are counted. Prints a line for each case and scale, and every solve that breaks a rule.
+trains for a few iterations; its backward passes are solved again, solve by solve, in units that random powers of ten
+change. Each solve must end within 50 times the median pivots of its case and fail nowhere, and its primal and dual
+values must be feasible and close the duality gap; every n-th optimum is also compared with HiGHS's of the LP in its own
+units. LPs that HiGHS does not solve in any way are counted. Prints a line for each case and scale, and every solve that
+breaks a rule.
 
 With `--case`, which may be repeated, only these cases are solved, each exactly as in a run of all of them: so a run can
 be split over processes, and a broken rule repeated alone.
