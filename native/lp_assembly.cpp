@@ -4,12 +4,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
+#include "lp_scaling.hpp"
 #include "numpy_buffer.hpp"
 
 namespace nb = nanobind;
@@ -204,37 +204,6 @@ private:
     std::vector<std::vector<double>> values_;
 };
 
-// The range of exponents of every row or column.
-class Ranges {
-public:
-    explicit Ranges(size_t count) : low_(count), high_(count) {}
-
-    void clear() {
-        std::fill(low_.begin(), low_.end(), INT32_MAX);
-        std::fill(high_.begin(), high_.end(), INT32_MIN);
-    }
-    void add(size_t at, int32_t exponent) {
-        low_[at] = std::min(low_[at], exponent);
-        high_[at] = std::max(high_[at], exponent);
-    }
-    // Half way between the largest and the smallest, rounded down; 0 for an empty one.
-    void write_opposite_middles(std::vector<int32_t>& out) const {
-        for (size_t at = 0; at < out.size(); ++at) out[at] = high_[at] >= low_[at] ? -((high_[at] + low_[at]) >> 1) : 0;
-    }
-
-private:
-    std::vector<int32_t> low_, high_;
-};
-
-// As `std::frexp` gives it, read from the bits of normal numbers.
-int32_t exponent_of(double value) {
-    const auto bits = static_cast<int32_t>((std::bit_cast<uint64_t>(value) >> 52) & 0x7FF);
-    if (bits != 0 && bits != 0x7FF) return bits - 1022;
-    int found = 0;
-    std::frexp(value, &found);
-    return found;
-}
-
 // Entries times the scales of their rows and columns, in place.
 void scale_entries(Array<const int32_t> start, Array<const int32_t> index, Array<const double> row_scale,
                    Array<const double> column_scale, Array<double> value) {
@@ -250,7 +219,7 @@ void scale_entries(Array<const int32_t> start, Array<const int32_t> index, Array
         }
 }
 
-// Scales of rows and columns that bring entries near one, in turns. Exponents alone, so that nothing is rounded.
+// Scales of rows and columns that bring entries near one.
 void power_of_two_scales(Array<const int32_t> start, Array<const int32_t> index, Array<const double> value, int rounds,
                          Array<double> row_scale, Array<double> column_scale) {
     const size_t num_rows = row_scale.size(), num_columns = column_scale.size();
@@ -260,26 +229,10 @@ void power_of_two_scales(Array<const int32_t> start, Array<const int32_t> index,
     for (size_t at = 0; at < index.size(); ++at)
         if (index.data()[at] < 0 || static_cast<size_t>(index.data()[at]) >= num_columns)
             throw nb::index_error("power_of_two_scales: there is no such column");
-    std::vector<int32_t> exponent(value.size()), row(num_rows, 0), column(num_columns, 0);
-    for (size_t at = 0; at < value.size(); ++at) {
-        exponent[at] = exponent_of(value.data()[at]);
-    }
-    Ranges of_rows(num_rows), of_columns(num_columns);
-    const auto each_entry = [&](const auto& visit) {
-        for (size_t r = 0; r < num_rows; ++r)
-            for (auto at = static_cast<size_t>(start.data()[r]); at < static_cast<size_t>(start.data()[r + 1]); ++at)
-                visit(r, static_cast<size_t>(index.data()[at]), exponent[at]);
-    };
-    for (int round = 0; round < rounds; ++round) {
-        of_rows.clear();
-        each_entry([&](size_t r, size_t c, int32_t own) { of_rows.add(r, own + column[c]); });
-        of_rows.write_opposite_middles(row);
-        of_columns.clear();
-        each_entry([&](size_t r, size_t c, int32_t own) { of_columns.add(c, own + row[r]); });
-        of_columns.write_opposite_middles(column);
-    }
-    for (size_t r = 0; r < num_rows; ++r) row_scale.data()[r] = std::ldexp(1.0, static_cast<int>(row[r]));
-    for (size_t c = 0; c < num_columns; ++c) column_scale.data()[c] = std::ldexp(1.0, static_cast<int>(column[c]));
+    const Exponents found = balanced_exponents({start.data(), start.size()}, {index.data(), index.size()},
+                                               {value.data(), value.size()}, num_columns, rounds);
+    for (size_t r = 0; r < num_rows; ++r) row_scale.data()[r] = std::ldexp(1.0, found.row[r]);
+    for (size_t c = 0; c < num_columns; ++c) column_scale.data()[c] = std::ldexp(1.0, found.column[c]);
 }
 
 // Whether two arrays of any type hold the same bytes.

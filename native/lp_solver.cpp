@@ -220,23 +220,55 @@ bool Solver::solve_carefully() {
     return solve_by_simplex(settings_.tolerances.careful_gap, /*improves_duals=*/true);
 }
 
-// The dual solution must prove the primal one, because cuts are made of duals: no dual that points at an infinite
-// bound, and a small duality gap.
+// Reduced costs as the duals of rows and cuts give them. A simplex method calls those of basic columns zero; here they are
+// the error of its factorisation.
+void Solver::compute_reduced_costs() {
+    const StageModel& stage = *stage_;
+    reduced_cost_.assign(stage.cost.begin(), stage.cost.end());
+    for (Int row = 0; row < stage.rows; ++row) {
+        const double dual = row_dual_[row];
+        if (dual == 0.0) continue;
+        for (Int at = stage.row_start[row]; at < stage.row_start[row + 1]; ++at)
+            reduced_cost_[stage.column_index[at]] -= dual * stage.value[at];
+    }
+    for (size_t row = 0; row < cuts_with_dual_.size(); ++row) {
+        const double dual = row_dual_[stage.rows + row];
+        if (dual == 0.0) continue;
+        reduced_cost_[stage.future_cost] -= dual;
+        for (Int state = 0; state < stage.num_decided; ++state)
+            reduced_cost_[stage.state_column[state]] +=
+                dual * cuts_->coefficient(cuts_with_dual_[row], state) * stage.state_scale[state];
+    }
+}
+
+// The dual solution must prove the primal one, because cuts are made of duals: no dual of a method that points at an
+// infinite bound, and a small duality gap. Smaller duals that do so, and what rounding makes of basic columns, count in
+// the gap as if the bound were as far from the value as the value is large.
 bool Solver::is_accurate(double tolerance) {
     const StageModel& stage = *stage_;
     double dual_objective = 0.0, sign_error = 0.0;
-    const auto add = [&](double dual, double lower, double upper) {
+    const auto bound_of = [](double dual, double lower, double upper) { return dual > 0.0 ? lower : upper; };
+    const auto add = [&](double dual, double value, double lower, double upper) {
         if (dual == 0.0) return;
-        const double bound = dual > 0.0 ? lower : upper;
-        if (std::isfinite(bound)) dual_objective += dual * bound;
-        else sign_error = std::max(sign_error, std::abs(dual));
+        const double bound = bound_of(dual, lower, upper);
+        dual_objective += std::isfinite(bound) ? dual * bound : dual * value - std::abs(dual) * (1.0 + std::abs(value));
     };
-    for (Int row = 0; row < stage.rows; ++row) add(row_dual_[row], row_lower_[row], row_upper_[row]);
+    const auto check_sign = [&](double dual, double lower, double upper) {
+        if (dual != 0.0 && !std::isfinite(bound_of(dual, lower, upper)))
+            sign_error = std::max(sign_error, std::abs(dual));
+    };
+    const auto add_row = [&](double dual, double lower, double upper) {
+        check_sign(dual, lower, upper);
+        add(dual, std::isfinite(lower) ? lower : std::isfinite(upper) ? upper : 0.0, lower, upper);
+    };
+    for (Int row = 0; row < stage.rows; ++row) add_row(row_dual_[row], row_lower_[row], row_upper_[row]);
     for (size_t row = 0; row < cuts_with_dual_.size(); ++row)
-        add(row_dual_[stage.rows + row], cut_rhs_[cuts_with_dual_[row]], kInfinity);
+        add_row(row_dual_[stage.rows + row], cut_rhs_[cuts_with_dual_[row]], kInfinity);
+    compute_reduced_costs();
     objective_ = 0.0;
     for (Int column = 0; column < stage.columns; ++column) {
-        add(column_dual_[column], column_lower_[column], column_upper_[column]);
+        check_sign(column_dual_[column], column_lower_[column], column_upper_[column]);
+        add(reduced_cost_[column], column_value_[column], column_lower_[column], column_upper_[column]);
         objective_ += stage.cost[column] * column_value_[column];
     }
     const double gap = std::abs(objective_ - dual_objective);

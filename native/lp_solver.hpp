@@ -121,6 +121,7 @@ private:
     bool solve_by_simplex(double gap, bool improves_duals);
     bool solve_from_slacks();
     bool solve_carefully();
+    void compute_reduced_costs();
     bool is_accurate(double tolerance);
 
     // lp_solver_highs.cpp: what our own simplex could not finish
@@ -130,6 +131,7 @@ private:
     void solve_by_highs(Int chain, Int item);
     void pass_lp_to_highs(double cost_factor);
     bool run_highs();
+    bool is_feasible(double tolerance) const;
     bool retry_with_large_costs();
     bool retry_with_other_settings();
     void add_cuts(const std::vector<Int>& wanted);
@@ -140,6 +142,7 @@ private:
     bool is_proved_unsolvable();
     bool has_ray_of_falling_cost();
     bool has_farkas_proof();
+    void restore_given_units();
 
     // lp_solver_results.cpp: what a solve gives
     void store(size_t row, const Results& results);
@@ -177,6 +180,7 @@ private:
     std::vector<double> inflow_, inflow_gradient_, share_, decided_, passed_, values_;
     double objective_ = 0.0, cost_factor_ = 1.0;  // of the costs that HiGHS has
     std::vector<double> column_value_, column_dual_, row_value_, row_dual_;
+    std::vector<double> reduced_cost_;  // of columns, from the duals of rows and cuts
 };
 
 }  // namespace cobre::lp

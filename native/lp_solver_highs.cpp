@@ -38,6 +38,9 @@ void Solver::set_defaults() {
     check(api_.set_int(highs_, "simplex_strategy", 1), "select the dual simplex method");
     // Scale factors survive from one LP to the next; ours are part of the stage.
     check(api_.set_int(highs_, "simplex_scale_strategy", 0), "turn scaling off");
+    // Smaller entries are dropped: with the default of 1e-9 cuts lose slopes, and lie too low or too high where volumes are
+    // large.
+    check(api_.set_double(highs_, "small_matrix_value", kSmallestHighsEntry), "keep small entries");
     check(api_.set_int(highs_, "ipm_iteration_limit", kMaxInteriorPointSteps), "set the iteration limit");
     check(api_.set_double(highs_, "primal_feasibility_tolerance", settings_.tolerances.highs_feasibility),
           "set a tolerance");
@@ -104,7 +107,43 @@ bool Solver::run_highs() {
           "return its solution");
     for (double& dual : column_dual_) dual /= cost_factor_;
     for (double& dual : row_dual_) dual /= cost_factor_;
-    return is_accurate(settings_.tolerances.highs_gap);
+    return is_feasible(settings_.tolerances.highs_infeasibility) && is_accurate(settings_.tolerances.highs_gap);
+}
+
+// Whether HiGHS's values satisfy the LP as it was given. They are feasible for the one that it solved: without small
+// entries, and scaled in some attempts.
+bool Solver::is_feasible(double tolerance) const {
+    const StageModel& stage = *stage_;
+    const auto is_within = [tolerance](double value, double size, double lower, double upper) {
+        return std::max(lower - value, value - upper) <= tolerance * (1.0 + size);
+    };
+    for (Int column = 0; column < stage.columns; ++column) {
+        const double value = column_value_[column];
+        if (!is_within(value, std::abs(value), column_lower_[column], column_upper_[column])) return false;
+    }
+    for (Int row = 0; row < stage.rows; ++row) {
+        double value = 0.0, size = 0.0;
+        for (Int at = stage.row_start[row]; at < stage.row_start[row + 1]; ++at) {
+            const double term = stage.value[at] * column_value_[stage.column_index[at]];
+            value += term;
+            size += std::abs(term);
+        }
+        if (!is_within(value, size, row_lower_[row], row_upper_[row])) return false;
+    }
+    std::vector<Int> index;
+    std::vector<double> coefficient;
+    for (const Int cut : cuts_with_dual_) {
+        index.clear(), coefficient.clear();
+        append_cut(stage, *cuts_, cut, index, coefficient);
+        double value = 0.0, size = 0.0;
+        for (size_t at = 0; at < index.size(); ++at) {
+            const double term = coefficient[at] * column_value_[index[at]];
+            value += term;
+            size += std::abs(term);
+        }
+        if (!is_within(value, size, cut_rhs_[cut], kInfinity)) return false;
+    }
+    return true;
 }
 
 // The tolerance of HiGHS for reduced costs is absolute: beside costs of 1e-10, and ranges of 1e6, it has to be smaller than
@@ -296,6 +335,19 @@ bool Solver::has_farkas_proof() {
     return proves(1.0) || proves(-1.0);
 }
 
+// Give HiGHS the LP of a failure as the caller knows it, for `save`: cuts are gone by then.
+void Solver::restore_given_units() {
+    if (!stage_->units) return;
+    const Units& units = *stage_->units;
+    for (Int column = 0; column < stage_->columns; ++column)
+        column_lower_[column] *= units.column[column], column_upper_[column] *= units.column[column];
+    for (Int row = 0; row < stage_->rows; ++row) row_lower_[row] /= units.row[row], row_upper_[row] /= units.row[row];
+    stage_ = &units.given;
+    const std::vector<Int> cuts = cuts_with_dual_;
+    pass_lp_to_highs(1.0);
+    if (!cuts.empty()) add_cuts(cuts);
+}
+
 // Cuts that are violated join the LP and stay: at most as many rounds as there are cuts.
 void Solver::solve_by_highs(Int chain, Int item) try {
     ++counts.library_solves;
@@ -307,6 +359,7 @@ void Solver::solve_by_highs(Int chain, Int item) try {
                 Int status = api_.model_status(highs_);
                 if ((status == kInfeasible || status == kUnbounded) && !is_proved_unsolvable()) status = kUnproved;
                 if (prove_optimum_of_highs()) return;
+                restore_given_units();
                 throw LpFailure(chain, item, status, "no solver setting led to an optimum");
             }
         }

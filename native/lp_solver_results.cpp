@@ -15,8 +15,13 @@ void Solver::store(size_t row, const Results& results) {
             results.decided[row * n + state] = column_value_[stage.state_column[state]] * stage.state_scale[state];
     if (results.inflow) std::copy(inflow_.begin(), inflow_.end(), results.inflow + row * inflow_.size());
     if (results.gradient) store_gradient(results.gradient + row * stage.dimension());
-    if (results.primal) std::copy(column_value_.begin(), column_value_.end(), results.primal + row * stage.columns);
-    if (results.dual) std::copy(row_dual_.begin(), row_dual_.begin() + stage.rows, results.dual + row * stage.rows);
+    const auto store_in_given_units = [&](const std::vector<double>& from, Int count, auto units, double* to) {
+        for (Int at = 0; at < count; ++at) to[at] = stage.units ? from[at] * ((*stage.units).*units)[at] : from[at];
+    };
+    const size_t columns = static_cast<size_t>(stage.columns), rows = static_cast<size_t>(stage.rows);
+    if (results.primal)
+        store_in_given_units(column_value_, stage.columns, &Units::column, results.primal + row * columns);
+    if (results.dual) store_in_given_units(row_dual_, stage.rows, &Units::row, results.dual + row * rows);
 }
 
 void Solver::outgoing_state(const double* state, double* next) const {

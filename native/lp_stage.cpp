@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
 #include <vector>
+
+#include "lp_scaling.hpp"
 
 namespace cobre::lp {
 
@@ -55,6 +58,7 @@ void StageModel::finish() {
     for (const Int column : correction_column)
         require(-1 <= column && column < columns, "correction_column: no such column");
     check_entries();
+    balance_entries();
     find_families();
     state_of_column.assign(width, -1);
     for (Int state = 0; state < num_decided; ++state) state_of_column[state_column[state]] = state;
@@ -65,6 +69,52 @@ void StageModel::finish() {
     std::sort(moving_rows.begin(), moving_rows.end());
     moving_rows.erase(std::unique(moving_rows.begin(), moving_rows.end()), moving_rows.end());
     choose_harris_tolerance();
+}
+
+// Smallest pivots, and what counts as rounding, are absolute numbers that take entries near one for granted. Stages come
+// scaled that way; one that does not is solved in units of its own. In the caller's, with entries from 7e-6 to 4e4, bases of
+// DECOMP LPs became singular.
+void StageModel::balance_entries() {
+    const auto is_far = [](double entry) {
+        const double size = std::abs(entry);
+        return size != 0.0 && (size < kSmallestEntry || size > kLargestEntry);
+    };
+    if (std::none_of(value.begin(), value.end(), is_far)) return;
+    Exponents exponents =
+        balanced_exponents(row_start, column_index, value, static_cast<size_t>(columns), kScalingRounds);
+    exponents.column[future_cost] = 0;  // cuts have an entry of 1 there
+    const auto own = std::make_shared<Units>();
+    own->given = *this;
+    const auto power = [](int32_t exponent) {
+        return std::ldexp(1.0, std::clamp(exponent, -kMaxExponent, kMaxExponent));
+    };
+    std::transform(exponents.row.begin(), exponents.row.end(), std::back_inserter(own->row), power);
+    std::transform(exponents.column.begin(), exponents.column.end(), std::back_inserter(own->column), power);
+    const auto replace = [](View<double>& part, std::vector<double>& to, const auto& factor_of) {
+        to.resize(part.size());
+        for (size_t at = 0; at < to.size(); ++at) to[at] = part[at] * factor_of(at);
+        part = to;
+    };
+    const auto of_column = [&](size_t at) { return own->column[at]; };
+    const auto of_row = [&](size_t at) { return own->row[at]; };
+    const auto per_column = [&](size_t at) { return 1.0 / own->column[at]; };
+    replace(cost, own->cost, of_column);
+    replace(column_lower, own->column_lower, per_column);
+    replace(column_upper, own->column_upper, per_column);
+    replace(row_lower, own->row_lower, of_row);
+    replace(row_upper, own->row_upper, of_row);
+    replace(state_scale, own->state_scale, [&](size_t at) { return own->column[state_column[at]]; });
+    replace(input_value, own->input_value, [&](size_t at) { return own->row[input_row[at]]; });
+    replace(load_factor, own->load_factor, [&](size_t at) { return own->row[load_row[at]]; });
+    replace(source_factor, own->source_factor, [&](size_t at) { return 1.0 / own->column[source_column[at]]; });
+    replace(correction_factor, own->correction_factor,
+            [&](size_t at) { return correction_column[at] < 0 ? 1.0 : 1.0 / own->column[correction_column[at]]; });
+    own->value.resize(value.size());
+    for (Int row = 0; row < rows; ++row)
+        for (Int at = row_start[row]; at < row_start[row + 1]; ++at)
+            own->value[at] = value[at] * own->row[row] * own->column[column_index[at]];
+    value = own->value;
+    units = own;
 }
 
 void StageModel::index_columns() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -19,9 +20,11 @@ inline void require(bool holds, const char* message) {
 template <typename T>
 using View = std::span<const T>;
 
+struct Units;
+
 // Everything is scaled: column j stands for column_scale[j] of its own unit, rows and costs likewise. Scales are powers
 // of two, so that scaling changes no digit. The numbers belong to the caller, which may share them with other
-// processes.
+// processes; or to `units`.
 struct StageModel {
     Int number = 0;  // under which it was loaded
     Int columns = 0;
@@ -83,7 +86,8 @@ struct StageModel {
     }
     // By how much a reduced cost may get the wrong sign in a ratio test for the sake of a larger pivot (Harris).
     double harris_tolerance = 0.0;
-    bool has_small_costs = false;  // beside the absolute tolerances of HiGHS
+    bool has_small_costs = false;        // beside the absolute tolerances of HiGHS
+    std::shared_ptr<const Units> units;  // null: those of the caller
 
     bool has_shape_of(const StageModel& other) const {
         return columns == other.columns && rows == other.rows && num_decided == other.num_decided;
@@ -103,12 +107,22 @@ struct StageModel {
 
 private:
     void check_entries() const;
+    void balance_entries();
     void transpose();
     void find_families();
     void find_generation();
     Int generation_of(std::span<const Int> planes) const;
     void find_singletons();
     void choose_harris_tolerance();
+};
+
+// Units of a stage whose entries were not near one as the caller gave them: column j counts in units of column[j] of the
+// caller's, row i is the caller's times row[i]. Powers of two; so a basis means the same in both, and no digit changes.
+struct Units {
+    StageModel given;  // parts as the caller gave them, without what `finish` derives
+    std::vector<double> row, column;
+    std::vector<double> cost, column_lower, column_upper, row_lower, row_upper, value, state_scale, input_value,
+        load_factor, source_factor, correction_factor;  // in these units
 };
 
 }  // namespace cobre::lp

@@ -26,6 +26,8 @@ struct Tolerances {
     double careful_gap = 1e-10;
     // Relative, of HiGHS, whose absolute dual tolerance leaves gaps up to 1e-6 where ranges are 1e5.
     double highs_gap = 1e-6;
+    // Relative to the terms of a row, of HiGHS: how far its values may be out of bounds in the LP as it was given.
+    double highs_infeasibility = 1e-7;
     // Of a ray that proves an LP infeasible or unbounded: relative to its terms.
     double ray = 1e-9;
 };
@@ -69,6 +71,13 @@ constexpr Int kMaxDenseUpdates = 40;  // of a dense inverse before it is compute
 // Entries of updates that cost as much as one entry of the matrix in a factorisation. 24 and 96 take as long.
 constexpr size_t kUpdateWork = 48;
 constexpr Int kFewInactiveRows = 16;  // inactive rows leave the working LP when there are more, and half of all rows
+
+// Entries of a stage's matrix, scaled: with one beyond these all rows and columns get units that bring entries near 1.
+// Stages of official decks have entries from 2e-3 to 230.
+constexpr double kSmallestEntry = 1.0 / 4096.0, kLargestEntry = 4096.0;
+constexpr int kScalingRounds = 4;              // of rows and columns in turns
+constexpr int32_t kMaxExponent = 300;          // of two, of a unit: beyond it numbers would overflow
+constexpr double kSmallestHighsEntry = 1e-12;  // that HiGHS keeps; it takes no smaller limit
 
 // Sizes at which a method changes -------------------------------------------------------------------------------------
 

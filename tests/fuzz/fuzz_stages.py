@@ -1,10 +1,14 @@
 """Solves of decks and generated systems, as they are and in other units, against HiGHS: `make fuzz-stages`.
 
-`python tests/fuzz/fuzz_stages.py [--solves 100000] [--seed 1] [--reference-every 20]`. Every case trains for a few
-iterations; its backward passes are solved again, solve by solve, in units that random powers of ten change. Each solve
-must end within 50 times the median pivots of its case and fail nowhere, and its primal and dual values must be feasible
-and close the duality gap; every n-th optimum is also compared with HiGHS's of the LP in its own units. LPs that HiGHS
-does not solve in any way are counted. Prints a line for each case and scale, and every solve that breaks a rule.
+`python tests/fuzz/fuzz_stages.py [--solves 100000] [--seed 1] [--reference-every 20] [--case NAME ...]`. Every case
+trains for a few iterations; its backward passes are solved again, solve by solve, in units that random powers of ten
+change. Each solve must end within 50 times the median pivots of its case and fail nowhere, and its primal and dual
+values must be feasible and close the duality gap; every n-th optimum is also compared with HiGHS's of the LP in its own
+units. LPs that HiGHS does not solve in any way are counted. Prints a line for each case and scale, and every solve that
+breaks a rule.
+
+With `--case`, which may be repeated, only these cases are solved, each exactly as in a run of all of them: so a run can
+be split over processes, and a broken rule repeated alone.
 """
 
 import argparse
@@ -13,7 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,6 +52,7 @@ CASES = (
     (ROOT / "examples" / "four_regions", 6, 4, 2),
 )
 GENERATED = (("--hydros", "80"), ("--hydros", "40", "--planes", "25"), ("--hydros", "160", "--openings", "10"))
+GENERATED_PART = 2
 
 
 @dataclass
@@ -83,17 +88,25 @@ class Tally:
         return within and self.failed == 0 and self.wrong == 0
 
 
-def cases(folder: Path, seed: int) -> Iterator[tuple[str, float, list[Call]]]:
+def names() -> list[str]:
+    """Return the names of the cases that are here."""
+    decks = [path.name for path, _, _, _ in CASES if path.is_dir()]
+    return [*decks, *(f"generated-{number}" for number in range(len(GENERATED)))]
+
+
+def cases(folder: Path, seed: int, wanted: Sequence[str]) -> Iterator[tuple[str, float, list[Call]]]:
     """Record the decks that are here, the examples, and systems generated from the seed; each with its part."""
     for path, iterations, passes, part in CASES:
-        if path.is_dir():
+        if path.is_dir() and path.name in wanted:
             yield path.name, part, record(path, iterations, passes)
     for number, options in enumerate(GENERATED):
         path = folder / f"generated-{number}"
+        if path.name not in wanted:
+            continue
         program = ROOT / "examples" / "generate_sized.py"
         command = [sys.executable, program, path, *options, "--stages", "6", "--seed", str(seed)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        yield " ".join(options), 2, record(path, 2, 2)
+        yield f"{path.name} ({' '.join(options)})", GENERATED_PART, record(path, 2, 2)
 
 
 def check(call: Call, tally: Tally, spread: float, seed: int, every: int) -> None:
@@ -146,11 +159,12 @@ def main() -> int:
     parser.add_argument("--solves", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reference-every", type=int, default=20)
+    parser.add_argument("--case", action="append", choices=names(), help="solve this case alone; may be repeated")
     wanted = parser.parse_args()
     done, without, is_clean = 0, 0, True
     folder = tempfile.TemporaryDirectory()
-    parts = sum(part for path, _, _, part in CASES if path.is_dir()) + 2 * len(GENERATED)
-    for name, part, calls in cases(Path(folder.name), wanted.seed):
+    parts = sum(part for path, _, _, part in CASES if path.is_dir()) + GENERATED_PART * len(GENERATED)
+    for name, part, calls in cases(Path(folder.name), wanted.seed, wanted.case or names()):
         share = math.ceil(wanted.solves * part / parts)
         tallies = {spread: Tally() for spread in SPREADS}
         order = np.random.default_rng(wanted.seed).permutation(len(calls) * len(SPREADS))

@@ -1,11 +1,17 @@
 """LPs whose numbers hide the tolerances: every solve ends, and at the optimum."""
 
+from dataclasses import replace
+from pathlib import Path
+
+import highspy
 import numpy as np
 import pytest
 from random_programs import EMPTY, Shape, random_program, right_sides, whole_lp
-from small_programs import cut_rows
+from small_programs import cut_rows, random_cuts
+from stage_lps import Call, Solved
+from stage_references import WrittenLp, optimality
 
-from cobre.solver.batches import Batch, Chains, Outputs, Realisations, no_bases
+from cobre.solver.batches import Batch, Chains, Outputs, Realisations, SolveFailedError, no_bases
 from cobre.solver.program import Names, StageProgram
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
@@ -49,15 +55,17 @@ def one_row(coefficient: list[float], cost: list[float], upper: list[float]) -> 
     )
 
 
-def solved(program: StageProgram, need: float, max_dense_rows: int) -> Batch:
+def solved(
+    program: StageProgram, need: float, max_dense_rows: int, cuts: tuple[np.ndarray, np.ndarray] | None = None
+) -> Batch:
     solver = SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows))
     solver.load(0, program)
     states = program.num_decided
     nothing = np.zeros((1, 0))
     noise = Realisations(np.full((1, 1), need), nothing, nothing)
     chains = Chains.single(np.zeros((1, states)), noise, np.zeros(1, np.int32), no_bases(program))
-    cuts = cut_rows(np.zeros(1), np.zeros((1, states)))
-    return solver.solve(0, cuts, chains, Outputs(gradient=True))
+    found = cuts or (np.zeros(1), np.zeros((1, states)))
+    return solver.solve(0, cut_rows(*found), chains, Outputs(gradient=True))
 
 
 def hidden_cost(coefficient: float) -> float:
@@ -72,13 +80,30 @@ def hidden_cost(coefficient: float) -> float:
 @pytest.mark.timeout(60)
 def test_ratio_test_ends_where_rounding_hides_its_tolerance(max_dense_rows: int) -> None:
     """The second column is the only one left and seems to be out of reach of its own breakpoint."""
-    coefficient = 4.9e8
+    coefficient = 4.9e8 / 2**17  # not so far from one that the stage would get other units
     cost = hidden_cost(coefficient)
     program = one_row([coefficient, coefficient], [cost / 2.0, cost], [1e-9, 1e-9])
     batch = solved(program, 1e9, max_dense_rows)
     expected = 1.5e-9 * cost + 1e12 * (1e9 - 2e-9 * coefficient)
     assert batch.objective[0] == pytest.approx(expected, rel=1e-12)
     assert batch.library_solves == 0
+
+
+@BOTH_METHODS
+@pytest.mark.parametrize(("slope", "volume"), [(9e-10, 1e7), (9e-13, 1e10)])
+def test_small_slopes_of_a_cut_count_where_volumes_are_large(slope: float, volume: float, max_dense_rows: int) -> None:
+    """The cost-to-go rises from 1 to 1.009 with the volume, which replaces power that has no lower limit.
+
+    The dense method hands such an LP to HiGHS, which drops entries up to 1e-9, and those up to 1e-12 in any case: the
+    optimum was 1.
+    """
+    share = 2.0**-11
+    program = one_row([share, 1.0], [0.0, 1.0], [volume, 10.0])
+    program = replace(program, column_lower=np.array([0.0, -np.inf, 0.0, 0.0]), row_upper=np.zeros(1))
+    cuts = np.ones(1), np.array([[slope, 0.0]])
+    batch = solved(program, share * volume, max_dense_rows, cuts)
+    assert batch.library_solves == (max_dense_rows > 0)
+    assert batch.objective[0] == pytest.approx(1.009, rel=1e-12)
 
 
 @pytest.mark.parametrize("column", [0, 1])
@@ -124,3 +149,60 @@ def largest_violation(program: StageProgram, need: np.ndarray, columns: np.ndarr
     rows = np.add.reduceat(terms, program.row_start[:-1]) - need
     values, lower = np.append(columns, rows), np.append(program.column_lower, program.row_lower)
     return float(np.maximum(lower - values, values - np.append(program.column_upper, program.row_upper)).max())
+
+
+FAR_FROM_ONE = Shape(rows=60, columns=120, spread=6.0, cost_decades=12.0, size=1e5)
+"""Coefficients from 0.5 to 2e6, costs over twelve decades."""
+
+
+def far_from_one(seed: int, item: int, size: float = FAR_FROM_ONE.size) -> tuple[Call, Batch]:
+    shape = replace(FAR_FROM_ONE, size=size)
+    program, right = random_program(shape, seed), right_sides(shape, 2, seed)
+    solver = SimplexSolver(1, SimplexOptions(max_dense_rows=0))
+    solver.load(0, program)
+    noise, states = Realisations(right, np.zeros((2, 0)), np.zeros((2, 0))), np.zeros((1, shape.states))
+    chains = Chains.single(states, noise, np.full(1, item, np.int32), no_bases(program))
+    call = Call(program, cut_rows(*random_cuts(20, shape.states, seed)), chains)
+    return call, solver.solve(0, call.cuts, chains, Outputs(solution=True))
+
+
+def worst_of(call: Call, batch: Batch) -> float:
+    """Return the infeasibility or the duality gap of a solution, in the units of its program."""
+    solution = Solved(float(batch.objective[0]), batch.pivots, False, batch.primal[0], batch.dual[0])
+    return optimality(WrittenLp.of(call), 0, solution).worst
+
+
+@pytest.mark.parametrize(("seed", "item"), [(7, 1), (10135, 1), (10279, 1)])
+def test_entries_far_from_one_do_not_make_a_basis_singular(seed: int, item: int) -> None:
+    """Before, attempts with several bases failed, and HiGHS solved the LP."""
+    call, batch = far_from_one(seed, item)
+    assert (batch.library_solves, batch.retries) == (0, 0)
+    assert worst_of(call, batch) <= 1e-7
+
+
+def test_reduced_costs_of_basic_columns_count_in_the_duality_gap() -> None:
+    """A factorisation that has lost digits leaves them different from zero: a gap of 3e-6 was taken for none."""
+    call, batch = far_from_one(10206, 0, size=1.0)
+    assert worst_of(call, batch) <= 1e-7
+
+
+def test_a_saved_lp_has_the_units_of_its_program(tmp_path: Path) -> None:
+    """Entries of 1e9 give the stage units of its own; the file has costs, bounds and entries of the program."""
+    program = one_row([1e9, 3e9], [1.0, 2.0], [5.0, 7.0])
+    upper = np.array([5.0, 7.0, 1.0, 11.0])
+    program = replace(program, column_upper=upper)
+    solver = SimplexSolver(1)
+    solver.load(0, program)
+    noise = Realisations(np.full((1, 1), 1e12), np.zeros((1, 0)), np.zeros((1, 0)))
+    chains = Chains.single(np.zeros((1, 2)), noise, np.zeros(1, np.int32), no_bases(program))
+    with pytest.raises(SolveFailedError, match="infeasible"):
+        solver.solve(0, cut_rows(np.ones(1), np.array([[2.0, 3.0]])), chains, Outputs())
+    solver.save_failed(0, tmp_path / "failed.mps")
+    model = highspy.Highs()
+    model.silent()
+    model.readModel(str(tmp_path / "failed.mps"))
+    lp = model.getLp()
+    np.testing.assert_array_equal(lp.col_cost_, program.cost)
+    np.testing.assert_array_equal(lp.col_upper_, upper)
+    np.testing.assert_array_equal(lp.row_lower_[:1], [1e12])
+    np.testing.assert_array_equal(sorted(lp.a_matrix_.value_)[-3:], [1.0, 1e9, 3e9])
