@@ -32,10 +32,12 @@ def main(size=2, case=CASE):
     ranks = [context.Process(target=work, args=(ShmConfig(name, rank, size), case, answers)) for rank in range(size)]
     for process in ranks:
         process.start()
+    for process in ranks:
+        process.join()  # a rank that fails or dies ends the others, by an error in their next call
+    if any(process.exitcode for process in ranks):
+        sys.exit("a rank failed; its error is above")
     for rank, digest, mean_cost, tables in sorted(answers.get() for _ in ranks):
         print(f"rank {rank}: digest {digest}, mean cost {mean_cost:.6e} $, tables {tables}")
-    for process in ranks:
-        process.join()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ class CobreError(Exception):
     """Base class of all errors that Cobre raises on purpose.
 
     `except cobre.errors.CobreError` catches everything that a case, a file or a run can cause; other exceptions are
-    bugs. remedy: what to do about it, as a command or a sentence; empty where the message says all there is.
+    bugs. remedy: what to do about it, as a command or a sentence; empty where a program can do nothing.
     """
 
     remedy: str = ""

@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 from cobre.comm import Backend, available_backends, launch
+from cobre.errors import DISTRIBUTION
 from collectives.adapters.cobre import CobreAdapter
 from collectives.adapters.memcpy import MemcpyAdapter
 from collectives.adapters.sockets import connect_star
@@ -94,6 +95,6 @@ class SocketsContender(CobreContender):
 def installed_version() -> str:
     """Our version, also when only the sources are on the path."""
     try:
-        return version("cobre")
+        return version(DISTRIBUTION)
     except PackageNotFoundError:
         return "(not installed, from sources)"

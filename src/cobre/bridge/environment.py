@@ -23,6 +23,8 @@ from cobre.records import dataclass
 class NoBridgeError(CobreError):
     """A bridge is not available and cannot be installed."""
 
+    remedy = "install the converter that the message names, or give the folder of an environment that has it"
+
 
 class DeckNotConvertedError(ValidationError):
     """A deck could not be converted; the message has the reason."""

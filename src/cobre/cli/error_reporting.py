@@ -14,7 +14,7 @@ import click
 
 from cobre.cli.setting_options import given_options
 from cobre.cli.standard_streams import as_error, echo, echo_json
-from cobre.errors import error_details
+from cobre.errors import CobreError, error_details
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
@@ -53,6 +53,13 @@ _BY_SIGNAL = {
     -signal.SIGTERM: ExitCode.TERMINATED,
     ExitCode.TERMINATED: ExitCode.TERMINATED,
 }
+
+RESUME = "start it again; --resume continues from the last checkpoint, if there is one"
+STOPPED_DETAILS = (
+    {"kind": "KeyboardInterrupt", "remedy": RESUME},
+    {"kind": "TerminatedError", "remedy": RESUME},
+)
+"""For programs: of Ctrl-C, and of SIGTERM."""
 
 
 @contextmanager
@@ -114,7 +121,7 @@ def exit_report_for(error: BaseException) -> "ExitReport | None":
     if isinstance(error, WorkerError):
         return _worker_exit_report(error)
     if isinstance(error, click.ClickException):
-        return ExitReport(_shown(error), error.exit_code)
+        return ExitReport(_shown(error), error.exit_code, details=usage_details(error))
     code = exit_code_of(error)
     return None if code is None else ExitReport(f"cobre: {message_of(error)}", code, details=error_details(error))
 
@@ -141,7 +148,19 @@ def _signal_code(error: KeyboardInterrupt) -> ExitCode:
 def _signal_exit_report(code: ExitCode) -> "ExitReport":
     from cobre.comm.exit_report import ExitReport
 
-    return ExitReport("cobre: terminated" if code is ExitCode.TERMINATED else "cobre: interrupted", code)
+    is_terminated = code is ExitCode.TERMINATED
+    return ExitReport(
+        "cobre: terminated" if is_terminated else "cobre: interrupted", code, details=STOPPED_DETAILS[is_terminated]
+    )
+
+
+def usage_details(error: click.ClickException) -> dict[str, Any]:
+    """Return the facts for programs about a wrong command line: those of its cause, if that is an error of ours."""
+    if isinstance(error.__cause__, CobreError):
+        return error.__cause__.details()
+    context = getattr(error, "ctx", None)
+    command = "cobre" if context is None else context.command_path
+    return {"kind": "UsageError", "remedy": f"correct the command line; `{command} --help` lists its options"}
 
 
 def _shown(error: click.ClickException) -> str:

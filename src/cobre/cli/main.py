@@ -10,7 +10,7 @@ from cobre import __version__
 from cobre.cli.about_commands import completion, doctor, mcp, verify, version
 from cobre.cli.bench_command import bench
 from cobre.cli.case_commands import convert, init, migrate, validate
-from cobre.cli.error_reporting import ExitCode
+from cobre.cli.error_reporting import STOPPED_DETAILS, ExitCode, usage_details
 from cobre.cli.launch_command import launch
 from cobre.cli.result_commands import bound, compare, explain, export, report, top
 from cobre.cli.run_command import run, simulate
@@ -72,11 +72,11 @@ class SectionedGroup(click.Group):
         except KeyboardInterrupt:
             echo("cobre: interrupted", err=True)
             if wants_json:
-                echo_json(as_error("interrupted", ExitCode.INTERRUPTED))
+                echo_json(as_error("interrupted", ExitCode.INTERRUPTED, STOPPED_DETAILS[0]))
             sys.exit(ExitCode.INTERRUPTED)
         except click.ClickException as error:
             if wants_json:
-                echo_json(as_error(error.format_message(), error.exit_code))
+                echo_json(as_error(error.format_message(), error.exit_code, usage_details(error)))
             if any("RANK" in name for name in os.environ):  # a launcher's variable, perhaps; a closer look takes longer
                 from cobre.cli.error_reporting import report_with_other_ranks
 

@@ -270,12 +270,18 @@ class BackendName(click.Choice[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Accept the names of registered backends, too."""
-        if value not in self.choices:
-            from cobre.comm.factory import registered_names
+        if value in self.choices:
+            return super().convert(value, param, ctx)
+        from cobre.comm.errors import InvalidBackendError
+        from cobre.comm.factory import registered_names
 
-            if value in registered_names():
-                return value
-        return super().convert(value, param, ctx)
+        registered = registered_names()
+        if value in registered:
+            return value
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as refused:
+            raise refused from InvalidBackendError(value, (*self.choices, *registered))
 
 
 def world_options(command: Command) -> Command:

@@ -136,9 +136,9 @@ def echo_json(content: object) -> None:
 def as_error(words: str, exit_code: int, details: Mapping[str, object] | None = None) -> dict[str, object]:
     """Return what `--json` prints instead of an answer, in the last line of standard output.
 
-    details: of the error (`CobreError.details`); its kind is empty where the command line itself is wrong.
+    details: of the error (`CobreError.details`).
     """
-    facts = {"kind": "", "remedy": ""} if details is None else dict(details)
+    facts = {"kind": "", "remedy": ""} | dict(details or {})
     return {"error": words.removeprefix("cobre: "), "exit_code": int(exit_code)} | facts
 
 

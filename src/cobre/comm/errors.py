@@ -97,6 +97,8 @@ class PeerTimeoutError(CollectiveFailedError):
 class MismatchedCallError(CollectiveFailedError):
     """Ranks made different calls; no data was delivered (clause 2)."""
 
+    remedy = "make the same calls in the same order on all ranks; the message names the two that differ"
+
 
 class AbortedError(CollectiveFailedError):
     """Another rank called `abort`, or left its `with` block by an exception."""
@@ -104,6 +106,8 @@ class AbortedError(CollectiveFailedError):
 
 class InvalidBufferSizeError(CommError):
     """A buffer, count or displacement does not fit the call; nothing was sent (clause 3)."""
+
+    remedy = "correct the arguments and call again: nothing was sent, and the communicator stays usable"
 
     def __init__(self, operation: str, expected: object, actual: object) -> None:
         super().__init__(operation, expected, actual)
@@ -126,6 +130,8 @@ class UnsupportedReductionError(InvalidBufferSizeError):
 class InvalidRootError(CommError):
     """The root is not a rank of this communicator; nothing was sent (clause 3)."""
 
+    remedy = "correct the root and call again: nothing was sent, and the communicator stays usable"
+
     def __init__(self, root: object, size: int) -> None:
         super().__init__(root, size)
         self.root = root
@@ -142,6 +148,8 @@ class InvalidCommunicatorError(CommError):
 class CommunicatorClosedError(InvalidCommunicatorError):
     """This rank has closed the communicator."""
 
+    remedy = "create another communicator"
+
 
 class CommunicatorBrokenError(InvalidCommunicatorError):
     """An earlier failure, the `__cause__`, broke the communicator (clause 4)."""
@@ -150,17 +158,25 @@ class CommunicatorBrokenError(InvalidCommunicatorError):
 class CommunicatorBusyError(InvalidCommunicatorError):
     """Another thread is inside a call on this communicator (clause 6)."""
 
+    remedy = "call from one thread at a time"
+
 
 class ForkedCommunicatorError(InvalidCommunicatorError):
     """The communicator was inherited by a fork; it belongs to the parent process (clause 6)."""
+
+    remedy = "create a communicator in the process that uses it"
 
 
 class NotLeaderError(InvalidCommunicatorError):
     """Only the leader of a node may write a whole shared region; other ranks ask for a slice."""
 
+    remedy = "write as the leader, or ask for a slice: as_mut_array(start, stop)"
+
 
 class RegionClosedError(InvalidCommunicatorError):
     """This rank has closed the shared region."""
+
+    remedy = "create another region"
 
 
 class AllocationFailedError(CommError):

@@ -21,6 +21,7 @@ from cobre.comm.config import DEFAULT_TCP_PORT, TcpConfig
 from cobre.comm.cores import ADVICE, SHM_FOLDER, affinity_cores, cgroup_quota, memory_limit_bytes, usable_cores
 from cobre.comm.detection import LAUNCHERS, find_launch, find_mpiexec
 from cobre.comm.errors import BackendError, InitializationFailedError
+from cobre.errors import DISTRIBUTION
 
 # The results of the doctor: facts about the machine, and the status of each backend.
 
@@ -71,7 +72,7 @@ DOCKER_SHM_BYTES = 64 * MIB  # the default of docker run
 
 FEW_FILES = 256
 
-PACKAGES = ("cobre", "numpy", "cloudpickle", "mpi4py")
+PACKAGES = (DISTRIBUTION, "numpy", "cloudpickle", "mpi4py")
 
 
 def inspect_machine() -> list[Finding]:

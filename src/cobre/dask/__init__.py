@@ -6,12 +6,12 @@ import cobre.dask
 result = cobre.dask.train(Client("tcp://scheduler:8786"), "my_case", iterations=50)
 """
 
+from cobre.errors import MissingLibraryError
+
 try:
     import distributed  # noqa: F401
 except ImportError as error:
-    raise ImportError(
-        "cobre.dask needs Dask's cluster library: pip install 'pycobre[dask]' (in a clone: pip install '.[dask]')"
-    ) from error
+    raise MissingLibraryError("distributed", "[dask]") from error
 
 from cobre.dask.placement import PlacementError
 from cobre.dask.training import train

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 class PlacementError(CobreError, RuntimeError):
     """The cluster's workers cannot be ranks of one run; the message says why, and what to change."""
 
+    remedy = "change the client or its cluster as the message says"
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:

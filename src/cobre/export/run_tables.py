@@ -32,6 +32,8 @@ _CLASSES = ("hydros", "thermals", "buses", "lines")
 class ExportError(CobreError):
     """A run that cannot be exported; the message says what is missing, and what to do."""
 
+    remedy = "give the output directory of a finished run, and what the message names"
+
 
 @dataclass(frozen=True)
 class RunSource:

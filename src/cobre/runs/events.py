@@ -173,6 +173,8 @@ def read_events(folder: Path) -> list[Event]:
 class NothingToFollowError(CobreError):
     """A directory without the event log of a run."""
 
+    remedy = "give the --output directory of a run"
+
 
 class EventFollower:
     """A reader of new events only; a new run in the same directory is read from its start."""

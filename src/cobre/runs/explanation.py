@@ -169,6 +169,8 @@ MAX_PLANTS = 12
 class NothingToExplainError(CobreError):
     """There is no saved LP; the message says where one would be."""
 
+    remedy = "give the output directory of a run that failed, or the LP that it saved"
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:

@@ -32,6 +32,8 @@ _ENTITIES = {
 class QueryError(CobreError):
     """A query that the results cannot answer; the message lists what is available."""
 
+    remedy = "choose from what the message lists"
+
 
 @dataclass(frozen=True, slots=True)
 class TableQuery:

@@ -13,6 +13,7 @@ from typing import cast
 from cobre._native import LpEngine, LpFailure, SimplexOptions
 from cobre.comm.cores import usable_cores
 from cobre.core.arrays import Floats
+from cobre.errors import MissingLibraryError
 from cobre.solver.batches import (
     Batch,
     Chains,
@@ -30,6 +31,8 @@ from cobre.solver.program import REJECTED, STATUS_WORDS, Names, StageProgram
 __all__ = ["SimplexOptions", "SimplexSolver", "find_library"]
 
 DEFAULT_OPTIONS = SimplexOptions()
+HIGHSPY = "'highspy>=1.15,<1.16'"
+"""What pip installs, as pyproject.toml has it."""
 
 
 class SimplexSolver(LpSolver):
@@ -90,10 +93,13 @@ def _in_words(failure: LpFailure) -> SolveFailedError:
 
 
 def find_library() -> Path:
-    """Return the path of the shared library inside the installed highspy, without importing it; raises ImportError."""
+    """Return the path of the shared library inside the installed highspy, without importing it.
+
+    Raises MissingLibraryError.
+    """
     spec = importlib.util.find_spec("highspy")
     if spec is None or not spec.submodule_search_locations:
-        raise ImportError("Cobre solves with HiGHS, which is not installed: pip install highspy")
+        raise MissingLibraryError("highspy", HIGHSPY)
     folder = Path(next(iter(spec.submodule_search_locations)))
     for name in ("libhighs.so.1", "libhighs.1.dylib", "libhighs.dylib"):
         if (folder / name).exists():
@@ -101,4 +107,4 @@ def find_library() -> Path:
     from importlib import metadata  # noqa: PLC0415 - it loads the parsers of mail and zip files
 
     installed = metadata.version("highspy")
-    raise ImportError(f"highspy {installed} has no HiGHS library for Cobre: pip install 'highspy>=1.15,<1.16'")
+    raise MissingLibraryError(f"libhighs of highspy 1.15 (instead of {installed})", HIGHSPY)

@@ -53,6 +53,8 @@ _UNKNOWN_PROBLEM = (
 class NothingToBoundError(OutputError):
     """No policy, or no case, where a bound should be found."""
 
+    remedy = "give the output directory of a run, or a case and its policy"
+
 
 class CaseChangedError(PolicyIncompatibleError):
     """A policy that was trained on another problem than the case describes; usually a file has changed since."""

@@ -108,6 +108,8 @@ _TIMES = ("forward_s", "backward_s", "bound_s", "exchange_s", "solver_s")
 class CheckpointError(CobreError):
     """There is nothing to resume from, or it belongs to another run."""
 
+    remedy = "resume with the case and settings of the checkpoint, or run without --resume"
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:

@@ -30,6 +30,8 @@ FINISH_S = 5.0
 class NoIterationError(CobreError):
     """A time limit that ended before the first iteration did: there is no policy."""
 
+    remedy = "allow more time, at least for one iteration"
+
 
 class StopRequest:
     """A block in which the first SIGINT or SIGTERM asks to stop after the iteration.

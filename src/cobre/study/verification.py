@@ -41,6 +41,8 @@ NARROW = {
 class NotVerifiedError(CobreError):
     """An example that could not be run, or a record that is not there."""
 
+    remedy = "install the examples and the libraries that the message names, and verify again"
+
 
 @dataclass(frozen=True, slots=True)
 class Bits:

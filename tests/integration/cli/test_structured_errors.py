@@ -1,5 +1,6 @@
 """Errors for programs: kind, backend, variable and remedy, by `--json`, in Python and in events."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -8,8 +9,10 @@ import sys
 import pytest
 from studies import QUICK_CASE, small_copy
 
+from cobre.cli import error_reporting
 from cobre.cli.error_reporting import ExitCode
 from cobre.comm import BackendError, MpiConfig, ShmConfig, TcpConfig, create_communicator, launch
+from cobre.comm.errors import CommunicatorBusyError, InvalidBufferSizeError, InvalidRootError, NotLeaderError
 from cobre.comm.launch import WorkerError
 from cobre.errors import CobreError
 from cobre.runs.events import read_events
@@ -24,6 +27,16 @@ importlib.util.find_spec = lambda name, *rest: None if name == "mpi4py" else fou
 sys.argv[0] = "cobre"
 runpy.run_module("cobre.cli", run_name="__main__", alter_sys=True)
 """
+REMEDY_BY_CONSTRUCTOR = {
+    "BackendError",
+    "BackendNotAvailableError",
+    "InitializationFailedError",
+    "InvalidBackendError",
+    "MissingConfigurationError",
+    "MissingLibraryError",
+    "RendezvousAbandonedError",
+    "StageFailedError",
+}
 SELECTION = {
     "invalid": ((), {"COBRE_COMM_BACKEND": "rdma"}, "InvalidBackendError", "rdma", "COBRE_COMM_BACKEND"),
     "not available": (("--backend", "mpi"), {}, "BackendNotAvailableError", "mpi", None),
@@ -62,9 +75,25 @@ def test_errors_of_selection_as_json(tmp_path, name):
     assert found["exit_code"] == code == ExitCode.USAGE
 
 
-def test_a_wrong_command_line_has_no_kind(tmp_path):
+def test_an_unknown_backend_on_the_command_line_is_an_error_of_selection(tmp_path):
     found, code = printed_error([QUICK_CASE, "--output", tmp_path / "out", "--backend", "rdma"], {})
-    assert (found["kind"], found["exit_code"], code) == ("", ExitCode.USAGE, ExitCode.USAGE)
+    assert (found["kind"], found["backend"], found["variable"]) == ("InvalidBackendError", "rdma", None)
+    assert found["available"] == ["auto", "local", "shm", "tcp", "mpi"]
+    assert found["remedy"] == "choose one of auto, local, shm, tcp, mpi"
+    assert found["exit_code"] == code == ExitCode.USAGE
+
+
+def test_a_wrong_command_line_names_the_help_of_its_command(tmp_path):
+    found, code = printed_error([QUICK_CASE, "--output", tmp_path / "out", "--workers", "none"], {})
+    assert (found["kind"], found["exit_code"], code) == ("UsageError", ExitCode.USAGE, ExitCode.USAGE)
+    assert "run --help` lists its options" in found["remedy"]
+
+
+def test_an_output_that_cannot_be_written_has_a_remedy(tmp_path):
+    (tmp_path / "file").touch()
+    found, code = printed_error([QUICK_CASE, "--output", tmp_path / "file" / "out"], {})
+    assert (found["kind"], code) == ("WriteError", ExitCode.OUTPUT)
+    assert found["remedy"]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--backend", "mpi")])
@@ -113,13 +142,29 @@ def test_a_lost_worker_is_named(tmp_path):
     assert (found["kind"], found["rank"], found["worker_exit_code"]) == ("WorkerError", 1, 7)
 
 
-def test_every_error_has_details_that_json_can_hold():
-    pending, seen = [CobreError], set()
+def kinds_below(*kinds):
+    pending, seen = list(kinds), set()
     while pending:
         kind = pending.pop()
         seen.add(kind)
         pending.extend(set(kind.__subclasses__()) - seen)
-    errors = [rebuilt(kind) for kind in seen]
+    return seen
+
+
+def test_every_error_with_an_exit_code_says_what_to_do():
+    groups = (group if isinstance(group, tuple) else (group,) for group, _ in error_reporting._kinds())
+    with_code = kinds_below(*itertools.chain(*groups))
+    assert len(with_code) > 40
+    assert {kind.__name__ for kind in with_code if not kind.remedy} == REMEDY_BY_CONSTRUCTOR
+
+
+@pytest.mark.parametrize("kind", [InvalidBufferSizeError, InvalidRootError, CommunicatorBusyError, NotLeaderError])
+def test_calls_that_leave_the_communicator_usable_need_no_new_run(kind):
+    assert "start the run again" not in kind.remedy
+
+
+def test_every_error_has_details_that_json_can_hold():
+    errors = [rebuilt(kind) for kind in kinds_below(CobreError)]
     assert len(errors) > 30
     for error in errors:
         found = json.loads(json.dumps(error.details()))

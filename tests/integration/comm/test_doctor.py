@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 from fault_plans.plan import NotPermittedError
 from fault_plans.shm_plans import small_shm
 from processes import printed, run_python
 
+import cobre
 from cobre.comm import machine
 from cobre.comm.cores import memory_limit_bytes
 from cobre.comm.doctor import as_json, as_text, check_mpi, diagnose, try_launched
@@ -48,6 +50,11 @@ def test_what_every_installation_has_is_usable(diagnosis):
     for backend in ("local", "shm", "tcp"):
         assert status(diagnosis, backend).is_usable, status(diagnosis, backend)
     assert diagnosis.is_healthy
+
+
+def test_its_own_version_is_found(diagnosis):
+    (packages,) = [one for findings in diagnosis.sections.values() for one in findings if one.name == "packages"]
+    assert packages.text.startswith(f"pycobre {cobre.__version__}, numpy {np.__version__}")
 
 
 def test_everything_fits_into_80_columns(diagnosis):

@@ -21,6 +21,7 @@ LIMIT_S = 100
 BROKEN = {
     "broken": "no_such_module:Config",
     "wrong": "folder_backend:FolderCommunicator",
+    "renamed": "folder_backend:FolderConfig",
     "shm": "folder_backend:FolderConfig",
 }
 
@@ -65,8 +66,8 @@ def test_the_command_trains_on_it(installed, tmp_path):
 SELECTED = """
 from cobre.comm import BackendError, available_backends, create_communicator
 from folder_backend import FolderConfig
-print(available_backends()[-4:], create_communicator("folder").backend, FolderConfig.from_env().connect().size)
-for name in ("broken", "wrong", "nothing"):
+print(available_backends()[-5:], create_communicator("folder").backend, FolderConfig.from_env().connect().size)
+for name in ("broken", "wrong", "renamed", "nothing"):
     try:
         create_communicator(name)
     except BackendError as error:
@@ -76,8 +77,9 @@ for name in ("broken", "wrong", "nothing"):
 
 def test_names_are_looked_up_and_errors_say_whose_they_are(installed, tmp_path):
     done = run(installed, "-c", SELECTED, FOLDER_PATH=str(tmp_path), FOLDER_RANK="0", FOLDER_SIZE="1")
-    first, broken, wrong, nothing = done.stdout.splitlines()
-    assert first == "('local', 'broken', 'folder', 'wrong') folder 1", done.stderr
+    first, broken, wrong, renamed, nothing = done.stdout.splitlines()
+    assert first == "('local', 'broken', 'folder', 'renamed', 'wrong') folder 1", done.stderr
     assert "no_such_module" in broken and "which folder-backend registers" in broken
     assert wrong.startswith("BackendNotAvailableError") and "must be a subclass of RegisteredConfig" in wrong
-    assert nothing.startswith("InvalidBackendError") and "broken, folder, wrong" in nothing
+    assert renamed.startswith("BackendNotAvailableError") and "whose kind is 'renamed'" in renamed
+    assert nothing.startswith("InvalidBackendError") and "broken, folder, renamed, wrong" in nothing

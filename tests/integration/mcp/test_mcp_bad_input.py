@@ -47,7 +47,10 @@ class TestBadInput:
         with pytest.raises(ToolFailedError) as caught:
             server.query_results(job="run", table="nothing")
 
-        assert (caught.value.details["kind"], caught.value.details["remedy"]) == ("QueryError", "")
+        assert (caught.value.details["kind"], caught.value.details["remedy"]) == (
+            "QueryError",
+            "choose from what the message lists",
+        )
 
     def test_a_study_that_fails_has_the_details_of_its_error(self, server, studies):
         broken = studies / "broken"

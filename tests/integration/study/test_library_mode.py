@@ -63,6 +63,21 @@ def test_processes_of_multiprocessing_train_with_their_communicator(case, alone)
     assert second.endswith("tables []")
 
 
+def test_the_program_with_multiprocessing_ends_when_its_ranks_fail(tmp_path):
+    with no_leaks() as check:
+        done = subprocess.run(
+            [sys.executable, PROGRAMS / "spawn_training.py", "2", tmp_path / "no_case"],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            env=check.environment,
+        )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "InvalidCaseError" in done.stderr
+    assert done.stderr.endswith("a rank failed; its error is above\n")
+
+
 def test_processes_with_a_tcp_configuration_train_together(case, alone, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text(secrets.token_hex(32))

@@ -10,6 +10,7 @@ import pytest
 from cobre.comm import (
     BackendKind,
     BackendNotAvailableError,
+    InitializationFailedError,
     InvalidBackendError,
     LocalConfig,
     MissingConfigurationError,
@@ -86,6 +87,23 @@ def _complete(environ):
         if set(world) & set(environ):
             complete = {**world, **complete}
     return complete
+
+
+@pytest.mark.parametrize(
+    ("name", "installed", "expected"),
+    [
+        ("rdma", (), InvalidBackendError),
+        ("tcp", (BackendKind.LOCAL,), BackendNotAvailableError),
+        ("tcp", (BackendKind.LOCAL, BackendKind.TCP), MissingConfigurationError),
+    ],
+)
+def test_of_several_errors_the_first_that_a_user_must_correct_is_raised(name, installed, expected):
+    """The name, then the installation, then missing variables, then invalid values."""
+    everything_wrong = {"COBRE_TCP_RANK": "7", "COBRE_TCP_PORT": "0"}
+    with pytest.raises(expected):
+        select_backend(name, everything_wrong, installed)
+    with pytest.raises(InitializationFailedError, match="must be"):
+        select_backend("tcp", everything_wrong | {"COBRE_TCP_SIZE": "2", "COBRE_TCP_COORDINATOR": "h"})
 
 
 @pytest.mark.parametrize("environ,expected,installed", CASES)

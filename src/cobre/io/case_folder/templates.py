@@ -21,6 +21,8 @@ _LEFT_OUT = shutil.ignore_patterns(OUTPUT, "*.partial", "__pycache__")
 class UnknownTemplateError(CobreError):
     """An unknown template; the message lists the known ones."""
 
+    remedy = "choose one of the templates that the message lists"
+
 
 @dataclass(frozen=True, slots=True)
 class Template:

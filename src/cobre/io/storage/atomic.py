@@ -45,7 +45,7 @@ class WriteError(OutputError):
         super().__init__(f"cannot write {path}: {reason}" + (f" ({remedy})" if remedy else ""))
         self.path = path
         self.reason = reason
-        self.remedy = remedy
+        self.remedy = remedy or OutputError.remedy
 
 
 def check_writable(folder: Path) -> None:

@@ -69,6 +69,8 @@ MAX_STATES = 8  # with more state variables an inner approximation is loose
 class BoundError(CobreError):
     """A bound that cannot be found by the method that was asked for, and why."""
 
+    remedy = "choose another method (--method), or `auto`"
+
 
 def choose_method(problem: Problem, plan: BoundPlan) -> BoundMethod:
     """Choose the requested method; `auto`: all paths if few, inner approximation for a small state, else a sample."""

@@ -249,6 +249,8 @@ _WORDS = {
 class RankMismatchError(CobreError):
     """Ranks that cannot work together: different versions or a different case."""
 
+    remedy = "give all ranks the same case and the same versions of Cobre and its libraries"
+
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
