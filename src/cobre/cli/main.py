@@ -98,13 +98,10 @@ class SectionedGroup(click.Group):
         left = set(self.commands)
         named = {name for _, names in SECTIONS for name in names}
         for title, names in (*SECTIONS, ("Other commands", sorted(left - named))):
-            rows = [(name, self._summary(name)) for name in names if name in left]
+            rows = [(name, self.commands[name].get_short_help_str(limit=100)) for name in names if name in left]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl([(f"{name:<12}", text) for name, text in rows])
-
-    def _summary(self, name: str) -> str:
-        return self.commands[name].get_short_help_str(limit=100)
 
 
 @click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -203,7 +203,8 @@ class StackLayer:
 def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: str) -> Chart:
     """Draw a histogram of scenario costs ($), with named vertical lines, at most one for each style of LINES."""
     divisor, unit = scale_for(float(np.abs(costs).max()), "$")
-    counts, edges = np.histogram(costs, _bins(costs))
+    # Bins: 1.5 times the square root of the number of scenarios, from 5 to 40.
+    counts, edges = np.histogram(costs, int(np.clip(np.sqrt(len(costs)) * 1.5, 5, 40)))
     shares = np.cumsum(counts) / len(costs)
     return Chart(
         key,
@@ -222,11 +223,6 @@ def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: 
         counted=f", by cost in {unit}",
         verticals=[(name, value, kind) for (name, value), kind in zip(lines.items(), LINES, strict=False)],
     )
-
-
-def _bins(costs: Floats) -> int:
-    """Return the number of bins: 1.5 times the square root of the number of scenarios, from 5 to 40."""
-    return int(np.clip(np.sqrt(len(costs)) * 1.5, 5, 40))
 
 
 def stages_chart(

@@ -293,7 +293,7 @@ def _limits(saved: SavedFailure, limits: Sequence[Limit]) -> Iterator[str]:
         if not limit.is_row and value == 0.0 and limit.side == "at least":
             _add(zeros, meaning.entity, meaning.words)
         else:
-            _add(grouped, (*_subject(meaning), _condition(meaning, limit, value)), meaning.block)
+            _add(grouped, (meaning.words, meaning.entity, _condition(meaning, limit, value)), meaning.block)
     for (words, entity, condition), blocks in grouped.items():
         of = f" of {entity}" if entity else ""
         yield f"{words}{of}{_in_blocks(blocks)}{condition}"
@@ -305,10 +305,6 @@ def _add(groups: dict[Any, list[Any]], key: Any, entry: Any) -> None:
     entries = groups.setdefault(key, [])
     if entry is not None and entry not in entries:
         entries.append(entry)
-
-
-def _subject(meaning: Meaning) -> tuple[str, str]:
-    return meaning.words, meaning.entity
 
 
 def _condition(meaning: Meaning, limit: Limit, value: float) -> str:

@@ -77,7 +77,7 @@ def _world_events(
             yield _call_event(recording, call, start_ns) | track
             wait = waits.get(call.sequence)
             if wait is not None and wait.waited_ns[rank] > 0:
-                yield _wait_event(wait, rank, start_ns) | track
+                yield _slice(f"waiting for rank {wait.last_rank}", "waiting", start_ns, wait.waited_ns[rank]) | track
 
 
 def _call_event(recording: Recording, call: RecordedCall, start_ns: int) -> Event:
@@ -88,10 +88,6 @@ def _call_event(recording: Recording, call: RecordedCall, start_ns: int) -> Even
     if call.sequence == recording.failed_sequence:
         args["state"] = f"failed: {recording.failure}"
     return _slice(call.label or call.operation, call.operation, start_ns, end_ns - call.begin_ns) | {"args": args}
-
-
-def _wait_event(wait: Waiting, rank: int, start_ns: int) -> Event:
-    return _slice(f"waiting for rank {wait.last_rank}", "waiting", start_ns, wait.waited_ns[rank])
 
 
 def _slice(name: str, category: str, start_ns: int, duration_ns: int) -> Event:

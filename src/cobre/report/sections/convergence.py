@@ -192,8 +192,6 @@ HOW_TO_READ_RISK_AVERSE = (
     "`cobre bound` computes an upper bound."
 )
 
-WHY_AGAIN = "The second half in detail, without the wide range of the first iterations."
-
 
 def convergence(run: RunFolder) -> Section | None:
     """Draw bounds of all iterations, and of the later half alone: the first ones often take most of the height."""
@@ -204,7 +202,11 @@ def convergence(run: RunFolder) -> Section | None:
     if len(bounds) >= MIN_ITERATIONS_TO_ZOOM:
         later = bounds.since(len(bounds) // 2)
         title = f"Bounds from iteration {later.iteration[0]} on"
-        parts.append(bounds_chart(later, "bounds-later", title, with_paths=False).explained(WHY_AGAIN))
+        parts.append(
+            bounds_chart(later, "bounds-later", title, with_paths=False).explained(
+                "The second half in detail, without the wide range of the first iterations."
+            )
+        )
     return Section("convergence", "Convergence", parts, _intro(run))
 
 
@@ -243,10 +245,6 @@ PHASES: Mapping[str, tuple[str, str]] = {
 }
 
 OTHER = "everything else"
-
-PHASE_EXPLANATION = "Time of each iteration by phase. Iterations take longer as cuts accumulate."
-
-RANK_EXPLANATION = "Ranks wait for the slowest one, so an even load wastes the least time."
 
 
 def timing(run: RunFolder) -> Section | None:
@@ -295,7 +293,7 @@ def _seconds(event: Event, name: str) -> float:
 def _phase_chart(layers: Sequence[StackLayer], iterations: Sequence[Event]) -> Chart:
     numbers = np.array([event["iteration"] for event in iterations], np.float64)
     return numbers_chart(layers, numbers, "iteration", "phases", "Phases of each iteration", "s").explained(
-        PHASE_EXPLANATION
+        "Time of each iteration by phase. Iterations take longer as cuts accumulate."
     )
 
 
@@ -315,7 +313,9 @@ def _phase_table(layers: Sequence[StackLayer], iterations: Sequence[Event]) -> D
 def _rank_chart(loads: RankLoads) -> Chart:
     layers = [StackLayer("busy", SKY, loads.busy_s), StackLayer("waiting for others", ORANGE, loads.waiting_s)]
     ranks = np.arange(len(loads), dtype=float)
-    return numbers_chart(layers, ranks, "rank", "ranks", "Load of each rank", "s").explained(RANK_EXPLANATION)
+    return numbers_chart(layers, ranks, "rank", "ranks", "Load of each rank", "s").explained(
+        "Ranks wait for the slowest one, so an even load wastes the least time."
+    )
 
 
 def _rank_table(loads: RankLoads) -> DataTable:

@@ -45,7 +45,7 @@ class SocketAddress:
 def parse_address(text: str, default_port: int, variable: str = "COBRE_TCP_COORDINATOR") -> Address:
     """Parse an address; a port in it takes precedence over the default. `variable`: named in the error."""
     host, port = _split(text.strip())
-    number = default_port if port is None else _port(port)
+    number = default_port if port is None else int(port) if port.isascii() and port.isdigit() else None
     if not host or number is None or not 0 <= number <= MAX_TCP_PORT:
         raise InitializationFailedError(
             "tcp", f"{variable}={text!r} is not a valid address: expected host, host:port or [IPv6 address]:port"
@@ -63,10 +63,6 @@ def _split(text: str) -> tuple[str, str | None]:
         return text, None
     host, colon, port = text.partition(":")
     return host, port if colon else None
-
-
-def _port(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def resolve(address: Address, *, passive: bool = False) -> list[SocketAddress]:
