@@ -166,19 +166,11 @@ def _plain(array: Array) -> Any:
     return array
 
 
-def _matrix(array: Array) -> Any:
-    return array.reshape(1, -1, 1)
-
-
 def _unaligned(array: Array) -> Any:
     memory = np.empty(array.nbytes + 1, np.uint8)
     shifted = memory[1:].view(array.dtype)
     raw(shifted)[:] = raw(array)
     return shifted
-
-
-def _memoryview(array: Array) -> Any:
-    return array.data
 
 
 def _subclass(array: Array) -> Any:
@@ -187,9 +179,9 @@ def _subclass(array: Array) -> Any:
 
 FORMS: Mapping[str, Callable[[Array], Any]] = {
     "plain": _plain,
-    "matrix": _matrix,
+    "matrix": lambda array: array.reshape(1, -1, 1),
     "unaligned": _unaligned,
-    "memoryview": _memoryview,
+    "memoryview": lambda array: array.data,
     "subclass": _subclass,
 }
 
