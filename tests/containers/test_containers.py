@@ -1,4 +1,4 @@
-"""Containers themselves: the printed compose file on a network of its own, and several ranks inside one container."""
+"""Real containers: the printed compose file on a network of its own, and several ranks inside one container."""
 
 import json
 import os
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def digest_of(output):
-    """Of the policy and of the simulated rows."""
+    """Return the digest of the policy and of the simulated rows."""
     summary = json.loads((output / "summary.json").read_text())
     return summary["digest"], summary["simulation_digest"]
 
 
 @pytest.fixture(scope="session")
 def laptop_digest(tmp_path_factory):
-    """After so many iterations on this machine, in one process."""
+    """Return the digest after that many iterations on this machine, in one process."""
     folder = tmp_path_factory.mktemp("alone")
 
     def digest_of_one_process(iterations):

@@ -1,4 +1,4 @@
-"""The command `cobre`: what a shell and a program see of it."""
+"""The command `cobre` as shells and programs see it."""
 
 import json
 import re

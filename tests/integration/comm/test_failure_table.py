@@ -156,7 +156,7 @@ def test_a_frozen_rank(backend, options, silence):
 
 @pytest.mark.parametrize("ranks_per_host", ["1", "2"])
 def test_the_last_call_of_a_rank_that_dies_is_not_an_old_one(ranks_per_host):
-    """Its heartbeat may be a second old, and it has made a thousand calls since."""
+    """Check that it is recent: a heartbeat may be a second old, and a rank makes thousands of calls in a second."""
 
     def train(comm):
         for _ in range(1100):
@@ -184,7 +184,7 @@ def test_the_last_call_of_a_rank_that_dies_is_not_an_old_one(ranks_per_host):
 
 
 def test_a_long_wait_says_for_whom(monkeypatch, caplog):
-    """Long before anything fails: who is missing, in which call, what it did last."""
+    """Check the line that is logged long before anything fails: the missing rank, the call, its last action."""
     monkeypatch.setattr(streams, "PROGRESS_S", 0.5)
     with tcp_world(2, timeout_s=DEADLINE_S, ranks_per_host=1) as world:
         comms = results(world.start_all())
@@ -200,7 +200,7 @@ def test_a_long_wait_says_for_whom(monkeypatch, caplog):
 
 @pytest.mark.timeout(180)
 def test_a_wait_of_half_a_minute_says_for_whom(tmp_path):
-    """The same on shared memory, after the time that the contract says."""
+    """Check the same on shared memory, after the time that the contract specifies."""
 
     def train(comm, shown):
         class Show(logging.Handler):
@@ -235,7 +235,7 @@ def wait_for_log(caplog, pattern):
 
 
 def test_a_rank_that_never_starts():
-    """On shared memory; for tcp see the table."""
+    """Check shared memory; the table names the test for tcp."""
     name = f"cobre-never-{os.getpid()}"
     errors = {}
 
@@ -288,7 +288,7 @@ print("leaves at", time.monotonic(), flush=True)
 
 @both_backends
 def test_exit_without_close(backend, tmp_path):
-    """A process that ends without closing, in or outside a call, is gone within five seconds."""
+    """Check that a process that ends without closing, in or outside a call, is reported within five seconds."""
     script = tmp_path / "exits.py"
     script.write_text(EXIT)
     code, out, err = finish(start_python("-m", "cobre.comm.launch", "-n", "2", "--backend", backend, script))

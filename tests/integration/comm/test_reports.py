@@ -1,4 +1,4 @@
-"""SIGUSR1 to real processes: they report where a run hangs, and go on."""
+"""SIGUSR1 to real processes: they report where a run hangs, and continue."""
 
 import os
 import signal
@@ -59,7 +59,7 @@ def test_a_hanging_rank_says_where_it_waits_and_goes_on(tmp_path, backend):
 
 
 def is_waiting(pid, reads_report):
-    """Ask once more; the rank may not have come to the call when it was asked before."""
+    """Ask again: the rank may not have reached the call when it was first asked."""
     os.kill(pid, signal.SIGUSR1)
     return any(reads_report() for _ in range(20))
 

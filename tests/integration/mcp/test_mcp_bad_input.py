@@ -1,4 +1,4 @@
-"""Wrong arguments, half a run, a wrong command line: an answer in words."""
+"""Wrong arguments, incomplete runs, a wrong command line: the answer is a clear message."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""SIGTERM during `cobre.train` of a script: the result is returned, and the process ends before it starts more work."""
+"""SIGTERM during `cobre.train` in a script: the result is returned, and the process ends before it starts more work."""
 
 import textwrap
 from pathlib import Path
@@ -38,7 +38,7 @@ def script(start, *lines):
 
 
 def run_script(program, workers, *arguments):
-    """Return its exit code, stdout, and the lines of stderr."""
+    """Return exit code, stdout, and the lines of stderr."""
     code, out, err = run_python("-c", program, CASE, workers, *arguments)
     return code, out, printed(err)
 

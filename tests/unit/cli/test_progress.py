@@ -12,7 +12,7 @@ from cobre.cli.run_table import LiveProgress
 
 
 class Terminal(io.StringIO):
-    """A stream that says that it is one."""
+    """A stream that claims to be a terminal."""
 
     encoding = "utf-8"
 

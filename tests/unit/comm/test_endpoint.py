@@ -109,7 +109,7 @@ def test_a_closed_communicator_raises(comm):
 
 
 class Barriers(LocalCommunicator):
-    """A communicator whose hook is the test's."""
+    """A communicator whose hook is given by the test."""
 
     def __init__(self, hook):
         super().__init__()

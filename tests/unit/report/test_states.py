@@ -1,4 +1,4 @@
-"""Runs that go on, failed, were interrupted or damaged; and folders that are none."""
+"""Runs that are running, failed, interrupted or damaged; and folders that are no runs."""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""What is known of a run from the progress of its present iteration."""
+"""The view of a run during an iteration."""
 
 import pytest
 

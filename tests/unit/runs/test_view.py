@@ -1,4 +1,4 @@
-"""What is known of a run from its events."""
+"""The view of a run, built from its events."""
 
 import fcntl
 import json

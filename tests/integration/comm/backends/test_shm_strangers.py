@@ -1,4 +1,4 @@
-"""Shared memory beside other users and deaths: no access for others, no leftovers."""
+"""Shared memory next to other users and crashes: no access for others, no leftovers."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""Ranks are forked by a fork server: when they are, when they are not, and what its end means for them."""
+"""Ranks that a fork server forks: when it is used, when not, and what its end means for them."""
 
 import contextlib
 import logging

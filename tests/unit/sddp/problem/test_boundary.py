@@ -42,7 +42,7 @@ BEFORE = ("2023-10-01", "2023-11-01", "2023-12-01", "2024-01-01")
 
 
 def system(stages, lags=0, **others):
-    """Two reservoirs in a row that are worth saving water for."""
+    """Return two reservoirs in a row for which saving water pays."""
     case = SmallCase(
         hydros=[hydro(0, downstream=1), hydro(1)],
         thermals=[thermal(0, 10.0, 20.0), thermal(1, 90.0, 60.0)],

@@ -1,4 +1,4 @@
-"""Openings that are spread on purpose: Latin hypercubes, Sobol and Halton points."""
+"""Stratified openings: Latin hypercubes, Sobol and Halton points."""
 
 from statistics import NormalDist
 

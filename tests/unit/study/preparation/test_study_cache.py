@@ -1,4 +1,4 @@
-"""What a run prepared, kept for the next one: found by content, checked, and never wrong."""
+"""Cached preparations: found by content, checked, and never wrong."""
 
 import gc
 import os
@@ -54,7 +54,7 @@ def entries():
 
 @pytest.fixture
 def builds(monkeypatch):
-    """How often a case was prepared by computing."""
+    """Count how often a case was prepared by computing."""
     found = []
     plain = prepare.prepare
     monkeypatch.setattr(prepare, "prepare", lambda case, report: found.append(case.name) or plain(case, report))

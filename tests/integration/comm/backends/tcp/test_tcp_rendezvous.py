@@ -1,4 +1,4 @@
-"""How tcp ranks meet, and what keeps them apart."""
+"""Rendezvous of tcp ranks, and what it refuses."""
 
 import logging
 import socket
@@ -211,7 +211,7 @@ def encrypted(rank):
 
 
 def large_round(comm):
-    """Streams in both directions, larger than any buffer."""
+    """Stream payloads larger than any buffer in both directions."""
     counts = [300_000 + 1000 * rank for rank in range(comm.size)]
     recv = np.zeros(sum(counts))
     comm.allgatherv(np.full(counts[comm.rank], float(comm.rank)), recv, counts)

@@ -27,7 +27,7 @@ def test_a_worker_says_for_whom_it_waits(monkeypatch, caplog):
 
 
 def has_named_the_last(caplog, rank):
-    """Whether this rank has logged that it waits for rank 2; a worker hears from the coordinator whom it waits for."""
+    """Return whether this rank has logged that it waits for rank 2; workers learn that from the coordinator."""
     lines = [record.getMessage() for record in list(caplog.records)]
     begin, middle = f"rank {rank} of 3 (tcp) has waited", "s in barrier call #1 for rank 2"
     return any(line.startswith(begin) and middle in line for line in lines)
