@@ -109,7 +109,6 @@ def migrate(old: Path, new: Path) -> None:
 
 # `cobre convert`: decks of other planning models become cases, through their bridges.
 
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

@@ -19,7 +19,6 @@ from cobre.io.storage.free_memory import prefer_system_allocator
 
 # How `cobre --help` looks: commands by what one wants to do, headings in bold where a terminal shows it.
 
-
 SECTIONS = (
     ("Studies", ("init", "convert", "validate", "migrate", "run", "simulate")),
     ("Results", ("top", "report", "bound", "compare", "export", "explain")),
@@ -127,7 +126,6 @@ def main() -> None:
 
 
 STUDIES = (init, convert, validate, migrate, run, simulate)
-
 OTHER_COMMANDS = (top, report, bound, compare, export, explain, doctor, verify, bench, launch, mcp, version, completion)
 
 for command in (*STUDIES, *OTHER_COMMANDS):

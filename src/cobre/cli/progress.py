@@ -22,7 +22,6 @@ def header(upper_bound: str) -> str:
 
 
 _WIDTH = len(header(""))
-
 _FIRST_LINE_S = 10.0
 _LINE_INTERVAL_S = 60.0
 _STEP_INTERVAL_S = 10.0

@@ -211,9 +211,7 @@ def _texts(part: Mapping[str, Any]) -> list[str]:
 
 # The path of a run or of a policy on the command line, which a command only reads.
 
-
 _MISSING = (FileNotFoundError, NotADirectoryError)  # the command reports these, with what should be there
-
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
 

@@ -34,7 +34,6 @@ from cobre.report.section import Section
 
 # Charts of the comparison page: both studies by stage, and the difference with its confidence interval.
 
-
 BAND = 0.25
 
 
@@ -107,11 +106,8 @@ def drawn_numbers(rows: Sequence[DrawnRow], name: str) -> Floats:
 
 
 HEAD = ("A", "B", "B \N{MINUS SIGN} A", "\N{PLUS-MINUS SIGN} 95 %", "change")
-
 SCROLL, WHOLE = 'class="scroll"', 'class="scroll" style="max-height:none"'
-
 NO_SIMULATION = "There is nothing to compare in money."
-
 FAINT = ' style="color:var(--muted)"'
 
 HOW_TO_READ = (
@@ -263,9 +259,7 @@ def _table(title: str, head: Sequence[str], lines: Sequence[str]) -> str:
 
 # Matplotlib figures for notebooks: both studies by stage, and below them the difference with its confidence.
 
-
 HEIGHT, LEFT, RIGHT, TOP, BOTTOM, GAP = 300.0, 58.0, 12.0, 26.0, 30.0, 34.0
-
 UPPER = 0.56  # share of the height of the two plots
 
 

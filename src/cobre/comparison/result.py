@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 # The numbers of a comparison as tables.
 
-
 NUMBERS = ("a", "b", "difference", "half_width")
-
 COMPONENT = "cost_component"
 
 

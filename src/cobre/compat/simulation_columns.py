@@ -49,7 +49,6 @@ ENERGY_COLUMNS = (
 )
 
 FREE, AT_MINIMUM, AT_MAXIMUM = 0, 1, 2  # both: 3
-
 AT_A_LIMIT = 1e-6  # relative, and hm3
 
 

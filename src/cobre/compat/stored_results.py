@@ -132,7 +132,6 @@ def coefficients_of(folder: Path) -> NDArray[np.float64]:
 
 # How training and simulation of an output directory went, as plain values; what is not counted here is None.
 
-
 _SETUP = ("broadcast", "evaporation_fit", "load", "production_fit", "stochastic_fit")
 
 

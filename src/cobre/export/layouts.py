@@ -135,7 +135,6 @@ def _write(folder: Path, target: Path, layout: str, case: Path | None, only: Col
 
 # Write an output directory in the layout of cobre-python and novomodelo.
 
-
 CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
 
 

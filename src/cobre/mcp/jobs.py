@@ -37,9 +37,7 @@ class JobError(CobreError):
 
 # The process behind a study that this server has not started: known by the lock that it holds, reached by a pidfd.
 
-
 _OWNER = re.compile(r"pid (\d+) on (\S+)")
-
 _LOCKS = Path("/proc/locks")
 
 
@@ -279,7 +277,6 @@ def job_environment() -> dict[str, str]:
 
 
 # How a study stands, for a program that asks.
-
 
 RECENT = 5
 

@@ -20,25 +20,15 @@ from cobre.runs.formatting import digits, money_in_words, scale_for
 
 # Colours of charts; in a page each is a CSS variable, so that light and dark modes both work.
 INK = "#1c2733"
-
 MUTED = "#5b6875"
-
 GRID = "#dfe4e9"
-
 PAPER = "#fefefe"
-
 BLUE = "#0062a0"
-
 ORANGE = "#c27d00"
-
 GREEN = "#00906a"
-
 VERMILLION = "#a83200"
-
 SKY = "#3895cf"
-
 PURPLE = "#84406b"
-
 GREY = "#7c8894"
 
 
@@ -65,7 +55,6 @@ def variable(colour: str) -> str:
 
 
 # A chart as data; the script of the page draws it.
-
 
 Drawing = Literal["line", "thin", "dash", "dots", "bar", "none"]
 
@@ -273,9 +262,7 @@ def _stacked(
 
 # Convergence: the lower bound against the cost of the policy or the sampled upper bound, with a confidence band.
 
-
 BAND = 0.25
-
 POLICY_COST = "cost of the policy"
 
 

@@ -17,13 +17,9 @@ from cobre.solver.program import INFEASIBLE, OPTIMAL, UNBOUNDED
 
 # Columns and rows of a stage's LP in words: `turbined[3,0]` is the flow through the turbines of a plant in a block.
 
-
 _NAME = re.compile(r"(?P<kind>[^\[\]]+)(\[(?P<indices>[\d,]+)\])?$")
-
 _PLANE = re.compile(r"plane_(\d+)$")
-
 _GENERIC = re.compile(r"generic_\d+_(.*)$")
-
 HYDRO, PAIR = "hydros", "pairs"
 
 

@@ -10,17 +10,11 @@ from typing import Any
 from cobre.wording import printable
 
 NO_VALUE = "\N{EN DASH}"
-
 _STEPS = ((1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
-
 _UNITS = ((1e9, "G$"), (1e6, "M$"), (1e3, "k$"))
-
 _BARS = "▁▂▃▄▅▆▇█"
-
 PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
-
 NOT_A_BOUND = "sampled, not a bound under a risk measure"
-
 CONTROLLED = "controlled for the openings drawn"
 """Of a simulated mean: what chance did in drawing the openings is taken out."""
 

@@ -107,13 +107,9 @@ class RunSummary:
 
 # The bounds of a training run as a table, in the columns of training/convergence.parquet.
 
-
 MEANS = ("us_per_pivot", "mean_active_rows", "mean_nucleus")
-
 SOLVER_COLUMNS = ("solves", "pivots", *MEANS, "refactorisations", "retries", "library_solves")
-
 TIME_SUFFIX = "_us_per_pivot"
-
 UPPER_BOUND_KINDS = {False: "statistical", True: "exact"}  # words of cobre-python
 
 

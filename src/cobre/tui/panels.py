@@ -191,9 +191,7 @@ def _sign(loads: list[list[float]], rank: int) -> tuple[str, str]:
 
 # Bounds by iteration, or the gap between them.
 
-
 LOWER, UPPER, COST = "cyan", "orange", "green"
-
 RECENT = 50
 LABEL_WIDTH = 9  # of numbers beside the axis, and the frame
 

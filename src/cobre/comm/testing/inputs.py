@@ -34,14 +34,9 @@ DTYPES: Mapping[str, Dtype] = {
 }
 
 NUMERIC = tuple(name for name, dtype in DTYPES.items() if dtype.kind in "iufc")
-
 FLOATING = tuple(name for name, dtype in DTYPES.items() if dtype.kind == "f")
-
 ORDERED = tuple(name for name, dtype in DTYPES.items() if dtype.kind in "iuf")
-
-
 _X87_MANTISSA_BITS = 63
-
 _X87_BYTES = 10
 
 
@@ -188,9 +183,7 @@ FORMS: Mapping[str, Callable[[Array], Any]] = {
 
 # Payload sizes: around every limit at which a backend may switch algorithms.
 
-
 KIB = 1024
-
 MIB = 1024 * KIB
 
 

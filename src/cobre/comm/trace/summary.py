@@ -15,7 +15,6 @@ from cobre.comm.trace.recording import Recording
 # One process per rank, one thread per communicator, one slice per call. Inside a call, a slice shows how long the
 # rank waited for the last one to arrive, and which one that was.
 
-
 Event = dict[str, Any]
 
 

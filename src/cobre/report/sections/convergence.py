@@ -19,7 +19,6 @@ from cobre.runs.view import RunView
 
 # Work of the LP solver in each phase, from the events.
 
-
 SOLVER_PHASES: Mapping[str, str] = {
     "forward": "forward passes",
     "backward": "backward passes",
@@ -94,7 +93,6 @@ def _ratio(total: float, count: int) -> float | None:
 
 # The load of each rank.
 
-
 STRAGGLER_SHARE = 0.10
 
 
@@ -144,7 +142,6 @@ def _hosts(log: RunView) -> list[str]:
 
 # The section on convergence.
 
-
 MIN_ITERATIONS_TO_ZOOM = 8
 
 INTRO = (
@@ -184,7 +181,6 @@ HOW_TO_READ_ESTIMATE = (
 )
 
 HOW_TO_READ = "Training has converged when the lower bound no longer rises and is inside the band."
-
 HOW_TO_READ_EXACT = "Training has converged when the two bounds meet."
 
 HOW_TO_READ_RISK_AVERSE = (
@@ -235,7 +231,6 @@ def _intro(run: RunFolder) -> str:
 
 
 # The section on time: phases of the run and of training, and loads of ranks.
-
 
 PHASES: Mapping[str, tuple[str, str]] = {
     "forward_s": ("forward passes", BLUE),

@@ -15,7 +15,6 @@ from cobre.wording import gap_percent
 
 # The upper bound that `cobre bound` or the stopping rule `upper_bound` computed: one tile of the overview.
 
-
 _NAMES = {
     "enumeration": ("Upper bound", "exact cost of the policy"),
     "inner": ("Upper bound", "of the optimum, by inner approximation"),
@@ -175,7 +174,6 @@ def _moment(time: float) -> str:
 
 
 # The section on reproducing the run: settings, versions, digests.
-
 
 INTRO = "Settings, versions and digests needed to repeat this run and check that its results are the same."
 

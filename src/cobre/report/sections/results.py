@@ -90,7 +90,6 @@ def _components(simulated: Simulated) -> DataTable:
 
 # The section on spot prices by bus.
 
-
 MAX_BUSES = 6
 
 
@@ -139,7 +138,6 @@ def _total(simulated: Simulated, quantity: str) -> Fan:
 
 
 # The section on generation by source, and on deficits.
-
 
 SOURCES: Mapping[str, tuple[str, str]] = {
     "hydro_generation": ("hydro", BLUE),
@@ -243,7 +241,6 @@ def _deficits(simulated: Simulated, study: StudyFacts) -> DataTable:
 
 
 # Tables of all hydro plants and all lines; thermal plants and buses have theirs under Generation.
-
 
 HYDRO_COLUMNS = (
     TableColumn("plant"),
@@ -398,7 +395,6 @@ _FRAME = """<div class="card wide explorer" id="explorer">
 
 
 # The section with the map of the system.
-
 
 TOOLS = (
     '<div class="tools"><button type="button" class="link" data-zoom="1.4">Larger</button>'

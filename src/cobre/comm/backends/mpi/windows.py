@@ -24,7 +24,6 @@ from cobre.comm.types import Array, Dtype
 #
 # They are kept until a later collective call, in which all ranks agree on those that none of them uses any more.
 
-
 Votes = NDArray[np.uint8]
 
 

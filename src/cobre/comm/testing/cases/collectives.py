@@ -214,7 +214,6 @@ def reduce_large(_size: int, depth: Depth) -> Sequence[Params]:
 
 # `barrier`: no rank leaves before all have entered.
 
-
 LATE_S = 0.02
 """How late the late rank is, in seconds. A correct barrier passes with any value; a wrong one is detected by it."""
 

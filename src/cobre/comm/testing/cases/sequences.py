@@ -111,7 +111,6 @@ def random_program(comm: Backend, params: Params) -> Value:
 
 # Payloads beyond 32-bit counts (clause 7); only in full runs, only with two ranks.
 
-
 GIB = 1 << 30
 NEEDED_BYTES = 14 * GIB
 COUNTS = (GIB + 5, GIB + 7)

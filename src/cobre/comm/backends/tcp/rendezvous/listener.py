@@ -89,11 +89,8 @@ def is_loopback(host: str) -> bool:
 
 
 BACKLOG = 1024
-
 RETRY_S = 0.2
-
 WARN_AFTER_S = 3.0  # how long rank 0 tries to resolve its own name before it logs a warning
-
 NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -226,7 +223,6 @@ def close_all(sockets: list[socket.socket]) -> None:
 
 
 # Optional encryption: TLS 1.3 with the certificates that the user configured.
-
 
 TLS_ALERT, TLS_HANDSHAKE = b"\x15\x03", b"\x16\x03"  # the first bytes of records of these kinds
 
