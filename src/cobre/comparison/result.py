@@ -232,7 +232,7 @@ class StudyComparison:
         from cobre.study.results import library
 
         library("matplotlib", "[plots]")
-        from cobre.comparison.page import plot
+        from cobre.comparison.figures import plot
 
         notebook.show_figures()
         return plot(self, quantity, entity)
