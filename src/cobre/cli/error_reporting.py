@@ -14,7 +14,7 @@ import click
 
 from cobre.cli.setting_options import given_options
 from cobre.cli.standard_streams import as_error, echo, echo_json
-from cobre.errors import error_details
+from cobre.errors import MissingLibraryError, error_details
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
@@ -160,7 +160,6 @@ def exit_code_of(error: BaseException | None) -> ExitCode | None:
 def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], ExitCode], ...]:
     from cobre.bridge.environment import DeckNotConvertedError, NoBridgeError
     from cobre.comm import BackendError, CommError
-    from cobre.errors import MissingLibraryError
     from cobre.export.run_tables import ExportError
     from cobre.io.case_folder.templates import UnknownTemplateError
     from cobre.io.findings.finding import InvalidCaseError

@@ -10,7 +10,7 @@ from cobre import __version__
 from cobre.cli.about_commands import completion, doctor, mcp, verify, version
 from cobre.cli.bench_command import bench
 from cobre.cli.case_commands import convert, init, migrate, validate
-from cobre.cli.error_reporting import ExitCode
+from cobre.cli.error_reporting import ExitCode, report_with_other_ranks
 from cobre.cli.launch_command import launch
 from cobre.cli.result_commands import bound, compare, explain, export, report, top
 from cobre.cli.run_command import run, simulate
@@ -77,8 +77,6 @@ class SectionedGroup(click.Group):
             if wants_json:
                 echo_json(as_error(error.format_message(), error.exit_code))
             if any("RANK" in name for name in os.environ):  # a launcher's variable, perhaps; a closer look takes longer
-                from cobre.cli.error_reporting import report_with_other_ranks
-
                 report_with_other_ranks(error)
             raise
 
