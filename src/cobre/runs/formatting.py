@@ -155,6 +155,17 @@ _COLUMN_UNITS: Mapping[str, str] = {
     "_ms": "ms",
 }
 
+KINDS_BY_ID: Mapping[str, str] = {
+    "hydro_id": "hydros",
+    "thermal_id": "thermals",
+    "bus_id": "buses",
+    "line_id": "lines",
+    "non_controllable_id": "non_controllables",
+    "contract_id": "contracts",
+    "pumping_station_id": "pumping_stations",
+}
+"""Kinds of entities by the columns of results that have their ids."""
+
 COST_COMPONENTS: Mapping[str, str] = {
     "thermal_cost": "Thermal generation",
     "anticipated_thermal_cost": "Thermal generation committed ahead",
