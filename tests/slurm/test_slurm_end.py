@@ -55,7 +55,7 @@ def check_whole(job, digest, iterations=MANY):
 
 
 @pytest.mark.parametrize(("wheel", "iterations"), [(None, MANY), ("mpich", FEW)])
-def test_the_time_limit_stops_the_job_which_goes_on_by_itself(cluster, tmp_path, digest, wheel, iterations):
+def test_the_time_limit_stops_the_job_which_resumes_by_itself(cluster, tmp_path, digest, wheel, iterations):
     """Check that Slurm sends TERM before the limit, and that the job requeues itself and resumes."""
     mpi = ["--mpi"] if wheel else []
     text = script(tmp_path, "--requeue", "--time", "00:02:00", *mpi, iterations=iterations)

@@ -10,8 +10,8 @@ mpiexec and mpi4py differ    | mpi/test_worlds.py::test_the_launcher_of_another_
 a rank is killed             | test_a_rank_that_is_killed, kit kill, mpi/test_job_end.py,
                              | test_the_last_call_of_a_rank_that_dies_is_not_an_old_one,
                              | test_tcp_network.py::test_a_worker_that_dies_on_another_host_is_known_at_once
-a rank is frozen             | test_a_frozen_rank, test_a_long_wait_says_for_whom, kit stop, kit compute_long,
-                             | test_a_wait_of_half_a_minute_says_for_whom
+a rank is frozen             | test_a_frozen_rank, test_a_long_wait_names_the_missing_rank, kit stop, kit compute_long,
+                             | test_a_wait_of_half_a_minute_names_the_missing_rank
 a link is cut                | test_tcp_network.py::test_a_cut_link, test_tcp_network.py::test_a_black_hole,
                              | test_tcp_network.py::test_a_host_that_is_unreachable
 a rank never starts          | test_a_rank_that_never_starts, kit never_arrives,
@@ -183,7 +183,7 @@ def test_the_last_call_of_a_rank_that_dies_is_not_an_old_one(ranks_per_host):
     assert numbers and min(numbers) >= 1100, text
 
 
-def test_a_long_wait_says_for_whom(monkeypatch, caplog):
+def test_a_long_wait_names_the_missing_rank(monkeypatch, caplog):
     """Check the line that is logged long before anything fails: the missing rank, the call, its last action."""
     monkeypatch.setattr(streams, "PROGRESS_S", 0.5)
     with tcp_world(2, timeout_s=DEADLINE_S, ranks_per_host=1) as world:
@@ -199,7 +199,7 @@ def test_a_long_wait_says_for_whom(monkeypatch, caplog):
 
 
 @pytest.mark.timeout(180)
-def test_a_wait_of_half_a_minute_says_for_whom(tmp_path):
+def test_a_wait_of_half_a_minute_names_the_missing_rank(tmp_path):
     """Check the same on shared memory, after the time that the contract specifies."""
 
     def train(comm, shown):

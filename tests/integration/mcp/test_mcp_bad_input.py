@@ -87,7 +87,7 @@ class TestCommand:
 
         assert (done.returncode, done.stdout) == (0, "")
 
-    def test_says_how_to_install_what_is_missing(self, tmp_path):
+    def test_the_error_says_how_to_install_what_is_missing(self, tmp_path):
         program = "import sys; sys.modules['mcp'] = None; from cobre.cli.main import main; main(prog_name='cobre')"
         done = _command("-c", program, "mcp", "--root", str(tmp_path))
 

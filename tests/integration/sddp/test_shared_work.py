@@ -102,7 +102,7 @@ def test_number_of_workers_does_not_change_a_simulation(case, ranks, threads):
     assert outcomes[0][1] == digest
 
 
-def test_nodes_of_a_tree_are_solved_by_whoever_is_free(tmp_path):
+def test_nodes_of_a_tree_are_solved_by_the_rank_that_is_free(tmp_path):
     """Let the other rank come late to every stage of the tree, forward and backward, and find nothing left."""
     folder = write_crafted(tmp_path, TREES["cascade"])
 

@@ -100,7 +100,7 @@ def test_exception_of_the_callback_ends_the_run(case, workers):
     assert calls == [1]
 
 
-def test_the_error_of_a_worker_says_who_and_what(tmp_path):
+def test_the_error_of_a_worker_names_the_rank_and_the_cause(tmp_path):
     """Check the error of whichever rank took the infeasible path."""
     with pytest.raises(StageFailedError, match=r"trial point [23]:") as caught:
         cobre.train(write_demanding_case(tmp_path), num_workers=2)

@@ -98,7 +98,7 @@ def test_a_handler_that_raises_ends_the_call():
 
 
 @pytest.mark.parametrize("disposition", ["signal.SIG_IGN", "lambda number, frame: None"])
-def test_a_script_that_takes_charge_after_the_training_goes_on(disposition):
+def test_a_script_that_handles_sigterm_after_training_continues(disposition):
     program = script(
         START,
         f"""

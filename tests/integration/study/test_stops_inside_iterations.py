@@ -239,7 +239,7 @@ def test_a_deck_keeps_its_last_complete_iteration(tmp_path, flags):
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not DECK.is_dir(), reason=f"{DECK} is not there")
 @pytest.mark.parametrize("flags", [THREADS_2, SHM_2], ids=["threads", "shm"])
-def test_a_deck_of_full_size_ends_when_it_is_told(tmp_path, flags):
+def test_a_full_deck_stops_on_request(tmp_path, flags):
     """Run 200 forward passes through 117 stages: the forward pass alone is a native call of minutes."""
     output = tmp_path / "output"
     process = start_study(DECK, output, *flags)

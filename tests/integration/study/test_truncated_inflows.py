@@ -58,7 +58,7 @@ def test_a_convex_study_has_a_bound(tmp_path, method, others):
     assert not [found for found in cobre.validate(case).warnings if "not convex" in found.message]
 
 
-def test_a_run_says_so_with_any_number_of_ranks_and_after_a_resume(tmp_path):
+def test_a_run_reports_it_with_any_number_of_ranks_and_after_a_resume(tmp_path):
     """Compare summary, events and table, whichever rank solved the trial points."""
     case = write_dry_case(tmp_path / "case", "truncation", iterations=8)
     must_run(case, tmp_path / "one", "--backend", "local", "--threads", "1")

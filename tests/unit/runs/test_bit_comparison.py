@@ -282,7 +282,7 @@ def compare(*arguments):
     return CliRunner().invoke(main, ["compare", *map(str, arguments)])
 
 
-def test_the_command_says_identical(original, other):
+def test_the_command_reports_identical_runs(original, other):
     done = compare(original, other)
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [

@@ -291,7 +291,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, free + 1))  # room for one
 ENDS_AT_FORK = "import os; os.register_at_fork(before=lambda: os._exit(3))"
 
 
-def test_a_fork_server_without_free_descriptors_says_so(module):
+def test_a_fork_server_without_free_descriptors_reports_it(module):
     with pytest.raises(InitializationFailedError, match="Too many open files"):
         launch.run(parents, 2, preload=[module(FEW_DESCRIPTORS)])
 

@@ -131,7 +131,7 @@ def test_a_file_that_changed_while_it_was_read_is_not_kept(case):
     assert entries() == []
 
 
-def test_nothing_is_kept_where_nobody_wants_it(case, monkeypatch):
+def test_nothing_is_kept_where_the_cache_is_off_or_the_case_is_quick(case, monkeypatch):
     assert prepared(case, use_cache=False).cache is None
     monkeypatch.setenv("COBRE_CACHE_DIR", "off")
     assert prepared(case).cache is None

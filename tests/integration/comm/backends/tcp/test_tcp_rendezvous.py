@@ -59,7 +59,7 @@ def has_ipv6():
     return True
 
 
-def test_a_wrong_secret_is_reported_on_both_sides_and_the_coordinator_goes_on(caplog):
+def test_a_wrong_secret_is_reported_on_both_sides_and_the_coordinator_continues(caplog):
     with tcp_world(2) as world:
         coordinator = world.start(0)
         # Much shorter than the coordinator's own limit, which must not pass before the right secret comes.

@@ -12,7 +12,7 @@ from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord, Li
 from cobre.comm.backends.tcp.wire.protocol import Tag, frame
 
 
-def test_a_worker_says_for_whom_it_waits(monkeypatch, caplog):
+def test_a_worker_names_the_rank_that_it_waits_for(monkeypatch, caplog):
     monkeypatch.setattr(streams, "PROGRESS_S", 0.2)
     with tcp_world(3, ranks_per_host=1, timeout_s=10.0) as world:
         comms = results(world.start_all())
