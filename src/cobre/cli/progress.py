@@ -141,7 +141,7 @@ class LineProgress:
             self._print(header(costs))
 
     def _show_earlier(self, event: "Event") -> None:
-        """Print the last iterations before a resume, and where training goes on."""
+        """Print the last iterations before a resume, and where training continues."""
         for iteration in self._view.iterations[-_EARLIER:]:
             self._print(_short_line(iteration, iteration.get("policy_gap")) if self._is_narrow else _line(iteration))
         self._print(f"  resumed after iteration {event['iteration']}")

@@ -221,13 +221,13 @@ def _intro(run: RunFolder) -> str:
     if run.bounds.is_exact:
         return verdict + EXACT
     if run.bounds.policy_costs is None:
-        told = RISK_AVERSE if run.bounds.is_risk_averse else INTRO
+        text = RISK_AVERSE if run.bounds.is_risk_averse else INTRO
     else:
-        told = RISK_AVERSE_WITH_COST if run.bounds.is_risk_averse else WITH_COST
+        text = RISK_AVERSE_WITH_COST if run.bounds.is_risk_averse else WITH_COST
     if run.bounds.overstated is not None:
         why = "" if "not a bound" in verdict else f"{NOT_A_BOUND} "
-        told = why + told.partition(". ")[2]
-    return verdict + told
+        text = why + text.partition(". ")[2]
+    return verdict + text
 
 
 # The section on time: phases of the run and of training, and loads of ranks.

@@ -187,8 +187,8 @@ def provenance(run: RunFolder) -> Section:
         parts.append(DataTable("versions", "Versions", (TableColumn("software"), TableColumn("version")), rows))
     start = run.log.started
     if start:
-        told = {name: value for name, value in start.items() if name not in ("event", "time") and value != ""}
-        rows = [(name.replace("_", " "), _written(value)) for name, value in told.items()]
+        facts = {name: value for name, value in start.items() if name not in ("event", "time") and value != ""}
+        rows = [(name.replace("_", " "), _written(value)) for name, value in facts.items()]
         parts.append(DataTable("start", "Start", (TableColumn("fact"), TableColumn("value")), rows))
     origin = list(flattened(run.study.content.get("conversion", {})))
     if origin:
