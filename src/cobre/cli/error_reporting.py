@@ -222,7 +222,6 @@ def message_of(error: BaseException | None) -> str:
 
 
 def _print_json_error(words: str, exit_code: int, details: Mapping[str, Any] | None = None) -> None:
-    """Print the error as JSON for a program that asked for it."""
     context = click.get_current_context(silent=True)
     if context is not None and context.params.get("as_json"):
         echo_json(as_error(words, exit_code, details))

@@ -185,7 +185,6 @@ def workers_in_words(event: "Event") -> str:
 
 
 def _heading(costs: "PathCosts") -> str:
-    """Return the heading of the upper bound."""
     return f"{costs.name} $ ({costs.label if costs.is_bound else 'not a bound'})"
 
 

@@ -255,7 +255,6 @@ class OutputPath(click.Path):
 
 
 def _short(value: Any) -> str:
-    """Quote a name, shortened for a message."""
     name = os.fspath(value)
     return repr(name if len(name) <= 80 else f"{name[:60]}...")
 

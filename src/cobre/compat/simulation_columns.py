@@ -236,7 +236,6 @@ class StageFacts:
 
 
 def _matching(facts: "pa.Table", entity: NDArray[np.int32], stage: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the row of the facts for each pair."""
     entities, rows = np.unique(facts["entity_id"].to_numpy(), return_inverse=True)
     stages, times = np.unique(facts["stage_id"].to_numpy(), return_inverse=True)
     grid = np.zeros((len(entities), len(stages)), np.int64)

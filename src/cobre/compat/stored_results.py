@@ -261,7 +261,6 @@ def _provenance(log: RunView, finished: Event, study: Mapping[str, Any]) -> dict
 
 
 def _hosts(log: RunView) -> list[dict[str, Any]]:
-    """Return hosts of the run with the ranks on each."""
     workers = (log.trained or {}).get("workers") or [{"host": log.started.get("host"), "rank": 0}]
     ranks: dict[Any, list[int]] = {}
     for worker in workers:

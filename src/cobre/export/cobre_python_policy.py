@@ -277,5 +277,4 @@ def _entity(writer: FlatWriter, entity: dict[str, Any]) -> Field:
 
 
 def _number(value: float | None) -> float:
-    """Return a number, or NaN where it is unknown."""
     return float("nan") if value is None else float(value)

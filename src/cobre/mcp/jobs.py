@@ -233,7 +233,6 @@ def _started(request: StudyRequest) -> Job:
 
 
 def _log(request: StudyRequest) -> BinaryIO:
-    """Open a log file for the output of the study."""
     path = request.output / LOG_FILE
     with as_write_error(path):
         make_folder(request.output)

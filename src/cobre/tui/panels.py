@@ -154,7 +154,6 @@ def _later(view: RunView, room: int) -> list[tuple[str, str]]:
 
 
 def _phases(view: RunView, width: int) -> Text:
-    """Return shares of training time by phase, with bars."""
     text = Text()
     total = sum(view.phase_seconds.values()) or 1.0
     room = max(4, min(20, width - 22))
