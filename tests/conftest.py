@@ -1,4 +1,4 @@
-"""For all tests."""
+"""Settings of all tests."""
 
 import os
 import signal

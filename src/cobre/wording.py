@@ -72,7 +72,6 @@ def gap_percent(share: float | None) -> str:
 # Controls, invisible and bidirectional marks, halves of characters, private use: what may move a cursor, set a title,
 # or make a line read as another one.
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-
 _ESCAPES = {0x7F: "\\x7f", **{code: f"\\x{code:02x}" for code in range(32) if code != 0x0A}}
 
 
@@ -112,7 +111,6 @@ def as_argument(path: Path | str) -> str:
 
 
 # Largest numbers that options and settings accept. Light to import: the command line needs them before NumPy.
-
 
 MAX_THREADS = 1024
 """Most threads of one worker."""

@@ -67,7 +67,7 @@ def test_the_contract_covers_all_of_the_package_but_comm(graph):
     assert set(settings["source_modules"]) == graph.find_children("cobre") - without_comm
 
 
-def test_nobody_but_comm_names_a_backend_s_class():
+def test_only_comm_names_classes_of_backends():
     """`cobre.comm` has these classes for its users; an import of them from there breaks no contract."""
     backends = {f"{name}Communicator" for name in ("Local", "Mpi", "Shm", "Tcp")}
     for path in SOURCE.rglob("*.py"):

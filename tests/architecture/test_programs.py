@@ -14,7 +14,7 @@ PROGRAMS = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("
 
 
 def imported(path):
-    """Modules and names of `from cobre... import ...` in a file, those inside functions included."""
+    """Return modules and names of `from cobre... import ...` in a file, those inside functions included."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "cobre":
             yield from ((node.module, alias.name) for alias in node.names)
@@ -36,7 +36,7 @@ def test_imports_exist(path):
 
 @pytest.mark.parametrize(("program", "root"), [("sanitize.py", "tests/unit"), ("coverage_table.py", "tests")])
 def test_tests_that_programs_name_exist(program, root):
-    """Names of test files and folders in the tuples ..._TESTS of a program."""
+    """Check the names of test files and folders in the tuples ..._TESTS of a program."""
     tree = ast.parse((ROOT / "tests" / "native" / program).read_text(encoding="utf-8"))
     tuples = [
         node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id.endswith("_TESTS")

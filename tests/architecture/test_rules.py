@@ -75,7 +75,7 @@ def test_nothing_is_unpickled_or_evaluated_where_another_user_could_reach():
         )
 
 
-def test_comm_has_no_words_of_sddp():
+def test_comm_has_no_vocabulary_of_sddp():
     words = re.compile(r"\b(sddp|hydro\w*|reservoir|inflow|cut pool|backward pass|forward pass)\b", re.IGNORECASE)
     for path in (SOURCE / "comm").rglob("*.py"):
         assert not words.search(path.read_text()), path

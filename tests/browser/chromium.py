@@ -42,7 +42,7 @@ def executable():
 
 
 class Tab:
-    """One page. `events` are what the browser told without being asked."""
+    """One page. `events` are the notifications of the browser."""
 
     def __init__(self, to_browser, from_browser):
         self._to, self._from = to_browser, from_browser

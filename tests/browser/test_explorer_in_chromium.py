@@ -1,4 +1,4 @@
-"""A plant is searched for, looked at and taken home as a file, by pointer and by keys."""
+"""The explorer: a plant is found, inspected and downloaded as a file, with the pointer and with the keyboard."""
 
 import csv
 import json

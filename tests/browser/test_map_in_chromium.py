@@ -1,4 +1,4 @@
-"""The map of the system: links, zoom, and letters that can be read."""
+"""The map of the system: links, zoom, and legible text."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The report as a reader has it: pointer, keys, light and dark, a narrow screen, paper."""
+"""The report as a reader sees it: pointer, keyboard, light and dark, a narrow screen, paper."""
 
 import base64
 import re
@@ -48,7 +48,7 @@ def emulate(tab, scheme, media=""):
 
 
 def shown_numbers(tab):
-    """Those of the box beside the cursor."""
+    """Return the numbers in the box beside the cursor."""
     texts = tab.value('[...document.querySelectorAll("#tip em")].map((line) => line.textContent)')
     return [float(text.split(" ")[0].replace(",", "")) for text in texts]
 

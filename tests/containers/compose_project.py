@@ -1,4 +1,4 @@
-"""A compose file, carried out by podman: each service becomes a container with all that the file gives it."""
+"""A compose file run by podman: each service becomes a container with everything that the file gives it."""
 
 import os
 import re
@@ -12,13 +12,13 @@ _VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 
 
 def left_behind():
-    """Containers and networks of this machine."""
+    """Return the containers and networks of this machine."""
     names = podman("ps", "--all", "--format={{.Names}}"), podman("network", "ls", "--format={{.Name}}")
     return [sorted(listing.split()) for listing in names]
 
 
 class ComposeProject:
-    """`with` makes the network and starts all services; leaving takes everything down."""
+    """A project: `with` creates the network and starts all services; leaving the block removes everything."""
 
     def __init__(self, file, **variables):
         text = _VARIABLE.sub(lambda found: str(variables.get(found[1], found[2])), file.read_text())
@@ -47,7 +47,7 @@ class ComposeProject:
         return f"{self._tag}-{name}"
 
     def exit_codes(self):
-        """Of all services, when they have ended."""
+        """Return the exit codes of all services once they have ended."""
         return {name: int(podman("wait", self.container(name), limit_s=DEADLINE_S)) for name in self.services}
 
     def logs(self, name):

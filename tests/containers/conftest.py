@@ -1,4 +1,4 @@
-"""The image, and a folder for each test as a user has it; `make containers` makes sure that both can be."""
+"""The image, and a user's folder for each test; `make containers` checks first that both are possible."""
 
 import shutil
 import sys
@@ -25,7 +25,7 @@ def image():
 
 @pytest.fixture
 def folder(tmp_path):
-    """With a case and an empty output."""
+    """Return a folder with a case and an empty output."""
     shutil.copytree(TWO_RESERVOIRS, tmp_path / "case", ignore=shutil.ignore_patterns("output"))
     (tmp_path / "output").mkdir()
     return tmp_path

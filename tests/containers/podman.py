@@ -1,4 +1,4 @@
-"""Podman as it runs everywhere: with runc, without systemd, with limits that need no further rights."""
+"""Podman with settings that work everywhere: runc, no systemd, limits that need no further rights."""
 
 import subprocess
 
@@ -7,7 +7,7 @@ LIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024")
 
 
 def podman(*words, check=True, limit_s=120, **options):
-    """Run podman; what it printed, or the whole outcome when `check` is off."""
+    """Run podman; return its output, or the whole outcome when `check` is off."""
     command = [*GLOBAL, *map(str, words)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=limit_s, **options)
     if not check:

@@ -1,4 +1,4 @@
-"""A base image and the image of Cobre, made on this machine; or the reason why there can be none.
+"""A base image and the image of Cobre, built on this machine; or the reason why that is impossible.
 
 Nothing is pulled: the base comes from Debian's packages (mmdebstrap), unless COBRE_BASE_IMAGE names one.
 """
@@ -59,7 +59,7 @@ def install():
 
 
 def make_base(name):
-    """Debian's Python, from the package servers that this machine uses."""
+    """Build a base image with Debian's Python, from the package servers that this machine uses."""
     if name != BASE:
         return f"there is no image {name} (COBRE_BASE_IMAGE)"
     suite = platform.freedesktop_os_release().get("VERSION_CODENAME", "stable")
@@ -74,7 +74,7 @@ def make_base(name):
 
 
 def build(base):
-    """Build the image of this source; pip's own settings reach the build and no layer of it."""
+    """Build the image of this source; pip's own settings reach the build, but no layer of the image."""
     with tempfile.TemporaryDirectory(prefix="cobre-pip-") as folder:
         settings, folders = pip_settings()
         file = Path(folder, "pip.conf")

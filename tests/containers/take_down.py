@@ -1,4 +1,4 @@
-"""Remove the images that `prepare` made; with COBRE_KEEP_IMAGES=1 they stay for the next time."""
+"""Remove the images that `prepare` made; COBRE_KEEP_IMAGES=1 keeps them for the next run."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Containers themselves: the printed compose file on a network of its own, and several ranks inside one container."""
+"""Real containers: the printed compose file on a network of its own, and several ranks inside one container."""
 
 import json
 import os
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def digest_of(output):
-    """Of the policy and of the simulated rows."""
+    """Return the digest of the policy and of the simulated rows."""
     summary = json.loads((output / "summary.json").read_text())
     return summary["digest"], summary["simulation_digest"]
 
 
 @pytest.fixture(scope="session")
 def laptop_digest(tmp_path_factory):
-    """After so many iterations on this machine, in one process."""
+    """Return the digest after that many iterations on this machine, in one process."""
     folder = tmp_path_factory.mktemp("alone")
 
     def digest_of_one_process(iterations):
@@ -70,7 +70,7 @@ def test_containers_on_a_network_of_their_own_give_the_digest_of_one_process(fol
     assert (folder / "output" / "summary.json").stat().st_uid == NOBODY
 
 
-def test_a_container_is_killed_and_the_run_goes_on(folder, image, laptop_digest):
+def test_a_run_resumes_after_its_container_is_killed(folder, image, laptop_digest):
     with compose(folder, image, MANY) as project:
         project.wait_until(lambda: iterations_in(folder / "output") >= 25, "25 iterations")
         podman("kill", "--signal=KILL", project.container("rank1"))
@@ -84,7 +84,7 @@ def test_a_container_is_killed_and_the_run_goes_on(folder, image, laptop_digest)
     assert digest_of(folder / "output") == laptop_digest(MANY)
 
 
-def test_a_container_that_is_stopped_keeps_the_policy_and_goes_on(folder, image, laptop_digest):
+def test_a_stopped_container_keeps_the_policy_and_resumes(folder, image, laptop_digest):
     """`podman stop` sends SIGTERM, as `docker compose stop` does."""
     with compose(folder, image, MANY) as project:
         project.wait_until(lambda: iterations_in(folder / "output") >= 3, "3 iterations")
@@ -111,7 +111,7 @@ def test_shared_memory_inside_one_container_with_its_64_mb(folder, image, laptop
     assert digest_of(folder / "output") == laptop_digest(5)
 
 
-def test_too_little_shared_memory_is_said_with_the_way_out(folder, image):
+def test_too_little_shared_memory_is_reported_with_a_remedy(folder, image):
     done = run_in_one(folder, image, "--shm-size=100k")
     assert done.returncode in (2, 6), done.stderr
     assert "of shared memory" in done.stderr and "--shm-size" in done.stderr

@@ -14,7 +14,7 @@ _VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 
 
 class ComposeWorld:
-    """The services of a file, in its folder."""
+    """The services of a compose file, run in its folder."""
 
     def __init__(self, file, network):
         self._folder = file.parent
@@ -24,7 +24,7 @@ class ComposeWorld:
         self.services = list(self._file["services"])
 
     def run(self, order=None):
-        """Start all services, in any order; the outcome of each, by name."""
+        """Start all services, in any order; return the outcome of each, by name."""
         for number in range(len(self.services)):
             # Only rank 0 is looked for by name; on a compose network every service has one.
             self._network.write_names(number, rank0=[COORDINATOR])
@@ -49,14 +49,14 @@ class ComposeWorld:
         )
 
     def _places(self, service):
-        """Paths inside the container, and what lies there."""
+        """Return the host path behind each path inside the container."""
         volumes = {volume["target"]: volume["source"] for volume in service["volumes"]}
         secrets = {f"/run/secrets/{name}": self._file["secrets"][name]["file"] for name in service["secrets"]}
         return {inside: str((self._folder / outside).resolve()) for inside, outside in (volumes | secrets).items()}
 
 
 def write_secret(file: Path) -> None:
-    """As the comment at the top of the compose file says."""
+    """Write the secret as the comment at the top of the compose file says."""
     program = "import secrets; print(secrets.token_hex(32))"
     command = f"umask 077 && '{sys.executable}' -c '{program}' > '{file}'"
     subprocess.run(["sh", "-c", command], check=True)

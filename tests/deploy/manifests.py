@@ -12,7 +12,7 @@ TWO_RESERVOIRS = ROOT / "examples" / "two_reservoirs"
 
 
 def cobre(*words, **options):
-    """Run the command `cobre` and give its standard output; `check=False` gives the whole outcome."""
+    """Run the command `cobre` and return its standard output; `check=False` returns the whole outcome."""
     check = options.pop("check", True)
     command = [sys.executable, "-m", "cobre.cli", *map(str, words)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, **options)

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.skipif(not is_permitted(), r
 
 @pytest.fixture
 def folder(tmp_path):
-    """Make a folder as a user has it: compose.yaml, case, output and secret."""
+    """Make a user's folder: compose.yaml, case, output and secret."""
     shutil.copytree(TWO_RESERVOIRS, tmp_path / "case")
     (tmp_path / "output").mkdir()
     write_secret(tmp_path / "cobre-secret")

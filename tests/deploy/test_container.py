@@ -1,4 +1,4 @@
-"""Limits of a container: 64 MB of /dev/shm, no rights, and a process that is asked to stop by SIGTERM."""
+"""Limits of a container: 64 MB of /dev/shm, no privileges, and a stop by SIGTERM."""
 
 import json
 import os

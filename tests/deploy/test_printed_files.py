@@ -1,4 +1,4 @@
-"""`cobre launch` prints what deploy/ holds, fills in what it is given, and refuses what would not run."""
+"""`cobre launch` prints the files of deploy/, fills in its options, and refuses settings that would not run."""
 
 import shlex
 import subprocess

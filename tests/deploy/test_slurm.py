@@ -44,7 +44,7 @@ def test_an_mpi_launcher_in_the_environment_does_not_win():
 
 
 @pytest.mark.parametrize("name", ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"])
-def test_outside_a_step_it_says_what_to_do(name):
+def test_outside_a_step_the_error_says_what_to_do(name):
     environ = {key: value for key, value in STEP.items() if key != name}
     with pytest.raises(NoStepError, match=f"{name} not set: start this by srun"):
         step_environment(environ)

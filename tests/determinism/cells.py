@@ -33,7 +33,7 @@ class Cell:
 
 
 class CellFailedError(Exception):
-    """A run that did not come to a good end."""
+    """A run that failed."""
 
 
 def world(backend, workers):
@@ -50,7 +50,7 @@ def cobre(*flags, **environ):
 
 
 def on_hosts(workers, ranks_per_host, ring_bytes=0):
-    """Over tcp, as if only so many ranks were on each host; the last host may have fewer. ring_bytes: 0 is the star."""
+    """Return a run over tcp with at most that many ranks on each host. ring_bytes: 0 selects the star."""
     hosts = {"COBRE_TCP_RANKS_PER_HOST": str(ranks_per_host), "COBRE_TCP_RING_BYTES": str(ring_bytes)}
     return cobre(*world("tcp", workers), **hosts)
 
@@ -76,7 +76,7 @@ def shuffled(seed, *flags):
 
 
 def killed(before, after):
-    """Killed with SIGKILL once there is a checkpoint; then another run goes on from it."""
+    """Return a run that is killed with SIGKILL after its first checkpoint, and resumed."""
 
     def run(case, output, shared):
         kill_midway(partial(start_study, case, output, *shared, *before, "--checkpoint-every", "1"), output)
@@ -86,7 +86,7 @@ def killed(before, after):
 
 
 def killed_in_mpi(wheel, size):
-    """Killed in one process, resumed under mpiexec; both with the libraries of that environment."""
+    """Return a run that is killed in one process and resumed under mpiexec, both with that environment's libraries."""
 
     def run(case, output, shared):
         python = str(mpi_folder(wheel) / "bin" / "python")
@@ -98,7 +98,7 @@ def killed_in_mpi(wheel, size):
 
 
 def kill_midway(start, output):
-    """Not so late that the run had ended; on a busy machine that takes more than one attempt."""
+    """Kill the run before it ends; on a busy machine that takes more than one attempt."""
     for _ in range(ATTEMPTS):
         process = start()
         wait_for_checkpoint(output, process)

@@ -1,1 +1,1 @@
-"""Puts this folder on the path: the matrix is a program, too."""
+"""Put this folder on the path: the matrix is also a program."""

@@ -28,7 +28,7 @@ SELECTION = {"selection": {"method": "level1", "check_frequency": 3}}
 
 @dataclass(frozen=True)
 class Outcome:
-    """A digest, or what went wrong."""
+    """A digest, or the error."""
 
     digest: str | None
     remark: str = ""
@@ -68,7 +68,7 @@ def folder_for_outputs(kept: Path | None):
 
 
 def study_is_sound(title, case, flags, cells, folder) -> bool:
-    """Run all cells; the first one is what the others are compared with."""
+    """Run all cells, and compare each with the first."""
     print(f"\n{title} {' '.join(flags)}")
     reference = None
     outcomes = []

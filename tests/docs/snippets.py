@@ -11,7 +11,7 @@ _BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block; `file`: where it is to be written instead of being run."""
+    """One fenced block. file: the file to write it to instead of running it."""
 
     language: str
     file: str | None
@@ -20,7 +20,7 @@ class Block:
 
 
 def pages():
-    """All that people write."""
+    """Return all pages that are written by hand."""
     return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
@@ -36,7 +36,7 @@ def commands(block):
 
 
 def session(page):
-    """Return a program that does what a reader of the page would do."""
+    """Return a program that runs all blocks of a page in order, as its reader would."""
     lines = ["import pathlib, subprocess, sys", "reader = {'__name__': '__main__'}"]
     for block in blocks(page):
         where = f"{page.name}, line {block.line}"

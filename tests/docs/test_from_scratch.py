@@ -66,5 +66,5 @@ def test_the_script_prints_its_bounds():
 
 
 def test_the_method_stays_short():
-    """The page promises a method that fits on some screens."""
+    """Keep the method short: the page promises one that fits on a few screens."""
     assert len((FOLDER / "sddp.py").read_text().splitlines()) <= 130

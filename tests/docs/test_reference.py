@@ -100,7 +100,7 @@ def test_every_field_of_the_configuration_is_documented():
 
 
 def test_most_fields_of_the_configuration_have_a_meaning():
-    """All but the tags of a choice, and what has no effect."""
+    """Check all fields but the tags of a choice and settings without effect."""
     page = config_page()
     rows = [row.split(" | ") for row in page.splitlines() if row.startswith("| `")]
     silent = {row[0].removeprefix("| ").strip("`") for row in rows if row[-1].strip() == "|"}
@@ -143,7 +143,7 @@ def test_every_command_is_documented():
 
 
 class TestTheSpecificationPage:
-    """Everything that it names is there: files, tests, cases of the conformance kit, make targets."""
+    """Everything that the page names exists: files, tests, cases of the conformance kit, make targets."""
 
     TEXT = (DOCS / "explanation" / "specification.md").read_text()
     FOLDERS = tuple(f"{folder.name}/" for folder in ROOT.iterdir() if folder.is_dir())
@@ -154,7 +154,7 @@ class TestTheSpecificationPage:
         assert {name for name in named if not self.place(name).exists()} == set()
 
     def place(self, name):
-        """Where it is: in the repository, or in the communication layer."""
+        """Return the path in the repository or in the communication layer."""
         return ROOT / name if name.startswith(self.FOLDERS) or name == "pyproject.toml" else COMM / name
 
     def test_tests(self):
@@ -176,7 +176,7 @@ class TestTheSpecificationPage:
 
 
 def test_links_lead_somewhere():
-    """In the repository as it is cloned, where nothing is built: its readers follow links too."""
+    """Check links in a plain clone, where nothing is built: its readers follow links too."""
     for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+?)(?:#[\w-]*)?\)", page.read_text()):
             if not re.match(r"https?:", target):

@@ -54,7 +54,7 @@ def test_nothing_is_fetched_from_elsewhere(site):
 
 
 def test_links_of_the_site_lead_somewhere(site):
-    """To a page that is there, and to a place on it that is there."""
+    """Check that each link leads to an existing page and to an existing anchor on it."""
     ids = {page: set(re.findall(r"\sid=\"([^\"]+)\"", page.read_text())) for page in site.rglob("*.html")}
     for page in ids:
         for target, anchor in re.findall(r"<a [^>]*href=\"([^\"#?]*)(?:#([^\"]*))?\"", page.read_text()):

@@ -39,7 +39,7 @@ DEADLINE_S = 240
 
 @pytest.fixture
 def folder(tmp_path):
-    """Return a folder as readers have it: the examples, `cobre` and `python` on the path."""
+    """Return a reader's folder: the examples, with `cobre` and `python` on the path."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     tools = tmp_path / ".tools"
     tools.mkdir()
@@ -77,7 +77,7 @@ def test_the_tutorials_and_how_tos_have_snippets():
 
 
 def test_blocks_are_of_a_kind_that_is_known():
-    """A block of another kind would be passed over without a word."""
+    """Refuse blocks of other kinds, which would be skipped silently."""
     known = {"python", "console", "sh", "text", "json", "toml"}
     for page in pages():
         for block in blocks(page):

@@ -1,4 +1,4 @@
-"""The specification page: every requirement has a source that the founding documents bear out, and names a test."""
+"""The specification page: every requirement cites a passage of the founding documents, and names a test."""
 
 import re
 
@@ -56,7 +56,7 @@ def documents():
 
 
 def sections(text):
-    """By heading: everything below it up to the next heading of its level or above."""
+    """Return, by heading, the text below it up to the next heading of its level or above."""
     lines = re.sub(r"```.*?```", lambda block: re.sub(r"^#", "", block[0], flags=re.MULTILINE), text, flags=re.DOTALL)
     lines = lines.splitlines()
     levels = [len(found[1]) if (found := re.match(r"(#+) ", line)) else 0 for line in lines]

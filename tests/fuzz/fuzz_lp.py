@@ -24,7 +24,7 @@ TOLERANCE = 1e-7
 
 
 def random_shape(random: np.random.Generator) -> Shape:
-    """Small and large, square and wide, with ties and with coefficients that are decades apart."""
+    """Draw a shape: small or large, square or wide, with ties and with coefficients that are decades apart."""
     rows = int(random.integers(1, 120))
     columns = rows + int(random.integers(6, 200))
     return Shape(
@@ -41,7 +41,7 @@ def random_shape(random: np.random.Generator) -> Shape:
 
 
 def check(seed: int) -> int:
-    """Solve one program in all ways; how many solves the library had to do."""
+    """Solve one program in all ways; return how many solves the library had to do."""
     random = np.random.default_rng(seed)
     shape = random_shape(random)
     program, right = random_program(shape, seed), right_sides(shape, OPENINGS, seed)
@@ -63,7 +63,7 @@ def check(seed: int) -> int:
 
 
 def main() -> None:
-    """Until the time is over."""
+    """Check random programs until the time is up."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--seed", type=int, default=1)

@@ -78,12 +78,12 @@ class Tally:
 
     @property
     def _median(self) -> float:
-        """Of solves that need pivots at all: a basis of the same LP needs none."""
+        """Return the median of solves that need pivots at all: a basis of the same LP needs none."""
         return float(np.median([pivots for pivots in self.pivots if pivots] or [1]))
 
     @property
     def is_clean(self) -> bool:
-        """Whether no rule is broken."""
+        """Return whether no rule is broken."""
         within = max(self.pivots or [0]) <= MOST_PIVOTS * self._median
         return within and self.failed == 0 and self.wrong == 0
 
@@ -154,7 +154,7 @@ def compare(solved: Solved, expected: float | None, tally: Tally, where: str) ->
 
 
 def main() -> int:
-    """Go round the cases until there are enough solves; not 0 when a rule is broken."""
+    """Cycle through the cases until there are enough solves; return a non-zero code if a rule is broken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--solves", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)

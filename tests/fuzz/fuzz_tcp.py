@@ -73,7 +73,7 @@ TARGETS = (fuzz_messages, fuzz_frames, fuzz_coordinator, fuzz_worker, fuzz_heade
 
 
 def test_one_input(data):
-    """The first byte chooses the target."""
+    """Choose the target by the first byte, and feed it the rest."""
     if data:
         TARGETS[data[0] % len(TARGETS)](data[1:])
 

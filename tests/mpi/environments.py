@@ -1,4 +1,4 @@
-"""The two MPIs to test on, each in an environment of its own, because their wheels cannot share one."""
+"""The two MPIs to test on, each in its own environment, because their wheels cannot share one."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ LIMIT_S = 60.0
 
 @dataclass(frozen=True)
 class Finished:
-    """How a job ended, and everything that it printed."""
+    """Outcome of a job, and everything that it printed."""
 
     code: int
     output: str
@@ -27,7 +27,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class MpiEnvironment:
-    """One MPI, its launcher and an interpreter that sees it."""
+    """One MPI, its launcher, and an interpreter that uses it."""
 
     wheel: str
     environ: tuple[tuple[str, str], ...]

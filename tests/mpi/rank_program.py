@@ -52,7 +52,7 @@ def raise_error_unread(_comm):
 
 
 def continue_launcher(rank):
-    """Once the rank has printed its reason, and could have aborted the job as well."""
+    """Continue the launcher once the rank has printed its reason, and could have aborted the job as well."""
     launcher = int(fields_of(rank)[1])
     print("looking", flush=True)
     deadline = time.monotonic() + 30
@@ -64,7 +64,7 @@ def continue_launcher(rank):
 
 
 def fields_of(pid):
-    """State and parent first."""
+    """Return the fields of a process, state and parent first."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
@@ -108,7 +108,7 @@ def close(comm):
 
 
 def say(*words):
-    """In one piece, so that ranks do not write into each other's lines."""
+    """Print in one piece, so that ranks do not write into each other's lines."""
     os.write(1, f"{' '.join(map(str, words))}\n".encode())
 
 
@@ -123,7 +123,7 @@ def fail_outside(action):
 
 @contextmanager
 def ended_plainly():
-    """As a program does that marks errors: they end in their words and with their exit code."""
+    """End as programs do that mark their errors: with a message and an exit code."""
     try:
         yield
     except (ValueError, AbortedError) as error:
@@ -140,7 +140,7 @@ def fail_together(action):
 
 
 def fail_before_a_question(action):
-    """One rank fails, the others ask whether all is well."""
+    """Fail on one rank while the others call `check_failures`."""
     with ended_plainly(), create_communicator() as comm:
         comm.check_failures()
         if comm.rank == ODD:
@@ -179,13 +179,13 @@ def ask_until_answered(pid, answer):
 
 
 def has_answered(answer):
-    """Both parts are there: a stack that was printed before the file was in the place of stderr is lost."""
+    """Return whether both parts are there: a stack printed before stderr was redirected to the file is lost."""
     told = answer.read_text() if answer.exists() else ""
     return "now in #2" in told and "in asked" in told
 
 
 def mpi_error(_action):
-    """MPI finds a fault: a message that is longer than the buffer for it."""
+    """Make MPI raise an error: receive a message that is longer than its buffer."""
     with create_communicator() as comm:
         try:
             comm.broadcast(np.zeros(10_000 if comm.rank == 0 else 1))
@@ -206,7 +206,7 @@ def no_close(_action):
 
 
 def too_much(_action):
-    """More than there is: refused on every rank, and the next call works."""
+    """Ask for more memory than there is: refused on every rank, and the next call works."""
     with create_communicator() as comm:
         try:
             comm.create_shared_region(1 << 50, np.uint8)
@@ -216,7 +216,7 @@ def too_much(_action):
 
 
 def many_of_each(_action):
-    """Regions and communicators that are given up are released, so that their number has no limit."""
+    """Create and drop many regions and communicators: they are released, so their number has no limit."""
     with create_communicator() as comm:
         before = free_bytes()
         for _ in range(60):
@@ -237,7 +237,7 @@ def free_bytes():
 
 
 def large(_action):
-    """Payloads that no 32-bit count can say; needs about 10 GiB."""
+    """Move payloads beyond 32-bit counts; needs about 10 GiB."""
     with create_communicator(MpiConfig()) as comm:
         count = (5 << 29) // comm.size  # 2.5 GiB together
         recv = np.zeros(count * comm.size, np.uint8)
@@ -276,7 +276,7 @@ def in_a_thread(_action):
 
 
 def many_sizes(_action):
-    """More sizes of reductions than are kept."""
+    """Reduce more sizes than are cached."""
     with create_communicator() as comm:
         right = True
         for count in range(1, 300):

@@ -89,7 +89,7 @@ def test_two_parts_train_two_policies(mpi, digests):
     assert (done.code, printed) == (0, expected), done.output
 
 
-def test_the_program_goes_on_with_its_own_messages(mpi):
+def test_the_program_continues_with_its_own_messages(mpi):
     done = mpi.run(3, "-c", BESIDE, str(CASE))
     assert (done.code, done.output.splitlines().count("right")) == (0, 3), done.output
 

@@ -33,6 +33,6 @@ def test_a_library_that_does_not_load_is_reported_with_the_reason(mpich):
     assert "pip install mpich" in status["advice"]
 
 
-def test_a_rank_without_a_library_says_so(mpich):
+def test_a_rank_without_a_library_reports_it(mpich):
     done = mpich.run_alone([mpich.python, "-c", JOIN], NO_SUCH_MPI)
     assert "BackendNotAvailableError" in done.output and "mpi4py cannot load an MPI library" in done.output

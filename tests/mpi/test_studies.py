@@ -37,7 +37,7 @@ with create_communicator() as comm:
 
 
 def digest_of(output):
-    """Of the policy and of the simulated rows."""
+    """Return the digest of the policy and of the simulated rows."""
     summary = json.loads((output / "summary.json").read_text())
     return summary["digest"], summary["simulation_digest"]
 
@@ -58,7 +58,7 @@ def test_a_study_on_one_node(mpi, tmp_path, digest, size):
 @pytest.mark.parametrize("checked", ["0", "1"])
 @pytest.mark.parametrize("nodes", [2, 3])
 def test_a_study_on_several_nodes(mpich, tmp_path, digest, nodes, checked):
-    """Four ranks: two and two, or two, one and one."""
+    """Run four ranks on two and two nodes, or on two, one and one."""
     check_study(mpich, 4, tmp_path / "out", digest, **{NODES: str(nodes), "COBRE_MPI_CHECKED": checked})
 
 

@@ -26,7 +26,7 @@ def run(mpi, size, case, output, *flags, odd=(NOBODY, ""), **environ):
 
 
 def check_said_once(done, code, words):
-    """All ranks left in order: no traceback, and the job was not aborted."""
+    """Check that all ranks left in order: no traceback, and the job was not aborted."""
     assert (done.code, done.output.count(words)) == (code, 1), done.output
     assert "Traceback" not in done.output
     assert "run stopped" not in done.output
@@ -70,7 +70,7 @@ def test_an_invalid_case_on_one_node_of_several(mpich, tmp_path, damaged, odd):
 
 
 def check_said_by(rank, done):
-    """Not `check_said_once`: where others are slow to read their case, the job is ended instead of left in order."""
+    """Check the message only: where others are slow to read their case, the job is aborted."""
     assert (done.code, done.output.count("stages.json: the file is missing")) == (3, 1), done.output
     assert "Traceback" not in done.output
     assert (f"rank {rank} (host " in done.output) is (rank != 0)

@@ -42,7 +42,7 @@ ARITHMETIC += ("lp_cuts", "lp_stage", "lp_substitution", "reduce")
 
 
 def main() -> int:
-    """Compile everything, run what can be run, compare; 0 when all is as it should be."""
+    """Compile everything, run what can be run, and compare; return 0 if all agree."""
     missing = [tool for tool in (CROSS, QEMU) if shutil.which(tool) is None]
     if missing:
         print(f"missing {', '.join(missing)}: apt-get install g++-aarch64-linux-gnu qemu-user-static")
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def compile_object(source: Path) -> None:
-    """One file, with this machine's headers of Python and NumPy: both are 64-bit Linux."""
+    """Compile one file with this machine's headers of Python and NumPy: both are 64-bit Linux."""
     headers = [sysconfig.get_path("include"), np.get_include(), nanobind.include_dir()]
     systems = [word for folder in headers for word in ("-isystem", folder)]
     macros = ["-DNPY_NO_DEPRECATED_API=NPY_1_22_API_VERSION", "-fPIC", "-fvisibility=hidden"]
@@ -70,7 +70,7 @@ def compile_object(source: Path) -> None:
 
 
 def program(compiler: str, name: str, sources: tuple[str, ...], where: str) -> str:
-    """Build a program of this folder; gives its path."""
+    """Build a program of this folder; return its path."""
     output = BUILD / f"{name}-{where}"
     files = [str(HERE / f"{name}.cpp"), *(str(NATIVE / f"{source}.cpp") for source in sources)]
     static = ["-static"] if compiler == CROSS else []

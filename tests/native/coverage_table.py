@@ -52,7 +52,7 @@ exclude_also =
 
 
 def main() -> int:
-    """Run everything, then print; 1 when a test failed, whose lines count all the same."""
+    """Run everything, then print; return 1 if a test failed, whose lines count all the same."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--no-run", action="store_true", help="print what the last run found")
     parser.add_argument("--lines", action="store_true", help="list the lines that no test reached")
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def run() -> list[str]:
-    """Run the tests and the kit with both kinds of coverage; gives what failed."""
+    """Run the tests and the kit with both kinds of coverage; return what failed."""
     python = environment("coverage", "COBRE_COVERAGE=ON")
     for old in build_folder("coverage").rglob("*.gcda"):
         old.unlink()
@@ -80,7 +80,7 @@ def run() -> list[str]:
 
 
 def tests() -> list[str]:
-    """The command of the tests, which run side by side."""
+    """Return the command of the tests, which run in parallel."""
     named = [f"tests/{name}" for name in LP_TESTS + COMM_TESTS]
     return ["pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "2", "--dist", "loadfile", *named]
 
@@ -105,7 +105,7 @@ def recorded(interpreters: list[str]) -> Iterator[None]:
 
 
 def print_contract(*, lines: bool) -> None:
-    """Return the table of Python files: coverage.py knows which lines are statements."""
+    """Print the table of Python files: coverage.py knows which lines are statements."""
     settings, data = HITS / "coveragerc", HITS / "coverage.data"
     settings.write_text(SETTINGS.format(data=data))
     data.unlink(missing_ok=True)
@@ -117,7 +117,7 @@ def print_contract(*, lines: bool) -> None:
 
 
 def print_native(*, lines: bool) -> None:
-    """Return the table of native files, and the lines that no test reached."""
+    """Print the table of native files, and the lines that no test reached."""
     reached = native_lines()
     total = missed = 0
     print(f"{'native file':34} {'lines':>6} {'missed':>6} {'covered':>8}")
@@ -131,7 +131,7 @@ def print_native(*, lines: bool) -> None:
 
 
 def native_lines() -> dict[str, dict[int, int]]:
-    """How often each line of each native file was run, in all processes together."""
+    """Return how often each line of each native file was run, in all processes together."""
     counts: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     gcov = os.environ.get("GCOV", compiler().replace("g++", "gcov"))
     notes = [str(path) for path in build_folder("coverage").rglob("native/*.gcno")]

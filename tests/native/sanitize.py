@@ -32,7 +32,7 @@ RUNTIMES = {"address,undefined": ("libasan.so", "libubsan.so"), "thread": ("libt
 
 
 def main() -> int:
-    """Run what is asked for; without arguments everything."""
+    """Run the requested checks; without arguments all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=sorted(OPTIONS), action="append")
     parser.add_argument(
@@ -64,7 +64,7 @@ def run_programs(sanitizer: str) -> list[str]:
 
 
 def run(sanitizer: str, what: str, command: list[str], *, preload: bool = True) -> list[str]:
-    """Run a command under a sanitizer; gives what it found, or that the command failed."""
+    """Run a command under a sanitizer; return what it found, or that the command failed."""
     reports = BUILD / f"report-{sanitizer.replace(',', '-')}-{what.replace(' ', '-')}"
     for old in BUILD.glob(f"{reports.name}.*"):
         old.unlink()
@@ -83,7 +83,7 @@ def run(sanitizer: str, what: str, command: list[str], *, preload: bool = True) 
 
 
 def runtime(name: str) -> str:
-    """Where a runtime of the compiler lies."""
+    """Return the path of a runtime of the compiler."""
     return subprocess.check_output([compiler(), f"-print-file-name={name}"], text=True).strip()
 
 

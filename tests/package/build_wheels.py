@@ -32,7 +32,7 @@ REQUIRED = ("scikit-build-core>=0.11", "nanobind>=2.4", "numpy>=2.0", "cmake>=3.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build what was asked for; 1 if something of it could not be built."""
+    """Build the requested wheels; return 1 if one could not be built."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", action="append", choices=VERSIONS, help="default: all that are installed")
     parser.add_argument("--arch", action="append", choices=ARCHITECTURES, help="default: both")
@@ -77,7 +77,7 @@ def find_interpreter(version: str) -> Path | None:
 
 
 def has_headers(python: Path) -> bool:
-    """Whether extensions can be compiled for it; a shim of pyenv for another version fails here."""
+    """Return whether extensions can be compiled for it; a shim of pyenv for another version fails here."""
     program = (
         "import sysconfig, pathlib, sys; sys.exit(not pathlib.Path(sysconfig.get_path('include'), 'Python.h').exists())"
     )
@@ -95,7 +95,7 @@ def environment(python: Path, name: str, requirements: Sequence[str]) -> Path:
 
 
 def build(builder: Path, tools: Path, version: str, arch: str) -> Path:
-    """Compile one wheel; its name does not yet say which systems it runs on."""
+    """Compile one wheel; its name does not yet say on which systems it runs."""
     folder = BUILD / f"{version}-{arch}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -115,7 +115,7 @@ def build(builder: Path, tools: Path, version: str, arch: str) -> Path:
 
 
 def compilers(tools: Path, folder: Path, version: str, arch: str) -> dict[str, str]:
-    """Variables that make CMake use zig; it wants programs, so each is a script."""
+    """Return variables that make CMake use zig; it expects programs, so each is a script."""
     options = f"-target {arch}-linux-gnu.{GLIBC} {headers_of_debian(version, folder, arch)}"
     scripts = {"CC": f"cc {options}", "CXX": f"c++ {options}", "AR": "ar", "RANLIB": "ranlib"}
     for name, arguments in scripts.items():
@@ -140,7 +140,7 @@ def headers_of_debian(version: str, folder: Path, arch: str) -> str:
 
 
 def cache() -> dict[str, str]:
-    """Variables that make CMake use ccache where it is installed: most files know nothing of Python's version."""
+    """Return variables that make CMake use ccache, if installed: most files do not depend on Python's version."""
     if shutil.which("ccache") is None:
         return {}
     known = {"CCACHE_COMPILERTYPE": "clang", "CCACHE_COMPILERCHECK": "content"}  # our scripts are no compiler it knows

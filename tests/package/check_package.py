@@ -72,7 +72,7 @@ def use_comm(python: Path, folder: Path) -> None:
 
 
 def digest_of_study(python: Path, folder: Path) -> str:
-    """Train and simulate the demo as a user would; the digest of its policy."""
+    """Train and simulate the demo as a user would; return the digest of its policy."""
     cobre = python.parent / "cobre"
     subprocess.run([cobre, *DEMO], check=True, cwd=folder, capture_output=True)
     done = subprocess.run([cobre, *STUDY], check=True, cwd=folder, capture_output=True, text=True)

@@ -23,7 +23,7 @@ INSIDE = "/package"
 
 
 class UnavailableError(Exception):
-    """This machine cannot make a root; the text says why."""
+    """This machine cannot make a root; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def target_options(distribution: Distribution) -> list[str]:
 
 
 def install(wheel: Path, distribution: Distribution, root: Path) -> list[str]:
-    """Install a wheel into the root; how its interpreter is called there."""
+    """Install a wheel into the root; return how its interpreter is called there."""
     place = root / INSIDE.lstrip("/")
     if distribution.architecture != os.uname().machine:
         # By the pip of this machine, for that system: under qemu, pip alone would take minutes.
@@ -125,7 +125,7 @@ def install(wheel: Path, distribution: Distribution, root: Path) -> list[str]:
 
 
 def run_inside(root: Path, commands: Sequence[Sequence[str]]) -> str:
-    """Run commands one after the other in the root, without network; what they print, or `CalledProcessError`.
+    """Run commands in the root, one after the other and without network; return their output.
 
     In namespaces of their own: mounts and processes end with them.
     """
@@ -166,7 +166,7 @@ def build_in_root(
 
 
 def use_wheel(wheel: Path, distribution: Distribution, program: str, study: Sequence[Sequence[str]]) -> str:
-    """Install a wheel into a root and use it there; what the last command of the study (after `cobre`) prints."""
+    """Install a wheel into a root and use it; return the output of the last command of the study (after `cobre`)."""
     root = make_root(distribution)
     place = root / INSIDE.lstrip("/")
     shutil.rmtree(place, ignore_errors=True)

@@ -81,7 +81,7 @@ class Cluster:
         self._boot(node, "slurmd", "-D", "-N", node)
 
     def power_off(self, name):
-        """All processes of a node (or a daemon) are gone, at once."""
+        """Kill all processes of a node (or a daemon) at once."""
         process = self._running.pop(name, None)
         if process is not None:
             power_off(process)
@@ -96,16 +96,16 @@ class Cluster:
         return done
 
     def wait_for_nodes(self, state):
-        """Until all nodes are in that state."""
+        """Wait until all nodes are in that state."""
         self.wait_until(lambda: self._node_states() == {state}, f"nodes {state}")
 
     def wait_for_nodes_up(self):
-        """Until all nodes can run jobs, or do."""
+        """Wait until all nodes can run jobs, or run some."""
         usable = {"idle", "mix", "alloc"}
         self.wait_until(lambda: (states := self._node_states()) and states <= usable, "nodes up")
 
     def wait_until(self, condition, what, patience_s=PATIENCE_S):
-        """Look again and again; the logs of the daemons tell why it did not come."""
+        """Poll until the condition holds; on failure, show the logs of the daemons."""
         deadline = time.monotonic() + patience_s
         while not condition():
             assert time.monotonic() < deadline, f"not within {patience_s} s: {what}\n{self.logs()}"
@@ -138,7 +138,7 @@ class Cluster:
         self.wait_until((self._folder / "munge.socket").exists, "munged listens")
 
     def _surroundings(self, *, is_daemon=False):
-        """Nothing of our own environment: jobs inherit it."""
+        """Return an environment without our own variables, which jobs would inherit."""
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CONF": str(self._folder / "slurm.conf")}
         environment["HOME"] = str(Path.home())
         if not is_daemon:

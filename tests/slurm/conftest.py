@@ -1,4 +1,4 @@
-"""One cluster of two nodes for all tests; `make slurm` makes sure that it can be."""
+"""One cluster of two nodes for all tests; `make slurm` checks first that it is possible."""
 
 import subprocess
 import sys
@@ -27,14 +27,14 @@ def cluster():
 
 @pytest.fixture(autouse=True)
 def no_jobs_left(cluster):
-    """Whatever became of a test, its jobs do not take the nodes of the next."""
+    """Cancel the jobs of a test, so that they do not take the nodes of the next."""
     yield
     cluster.run("scancel", "--user=root")
     cluster.wait_for_nodes("idle")
 
 
 def left_behind():
-    """Daemons of Slurm, network namespaces of ours, and mounts."""
+    """Return daemons of Slurm, network namespaces of ours, and mounts."""
     spaces = subprocess.run(["ip", "netns", "list"], check=True, capture_output=True, text=True).stdout.split()
     comms = [file.read_text().strip() for file in Path("/proc").glob("[0-9]*/comm") if file.exists()]
     return (
@@ -46,7 +46,7 @@ def left_behind():
 
 @pytest.fixture(scope="session")
 def digest(tmp_path_factory):
-    """Of so many iterations on this machine, in one process."""
+    """Return the digest of that many iterations on this machine, in one process."""
     folder = tmp_path_factory.mktemp("alone")
     known = {}
 

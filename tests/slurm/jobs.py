@@ -1,4 +1,4 @@
-"""Studies as jobs of a cluster: submit, look, freeze, wait."""
+"""Studies as jobs of a cluster: submit, inspect, freeze, wait."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def cobre(*words, python=sys.executable):
 
 
 def digest_of(output):
-    """Of the policy and of the simulated rows."""
+    """Return the digest of the policy and of the simulated rows."""
     summary = json.loads((Path(output) / "summary.json").read_text())
     return summary["digest"], summary["simulation_digest"]
 
@@ -51,7 +51,7 @@ def first_iteration_of_the_last_run(output):
 
 @dataclass
 class Job:
-    """A job and what it writes."""
+    """A job and its output."""
 
     cluster: object
     number: str
@@ -67,12 +67,12 @@ class Job:
         return re.search(rf"\b{name}=(\S*)", text)[1]
 
     def wait(self, *states):
-        """Until the job is in one of these states; returns it."""
+        """Wait until the job is in one of these states; return it."""
         self.cluster.wait_until(lambda: self.field("JobState") in states, f"job {self.number} {states}", PATIENCE_S)
         return self.field("JobState")
 
     def wait_for_iterations(self, count, output=None):
-        """Until its study has trained so many."""
+        """Wait until its study has trained that many iterations."""
         output = output or self.folder / "out"
         what = f"{count} iterations of job {self.number}"
         self.cluster.wait_until(lambda: self._has_trained(count, output), what, PATIENCE_S)
@@ -85,7 +85,7 @@ class Job:
 
 
 def submit(cluster, folder, script, environ=None):
-    """Like a user: from the folder of the study, with Cobre on the path."""
+    """Submit a script as a user does: from the folder of the study, with Cobre on the path."""
     file = folder / "job.sh"
     file.write_text(script)
     path = f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -116,7 +116,7 @@ def thaw(pids):
 
 
 def is_asked_to_stop(pid):
-    """Whether SIGTERM waits for a process that is frozen, or has ended it: Slurm thaws what it asks to stop."""
+    """Return whether SIGTERM is pending for a frozen process, or has ended it: Slurm thaws what it asks to stop."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

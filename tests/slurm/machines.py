@@ -30,12 +30,12 @@ def ip(*words):
 
 
 def mounts():
-    """Where something is mounted; `is_mount` does not see a folder that is mounted on itself."""
+    """Return whether something is mounted there; `is_mount` does not see a folder that is mounted on itself."""
     return [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
 
 
 class Machines:
-    """The first of them carries the bridge. All know each other's names, unless `forgotten` says otherwise."""
+    """Machines; the first carries the bridge. All know each other's names, unless `forgotten` says otherwise."""
 
     def __init__(self, folder, *names):
         self._names_file = Path(folder, "hosts")
@@ -72,12 +72,12 @@ class Machines:
         ip("-n", self._space(name), "link", "set", "cable", "down")
 
     def plug(self, name):
-        """Put it back."""
+        """Reconnect the machine's cable."""
         ip("-n", self._space(name), "link", "set", "cable", "up")
 
     @contextmanager
     def forgotten(self, name):
-        """No machine knows that name; those that run notice, too."""
+        """Make all machines forget that name, running ones included."""
         self._write_names(but=name)
         try:
             yield
@@ -114,7 +114,7 @@ class Machines:
 
 
 def power_off(process):
-    """End a machine that was booted: its first process, and the kernel ends the others."""
+    """Power off a machine that was booted: end its first process, and the kernel ends the others."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     with suppress(OSError, ProcessLookupError):
         for child in children.read_text().split():

@@ -1,4 +1,4 @@
-"""How a job is stopped and goes on, by signals, limits and dead nodes: the digest is that of an undisturbed run."""
+"""Jobs that are stopped and resumed, by signals, limits and dead nodes: the digest is that of an undisturbed run."""
 
 import os
 from pathlib import Path
@@ -38,7 +38,7 @@ def in_environment(wheel):
 
 
 def frozen_ranks(cluster, job):
-    """All ranks stand still in the middle of training."""
+    """Freeze all ranks in the middle of training."""
     job.wait_for_iterations(3)
     pids = ranks_of(job.folder / "out")
     assert len(pids) == RANKS
@@ -55,8 +55,8 @@ def check_whole(job, digest, iterations=MANY):
 
 
 @pytest.mark.parametrize(("wheel", "iterations"), [(None, MANY), ("mpich", FEW)])
-def test_the_time_limit_stops_the_job_which_goes_on_by_itself(cluster, tmp_path, digest, wheel, iterations):
-    """Slurm sends TERM before the limit; the job puts itself back into the queue and resumes."""
+def test_the_time_limit_stops_the_job_which_resumes_by_itself(cluster, tmp_path, digest, wheel, iterations):
+    """Check that Slurm sends TERM before the limit, and that the job requeues itself and resumes."""
     mpi = ["--mpi"] if wheel else []
     text = script(tmp_path, "--requeue", "--time", "00:02:00", *mpi, iterations=iterations)
     assert "TERM@120" in text
@@ -88,7 +88,7 @@ def test_a_job_that_is_cancelled_stays_so_and_can_be_submitted_again(cluster, tm
 
 @pytest.mark.parametrize("node", ["n1", "n2"])
 def test_a_node_dies(cluster, tmp_path, digest, node):
-    """Without a word: its cable is pulled first. Slurm notices and requeues the job, which waits for the node."""
+    """Pull the cable of a node, then kill it: Slurm requeues the job, which waits for the node."""
     job = submit(cluster, tmp_path, script(tmp_path))
     job.wait_for_iterations(60)
     cluster.machines.pull(node)
@@ -102,7 +102,7 @@ def test_a_node_dies(cluster, tmp_path, digest, node):
 
 
 def test_a_rank_that_is_killed_ends_the_others(cluster, tmp_path, digest):
-    """The job fails within seconds and says which rank it was; the same script goes on."""
+    """Check that the job fails within seconds and names the rank, and that the same script resumes it."""
     text = script(tmp_path)
     job = submit(cluster, tmp_path, text)
     job.wait_for_iterations(60)

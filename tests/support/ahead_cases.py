@@ -1,4 +1,4 @@
-"""Small cases in which something is known ahead: thermal power that is decided before, water that is under way."""
+"""Small cases with facts known ahead: thermal commitments, and water in transit."""
 
 from dataclasses import replace
 from datetime import date, timedelta
@@ -14,12 +14,12 @@ RELEASES = [("2023-06-01", "2023-12-01", 5.0), ("2023-12-01", "2024-01-01", 8.0)
 
 
 def commitments(plant, windows):
-    """Entries of initial_conditions.json."""
+    """Return entries of initial_conditions.json."""
     return [{"thermal_id": plant, "start_date": a, "end_date": b, "value_mw": mw} for a, b, mw in windows]
 
 
 def releases(plant, windows):
-    """Entries of initial_conditions.json."""
+    """Return entries of initial_conditions.json."""
     return [{"hydro_id": plant, "start_date": a, "end_date": b, "value_m3s": flow} for a, b, flow in windows]
 
 
@@ -33,7 +33,7 @@ def with_documents(case, initial=None, **documents):
 
 
 def uneven(case):
-    """Stages of 100 to 500 hours."""
+    """Return stages of 100 to 500 hours."""
     days = [date(2024, 1, 1)]
     for length in UNEVEN_DAYS:
         days.append(days[-1] + timedelta(days=length))
@@ -51,14 +51,14 @@ def uneven(case):
 
 
 def loads_by_block(case, *factors):
-    """Load that differs from block to block."""
+    """Return loads that differ by block."""
     rows = [{"block_id": block, "factor": factor} for block, factor in enumerate(factors)]
     content = [{"bus_id": 0, "stage_id": stage, "block_factors": rows} for stage in range(case.stages)]
     return replace(case, documents=case.documents | {"scenarios/load_factors.json": {"load_factors": content}})
 
 
 def constrained(case, expression, rows, penalty=None):
-    """With one constraint of its own; rows: (stage, lower, upper)."""
+    """Return the case with one generic constraint; rows: (stage, lower, upper)."""
     slack = {"enabled": penalty is not None} | ({"penalty": penalty} if penalty is not None else {})
     constraint = {"id": 0, "name": "rule", "expression": expression, "slack": slack}
     bounds = [
@@ -84,7 +84,7 @@ def ahead(config=LEAD_2, orders=ORDERS, least=0.0, initial=None, **others):
 
 
 def ahead_bounds():
-    """Limits and costs by stage, two blocks with another load each."""
+    """Return a case with limits and costs by stage, and two blocks with different loads."""
     rows = [
         {"thermal_id": 1, "stage_id": 2, "min_generation_mw": 8.0, "max_generation_mw": 12.0},
         {"thermal_id": 1, "stage_id": 3, "max_generation_mw": 22.0, "cost_per_mwh": 60.0},
@@ -102,7 +102,7 @@ def ahead_hours(hours, known):
 
 
 def ahead_after_study(least=3.0):
-    """Deliveries in two stages after the study."""
+    """Return a case with deliveries in two stages after the study."""
     stages = [
         {"start_date": "2024-06-01", "duration_hours": 720.0},
         {"start_date": "2024-07-01", "duration_hours": 744.0},
@@ -143,7 +143,7 @@ def ahead_random(lead=2, risk=None, **others):
 
 
 def travelling(delay=1000.0, windows=RELEASES, **others):
-    """Two plants with hours between them."""
+    """Return two plants with a travel time between them."""
     base = {
         "hydros": [hydro(0, downstream=1, travel_time_hours=delay), hydro(1)],
         "thermals": [thermal(0, 50.0, 100.0)],
@@ -159,18 +159,18 @@ def travelling(delay=1000.0, windows=RELEASES, **others):
 
 
 def travelling_uneven(hours):
-    """Over stages of 100 to 500 hours."""
+    """Return the same over stages of 100 to 500 hours."""
     return uneven(travelling(hours))[0]
 
 
 def travelling_in_blocks(hours, mode="chronological"):
-    """Blocks of 200, 330 and 200 hours, one after the other."""
+    """Return the same with chronological blocks of 200, 330 and 200 hours."""
     case = travelling(hours, hours=(200.0, 330.0, 200.0), block_mode=mode, stages=4, load={0: list(LOADS[:4])})
     return loads_by_block(case, 0.4, 1.4, 0.9)
 
 
 def confluence(first=400.0, second=1000.0):
-    """Two plants above a third one, each with its own time."""
+    """Return two plants above a third one, each with its own travel time."""
     plants = [
         hydro(0, downstream=2, travel_time_hours=first),
         hydro(1, downstream=2, travel_time_hours=second),
@@ -188,7 +188,7 @@ def cascade_past_a_plant_to_come():
 
 
 def both():
-    """Water under way, leads of two and of three stages."""
+    """Return a case with water in transit, and leads of two and of three stages."""
     plants = [
         thermal(0, 50.0, 100.0),
         thermal(1, 20.0, 40.0, anticipated_config=LEAD_2),

@@ -192,7 +192,7 @@ def _constraint(id_: int, expression: str) -> dict[str, Any]:
 
 
 def _tables(source: str, ids: Sequence[int]) -> dict[str, dict[str, list[Any]]]:
-    """All Parquet files by name; columns as lists."""
+    """Return all Parquet files by name; columns are lists."""
     draw = random.Random(5)
     pairs = [(place, stage) for place in PLACES for stage in STAGES]
     keys = {"stage_id": [stage for _, stage in pairs]}
@@ -280,7 +280,7 @@ def _openings(draw: random.Random) -> dict[str, list[Any]]:
 
 
 def _history(ids: Sequence[int], draw: random.Random) -> dict[str, list[Any]]:
-    """Ten years of months of all plants."""
+    """Return ten years of monthly inflows of all plants."""
     rows = [(place, year, month) for place in PLACES for year in range(2013, 2023) for month in range(1, 13)]
     return {
         "hydro_id": [ids[place] for place, _, _ in rows],

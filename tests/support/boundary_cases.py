@@ -1,4 +1,4 @@
-"""The first stages of a study whose end is valued by the policy of the whole, with something known ahead."""
+"""The first stages of a study whose end is valued by the policy of the whole study, with facts known ahead."""
 
 import json
 from dataclasses import replace
@@ -19,7 +19,7 @@ AFTER = {
 
 
 def by_calendar(case):
-    """Stages with the hours of their months."""
+    """Return stages with the hours of their months."""
     fields = {
         number: {
             "start_date": MONTHS[number],
@@ -32,7 +32,7 @@ def by_calendar(case):
 
 
 def water(stages, delay=1000.0, after=(), **others):
-    """Two plants with hours between them, over so many stages."""
+    """Return two plants with a travel time between them, over that many stages."""
     case = travelling(delay, stages=stages, load={0: list(LOADS[:stages])}, **others)
     return with_later_stages(by_calendar(case), after, [])
 
@@ -47,7 +47,7 @@ def with_later_stages(case, after, bounds):
 
 
 def water_and_power(stages, after=(), **others):
-    """Water under way, and thermal power ordered two and three months ahead."""
+    """Return a case with water in transit, and thermal power committed two and three months ahead."""
     plants = [
         thermal(0, 50.0, 100.0),
         thermal(1, 20.0, 40.0, anticipated_config={"lead_stages": 2}),

@@ -15,7 +15,7 @@ VERSIONS = {"novomodelo-bridge": "0.19.1", "cobre-bridge": "0.18.0"}
 
 
 def bridge_environment(tmp_path, program="novomodelo-bridge"):
-    """Its folder; made on first use by the command itself. Skips the test where it cannot be installed."""
+    """Return its folder, made on first use by the command itself; skip the test where it cannot be installed."""
     empty = tmp_path / "no_deck"
     empty.mkdir()
     (empty / "caso.dat").write_text("arquivos.dat\n")  # which is not there: the bridge refuses it, once it is installed

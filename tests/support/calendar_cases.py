@@ -60,7 +60,7 @@ BOTH = {"cycle_type": "custom", "seasons": months("custom")["seasons"] + quarter
 
 
 def case(periods, seasons, order=1, observed=(), **rest) -> CraftedCase:
-    """Equal statistics everywhere: whatever a lag's season is, its mean and deviation are known."""
+    """Return a case with the same statistics everywhere, so that the mean and deviation of any lag are known."""
     phi = {1: 0.5, 2: 0.2}
     return CraftedCase(
         periods=periods,

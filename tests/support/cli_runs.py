@@ -1,4 +1,4 @@
-"""The command `cobre`, as a shell starts it: piped, or on a terminal of a given size."""
+"""The command `cobre` as a shell starts it: with a pipe, or on a terminal of a given size."""
 
 import fcntl
 import os
@@ -21,7 +21,7 @@ ONE_PROCESS = ("--backend", "local", "--threads", "1")
 
 
 def cobre(*words, timeout=LIMIT_S, **environ):
-    """Run to the end, without a terminal."""
+    """Run a command to its end, without a terminal."""
     return subprocess.run(
         [*COMMAND, *map(str, words)],
         check=False,
@@ -46,7 +46,7 @@ class Screen:
 
     @property
     def text(self):
-        """Without what moves the cursor or sets colours."""
+        """Return the text without control sequences for cursor and colours."""
         return re.sub(r"\x1b(\[[0-9;?]*[A-Za-z]|[()][A-Z0-9]|[=>])", "", self.raw).replace("\r", "")
 
     @property
@@ -76,7 +76,7 @@ class TerminalRun:
         os.write(self._master, keys.encode())
 
     def wait_for(self, pattern, limit_s=LIMIT_S):
-        """Read until the screen has shown something."""
+        """Read until the screen has shown a text."""
         deadline = time.monotonic() + limit_s
         while not re.search(pattern, self._screen().text):
             if not self._read(deadline):
@@ -85,7 +85,7 @@ class TerminalRun:
                 raise AssertionError(f"{pattern!r} was never shown: {self._screen().text[-2000:]}")
 
     def end(self, limit_s=LIMIT_S):
-        """Read until it ends by itself."""
+        """Read until the command ends by itself."""
         deadline = time.monotonic() + limit_s
         while self._read(deadline):
             pass
@@ -103,7 +103,7 @@ class TerminalRun:
         return Screen(self.process.returncode, self._written.decode("utf-8", "replace"))
 
     def _read(self, deadline):
-        """Whether anything more may come."""
+        """Read once; return whether more may follow."""
         ready, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             return False
@@ -116,5 +116,5 @@ class TerminalRun:
 
 
 def on_terminal(*words, **settings):
-    """Run to the end on a terminal."""
+    """Run a command to its end on a terminal."""
     return TerminalRun(*words, **settings).end()

@@ -13,7 +13,7 @@ from cobre.study.preparation.study_solver import make_solver
 
 
 def context_of(folder, overrides=None, comm=None, threads=1, keeps_states=False):
-    """Nothing is trained yet."""
+    """Return the training context of a case, before its first iteration."""
     comm = comm or LocalCommunicator()
     study = prepare(load_case(folder, overrides))
     problem = study.problem

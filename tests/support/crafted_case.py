@@ -12,7 +12,7 @@ from small_cases import SmallCase, hydro, penalties, rows_of, thermal, volumes
 
 @dataclass(frozen=True)
 class Period:
-    """A stage. `openings` None: the file says nothing of them."""
+    """A stage. openings: None if the file does not say."""
 
     start: str
     end: str
@@ -59,7 +59,7 @@ class CraftedCase:
 
 
 def write_crafted(folder: Path, case: CraftedCase) -> Path:
-    """Write all files; the folder is the case."""
+    """Write all files of the case into the folder."""
     plants = range(case.plants)
     files = SmallCase(
         hydros=[
@@ -97,7 +97,7 @@ def months(label: str = "monthly") -> dict:
 
 
 def quarters(first_id: int = 0) -> list[dict]:
-    """Four custom seasons."""
+    """Return four custom seasons."""
     ends = ((3, 31), (6, 30), (9, 30), (12, 31))
     return [
         {
@@ -113,7 +113,7 @@ def quarters(first_id: int = 0) -> list[dict]:
 
 
 def weeks() -> dict:
-    """52 seasons."""
+    """Return 52 weekly seasons."""
     return {
         "cycle_type": "weekly",
         "seasons": [{"id": w, "label": f"week {w + 1}", "month_start": min(12, 1 + w // 4)} for w in range(52)],

@@ -1,4 +1,4 @@
-"""Crafted cases once more, as plain loops over all scenarios: what inflows follow from noise, and what a policy costs.
+"""Crafted cases as plain loops over all scenarios: inflows from noise, and the cost of a policy.
 
 Nothing of the package is used. Lags are means of seasons, put together day by day.
 """
@@ -36,7 +36,7 @@ def week_of(day: date) -> tuple[date, date]:
 
 @dataclass(frozen=True)
 class Remembered:
-    """A stage's own season and the day that tells it; resolution by stage."""
+    """A stage's own season and the day that identifies it; resolution by stage."""
 
     case: CraftedCase
     season_of: Sequence[SeasonOf]  # by stage
@@ -68,7 +68,7 @@ class Remembered:
         return observed + stages
 
     def inflow(self, stage: int, innovation: float, inflows: Sequence[float], before: dict[int, tuple[float, float]]):
-        """Mean, plus what the lags deviate from theirs, plus the innovation (m3/s). `before`: statistics of lags."""
+        """Return mean + effect of the lags' deviations + innovation (m3/s). `before`: statistics of lags."""
         mean, deviation = self.case.inflow[0, stage]
         total = mean + innovation
         for (_, at, lag), phi in self.case.memory.items():
@@ -136,7 +136,7 @@ def _tree_node(program, case, children, node_id, before, unit) -> int:
 
 
 def _tree_risk(program, found, risk) -> int:
-    """(1 - share) of the mean and `share` of the conditional value at risk of some columns with probabilities."""
+    """Add (1 - share) of the mean and `share` of the conditional value at risk of columns with probabilities."""
     alpha, share = risk
     future, quantile = program.column(-np.inf), program.column(-np.inf)
     terms = {future: 1.0, quantile: -share}

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: small systems with a little of everything, and never without a feasible plan."""
+"""Hypothesis strategies: small systems with a little of everything, and always a feasible plan."""
 
 from hypothesis import strategies as st
 from small_system import (
@@ -13,7 +13,7 @@ from small_system import (
 
 
 def whole(low: int, high: int) -> st.SearchStrategy[float]:
-    """Whole numbers as floats: a failing example is then easy to read."""
+    """Draw whole numbers as floats: a failing example is then easy to read."""
     return st.integers(low, high).map(float)
 
 
@@ -29,7 +29,7 @@ def hydros(draw: st.DrawFn, count: int, buses: int, *, may_remember: bool) -> tu
 
 @st.composite
 def hydro(draw: st.DrawFn, index: int, count: int, buses: int, *, remembers: bool) -> SmallHydro:
-    """Spread and memory are small enough for every inflow to be positive."""
+    """Draw a plant; spread and memory are small enough for every inflow to be positive."""
     below = draw(st.one_of(st.none(), st.integers(index + 1, count - 1))) if index + 1 < count else None
     least, room = draw(whole(0, 20)), draw(whole(5, 300))
     mean = draw(whole(5, 60))
@@ -75,7 +75,7 @@ def noise(stages: int, openings: int, hydros: int) -> st.SearchStrategy[tuple[tu
 
 @st.composite
 def extras(draw: st.DrawFn, buses: int, hydros: int) -> dict[str, object]:
-    """Rewards, trade and pumps: costs may be negative."""
+    """Draw rewards, trade and pumps: costs may be negative."""
     bus = st.integers(0, buses - 1)
     source = st.builds(SmallSource, bus, whole(5, 40), quarters(0, 20).map(lambda reward: reward + 0.5))
     contract = st.builds(SmallContract, bus, st.sampled_from((1, -1)), whole(-80, 150), whole(5, 30))
@@ -90,7 +90,7 @@ def extras(draw: st.DrawFn, buses: int, hydros: int) -> dict[str, object]:
 
 @st.composite
 def small_systems(draw: st.DrawFn, *, is_plain: bool = False, is_averse: bool = False) -> SmallSystem:
-    """Up to three plants, two buses, four stages and three openings. plain: only what the Rust program models alike."""
+    """Draw up to three plants, two buses, four stages, three openings. plain: as the Rust program models them."""
     stages, openings = draw(st.sampled_from(((2, 3), (3, 2), (3, 3), (4, 2)) if not is_averse else ((2, 4), (3, 3))))
     buses, count = draw(st.integers(1, 2)), draw(st.integers(1, 3))
     blocks = draw(st.sampled_from((((730.0,), (1.0,)), ((200.0, 530.0), (1.25, 0.9)))))
@@ -110,5 +110,5 @@ def small_systems(draw: st.DrawFn, *, is_plain: bool = False, is_averse: bool = 
 
 
 def risks() -> st.SearchStrategy[tuple[float, float]]:
-    """Tails that hold a whole number of openings, and tails that cut one in two."""
+    """Draw tails that hold a whole number of openings, and tails that split one."""
     return st.tuples(st.sampled_from((0.25, 0.3, 0.5, 0.8)), st.sampled_from((0.2, 0.5, 1.0)))

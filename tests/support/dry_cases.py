@@ -1,4 +1,4 @@
-"""A reservoir whose inflow remembers the month before and often would be negative."""
+"""A reservoir whose inflow remembers the month before and would often be negative."""
 
 import json
 from dataclasses import replace
@@ -15,7 +15,7 @@ MEAN_M3S, STD_M3S, OBSERVED_M3S, MEMORY = 12.0, 10.0, 8.0, 0.7
 
 
 def write_dry_case(folder, method, seed=0, price=700.0, std=STD_M3S, memory=MEMORY, **others):
-    """Four stages with four openings. price: $ for one m3/s over an hour that a negative inflow lacks."""
+    """Write four stages with four openings. price: $ for one m3/s of missing inflow over an hour."""
     stages = 4
     case = SmallCase(
         **{

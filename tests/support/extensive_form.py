@@ -29,7 +29,7 @@ Terms = dict[int, float]
 
 @dataclass
 class Program:
-    """Columns and rows as they come."""
+    """Columns and rows in the order in which they are added."""
 
     lower: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Node:
-    """State that a node passes to its children."""
+    """The state that a node passes to its children."""
 
     stage: int
     storage: list[int | float]  # columns, or numbers before the first stage
@@ -120,7 +120,7 @@ def _future(program: Program, system: SmallSystem, parent: Node) -> int:
 
 
 def _successors(system: SmallSystem, parent: Node) -> list[tuple[int, float, list[float]]]:
-    """Return place, probability and inflows of what may follow a node: openings, or nodes of a tree."""
+    """Return position, probability and inflows of the successors of a node: openings, or nodes of a tree."""
     if system.tree:
         nodes = enumerate(system.tree)
         return [(at, node.probability, list(node.inflow)) for at, node in nodes if node.parent == parent.place]
@@ -135,7 +135,7 @@ def _successors(system: SmallSystem, parent: Node) -> list[tuple[int, float, lis
 
 
 def _add_risk(program: Program, values: dict[int, float], future: int, alpha: float, share: float) -> None:
-    """(1 - share) of the mean and `share` of the conditional value at risk, by the program of Rockafellar and Uryasev.
+    """Add (1 - share) of the mean and `share` of the CVaR, by the program of Rockafellar and Uryasev.
 
     future = (1 - share) mean + share (quantile + mean of what exceeds it / alpha).
     """
@@ -149,7 +149,7 @@ def _add_risk(program: Program, values: dict[int, float], future: int, alpha: fl
 
 
 def _node(program: Program, system: SmallSystem, parent: Node, place: int, inflow: list[float]) -> Node:
-    """All decisions of one stage in one node of the tree, and all nodes behind it."""
+    """Add all decisions of one stage in one node of the tree, and all nodes behind it."""
     stage = parent.stage + 1
     cost: Terms = {}
     power = _Power(program, system, cost, stage, dict(parent.ordered))
@@ -274,7 +274,7 @@ class _Water:
         return [self.program.column(least, most) for _ in self._periods()]
 
     def _fill(self, hydro: int) -> None:
-        """Require what a plant should hold while it is filled and, at another price, ever after."""
+        """Require the volume of a plant while it is filled and, at another price, ever after."""
         plant, stage = self.system.hydros[hydro], self.power.stage
         if plant.filling is None:
             return
@@ -311,7 +311,7 @@ class _Water:
             self.released[hydro, self.power.stage].append(column)
 
     def _generate(self, hydro: int, block: int, turbined: int, spilled: int) -> None:
-        """Power lies below every plane, at the mean of the volumes before and after."""
+        """Limit power by every plane, at the mean of the volumes before and after."""
         plant = self.system.hydros[hydro]
         generated = self.power.add(plant.bus, block, 0.0, MAX_GENERATION)
         for zero, by_volume, by_turbined, by_spilled in plant.planes:
@@ -320,7 +320,7 @@ class _Water:
             self.program.row(terms, -np.inf, right)
 
     def _mean_volume(self, terms: Terms, hydro: int, factor: float) -> float:
-        """Add a multiple of the mean of first and last volume; what is known of it belongs on the right side."""
+        """Add a multiple of the mean of first and last volume; its known part belongs on the right-hand side."""
         first, *_, last = self.volumes[hydro]
         assert isinstance(last, int)
         terms[last] = terms.get(last, 0.0) + factor / 2.0
@@ -330,7 +330,7 @@ class _Water:
         return -factor / 2.0 * first
 
     def balance(self, inflow: list[float]) -> list[int | float]:
-        """End volumes; with chronological blocks every block has its own."""
+        """Add end volumes; with chronological blocks every block has its own."""
         arriving, stage = list(inflow), self.power.stage
         for hydro, own in enumerate(inflow):
             receiver = self.system.receiver(hydro, stage)
@@ -358,7 +358,7 @@ class _Water:
         return self.volumes[hydro][-1]
 
     def _under_way(self, terms: Terms, hydro: int) -> float:
-        """Add what plants above released some hours ago: each hour arrives that much later. Stages have one block.
+        """Add releases of plants upstream, each delayed by its travel time. Stages have one block.
 
         Returns the hm3 that were released before the study.
         """
@@ -375,7 +375,7 @@ class _Water:
         return known
 
     def _arriving(self, first: int, end: int, delay: float) -> float:
-        """Hours of this stage in which water arrives that was released from one stage until another."""
+        """Return the hours of this stage in which releases of a period arrive."""
         length = sum(self.system.hours)
         now = self.power.stage * length
         return max(0.0, min(end * length + delay, now + length) - max(first * length + delay, now))

@@ -1,4 +1,4 @@
-"""Three months of one plant with a memory, in either format, and what both Rust programs find for them."""
+"""Three months of one plant with a memory, in either format, and the results of both Rust programs."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +41,7 @@ class PlantCase:
     blocks: int = 1
 
     def write(self, folder: Path) -> Path:
-        """All files; the folder is the case."""
+        """Write all files of the case into the folder."""
         return write_files(folder, self._documents(), self._tables())
 
     def _documents(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Stage LPs of a study solved by HiGHS alone, cuts given: a second opinion on what the native simplex is given.
+"""Stage LPs of a study solved by HiGHS alone, with given cuts: an independent check of the native simplex's input.
 
 The value of a stage LP is unique where its solution and its duals are not. So the policy of another program is checked
 solve by solve: at a trial point its newest cut has the value that the openings of the next stage have on average.
@@ -13,7 +13,7 @@ TOLERANCE = 1e-9
 
 
 class HighsStage:
-    """One stage's LP, kept in HiGHS from solve to solve."""
+    """The LP of one stage, kept in HiGHS from solve to solve."""
 
     def __init__(self, program: StageProgram) -> None:
         self._program, self._cuts = program, []
@@ -32,7 +32,7 @@ class HighsStage:
         self._highs.passModel(lp)
 
     def add_cut(self, intercept: float, coefficients: np.ndarray) -> None:
-        """Future cost >= intercept + coefficients @ outgoing state, in scaled money."""
+        """Add future cost >= intercept + coefficients @ outgoing state, in scaled money."""
         program = self._program
         decided = coefficients[: program.num_decided] * program.column_scale[program.state_column]
         used = np.flatnonzero(decided)

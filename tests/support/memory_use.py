@@ -1,4 +1,4 @@
-"""How much memory a piece of work takes."""
+"""Peak memory of a call."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""Runs every mutant through the cases that must detect it; one that passes is a failure of the kit."""
+"""Run every mutant through the cases that must detect it; one that passes is a failure of the kit."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ Pair = tuple[str, str]
 
 
 def run_trials(setting: Setting, pattern: str = "*") -> Iterator[Result]:
-    """Try all mutants, in worlds that are known to be right. A pass: the case rejected the mutant."""
+    """Try all mutants in worlds that are known to be right; a trial passes if the case rejects the mutant."""
     pairs = [(mutant.name, case) for mutant in MUTANTS.values() for case in mutant.killed_by]
     wanted = [pair for pair in pairs if _matches(_cell_of(setting, pair), pattern)]
     caught = _caught(setting, wanted)
@@ -38,7 +38,7 @@ def run_control(setting: Setting, pattern: str = "*") -> Iterator[Result]:
 
 
 def _caught(setting: Setting, pairs: Sequence[Pair]) -> set[Pair]:
-    """Run all trials, many to a world; what has been caught once need not be tried again."""
+    """Run all trials, many in one world; a mutant that was caught once is not tried again."""
     cells = [cell for pair in pairs for cell in _trial(setting, pair)]
     caught: set[Pair] = set()
     for alone in (False, True):

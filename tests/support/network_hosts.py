@@ -24,7 +24,7 @@ def run(*command):
 
 
 class Network:
-    """Host 0 and as many others as asked for.
+    """Host 0 and as many others as requested.
 
     families: of their addresses, 4 and 6. forwards: whether host 0 is a router.
     """
@@ -58,16 +58,16 @@ class Network:
         self._ip(number, "link", "set", "cable", "down")
 
     def plug(self, number):
-        """Put it back."""
+        """Reconnect the cable of a host."""
         self._ip(number, "link", "set", "cable", "up")
         self._route(number)  # what was known of the way went with the link
 
     def remove(self, number):
-        """Remove a host without any goodbye on its connections; the caller ends its processes."""
+        """Remove a host without closing its connections; the caller ends its processes."""
         self._ip(number, "link", "del", "cable")
 
     def swallow(self, number, *, inward=True, outward=True, families=None):
-        """Drop packets silently, as a firewall does: those sent to the host (inward), those that it sends (outward)."""
+        """Drop packets silently, as a firewall does: those to the host (inward), those from it (outward)."""
         for family in families or self._families:
             here, there = _addresses(number, family)
             if outward:
@@ -76,7 +76,7 @@ class Network:
                 self._ip(0, "neigh", "replace", here, "lladdr", NOBODY, "dev", f"cable{number}", "nud", "permanent")
 
     def swallow_between(self, one, other):
-        """Drop silently what the first host sends to the second; both still reach host 0."""
+        """Drop packets from the first host to the second silently; both still reach host 0."""
         words = ("from", _addresses(one, 4)[0], "to", _addresses(other, 4)[0], "blackhole")
         self._ip(0, "-4", "rule", "add", *words)
 
@@ -130,12 +130,12 @@ class Network:
 
 
 def _addresses(number, family):
-    """Of a host, and of its neighbour at the other end of the cable."""
+    """Return the addresses of a host, and of its neighbour at the other end of the cable."""
     return (f"10.77.{number}.2", f"10.77.{number}.1") if family == 4 else (f"fd77:{number}::2", f"fd77:{number}::1")
 
 
 def is_permitted():
-    """Whether this process may make hosts."""
+    """Return whether this process may create hosts."""
     name = f"cobre-try{os.getpid() % 100000:x}"
     try:
         run("ip", "netns", "add", name)

@@ -18,7 +18,7 @@ Month = tuple[int, int]  # year, month
 
 
 def advance(deck: Path, target: Path, months: int) -> Path:
-    """Write the deck of the month that many months later."""
+    """Write the deck of a later month."""
     target.mkdir(parents=True)
     general = _read(next(path for path in deck.iterdir() if path.name.lower() == "dger.dat"))
     begin = int(general[6][21:25]), int(general[5][21:25])

@@ -43,7 +43,7 @@ def _missing(python: Path, modules: str) -> str:
 
 
 def peer_tables(cases: Sequence[Path]) -> list[dict]:
-    """Bounds, and inflows, lags and costs of its simulations, case by case."""
+    """Return bounds, and inflows, lags and costs of its simulations, case by case."""
     command = [peer_python(), "-I", PROGRAM.with_name("peer_tables.py"), *cases]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr
@@ -51,7 +51,7 @@ def peer_tables(cases: Sequence[Path]) -> list[dict]:
 
 
 def peer_bounds(cases: Sequence[Path]) -> list[Bounds]:
-    """Return the peer's bounds, by case. It has our package's name: nothing of ours may be on its path."""
+    """Return the peer's bounds by case. It has our package's name, so nothing of ours may be on its path."""
     command = [peer_python(), "-I", PROGRAM, *cases]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr

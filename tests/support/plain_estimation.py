@@ -1,4 +1,4 @@
-"""Inflow models from history as the method is described, one plant and season at a time, with other algebra.
+"""Inflow models from history as the method is described, one plant and season at a time, by other algebra.
 
 Partial correlations are those of residuals (a Schur complement), contributions are responses to one unit of inflow,
 and all sums run over pairs of months in a list. Nothing of the package is used.
@@ -29,7 +29,7 @@ class PlainFit:
         self.lower_orders([max_order] * MONTHS)
 
     def lower_orders(self, limits):
-        """As long as some inflow of the past would lower the present one, its season may remember one month less."""
+        """Lower the order of a season as long as some past inflow would lower the present one."""
         while failing := [season for season in range(MONTHS) if min(self.responses(season), default=0.0) < 0.0]:
             for season in failing:
                 limits[season] -= 1
@@ -39,7 +39,7 @@ class PlainFit:
                     self.fits[season] = lags, yearly if lags else alone
 
     def fit(self, season, most):
-        """Coefficients by lag, and that of the last year."""
+        """Return coefficients by lag, and that of the last year."""
         if self.std[season] == 0.0:
             return [], 0.0
         order = next((k for k in range(most, 0, -1) if self.is_significant(season, k)), 0)
@@ -51,7 +51,7 @@ class PlainFit:
         return ([] if lags and lags[0] < 0.0 else lags), yearly
 
     def is_significant(self, season, lag):
-        """Tell whether a lag is significant by its partial correlation, given those between and, if used, the year."""
+        """Return whether a lag's partial correlation, given those between and, if used, the year, is significant."""
         whole = self.correlations(season, lag)
         pair, given = [0, lag], [at for at in range(len(whole)) if at not in (0, lag)]
         if self.with_year:
@@ -66,7 +66,7 @@ class PlainFit:
         return abs(partial) > SIGNIFICANT / sqrt(len(self.months_like(season)))
 
     def correlations(self, season, order):
-        """Of a season, of the `order` seasons before it and of the last year's mean, with each other."""
+        """Return correlations of a season, of the `order` seasons before it and of the last year's mean."""
         size = order + 1 + self.with_year
         found = np.eye(size)
         for i in range(order + 1):
@@ -86,7 +86,7 @@ class PlainFit:
         return sum(pairs) / len(pairs)
 
     def year_correlation(self, season, lag):
-        """Divided by the number of lagged months, though the first one has no year before it."""
+        """Return the correlation with the last year; the divisor counts all lagged months, even the first."""
         month = season % MONTHS
         pairs = [
             self.standard(t - lag) * (self.last_year(t) - self.year_mean[month]) / self.year_std[month]
@@ -106,7 +106,7 @@ class PlainFit:
         return range(season % MONTHS, len(self.flat), MONTHS)
 
     def responses(self, season):
-        """Return the season's response to one m3/s that came 1, 2, ... months before it, and to nothing else."""
+        """Return the season's response to one m3/s that arrived 1, 2, ... months before it, and to nothing else."""
         return [self.response(season, back) for back in range(1, len(self.fits[season][0]) + 1)]
 
     def response(self, season, back):
@@ -122,7 +122,7 @@ class PlainFit:
 
 
 def season_statistics(values):
-    """Mean and deviation; a season that is one number, or mostly one whole number, has no deviation."""
+    """Return mean and deviation; a season that is one number, or mostly one whole number, has no deviation."""
     if all(abs(value - values[0]) <= 1e-6 for value in values):
         return values[0], 0.0
     whole = [int(value + 0.5) if value >= 0.0 else -int(0.5 - value) for value in values]

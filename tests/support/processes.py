@@ -1,4 +1,4 @@
-"""Watching real processes: what the launcher's tests wait for and look at."""
+"""Watch real processes: the conditions that the launcher's tests wait for and check."""
 
 import contextlib
 import subprocess
@@ -20,7 +20,7 @@ def wait_until(condition, what):
 
 
 def is_alive(pid):
-    """Whether the process runs; one that is dead but not collected does not."""
+    """Return whether the process runs; one that is dead but not collected does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -53,7 +53,7 @@ def start_python(*arguments, **options):
 
 
 def finish(process, typed=None):
-    """Its exit code, stdout and stderr; killed and reported when it does not end."""
+    """Return exit code, stdout and stderr; a process that does not end is killed and reported."""
     try:
         out, err = process.communicate(typed, timeout=DEADLINE_S)
     except subprocess.TimeoutExpired:
@@ -63,7 +63,7 @@ def finish(process, typed=None):
 
 
 def run_python(*arguments, typed=None, **options):
-    """Start it and wait for its end."""
+    """Start a Python process and wait for its end."""
     stdin = subprocess.DEVNULL if typed is None else subprocess.PIPE
     return finish(start_python(*arguments, stdin=stdin, **options), typed)
 
@@ -87,7 +87,7 @@ def marked(mark):
 
 @contextlib.contextmanager
 def leaving_nothing_behind():
-    """Assert that descriptors, children and shared memory are afterwards what they were before."""
+    """Assert that descriptors, children and shared memory are the same before and after."""
     segments, descriptors, children = forgotten_segments(), open_descriptors(), own_children()
     yield
     assert open_descriptors() == descriptors
@@ -106,7 +106,7 @@ def own_children():
 
 
 def forgotten_segments():
-    """Names in shared memory that no living process uses; other tests may run beside this one and use theirs."""
+    """Return names in shared memory that no living process uses; tests beside this one may use theirs."""
     there = {path.name for path in Path("/dev/shm").glob("cobre*")}
     mapped = "".join(_mappings()) if there else ""
     return {name for name in there if f"/dev/shm/{name}" not in mapped}

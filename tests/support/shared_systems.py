@@ -56,7 +56,7 @@ OPENINGS = ((-1.5, -0.5, 0.25, 2.0), (-2.0, -0.25, 1.0, 1.5), (1.75, 0.0, 0.5, -
 
 
 def reservoirs(risk=(0.3, 0.6), memory=None):
-    """Two reservoirs in a cascade over four stages of four openings; `memory`: of a first-order inflow model."""
+    """Return two reservoirs in a cascade over four stages of four openings. memory: of a first-order inflow model."""
     noise = tuple(tuple(zip(stage, reversed(stage), strict=True)) for stage in OPENINGS)
     return SmallSystem(
         loads=((90.0,), (110.0,), (120.0,), (100.0,)),

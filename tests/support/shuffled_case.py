@@ -62,7 +62,7 @@ def _shuffled_mapping(part, order):
 
 
 def same(left, right):
-    """Equality that looks into arrays."""
+    """Compare values, arrays included."""
     if isinstance(left, np.ndarray):
         return left.dtype == right.dtype and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
     if is_dataclass(left):

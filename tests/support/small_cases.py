@@ -263,7 +263,7 @@ class SmallCase:
 
 
 def volumes(by_hydro):
-    """Entries of initial_conditions.json."""
+    """Return entries of initial_conditions.json."""
     return [{"hydro_id": number, "value_hm3": value} for number, value in by_hydro.items()]
 
 

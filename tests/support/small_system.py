@@ -1,4 +1,4 @@
-"""Small systems with every number known: written as a case for the programs, kept as numbers for an oracle.
+"""Small systems with known numbers: written as a case for the programs, kept as numbers for an oracle.
 
 Noise is read from a file of openings, so that both have the same numbers without a random number generator.
 """
@@ -89,7 +89,7 @@ class SmallLine:
 
 @dataclass(frozen=True)
 class SmallSource:
-    """Wind that always blows the same; taking it is rewarded."""
+    """A source of constant power; taking it is rewarded."""
 
     bus: int
     available_mw: float
@@ -117,7 +117,7 @@ class SmallPump:
 
 @dataclass(frozen=True)
 class SmallNode:
-    """A node of a scenario tree. parent: its place among the nodes; -1: of the root."""
+    """A node of a scenario tree. parent: its position among the nodes; -1: the root."""
 
     stage: int
     parent: int
@@ -166,7 +166,7 @@ class SmallSystem:
         return any(hydro.memory is not None for hydro in self.hydros)
 
     def thermal(self, index: int, stage: int) -> tuple[float, float]:
-        """Most MW and $/MWh of a thermal plant in a stage."""
+        """Return maximum MW and $/MWh of a thermal plant in a stage."""
         plant = self.thermals[index]
         return {row[:2]: row[2:] for row in self.thermal_rows}.get((index, stage), (plant.max_mw, plant.cost))
 
@@ -182,7 +182,7 @@ class SmallSystem:
         return filling is not None and filling[0] <= stage < filling[1]
 
     def is_absent(self, hydro: int, stage: int) -> bool:
-        """Tell whether the dam of a plant is still open, so that water passes by."""
+        """Return whether the dam of a plant is still open, so that water passes by."""
         filling = self.hydros[hydro].filling
         return filling is not None and stage < filling[0]
 
@@ -206,7 +206,7 @@ class SmallSystem:
         return float((1.0 + self.discount_rate) ** (-days / 365.25))
 
     def inflow(self, hydro: int, stage: int, opening: int, before: float) -> float:
-        """Mean and standard deviation are the same in all months, so a model of first order is this simple."""
+        """Return an inflow; mean and deviation are the same in all months, so a first-order model is this simple."""
         if self.library:
             return self.library[stage][opening][hydro]
         plant = self.hydros[hydro]
@@ -216,7 +216,7 @@ class SmallSystem:
 
 
 def write_case(folder: Path, system: SmallSystem, forward_passes: int, iterations: int) -> Path:
-    """Write all files; the folder is the case."""
+    """Write all files of the case into the folder."""
     case = SmallCase(
         hydros=[_hydro(index, plant) for index, plant in enumerate(system.hydros)],
         thermals=[_thermal(index, plant) for index, plant in enumerate(system.thermals)],
@@ -464,6 +464,6 @@ def _numbered(values: tuple[tuple[tuple[float, ...], ...], ...]) -> list[tuple[A
 
 
 def _places(system: SmallSystem) -> list[int]:
-    """Return the place of every node of the tree among those of its stage."""
+    """Return the position of every node of the tree among those of its stage."""
     stages = [node.stage for node in system.tree]
     return [stages[:at].count(stage) for at, stage in enumerate(stages)]

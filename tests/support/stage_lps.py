@@ -1,4 +1,4 @@
-"""Stage LPs that studies meet while they train: recorded, rescaled, and solved one by one."""
+"""Stage LPs of training: recorded, rescaled, and solved one by one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ class Call:
     chains: Chains
 
     def single(self, item: int) -> Chains:
-        """One solve alone, from the basis that its chain starts from."""
+        """Return one solve alone, from the basis that its chain starts from."""
         chain = int(np.searchsorted(self.chains.start, item, side="right")) - 1
         point = chain // self.chains.chains_per_point
         return Chains(
@@ -52,7 +52,7 @@ class Call:
 
 @dataclass
 class RecordingSolver(LpSolver):
-    """Our own solver, which keeps every call of a backward pass as it was."""
+    """Our own solver, which records every call of a backward pass."""
 
     inner: SimplexSolver = field(default_factory=SimplexSolver)
     programs: dict[int, StageProgram] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class RecordingSolver(LpSolver):
 
 
 def record(case: Path, iterations: int, forward_passes: int | None) -> list[Call]:
-    """Train a case for a while, and return what its backward passes solved; None: with the passes that it asks for."""
+    """Train a case for a while; return the calls of its backward passes. None: with the passes that it asks for."""
     sampled = {"training.selection": {"method": "sampled", "forward_passes": forward_passes}}
     passes = {} if forward_passes is None else sampled
     study = prepare(load_case(case, with_iterations(passes, iterations)))

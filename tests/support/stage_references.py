@@ -103,7 +103,7 @@ class WrittenLp:
         return len(self.start) - 1
 
     def bounds(self, item: int) -> Bounds:
-        """Return what the state and the realisation of one solve make of right-hand sides and bounds."""
+        """Return right-hand sides and bounds for the state and the realisation of one solve."""
         program, chains = self.call.program, self.call.chains
         n, state = program.num_decided, self.call.single(item).states[0]
         noise = chains.realisations.take(chains.realisation_index[item : item + 1])
@@ -135,7 +135,7 @@ class WrittenLp:
         return np.bincount(self.index, self.value * rows[self._row_of_entry], len(self.call.program.cost))
 
     def magnitudes(self) -> Self:
-        """Return the LP with the sizes of its entries, for what rounding may do."""
+        """Return the LP with the absolute values of its entries, which bound the effect of rounding."""
         return type(self)(self.call, self.start, self.index, np.abs(self.value), self.cut_right, self.cut_slopes)
 
     @property
@@ -181,12 +181,12 @@ class Optimality:
 
     @property
     def worst(self) -> float:
-        """The larger one of both."""
+        """Return the larger of both."""
         return max(self.infeasibility, self.gap)
 
 
 def optimality(written: WrittenLp, item: int, solved: Solved) -> Optimality:
-    """Judge a solution of one LP by its own primal and dual values: no other solver's optimum enters."""
+    """Judge a solution of one LP by its own primal and dual values, without another solver's optimum."""
     cost, x = written.call.program.cost, solved.primal
     sizes, bounds = written.magnitudes(), written.bounds(item)
     activity = written.rows_of(x)

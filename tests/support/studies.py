@@ -28,7 +28,7 @@ ENDLESS = ("--iterations", "100000")
 
 
 def start_study(case, output, *flags, python=sys.executable, **environ):
-    """`cobre run`, in a process group of its own; the variables are added to ours."""
+    """Start `cobre run` in its own process group; the variables are added to ours."""
     settings = {**os.environ, **environ}
     arguments = ["-m", "cobre.cli", "run", case, "--output", output, "--plain", "--no-report", *flags]
     return start_command([python, *map(str, arguments)], settings)
@@ -49,7 +49,7 @@ def start_command(command, environ):
 
 
 def end_started():
-    """After a test, however it went: no study outlives it. Ranks go with the process that started them."""
+    """End all studies of a test, however it went; ranks end with the process that started them."""
     while _started:
         process = _started.pop()
         if process.poll() is None:
@@ -58,7 +58,7 @@ def end_started():
 
 
 def end_of(process, limit_s=LIMIT_S):
-    """Its exit code, stdout and stderr."""
+    """Return exit code, stdout and stderr."""
     try:
         out, err = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
@@ -72,14 +72,14 @@ def run_study(case, output, *flags, **options):
 
 
 def must_run(case, output, *flags, **options):
-    """Run to a good end; gives the digest over all results."""
+    """Run a study, which must succeed; return the digest over all results."""
     code, out, err = run_study(case, output, *flags, **options)
     assert code == 0, f"exit code {code}\n{out[-2000:]}\n{err[-4000:]}"
     return digest_of(output)
 
 
 def digest_of(output):
-    """Over bounds, policy file and simulated tables."""
+    """Return the digest over bounds, policy file and simulated tables."""
     return read_run_content(output).digest
 
 
@@ -93,7 +93,7 @@ def events_of(output, kind=None):
 
 
 def wait_for_iteration(output, number, process=None):
-    """Until the run has finished an iteration; fails at once when the run has ended instead."""
+    """Wait until the run has finished an iteration; fail at once if the run has ended instead."""
 
     def is_there():
         numbers = [event["iteration"] for event in events_of(output, "iteration")]
@@ -137,7 +137,7 @@ def ranks_of(process):
 
 
 def ranks_below(pid):
-    """Those that are known by their names."""
+    """Return the ranks below a process, which their names identify."""
     named = {child: _name(child) for child in children_of(pid)}
     ranks = {int(name.removeprefix("cobre rank ")): child for child, name in named.items() if "cobre rank" in name}
     return [ranks[rank] for rank in sorted(ranks)]

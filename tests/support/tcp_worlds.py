@@ -1,4 +1,4 @@
-"""Small tcp worlds whose ranks are threads of the test: the sockets are real, the start is in the test's hands."""
+"""Small tcp worlds whose ranks are threads of the test: sockets are real, and the test controls the start."""
 
 import secrets
 import socket
@@ -16,12 +16,12 @@ DEADLINE_S = 60
 
 
 def new_address():
-    """Return a random loopback address for each test, so that no port is in use."""
+    """Return a random loopback address, so that no port is in use."""
     return ".".join(map(str, (127, *(secrets.randbelow(254) + 1 for _ in range(3)))))
 
 
 class TcpWorld:
-    """Starts ranks of one world, each in its thread."""
+    """A world whose ranks are threads."""
 
     def __init__(self, size, **options):
         self.size = size
@@ -42,7 +42,7 @@ class TcpWorld:
         return [self.start(rank, **options) for rank in (range(self.size) if ranks is None else ranks)]
 
     def everywhere(self, communicators, function):
-        """Call the function on all ranks at once; the values or the exceptions."""
+        """Call the function on all ranks at once; return the values or the exceptions."""
         futures = [self._executor.submit(function, comm) for comm in communicators]
         return [future.exception(DEADLINE_S) or future.result() for future in futures]
 

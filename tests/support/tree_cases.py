@@ -49,7 +49,7 @@ def with_risk(case: CraftedCase, alpha: float, share: float) -> CraftedCase:
 
 
 def with_loads(case: CraftedCase, seed: int) -> CraftedCase:
-    """External loads, as many as there are inflows."""
+    """Add external loads, as many as there are inflows."""
     random = np.random.default_rng(seed)
     keys = sorted({row[:2] for row in case.external})
     loads = [(*key, 0, float(random.uniform(110.0, 190.0))) for key in keys]

@@ -30,7 +30,7 @@ class Rank:
 
     @property
     def answer(self):
-        """Result or exception; None for a process that was killed before it could report."""
+        """Return result or exception; None for a process that was killed before it could report."""
         return json.loads(self.said) if self.said.endswith(b"\n") else None
 
 
@@ -43,7 +43,7 @@ class World:
         os.kill(self.ranks[rank].pid, signal.SIGKILL)
 
     def wait(self, deadline_s=DEADLINE_S):
-        """Until all ranks have gone; gives those that had to be killed in the end."""
+        """Wait until all ranks have ended; return those that had to be killed."""
         deadline = time.monotonic() + deadline_s
         hung = []
         for number, rank in enumerate(self.ranks):
@@ -88,7 +88,7 @@ def tcp_environment(size):
 
 
 def fork_world(environments, function, pauses_s=()):
-    """Start ranks that call `function(comm)`; `pauses_s` between one rank's start and the next one's."""
+    """Start ranks that call `function(comm)`; `pauses_s`: between the starts of consecutive ranks."""
     world = World(name=environments[0].get("COBRE_SHM_NAME", ""))
     for environment, pause_s in zip_longest(environments, pauses_s, fillvalue=0.0):
         time.sleep(pause_s)

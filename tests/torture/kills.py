@@ -23,7 +23,7 @@ MARK = "COBRE_TORTURE"
 
 
 def work(comm):
-    """Regions, collectives and splits, again and again: every window in which a name could stay behind."""
+    """Create regions, collectives and splits repeatedly: every window in which a name could be left behind."""
     total = 0.0
     for turn in range(40):
         with comm.create_shared_region(500 + turn, np.float64) as region:
@@ -147,7 +147,7 @@ def _kill_launched(launcher, what, rng):
 
 
 def _await_first_end(launcher):
-    """Until one of its ranks has ended: then the launcher has most to do, and what that rank started is still there."""
+    """Wait until one of its ranks has ended: the launcher is busy then, and processes of that rank still run."""
     most = 0
     while launcher.poll() is None:
         servers = [pid for pid in _children(launcher.pid) if b"fork-server" in read(pid, "cmdline")]

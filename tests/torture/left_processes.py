@@ -21,7 +21,7 @@ def marked(mark):
 
 
 def outlasting(mark, limit_s, described_after_s=10.0):
-    """Words about each process that inherited the mark and does not go by itself within the limit; it is ended here.
+    """Describe and kill each process that inherited the mark and does not end by itself within the limit.
 
     Described at once when it is late, because it may have ended, or its pid been reused, when the limit is over.
     """
@@ -70,7 +70,7 @@ def _threads(pid):
 
 
 def _ways(pid):
-    """Its pipes and sockets, each with the other processes that have it open, too."""
+    """Return its pipes and sockets, each with the other processes that have it open."""
     mine = _links(pid)
     holders = {}
     for path in PROC.glob("[0-9]*"):

@@ -74,7 +74,7 @@ def mismatches(backend, count, rng):
 
 
 def strangers(count, rng):
-    """Garbage, silence, half a frame and a false refusal, before and while the ranks meet."""
+    """Send garbage, silence, half a frame and a false refusal, before and while the ranks meet."""
     tally = Tally("tcp: strangers on the port")
     for _ in range(count):
         environments = tcp_environment(2)
@@ -140,7 +140,7 @@ if mode != "socket":
 
 
 def another_user(count, rng):
-    """Another user occupies the name of a world, open to all or to that user: refused by name, nothing disclosed."""
+    """Let another user occupy the name of a world: it is refused by name, and nothing is disclosed."""
     tally = Tally("shm: another local user")
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         tally.note = "skipped: needs root and setpriv"

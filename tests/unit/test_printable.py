@@ -1,4 +1,4 @@
-"""Text of others on a terminal."""
+"""Foreign text on a terminal."""
 
 import unicodedata
 

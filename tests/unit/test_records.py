@@ -13,7 +13,7 @@ from cobre.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A record as most are."""
+    """A typical record."""
 
     x: float
     y: float = 2.0
@@ -23,7 +23,7 @@ class Point:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StandardPoint:
-    """The same by the standard library."""
+    """The same as a dataclass of the standard library."""
 
     x: float
     y: float = 2.0
@@ -33,7 +33,7 @@ class StandardPoint:
 
 @dataclass
 class Open:
-    """A record whose fields may change, which checks itself."""
+    """A mutable record that checks itself."""
 
     size: int
     name: str = field(default="none", kw_only=True)
@@ -43,7 +43,7 @@ class Open:
 
 
 class Named(Point):
-    """A class of its own with attributes of its own, made of a record."""
+    """A class with attributes of its own, derived from a record."""
 
 
 def test_values_defaults_and_words():

@@ -1,4 +1,4 @@
-"""Names as a shell takes them."""
+"""Names quoted for a shell."""
 
 import subprocess
 from pathlib import Path

@@ -42,7 +42,7 @@ def unpacked_deck(deck: Path) -> Iterator[Path]:
             raise DeckNotConvertedError(f"{deck}: the {kind} holds {len(folders)} decks ({names}): {remedy}")
         if is_folder and not folders:
             raise DeckNotConvertedError(f"{deck}: the folder holds no {CASE_INDEX}, which names the files of a deck")
-        if is_folder and _has_upper_case(folders[0]):
+        if is_folder and any(path.name != path.name.lower() for path in folders[0].iterdir()):
             folders = [_linked_in_lower_case(folders[0], Path(scratch) / "deck")]
         _check_index(deck, folders[0] / CASE_INDEX)
         yield folders[0]
@@ -74,10 +74,6 @@ def _check_index(shown: Path, index: Path) -> None:
         raise DeckNotConvertedError(
             f"{shown}: {CASE_INDEX} is empty: it names the list of the deck's files, such as arquivos.dat or rv0"
         )
-
-
-def _has_upper_case(folder: Path) -> bool:
-    return any(path.name != path.name.lower() for path in folder.iterdir())
 
 
 def _linked_in_lower_case(folder: Path, target: Path) -> Path:

@@ -27,7 +27,6 @@ from cobre.io.storage.atomic import WriteError, as_write_error, new_directory, s
 from cobre.io.storage.confined import move_file, no_links_below, remove_tree
 from cobre.records import dataclass
 
-__all__ = ["DeckRequest", "Model", "convert_deck", "convert_deck_quietly", "model_of"]
 CASE_PARTS = (
     "boundary",
     CONFIG_FILE,

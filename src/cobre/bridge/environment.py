@@ -31,9 +31,7 @@ class DeckNotConvertedError(ValidationError):
 
 
 OLDEST_PYTHON = (3, 12)
-
 READY_FILE = "ready"  # written last: an environment without it is incomplete
-
 _NAMES = ("python3.12", "python3.13", "python3.14", "python3")
 
 # Variables that would make other packages, such as this one, importable before those of the environment.
@@ -67,9 +65,7 @@ class BridgeProgram:
 
 
 BRIDGE_0_19 = BridgeProgram("novomodelo-bridge", "0.19.1", "novomodelo_bridge.cli", "0.19")
-
 BRIDGE_0_18 = BridgeProgram("cobre-bridge", "0.18.0", "cobre_bridge.cli", "0.18")
-
 PROGRAMS = {program.package: program for program in (BRIDGE_0_19, BRIDGE_0_18)}
 """By package, in the order in which an environment is searched for them."""
 

@@ -22,9 +22,7 @@ from cobre.records import dataclass
 
 # Files of decks: text in fixed columns, in Latin-1, under names whose case differs between publications.
 
-
 ENCODING = "latin-1"  # of all files of a deck
-
 COMMENT = "&"
 
 

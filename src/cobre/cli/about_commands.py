@@ -10,7 +10,7 @@ import click
 from cobre.cli.error_reporting import DIFFERENT, ExitCode, fail, report_errors
 from cobre.cli.setting_options import IntegerRange
 from cobre.cli.standard_streams import echo, echo_json
-from cobre.errors import install_command
+from cobre.errors import CobreError, install_command
 from cobre.wording import counted
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ def doctor(as_json: bool) -> None:
 def _default_split() -> "Finding":
     """Describe how `cobre run` splits its work on this machine by default."""
     from cobre.comm.machine import Finding
-    from cobre.errors import CobreError
     from cobre.study.placement import WORKER_PER_CORE, choose_placement
 
     try:

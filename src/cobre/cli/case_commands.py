@@ -1,14 +1,13 @@
 """Commands about cases: `init`, `convert`, `validate` and `migrate`."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cobre.cli.error_reporting import ExitCode, report_errors
-from cobre.cli.setting_options import CASE, OutputPath, given_options, overrides_of, set_option
+from cobre.cli.setting_options import CASE, OutputPath, given_options, overrides_of, set_option, together
 from cobre.cli.standard_streams import echo, echo_json
 from cobre.wording import as_argument
 
@@ -110,9 +109,6 @@ def migrate(old: Path, new: Path) -> None:
 # `cobre convert`: decks of other planning models become cases, through their bridges.
 
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
 @click.group()
 def convert() -> None:
     """Convert a NEWAVE or DECOMP deck to a case.
@@ -130,31 +126,24 @@ def convert() -> None:
     """
 
 
-def _options(command: Command) -> Command:
-    for decorate in reversed(
-        (
-            click.argument("deck", type=click.Path(exists=True, path_type=Path)),
-            click.argument("case", type=OutputPath()),
-            click.option(
-                "--bridge",
-                type=click.Path(exists=True, path_type=Path),
-                help="An environment that has a bridge: its folder, its python or the bridge's command.",
-            ),
-            click.option(
-                "--using",
-                type=click.Choice(["novomodelo-bridge", "cobre-bridge"]),
-                help="The bridge; cobre-bridge writes cases of format 0.18. Default: novomodelo-bridge, or the one "
-                "that the environment given by --bridge has.",
-            ),
-            click.option("--force", is_flag=True, help="Write into CASE even if it is not empty."),
-            click.option(
-                "--repair", is_flag=True, help="Make the repairs that the deck needs, in a copy, and name them."
-            ),
-            click.option("--json", "as_json", is_flag=True, help="Print a JSON object and nothing else."),
-        )
-    ):
-        command = decorate(command)
-    return command
+_options = together(
+    click.argument("deck", type=click.Path(exists=True, path_type=Path)),
+    click.argument("case", type=OutputPath()),
+    click.option(
+        "--bridge",
+        type=click.Path(exists=True, path_type=Path),
+        help="An environment that has a bridge: its folder, its python or the bridge's command.",
+    ),
+    click.option(
+        "--using",
+        type=click.Choice(["novomodelo-bridge", "cobre-bridge"]),
+        help="The bridge; cobre-bridge writes cases of format 0.18. Default: novomodelo-bridge, or the one "
+        "that the environment given by --bridge has.",
+    ),
+    click.option("--force", is_flag=True, help="Write into CASE even if it is not empty."),
+    click.option("--repair", is_flag=True, help="Make the repairs that the deck needs, in a copy, and name them."),
+    click.option("--json", "as_json", is_flag=True, help="Print a JSON object and nothing else."),
+)
 
 
 @convert.command()

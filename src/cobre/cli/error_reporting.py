@@ -14,7 +14,7 @@ import click
 
 from cobre.cli.setting_options import given_options
 from cobre.cli.standard_streams import as_error, echo, echo_json
-from cobre.errors import CobreError, error_details
+from cobre.errors import CobreError, MissingLibraryError, error_details
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
@@ -179,7 +179,6 @@ def exit_code_of(error: BaseException | None) -> ExitCode | None:
 def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], ExitCode], ...]:
     from cobre.bridge.environment import DeckNotConvertedError, NoBridgeError
     from cobre.comm import BackendError, CommError
-    from cobre.errors import MissingLibraryError
     from cobre.export.run_tables import ExportError
     from cobre.io.case_folder.templates import UnknownTemplateError
     from cobre.io.findings.finding import InvalidCaseError
@@ -242,7 +241,6 @@ def message_of(error: BaseException | None) -> str:
 
 
 def _print_json_error(words: str, exit_code: int, details: Mapping[str, Any] | None = None) -> None:
-    """Print the error as JSON for a program that asked for it."""
     context = click.get_current_context(silent=True)
     if context is not None and context.params.get("as_json"):
         echo_json(as_error(words, exit_code, details))

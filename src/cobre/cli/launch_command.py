@@ -2,18 +2,15 @@
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 
 from cobre import __version__
 from cobre.cli.error_reporting import ExitCode
+from cobre.cli.setting_options import together
 from cobre.cli.standard_streams import echo
 
-if TYPE_CHECKING:
-    from cobre.launchfiles.settings import ContainerSettings
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 IMAGE = f"cobre:{__version__}"
 DETECT = "auto"
 ALIASES = {"kubernetes": "k8s", "kube": "k8s", "docker": "compose", "podman": "compose", "sbatch": "slurm"}
@@ -45,30 +42,19 @@ def launch() -> None:
     """
 
 
-def _world_options(command: Command) -> Command:
-    """Add the options that all of them share; the first decorator comes first in the help."""
-    for decorate in reversed(
-        (
-            click.option("--ranks", "-n", type=int, required=True, help="Number of processes."),
-            click.option("--threads", type=int, default=1, show_default=True, help="Threads per rank."),
-            click.option("--name", default="cobre", show_default=True, help="Name of the job."),
-            click.argument("run_options", nargs=-1, type=click.UNPROCESSED),
-        )
-    ):
-        command = decorate(command)
-    return command
+_world_options = together(
+    click.option("--ranks", "-n", type=int, required=True, help="Number of processes."),
+    click.option("--threads", type=int, default=1, show_default=True, help="Threads per rank."),
+    click.option("--name", default="cobre", show_default=True, help="Name of the job."),
+    click.argument("run_options", nargs=-1, type=click.UNPROCESSED),
+)
 
 
-def _container_options(command: Command) -> Command:
-    for decorate in reversed(
-        (
-            click.option("--image", default=IMAGE, show_default=True, help="Container image."),
-            click.option("--memory", default="2Gi", show_default=True, help="Memory per rank."),
-            click.option("--port", type=int, default=29500, show_default=True, help="Port of rank 0."),
-        )
-    ):
-        command = decorate(command)
-    return command
+_container_options = together(
+    click.option("--image", default=IMAGE, show_default=True, help="Container image."),
+    click.option("--memory", default="2Gi", show_default=True, help="Memory per rank."),
+    click.option("--port", type=int, default=29500, show_default=True, help="Port of rank 0."),
+)
 
 
 @launch.command()
@@ -79,8 +65,9 @@ def _container_options(command: Command) -> Command:
 def compose(**options: Any) -> None:
     """Print a Compose file with a container for each rank."""
     from cobre.launchfiles.containers import compose_file
+    from cobre.launchfiles.settings import ContainerSettings
 
-    _print(lambda: compose_file(_container_settings(options)))
+    _print(lambda: compose_file(ContainerSettings(**options)))
 
 
 @launch.command("k8s")
@@ -97,9 +84,10 @@ def kubernetes(jobset: bool, **options: Any) -> None:
     import secrets
 
     from cobre.launchfiles.containers import job_manifest, jobset_manifest
+    from cobre.launchfiles.settings import ContainerSettings
 
     manifest = jobset_manifest if jobset else job_manifest
-    _print(lambda: manifest(_container_settings(options), secrets.token_hex(32)))
+    _print(lambda: manifest(ContainerSettings(**options), secrets.token_hex(32)))
 
 
 @launch.command()
@@ -126,12 +114,6 @@ def slurm(mpi: str | None, **options: Any) -> None:
 
     settings = SlurmSettings(**options)
     _print(lambda: tcp_script(settings) if mpi is None else mpi_script(settings, None if mpi == DETECT else mpi))
-
-
-def _container_settings(options: dict[str, Any]) -> "ContainerSettings":
-    from cobre.launchfiles.settings import ContainerSettings
-
-    return ContainerSettings(**options)
 
 
 def _print(make: Callable[[], str]) -> None:

@@ -10,7 +10,7 @@ from cobre import __version__
 from cobre.cli.about_commands import completion, doctor, mcp, verify, version
 from cobre.cli.bench_command import bench
 from cobre.cli.case_commands import convert, init, migrate, validate
-from cobre.cli.error_reporting import STOPPED_DETAILS, ExitCode, usage_details
+from cobre.cli.error_reporting import STOPPED_DETAILS, ExitCode, report_with_other_ranks, usage_details
 from cobre.cli.launch_command import launch
 from cobre.cli.result_commands import bound, compare, explain, export, report, top
 from cobre.cli.run_command import run, simulate
@@ -18,7 +18,6 @@ from cobre.cli.standard_streams import StandardStreams, as_error, echo, echo_jso
 from cobre.io.storage.free_memory import prefer_system_allocator
 
 # How `cobre --help` looks: commands by what one wants to do, headings in bold where a terminal shows it.
-
 
 SECTIONS = (
     ("Studies", ("init", "convert", "validate", "migrate", "run", "simulate")),
@@ -78,8 +77,6 @@ class SectionedGroup(click.Group):
             if wants_json:
                 echo_json(as_error(error.format_message(), error.exit_code, usage_details(error)))
             if any("RANK" in name for name in os.environ):  # a launcher's variable, perhaps; a closer look takes longer
-                from cobre.cli.error_reporting import report_with_other_ranks
-
                 report_with_other_ranks(error)
             raise
 
@@ -98,13 +95,10 @@ class SectionedGroup(click.Group):
         left = set(self.commands)
         named = {name for _, names in SECTIONS for name in names}
         for title, names in (*SECTIONS, ("Other commands", sorted(left - named))):
-            rows = [(name, self._summary(name)) for name in names if name in left]
+            rows = [(name, self.commands[name].get_short_help_str(limit=100)) for name in names if name in left]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl([(f"{name:<12}", text) for name, text in rows])
-
-    def _summary(self, name: str) -> str:
-        return self.commands[name].get_short_help_str(limit=100)
 
 
 @click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -130,7 +124,6 @@ def main() -> None:
 
 
 STUDIES = (init, convert, validate, migrate, run, simulate)
-
 OTHER_COMMANDS = (top, report, bound, compare, export, explain, doctor, verify, bench, launch, mcp, version, completion)
 
 for command in (*STUDIES, *OTHER_COMMANDS):

@@ -22,7 +22,6 @@ def header(upper_bound: str) -> str:
 
 
 _WIDTH = len(header(""))
-
 _FIRST_LINE_S = 10.0
 _LINE_INTERVAL_S = 60.0
 _STEP_INTERVAL_S = 10.0
@@ -142,7 +141,7 @@ class LineProgress:
             self._print(header(costs))
 
     def _show_earlier(self, event: "Event") -> None:
-        """Print the last iterations before a resume, and where training goes on."""
+        """Print the last iterations before a resume, and where training continues."""
         for iteration in self._view.iterations[-_EARLIER:]:
             self._print(_short_line(iteration, iteration.get("policy_gap")) if self._is_narrow else _line(iteration))
         self._print(f"  resumed after iteration {event['iteration']}")
@@ -186,7 +185,6 @@ def workers_in_words(event: "Event") -> str:
 
 
 def _heading(costs: "PathCosts") -> str:
-    """Return the heading of the upper bound."""
     return f"{costs.name} $ ({costs.label if costs.is_bound else 'not a bound'})"
 
 

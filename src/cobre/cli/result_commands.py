@@ -240,7 +240,6 @@ def compare(run_a: Path, run_b: Path, html: Path | None, is_bits_only: bool, as_
 
 
 LAYOUTS = ("cobre-python", "novomodelo")
-
 FORMS = ("csv", "xlsx", "netcdf", "duckdb", *LAYOUTS)
 
 

@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,7 @@ from cobre.cli.setting_options import (
     overrides_of,
     set_option,
     study_options,
+    together,
     world_options,
 )
 from cobre.cli.standard_streams import echo_json, mark_output_as_optional
@@ -37,24 +38,13 @@ if TYPE_CHECKING:
     from cobre.runs.events import EventListener
     from cobre.runs.summary import RunSummary
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def _display_options(command: Command) -> Command:
-    """Add the options for progress, summary and report."""
-    for decorate in reversed(
-        (
-            click.option("--plain", is_flag=True, help="Print one line per iteration, also on a terminal."),
-            click.option("--quiet", "-q", is_flag=True, help="Print only warnings and errors."),
-            click.option("--no-report", is_flag=True, help="Do not write report.html."),
-            click.option("--no-cache", is_flag=True, help="Prepare the case again, and keep nothing of it."),
-            click.option(
-                "--json", "as_json", is_flag=True, help="Print a JSON object, and nothing else, to standard output."
-            ),
-        )
-    ):
-        command = decorate(command)
-    return command
+_display_options = together(
+    click.option("--plain", is_flag=True, help="Print one line per iteration, also on a terminal."),
+    click.option("--quiet", "-q", is_flag=True, help="Print only warnings and errors."),
+    click.option("--no-report", is_flag=True, help="Do not write report.html."),
+    click.option("--no-cache", is_flag=True, help="Prepare the case again, and keep nothing of it."),
+    click.option("--json", "as_json", is_flag=True, help="Print a JSON object, and nothing else, to standard output."),
+)
 
 
 @click.command()

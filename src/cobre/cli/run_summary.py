@@ -72,7 +72,9 @@ def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
 
 
 def _bounds(summary: RunSummary) -> Iterator[str]:
-    costs = _path_costs(summary)
+    # The mean of a stored policy's last paths is not shown as a bound: its interval was not stored.
+    is_superseded = _computed(summary) is not None or not summary.digest
+    costs = PathCosts(summary.upper_bound_is_exact, summary.is_risk_averse, is_superseded)
     if summary.lower_bound is not None:
         kind = (
             "" if summary.lower_bound_is_valid else " (not a bound of the cost: truncated inflows depend on their past)"
@@ -114,12 +116,6 @@ def _gap_error(summary: RunSummary) -> str:
     if summary.upper_bound_is_exact or not half or lower is None or summary.policy_cost is not None:
         return ""
     return f", sampling error +- {gap_percent(half / gap_scale(lower))}"
-
-
-def _path_costs(summary: RunSummary) -> PathCosts:
-    # The mean of a stored policy's last paths is not shown as a bound: its interval was not stored.
-    is_superseded = _computed(summary) is not None or not summary.digest
-    return PathCosts(summary.upper_bound_is_exact, summary.is_risk_averse, is_superseded)
 
 
 def _origin(costs: PathCosts) -> str:

@@ -235,7 +235,6 @@ def _short(text: str, style: str = "") -> Text:
 
 # A run on a terminal: a table that is drawn over itself a few times a second, at a cost that is kept small.
 
-
 MIN_INTERVAL_S = 0.5
 MAX_CPU_SHARE = 0.003
 """Largest share of one core that drawing may take: a slow terminal is drawn less often."""

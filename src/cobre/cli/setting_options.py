@@ -109,28 +109,32 @@ set_option = click.option(
 )
 
 
-def study_options(command: Command) -> Command:
-    """Add the options that change what `cobre run` does with a case."""
-    for decorate in reversed(
-        (
-            click.option(
-                "--iterations",
-                type=IntegerRange(1, MAX_COUNT),
-                help="Number of iterations, instead of the case's stopping rules.",
-            ),
-            click.option(
-                "--forward-passes", type=IntegerRange(1, MAX_COUNT), help="Number of sampled paths in each iteration."
-            ),
-            click.option("--seed", type=IntegerRange(0, 2**63 - 1), help="Seed of the openings."),
-            click.option(
-                "--scenarios", type=IntegerRange(1, MAX_COUNT), help="Simulate this number of sampled scenarios."
-            ),
-            click.option("--no-simulation", is_flag=True, help="Train only."),
-            set_option,
-        )
-    ):
-        command = decorate(command)
-    return command
+def together(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Combine options and arguments of a command, which its help shows in this order."""
+
+    def decorate(command: Command) -> Command:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+# What `cobre run` does with a case.
+study_options = together(
+    click.option(
+        "--iterations",
+        type=IntegerRange(1, MAX_COUNT),
+        help="Number of iterations, instead of the case's stopping rules.",
+    ),
+    click.option(
+        "--forward-passes", type=IntegerRange(1, MAX_COUNT), help="Number of sampled paths in each iteration."
+    ),
+    click.option("--seed", type=IntegerRange(0, 2**63 - 1), help="Seed of the openings."),
+    click.option("--scenarios", type=IntegerRange(1, MAX_COUNT), help="Simulate this number of sampled scenarios."),
+    click.option("--no-simulation", is_flag=True, help="Train only."),
+    set_option,
+)
 
 
 def overrides_of(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,9 +215,7 @@ def _texts(part: Mapping[str, Any]) -> list[str]:
 
 # The path of a run or of a policy on the command line, which a command only reads.
 
-
 _MISSING = (FileNotFoundError, NotADirectoryError)  # the command reports these, with what should be there
-
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -253,7 +255,6 @@ class OutputPath(click.Path):
 
 
 def _short(value: Any) -> str:
-    """Quote a name, shortened for a message."""
     name = os.fspath(value)
     return repr(name if len(name) <= 80 else f"{name[:60]}...")
 
@@ -284,28 +285,22 @@ class BackendName(click.Choice[str]):
             raise refused from InvalidBackendError(value, (*self.choices, *registered))
 
 
-def world_options(command: Command) -> Command:
-    """Add the options for backend, workers and threads."""
-    for decorate in reversed(
-        (
-            click.option(
-                "--workers",
-                type=IntegerRange(min=1),
-                help="Number of processes. By default one, with a thread per usable core; for scenario trees, and "
-                "with --backend shm or tcp, one per usable core, but at most one per forward pass or scenario.",
-            ),
-            click.option(
-                "--backend",
-                type=BackendName(["auto", "local", "shm", "tcp", "mpi"]),
-                default="auto",
-                help=f"How workers communicate. {AUTO_BACKEND}",
-            ),
-            click.option(
-                "--threads",
-                type=IntegerRange(min=1, max=MAX_THREADS),
-                help="Threads per worker. By default the cores are divided among workers.",
-            ),
-        )
-    ):
-        command = decorate(command)
-    return command
+world_options = together(
+    click.option(
+        "--workers",
+        type=IntegerRange(min=1),
+        help="Number of processes. By default one, with a thread per usable core; for scenario trees, and "
+        "with --backend shm or tcp, one per usable core, but at most one per forward pass or scenario.",
+    ),
+    click.option(
+        "--backend",
+        type=BackendName(["auto", "local", "shm", "tcp", "mpi"]),
+        default="auto",
+        help=f"How workers communicate. {AUTO_BACKEND}",
+    ),
+    click.option(
+        "--threads",
+        type=IntegerRange(min=1, max=MAX_THREADS),
+        help="Threads per worker. By default the cores are divided among workers.",
+    ),
+)

@@ -84,7 +84,6 @@ def _limit(file: Path) -> int | None:
 
 # Free space in shared memory, and the message for when it is not enough.
 
-
 MIB = 1 << 20
 SHM_FOLDER = "/dev/shm"  # noqa: S108 - where Linux, and the MPIs on it, keep POSIX shared memory
 ADVICE = "docker run --shm-size=512m, in Kubernetes an emptyDir with medium: Memory mounted at /dev/shm, or backend tcp"

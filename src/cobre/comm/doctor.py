@@ -41,7 +41,6 @@ from cobre.comm.types import BackendKind
 
 # Starts a world of two ranks, which run collectives and check the results.
 
-
 RANKS = 2
 LIMIT_S = 60.0
 SUCCESS = "the ranks agree"
@@ -203,7 +202,6 @@ def selected_backend() -> Finding:
 
 
 # Formats a diagnosis as text of 80 columns, or as JSON.
-
 
 COLUMNS = 80
 INDENT = "  "

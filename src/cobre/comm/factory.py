@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # `cobre run --backend folder` and `python -m cobre.comm.testing --backend folder` then use it. "auto" never chooses it:
 # finding out who is registered takes longer than reading the environment. Names of our own backends cannot be replaced.
 
-
 GROUP = "cobre.comm.backends"
 """The group of entry points, whose values are subclasses of `RegisteredConfig`."""
 

@@ -19,7 +19,6 @@ from typing import Protocol
 from cobre.comm.types import Operation
 
 CALLS_IN_REPORT = 10
-
 CALLS_IN_LOG_LINE = 5
 
 
@@ -116,7 +115,6 @@ def _since(then_ns: int, now_ns: int) -> str:
 # Reports on SIGUSR1: the process writes its stack, and the report of every open communicator, to stderr.
 #
 # `kill -USR1 <pid>` shows where a hanging run is, without stopping it.
-
 
 STDERR = 2
 

@@ -65,13 +65,9 @@ class Diagnosis:
 
 
 GIB = 1 << 30
-
 MIB = 1 << 20
-
 DOCKER_SHM_BYTES = 64 * MIB  # the default of docker run
-
 FEW_FILES = 256
-
 PACKAGES = (DISTRIBUTION, "numpy", "cloudpickle", "mpi4py")
 
 
@@ -155,12 +151,10 @@ def _count(limit: int) -> str:
 
 # Finds the MPI library and its launcher, without initialising MPI in this process.
 
-
 LOAD_LIMIT_S = 20.0
 
 # Variables of MPI launchers. A process that inherited them would try to join the job of that launcher.
 LAUNCHER_PREFIXES = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL", "HYDI_", "HYDRA_")
-
 SHOW_LIBRARY = "from mpi4py import MPI; print(MPI.Get_library_version())"
 
 
@@ -243,13 +237,9 @@ def _launcher(environ: Mapping[str, str]) -> str:
 
 # Inspects what backend tcp needs: a loopback interface, names that resolve, a usable secret.
 
-
 LOOKUP_LIMIT_S = 3.0
-
 CONNECT_LIMIT_S = 3.0
-
 LOOPBACK = "127.0.0.1"
-
 LOOPBACKS = {LOOPBACK: socket.AF_INET, "::1": socket.AF_INET6}
 
 

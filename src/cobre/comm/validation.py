@@ -225,7 +225,6 @@ def _overlap(one: Array, other: Array) -> bool:
 # The conformance kit has a function of its own for this (`testing.inputs.raw`): it must not share mistakes with what
 # it checks.
 
-
 _OCTET = np.dtype(np.uint8)
 
 

@@ -15,75 +15,38 @@ from cobre import _native
 from cobre.comm.errors import InitializationFailedError, MissingConfigurationError
 
 BACKEND = "COBRE_COMM_BACKEND"
-
-
 SHM_RANK = "COBRE_SHM_RANK"
-
 SHM_SIZE = "COBRE_SHM_SIZE"
-
 SHM_NAME = "COBRE_SHM_NAME"
-
 SHM_TIMEOUT = "COBRE_SHM_TIMEOUT_SECS"
-
 SHM_CONNECT_TIMEOUT = "COBRE_SHM_CONNECT_TIMEOUT_SECS"
-
 SHM_OPERATION_TIMEOUT = "COBRE_SHM_OPERATION_TIMEOUT_SECS"
-
 SHM_WAIT = "COBRE_SHM_WAIT"
-
 SHM_WINDOW_BYTES = "COBRE_SHM_WINDOW_BYTES"
-
 SHM_RENDEZVOUS = "COBRE_SHM_RENDEZVOUS"
-
-
 TCP_RANK = "COBRE_TCP_RANK"
-
 TCP_SIZE = "COBRE_TCP_SIZE"
-
 TCP_COORDINATOR = "COBRE_TCP_COORDINATOR"
-
 TCP_PORT = "COBRE_TCP_PORT"
-
 TCP_TIMEOUT = "COBRE_TCP_TIMEOUT_SECS"
-
 TCP_CONNECT_TIMEOUT = "COBRE_TCP_CONNECT_TIMEOUT_SECS"
-
 TCP_OPERATION_TIMEOUT = "COBRE_TCP_OPERATION_TIMEOUT_SECS"
-
 TCP_INSECURE = "COBRE_TCP_INSECURE"
-
 TCP_RANKS_PER_HOST = "COBRE_TCP_RANKS_PER_HOST"
-
 TCP_RING_BYTES = "COBRE_TCP_RING_BYTES"
-
 TCP_RING_PORTS = "COBRE_TCP_RING_PORTS"
-
 TCP_BIND = "COBRE_TCP_BIND"
-
 TCP_SECRET_FILE = "COBRE_TCP_SECRET_FILE"  # noqa: S105 - the name of a variable
-
 TCP_SECRET = "COBRE_TCP_SECRET"  # noqa: S105 - the name of a variable
-
 TCP_RUN_ID = "COBRE_TCP_RUN_ID"
-
 TCP_TLS_CERT = "COBRE_TCP_TLS_CERT"
-
 TCP_TLS_KEY = "COBRE_TCP_TLS_KEY"
-
 TCP_TLS_CA = "COBRE_TCP_TLS_CA"
-
-
 MPI_CHECKED = "COBRE_MPI_CHECKED"
-
 MPI_MAX_MESSAGE_BYTES = "COBRE_MPI_MAX_MESSAGE_BYTES"
-
-
 REQUIRED_BY_SHM = (SHM_NAME, SHM_RANK, SHM_SIZE)
-
 REQUIRED_BY_TCP = (TCP_COORDINATOR, TCP_RANK, TCP_SIZE)
-
 RANKS = (SHM_RANK, TCP_RANK)
-
 PREFIXES = ("COBRE_SHM_", "COBRE_TCP_")
 """How the names of all variables of a launched world begin."""
 
@@ -93,9 +56,7 @@ PREFIXES = ("COBRE_SHM_", "COBRE_TCP_")
 # `InitializationFailedError` names the variable or field whose value is invalid, `MissingConfigurationError` a
 # variable that is missing or cannot be parsed.
 
-
 MAX_RANKS = _native.MAX_RANKS  # the control region of shm has this many slots
-
 SWITCHES = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 
 

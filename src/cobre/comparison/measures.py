@@ -265,7 +265,6 @@ def block_hours_of(run: ComparedRun) -> dict[tuple[int, int], float]:
 # Means of two studies over common scenarios, and the confidence interval of their difference. Both studies are read in
 # step, scenario by scenario, table by table.
 
-
 CONFIDENCE = 0.95
 
 

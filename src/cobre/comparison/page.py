@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from cobre.comparison.measures import COST, is_certain, title_of, unit_of
 from cobre.comparison.result import StudyComparison
@@ -27,13 +24,11 @@ from cobre.comparison.text import (
 )
 from cobre.core.arrays import Floats
 from cobre.io.storage.atomic import write_file
-from cobre.report.charts import BLUE, GREEN, GREY, INK, MUTED, ORANGE, Band, Chart, Mark, Series
+from cobre.report.charts import BLUE, GREEN, ORANGE, Band, Chart, Mark, Series
 from cobre.report.document import document, numbers_of
-from cobre.report.figures import ROUND_STEPS, WIDTH, house_style, label_stages
 from cobre.report.section import Section
 
 # Charts of the comparison page: both studies by stage, and the difference with its confidence interval.
-
 
 BAND = 0.25
 
@@ -107,11 +102,8 @@ def drawn_numbers(rows: Sequence[DrawnRow], name: str) -> Floats:
 
 
 HEAD = ("A", "B", "B \N{MINUS SIGN} A", "\N{PLUS-MINUS SIGN} 95 %", "change")
-
 SCROLL, WHOLE = 'class="scroll"', 'class="scroll" style="max-height:none"'
-
 NO_SIMULATION = "There is nothing to compare in money."
-
 FAINT = ' style="color:var(--muted)"'
 
 HOW_TO_READ = (
@@ -158,6 +150,7 @@ def snippet(comparison: StudyComparison) -> str:
 def _cost_figure(comparison: StudyComparison) -> str:
     if find_spec("matplotlib") is None:
         return ""
+    from cobre.comparison.figures import plot
     from cobre.report.figures import svg_of
 
     return svg_of(plot(comparison, COST, None), "cobre-compare", "Cost by stage in both studies, and its difference")
@@ -259,66 +252,3 @@ def _table(title: str, head: Sequence[str], lines: Sequence[str]) -> str:
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}"><table><thead><tr>{cells}</tr>'
         f"</thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
-
-
-# Matplotlib figures for notebooks: both studies by stage, and below them the difference with its confidence.
-
-
-HEIGHT, LEFT, RIGHT, TOP, BOTTOM, GAP = 300.0, 58.0, 12.0, 26.0, 30.0, 34.0
-
-UPPER = 0.56  # share of the height of the two plots
-
-
-def plot(comparison: StudyComparison, quantity: str, entity: int | str | None) -> Figure:
-    """Draw A and B by stage, and their difference below, with Matplotlib; title and legend are in the figure."""
-    rows = stage_rows(comparison, quantity, entity)
-    with house_style():
-        figure = _drawn(rows, quantity)
-        upper = figure.axes[0]
-        title = title_of(quantity) if entity is None else f"{title_of(quantity)} of {rows[0]['entity']}"
-        upper.texts[0].set_text(f"{title}, {upper.texts[0].get_text()}")
-        look: DrawnRow = {"ncols": 2, "frameon": False, "fontsize": 9.5, "labelcolor": INK, "borderaxespad": 0.0}
-        upper.legend(["A", "B"], loc="lower right", bbox_to_anchor=(1.0, 1.0), **look)
-    return figure
-
-
-def _drawn(rows: Sequence[DrawnRow], quantity: str) -> Figure:
-    """Draw two plots, one above the other, with the same stages."""
-    a, b, difference, half_width = (drawn_numbers(rows, name) for name in ("a", "b", "difference", "half_width"))
-    divisor, unit = scale_of(rows, unit_of(quantity))
-    scaled = [{"a": x, "b": y} for x, y in zip(difference.tolist(), np.nan_to_num(half_width).tolist(), strict=True)]
-    low_divisor, low_unit = scale_of(scaled, unit_of(quantity))
-    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72))
-    upper, lower = _two_axes(figure, unit, f"B - A, {low_unit}")
-    x = np.arange(len(rows))
-    upper.plot(x, a / divisor, color=BLUE, marker=_marker(x))
-    upper.plot(x, b / divisor, color=ORANGE, linestyle=(0, (5, 2.5)), marker=_marker(x))
-    lower.bar(x, difference / low_divisor, 0.7, color=GREY, linewidth=0)
-    lower.errorbar(
-        x, difference / low_divisor, np.nan_to_num(half_width) / low_divisor, fmt="none", ecolor=INK, elinewidth=0.9
-    )
-    lower.axhline(0.0, color=MUTED, linewidth=0.8)
-    for axes in (upper, lower):
-        label_stages(axes, [row["stage"] for row in rows])
-    upper.tick_params(labelbottom=False)
-    return figure
-
-
-def _marker(x: "np.ndarray[Any, Any]") -> str:
-    return "o" if len(x) == 1 else ""
-
-
-def _two_axes(figure: Figure, above: str, below: str) -> tuple[Axes, Axes]:
-    inner = HEIGHT - TOP - BOTTOM - GAP
-    heights = (UPPER * inner, (1 - UPPER) * inner)
-    bottoms = (BOTTOM + heights[1] + GAP, BOTTOM)
-    found = []
-    for bottom, height, unit in zip(bottoms, heights, (above, below), strict=True):
-        frame = (LEFT / WIDTH, bottom / HEIGHT, (WIDTH - LEFT - RIGHT) / WIDTH, height / HEIGHT)
-        axes = figure.add_axes(frame)
-        at = (bottom + height + 14) / HEIGHT
-        axes.text(2 / WIDTH, at, unit, transform=figure.transFigure, color=MUTED, va="center", fontsize=10)
-        axes.yaxis.set_major_locator(MaxNLocator(4, steps=ROUND_STEPS))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-        found.append(axes)
-    return found[0], found[1]

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 # The numbers of a comparison as tables.
 
-
 NUMBERS = ("a", "b", "difference", "half_width")
-
 COMPONENT = "cost_component"
 
 
@@ -234,7 +232,7 @@ class StudyComparison:
         from cobre.study.results import library
 
         library("matplotlib", "[plots]")
-        from cobre.comparison.page import plot
+        from cobre.comparison.figures import plot
 
         notebook.show_figures()
         return plot(self, quantity, entity)

@@ -11,11 +11,9 @@ from cobre.wording import singular
 
 # Formatting of the numbers of a comparison.
 
-
 Row = Mapping[str, Any]
 
 MAX_SHARE, MIN_SHARE = 10.0, 1e-4
-
 ABOUT_EQUAL = 5e-4
 """Relative changes up to this are not listed among the largest changes."""
 

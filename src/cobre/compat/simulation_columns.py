@@ -49,7 +49,6 @@ ENERGY_COLUMNS = (
 )
 
 FREE, AT_MINIMUM, AT_MAXIMUM = 0, 1, 2  # both: 3
-
 AT_A_LIMIT = 1e-6  # relative, and hm3
 
 
@@ -237,7 +236,6 @@ class StageFacts:
 
 
 def _matching(facts: "pa.Table", entity: NDArray[np.int32], stage: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the row of the facts for each pair."""
     entities, rows = np.unique(facts["entity_id"].to_numpy(), return_inverse=True)
     stages, times = np.unique(facts["stage_id"].to_numpy(), return_inverse=True)
     grid = np.zeros((len(entities), len(stages)), np.int64)

@@ -132,7 +132,6 @@ def coefficients_of(folder: Path) -> NDArray[np.float64]:
 
 # How training and simulation of an output directory went, as plain values; what is not counted here is None.
 
-
 _SETUP = ("broadcast", "evaporation_fit", "load", "production_fit", "stochastic_fit")
 
 
@@ -262,7 +261,6 @@ def _provenance(log: RunView, finished: Event, study: Mapping[str, Any]) -> dict
 
 
 def _hosts(log: RunView) -> list[dict[str, Any]]:
-    """Return hosts of the run with the ranks on each."""
     workers = (log.trained or {}).get("workers") or [{"host": log.started.get("host"), "rank": 0}]
     ranks: dict[Any, list[int]] = {}
     for worker in workers:

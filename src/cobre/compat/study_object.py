@@ -30,7 +30,6 @@ from cobre.study.validation import validate_as_dict
 
 # A study before it runs: its noise, its hydro models, and the sources of both, as plain values.
 
-
 NOT_APPLICABLE = "n/a"
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 _NODE = "scenario_id stage_id node_id"
-
 _BLOCK = f"{_NODE} block_id?"
 
 COLUMNS: dict[str, str] = {
@@ -168,7 +167,6 @@ class Program:
 
 
 LAYOUT_0_18 = Program("cobre", "0.18.0", 3, has_scaled_cuts=False)
-
 LAYOUT_0_19 = Program("novomodelo", "0.19.1", 4, True, {"convergence": "lazy_round_cap_hits"})
 
 
@@ -205,7 +203,6 @@ def copy_inside(run: Path, name: str, target: Path) -> None:
 
 
 # The limits of every entity in every stage, with all overrides applied.
-
 
 ENTITIES = {
     "hydro": 0,

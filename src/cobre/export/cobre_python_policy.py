@@ -26,7 +26,6 @@ from cobre.records import dataclass
 
 # Tables of the FlatBuffers format, written field by field with the library; `io.policies.flat_table` reads them.
 
-
 IDENTIFIER = b"CBVF"
 
 
@@ -89,7 +88,6 @@ class FlatWriter:
 #
 # Its commitments are stored in a ring buffer: that of a delivery stage is at the stage's number modulo the longest
 # lead, for all plants side by side. Ours are ordered by distance from the present stage.
-
 
 NO_ENTRY = -1
 
@@ -279,5 +277,4 @@ def _entity(writer: FlatWriter, entity: dict[str, Any]) -> Field:
 
 
 def _number(value: float | None) -> float:
-    """Return a number, or NaN where it is unknown."""
     return float("nan") if value is None else float(value)

@@ -157,7 +157,6 @@ def _write_paths(writer: _Scenarios, folder: Path) -> None:
 
 # Dictionaries of the layout: entities, codes, variables, and the limits of every stage.
 
-
 BOUNDS = (
     *("storage_min", "storage_max", "turbined_min", "turbined_max", "outflow_min", "outflow_max"),
     *("generation_min", "generation_max", "flow_min", "flow_max"),
@@ -173,7 +172,6 @@ CODES: Mapping[str, Mapping[str, str]] = {
 
 ENTITY_COLUMNS = "entity_type_code entity_id name bus_id system_id"
 NO_BUS = -1
-
 TYPES = {"int8": "i8", "int32": "i32", "int64": "i64", "uint32": "u32", "uint64": "u64", "float64": "f64"}
 
 
@@ -224,7 +222,6 @@ def _write_csv(path: Path, header: str, rows: Iterator[Sequence[Any]]) -> None:
 
 
 # Tables of training for cobre-python's layout: bounds, and times as far as the run's log has them.
-
 
 PLANE_SOURCES = {"computed": "computed_from_geometry", "precomputed": "precomputed_hyperplanes"}
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # Text from cases in CSV files, escaped: a spreadsheet must not evaluate it as a formula, nor a terminal act on it.
 
-
 _FORMULA_STARTS = ("=", "+", "-", "@")
 
 
@@ -105,7 +104,6 @@ def new_file(target: Path) -> Iterator[Path]:
 
 # An Excel workbook with a sheet for each table.
 
-
 MAX_ROWS = 1_048_576
 MAX_SHEET_NAME = 31
 
@@ -161,7 +159,6 @@ def _write_cell(sheet: Any, row: int, column: int, value: Any) -> None:
 
 
 # One NetCDF-4 file with a group for each table: ids are dimensions, numbers are variables.
-
 
 SCENARIO = "scenario_id"
 _PACKED = {"zlib": True, "complevel": 1}

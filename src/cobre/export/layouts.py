@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from cobre.compat.stored_results import convergence_with_times
-from cobre.export.cobre_python_columns import LAYOUT_0_18, Program
+from cobre.export.cobre_python_columns import LAYOUT_0_18, LAYOUT_0_19, Program
 from cobre.export.cobre_python_policy import Producer, Seasons, write_policy_files
 from cobre.export.cobre_python_simulation import copy_exports, write_simulation, write_training
-from cobre.export.files import new_file
+from cobre.export.files import new_file, write_csv, write_duckdb, write_netcdf, write_workbook
 from cobre.export.run_tables import ExportError, RunSource, RunTables, read_tables
 from cobre.io.output.results import ResultsError
 from cobre.io.policies.policy_file import read_policy
@@ -32,52 +32,6 @@ class ExportFormat:
 
     write: TableWriter
     suffix: str = ""
-
-
-def _cobre_python(source: RunSource, folder: Path) -> None:
-    from cobre.export.layouts import write_layout  # heavy, and needed by this layout only
-
-    write_layout(source, folder)
-
-
-def _novomodelo(source: RunSource, folder: Path) -> None:
-    from cobre.export.cobre_python_columns import LAYOUT_0_19
-    from cobre.export.layouts import write_layout
-
-    write_layout(source, folder, LAYOUT_0_19)
-
-
-def _csv(tables: RunTables, target: Path) -> None:
-    from cobre.export.files import write_csv
-
-    write_csv(tables, target)
-
-
-def _xlsx(tables: RunTables, target: Path) -> None:
-    from cobre.export.files import write_workbook
-
-    write_workbook(tables, target)
-
-
-def _netcdf(tables: RunTables, target: Path) -> None:
-    from cobre.export.files import write_netcdf
-
-    write_netcdf(tables, target)
-
-
-def _duckdb(tables: RunTables, target: Path) -> None:
-    from cobre.export.files import write_duckdb
-
-    write_duckdb(tables, target)
-
-
-LAYOUTS: Mapping[str, Writer] = {"cobre-python": _cobre_python, "novomodelo": _novomodelo}
-FORMATS: Mapping[str, ExportFormat] = {
-    "csv": ExportFormat(_csv),
-    "xlsx": ExportFormat(_xlsx, ".xlsx"),
-    "netcdf": ExportFormat(_netcdf, ".nc"),
-    "duckdb": ExportFormat(_duckdb, ".duckdb"),
-}
 
 
 def default_target(run: Path, layout: str) -> Path:
@@ -112,10 +66,7 @@ def export_run(
     target = default_target(folder, layout) if output is None else Path(output)
     try:
         _write(folder, target, layout, None if case is None else Path(case), tables)
-    except (
-        ResultsError,
-        UntrustedFileError,
-    ) as error:  # OSErrors of reading, not of writing
+    except (ResultsError, UntrustedFileError) as error:  # OSErrors of reading, not of writing
         raise ExportError(str(error)) from error
     return target
 
@@ -134,7 +85,6 @@ def _write(folder: Path, target: Path, layout: str, case: Path | None, only: Col
 
 
 # Write an output directory in the layout of cobre-python and novomodelo.
-
 
 CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
 
@@ -201,3 +151,15 @@ def _declared_orders(study: PreparedStudy, season_ids: list[int]) -> Iterator[tu
         season = season_of.get(stage)
         if hydro in hydros and season in season_ids:
             yield hydro, season_ids.index(season), lag
+
+
+LAYOUTS: Mapping[str, Writer] = {
+    "cobre-python": write_layout,
+    "novomodelo": lambda source, folder: write_layout(source, folder, LAYOUT_0_19),
+}
+FORMATS: Mapping[str, ExportFormat] = {
+    "csv": ExportFormat(write_csv),
+    "xlsx": ExportFormat(write_workbook, ".xlsx"),
+    "netcdf": ExportFormat(write_netcdf, ".nc"),
+    "duckdb": ExportFormat(write_duckdb, ".duckdb"),
+}

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # The input of an export: the output directory of a finished run, and its case.
 
-
 _CLASSES = ("hydros", "thermals", "buses", "lines")
 
 
@@ -101,7 +100,6 @@ def _check_same_study(folder: Path, case: Case, study: dict[str, Any]) -> None:
 
 
 PARTS = (TRAINING, SIMULATION)
-
 STAGES, ENTITIES = "stages", "entities"
 
 

@@ -57,7 +57,6 @@ def _bytes(quantity: str) -> str:
 
 # Kubernetes manifests: an Indexed Job with what it needs, or a JobSet, which restarts all ranks together.
 
-
 UNUSABLE_SECRET = "replace me"  # noqa: S105 - too short to be accepted: no run has a public secret
 
 

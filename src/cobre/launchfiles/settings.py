@@ -15,27 +15,16 @@ from cobre.records import dataclass
 from cobre.wording import MAX_THREADS
 
 DNS_LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
-
 CLAIM_PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
-
 CLAIM = rf"{CLAIM_PART}(\.{CLAIM_PART})*"
-
 MAX_CLAIM = 253
 MAX_NAME = 40  # Kubernetes adds the rank and more to it; a host name has at most 63 characters
-
 QUANTITY = r"[1-9][0-9]*(Ki|Mi|Gi|Ti)?"
-
 WALL_TIME = r"([0-9]+-)?[0-9]{1,2}:[0-9]{2}:[0-9]{2}"
-
 JOB_WORD = r"[A-Za-z0-9_.,-]+"
-
 ARRAY = r"[0-9]+(-[0-9]+(:[0-9]+)?)?(,[0-9]+(-[0-9]+(:[0-9]+)?)?)*(%[0-9]+)?"
-
 ARRAY_INDEX = "%a"  # as Slurm writes it in the names of files
-
 CASE_MOUNT, OUTPUT_MOUNT = "/case", "/output"  # folders inside a container
-
-
 _ENDS = "with a letter first and no '-' last"
 
 
@@ -170,13 +159,9 @@ def _check_pattern(option: str, text: str, pattern: str, right: str) -> None:
 
 # Host lists as Slurm writes them: `node[01-04,7],gpu1`.
 
-
 _ENTRY = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
-
 _PART = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
-
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
-
 MAX_RANGE = 100_000
 
 

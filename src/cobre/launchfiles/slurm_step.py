@@ -32,11 +32,12 @@ def step_environment(environ: Mapping[str, str]) -> dict[str, str]:
     missing = [name for name in (SLURM_RANK, SLURM_SIZE, NODES) if not environ.get(name)]
     if missing:
         raise NoStepError(f"{' and '.join(missing)} not set: start this by srun, inside a Slurm job")
+    job = environ.get("SLURM_JOB_ID", "")
     world = {
         BACKEND_VARIABLE: BackendKind.TCP.value,
         "COBRE_TCP_RANK": environ[SLURM_RANK],
         "COBRE_TCP_SIZE": environ[SLURM_SIZE],
-        "COBRE_TCP_PORT": str(_port(environ)),
+        "COBRE_TCP_PORT": str(FIRST_PORT + (int(job) if job.isdecimal() else 0) % PORTS),
         "COBRE_TCP_RUN_ID": f"{environ.get('SLURM_JOB_ID', '')}.{environ.get('SLURM_STEP_ID', '')}",
     }
     if not environ.get("COBRE_TCP_COORDINATOR"):
@@ -82,12 +83,6 @@ def _resolution_error(node: str, deadline: float) -> socket.gaierror | None:
             time.sleep(RETRY_S)
         else:
             return None
-
-
-def _port(environ: Mapping[str, str]) -> int:
-    """Return a port derived from the job id, so that jobs on one node rarely collide; COBRE_TCP_PORT overrides it."""
-    job = environ.get("SLURM_JOB_ID", "")
-    return FIRST_PORT + (int(job) if job.isdecimal() else 0) % PORTS
 
 
 def main(command: Sequence[str]) -> int:

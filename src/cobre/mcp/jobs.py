@@ -37,9 +37,7 @@ class JobError(CobreError):
 
 # The process behind a study that this server has not started: known by the lock that it holds, reached by a pidfd.
 
-
 _OWNER = re.compile(r"pid (\d+) on (\S+)")
-
 _LOCKS = Path("/proc/locks")
 
 
@@ -235,7 +233,6 @@ def _started(request: StudyRequest) -> Job:
 
 
 def _log(request: StudyRequest) -> BinaryIO:
-    """Open a log file for the output of the study."""
     path = request.output / LOG_FILE
     with as_write_error(path):
         make_folder(request.output)
@@ -279,7 +276,6 @@ def job_environment() -> dict[str, str]:
 
 
 # How a study stands, for a program that asks.
-
 
 RECENT = 5
 

@@ -95,10 +95,8 @@ def _named(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
 
 # Contents of the server's folders: cases, and the output directories of runs.
 
-
 MAX_DEPTH = 6
 MAX_LISTED = 500
-
 CASE_FILES = {CONFIG_FILE, STAGES_FILE}
 
 
@@ -136,7 +134,6 @@ def _folders(roots: Roots) -> Iterator[tuple[Path, set[str]]]:
 
 
 # Types of the arguments of tools: limits are checked, and descriptions read, before a tool is called.
-
 
 CasePath = Annotated[str, Field(description="Folder of a case, absolute or relative to the server's first folder.")]
 

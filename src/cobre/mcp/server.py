@@ -25,7 +25,6 @@ from cobre.runs.files import CONVERGENCE, CONVERGENCE_FILE, EVENT_FILE, REPORT_F
 
 # Results as resources: cobre://runs/FOLDER/RUN/FILE.
 
-
 PREFIX = "cobre://runs"
 MAX_EVENT_BYTES = 1_000_000
 
@@ -107,7 +106,6 @@ KINDS: Mapping[str, ResultKind] = {kind.file: kind for kind in _ALL}
 
 
 # The server.
-
 
 INSTRUCTIONS = """\
 Cobre trains and simulates hydrothermal planning policies (SDDP). A case is a folder of input files, a run is a \

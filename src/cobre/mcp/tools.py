@@ -351,5 +351,4 @@ class Tools:
 
 
 def _listed(given: Any) -> list[Any] | None:
-    """Return a list; a single value becomes a list of one."""
     return given if given is None or isinstance(given, list) else [given]

@@ -167,5 +167,5 @@ def _producer_problems(producer: Plain, stage_bases: Sequence[Plain], stage_stat
     if producer.get("basis_store_complete") and not stage_bases:
         yield "metadata.producer.basis_store_complete is set, and stage_bases is empty"
     rows = sum(int(states.get("count", 0)) for states in stage_states)
-    if (told := int(producer.get("total_visited_states") or 0)) != rows:
-        yield f"metadata.producer.total_visited_states is {told}, and stage_states has {rows} rows"
+    if (stated := int(producer.get("total_visited_states") or 0)) != rows:
+        yield f"metadata.producer.total_visited_states is {stated}, and stage_states has {rows} rows"

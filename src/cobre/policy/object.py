@@ -210,7 +210,6 @@ def state_owners(case: Case) -> StateOwners:
 
 # Water values as tables, by stage and reservoir: of a policy at a state, or of a simulation.
 
-
 PERCENTILES = (5, 50, 95)
 
 

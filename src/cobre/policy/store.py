@@ -75,7 +75,6 @@ def decode_policy(path: Path, content: bytes | memoryview) -> Policy:
 
 
 def _metadata(study: PreparedStudy, last: IterationRecord) -> PolicyMetadata:
-    """Describe a policy of a study after its last iteration."""
     by_id, config = {stage.id: stage for stage in study.case.horizon.stages}, study.case.config
     stage_ids = pool_stage_ids(study)
     stages, names = [by_id[stage_id] for stage_id in stage_ids], state_names(study)

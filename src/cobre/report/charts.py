@@ -20,25 +20,15 @@ from cobre.runs.formatting import digits, money_in_words, scale_for
 
 # Colours of charts; in a page each is a CSS variable, so that light and dark modes both work.
 INK = "#1c2733"
-
 MUTED = "#5b6875"
-
 GRID = "#dfe4e9"
-
 PAPER = "#fefefe"
-
 BLUE = "#0062a0"
-
 ORANGE = "#c27d00"
-
 GREEN = "#00906a"
-
 VERMILLION = "#a83200"
-
 SKY = "#3895cf"
-
 PURPLE = "#84406b"
-
 GREY = "#7c8894"
 
 
@@ -65,7 +55,6 @@ def variable(colour: str) -> str:
 
 
 # A chart as data; the script of the page draws it.
-
 
 Drawing = Literal["line", "thin", "dash", "dots", "bar", "none"]
 
@@ -203,7 +192,8 @@ class StackLayer:
 def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: str) -> Chart:
     """Draw a histogram of scenario costs ($), with named vertical lines, at most one for each style of LINES."""
     divisor, unit = scale_for(float(np.abs(costs).max()), "$")
-    counts, edges = np.histogram(costs, _bins(costs))
+    # Bins: 1.5 times the square root of the number of scenarios, from 5 to 40.
+    counts, edges = np.histogram(costs, int(np.clip(np.sqrt(len(costs)) * 1.5, 5, 40)))
     shares = np.cumsum(counts) / len(costs)
     return Chart(
         key,
@@ -222,11 +212,6 @@ def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: 
         counted=f", by cost in {unit}",
         verticals=[(name, value, kind) for (name, value), kind in zip(lines.items(), LINES, strict=False)],
     )
-
-
-def _bins(costs: Floats) -> int:
-    """Return the number of bins: 1.5 times the square root of the number of scenarios, from 5 to 40."""
-    return int(np.clip(np.sqrt(len(costs)) * 1.5, 5, 40))
 
 
 def stages_chart(
@@ -277,9 +262,7 @@ def _stacked(
 
 # Convergence: the lower bound against the cost of the policy or the sampled upper bound, with a confidence band.
 
-
 BAND = 0.25
-
 POLICY_COST = "cost of the policy"
 
 

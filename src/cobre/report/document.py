@@ -20,7 +20,6 @@ from cobre.report.sections.results import costs, explore, generation, prices, sy
 from cobre.runs.files import RunState
 
 CHART_SCRIPTS = ("vendor/uplot/uPlot.iife.min.js", "static/charts.js")
-
 LAST_SCRIPT = "static/page.js"
 
 
@@ -74,9 +73,7 @@ def text_of(name: str) -> str:
 
 # The page of the report: its sections and their data.
 
-
 SECTIONS = (convergence, costs, system, water, generation, prices, timing, provenance)
-
 SCRIPTS = ("static/explorer.js", "static/map.js")
 
 # Names of states in the data of the page, which other programs read; they are older than `RunState`.

@@ -17,7 +17,6 @@ from cobre.records import dataclass
 # The keys of a large simulation's table take gigabytes: they are checked piece by piece, and only those of one
 # scenario are kept.
 
-
 Keys = Sequence[NDArray[Any]]  # scenario first, then the other keys of a row
 
 

@@ -34,7 +34,6 @@ from cobre.runs.formatting import NEGLIGIBLE
 
 # Sign, exponent and 13 bits of the fraction of a float32 are kept, in 3 bytes. The relative error is at most 6.1e-5.
 KEPT_BITS = 13
-
 _LOST = 23 - KEPT_BITS
 
 
@@ -49,9 +48,7 @@ def pack(values: NDArray[np.floating]) -> str:
 
 
 STATISTICS = (*("median" if percentile == 50 else f"{percentile} %" for percentile in PERCENTILES), "mean")
-
 BLOCK_PERCENTILES = (5, 95)
-
 SHOWN_SCENARIOS = {"cheapest": 0.0, "median by cost": 0.5, "most expensive": 1.0}
 
 

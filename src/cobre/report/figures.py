@@ -35,11 +35,8 @@ if TYPE_CHECKING:
 
 # In points of 1/72 inch: pixels of the page before scaling.
 WIDTH, HEIGHT = 460.0, 250.0
-
 MARGINS = {"left": 48.0, "right": 12.0, "top": 26.0, "bottom": 30.0}
-
 MAX_STAGE_LABELS = 7
-
 ROUND_STEPS = (1, 2, 2.5, 5, 10)
 
 
@@ -192,17 +189,11 @@ def _handle(mark: Mark) -> Artist:
 
 # Matplotlib figures as inline SVG for notebooks.
 
-
 _SIZE = re.compile(r' (?:width|height)="[^"]*pt"')
-
 _STYLE = re.compile(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", re.DOTALL)
-
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
-
 _COLOUR = re.compile("|".join(VARIABLES), re.IGNORECASE)
-
 _NAME = re.compile(r'(\bid="|url\(#|href="#)')
-
 _FONT = re.compile(r"'DejaVu Sans'")
 
 
@@ -293,11 +284,8 @@ def _chosen_figures(cube: Cube, name: str, entity: int | None) -> np.ndarray[Any
 
 # Any numeric column of a simulation's table as a fan over scenarios, by stage: a Matplotlib figure.
 
-
 KEYS = ("scenario_id", "stage_id", "block_id")
-
 ADDED_OVER_BLOCKS = ("_mwh", "_cost", "_reward")
-
 NOT_ADDED_OVER_ENTITIES = ("_price", "_per_hm3", "_per_mw", "_per_mwh", "_factor")
 
 

@@ -13,7 +13,6 @@ from cobre.runs import formatting
 
 # Tables with headings, whose numbers can also be read back from the page.
 
-
 Cell = str | float | int | None
 
 

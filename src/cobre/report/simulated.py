@@ -15,7 +15,6 @@ from cobre.runs.formatting import COST_COMPONENTS, MIN_COST, digits
 
 # Percentiles over scenarios of many cells at once.
 
-
 PERCENTILES = (5, 25, 50, 75, 95)
 
 # Cells that are sorted together: few enough for the CPU cache.
@@ -41,7 +40,6 @@ def percentiles(values: Floats, wanted: Sequence[float] = PERCENTILES) -> Floats
 
 
 # Quantities of plants, buses and lines in a simulation: their columns, and how they are shown.
-
 
 KEYS = ("scenario_id", "stage_id", "block_id")
 
@@ -362,7 +360,6 @@ def _share_at(flow: Floats, limit: Floats, weights: Floats) -> Floats:
 
 
 # Percentiles over scenarios by stage.
-
 
 OUTER, INNER = 0.18, 0.32
 

@@ -6,18 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.runs.formatting import KINDS_BY_ID
 from cobre.wording import singular
-
-KINDS_BY_ID: Mapping[str, str] = {
-    "hydro_id": "hydros",
-    "thermal_id": "thermals",
-    "bus_id": "buses",
-    "line_id": "lines",
-    "non_controllable_id": "non_controllables",
-    "contract_id": "contracts",
-    "pumping_station_id": "pumping_stations",
-}
-"""Kinds of entities by the columns of results that have their ids."""
 
 
 class StudyFacts:

@@ -12,7 +12,6 @@ from cobre.runs.formatting import digits
 
 # Layout of the plants on the map: rivers flow to the right, tributaries join from above and below.
 
-
 Cell = tuple[int, int]  # level, row
 
 
@@ -115,17 +114,11 @@ class _Cascade:
 
 
 WIDTH = 1140
-
 STEP, ROW, MARGIN = 47.0, 44.0, 44.0
-
 MAX_LEVELS = int((WIDTH - 2 * MARGIN) / STEP)
-
 MAX_NAME_LENGTH = 14
-
 NO_LIMIT = "no limit"
-
 BUS_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION, GREY)
-
 INK, MUTED, PAPER = "var(--ink,#1c2733)", "var(--muted,#5b6875)", "var(--card,#fefefe)"
 
 

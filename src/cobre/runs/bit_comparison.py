@@ -288,7 +288,6 @@ def _are_both_nan(mine: object, its: object) -> bool:
 
 
 def _hex(value: float) -> str:
-    """Return all bits of a number in hexadecimal."""
     return f"nan:{struct.pack('>d', value).hex()}" if math.isnan(value) else value.hex()
 
 

@@ -216,7 +216,6 @@ def _bounds(folder: Path, expected_digest: str) -> "pa.Table | None":
 
 # The case that a run was made of, and which of its files have changed since. study.json keeps their digests.
 
-
 MAX_NAMED = 5
 
 

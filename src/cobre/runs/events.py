@@ -196,7 +196,8 @@ class EventFollower:
         if not folder.is_dir():
             raise NothingToFollowError(f"{folder} is a file: give the --output directory of a run")
         if not os.path.lexists(self._path):
-            hint = _hint(folder)
+            inner = folder / OUTPUT
+            hint = f"; its subdirectory `{OUTPUT}` has one: {inner}" if (inner / EVENT_FILE).exists() else ""
             raise NothingToFollowError(f"{folder} has no {EVENT_FILE}: it is not the --output of a run{hint}")
         if not self._path.is_file():
             raise NothingToFollowError(f"{self._path} is not a file: it was not written by `cobre run`")
@@ -228,8 +229,3 @@ class EventFollower:
         if self.has_restarted:
             self._offset = self.damaged_lines = 0
         self._inode = status.st_ino
-
-
-def _hint(folder: Path) -> str:
-    inner = folder / OUTPUT
-    return f"; its subdirectory `{OUTPUT}` has one: {inner}" if (inner / EVENT_FILE).exists() else ""

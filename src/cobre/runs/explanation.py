@@ -17,13 +17,9 @@ from cobre.solver.program import INFEASIBLE, OPTIMAL, UNBOUNDED
 
 # Columns and rows of a stage's LP in words: `turbined[3,0]` is the flow through the turbines of a plant in a block.
 
-
 _NAME = re.compile(r"(?P<kind>[^\[\]]+)(\[(?P<indices>[\d,]+)\])?$")
-
 _PLANE = re.compile(r"plane_(\d+)$")
-
 _GENERIC = re.compile(r"generic_\d+_(.*)$")
-
 HYDRO, PAIR = "hydros", "pairs"
 
 
@@ -295,7 +291,7 @@ def _limits(saved: SavedFailure, limits: Sequence[Limit]) -> Iterator[str]:
         if not limit.is_row and value == 0.0 and limit.side == "at least":
             _add(zeros, meaning.entity, meaning.words)
         else:
-            _add(grouped, (*_subject(meaning), _condition(meaning, limit, value)), meaning.block)
+            _add(grouped, (meaning.words, meaning.entity, _condition(meaning, limit, value)), meaning.block)
     for (words, entity, condition), blocks in grouped.items():
         of = f" of {entity}" if entity else ""
         yield f"{words}{of}{_in_blocks(blocks)}{condition}"
@@ -307,10 +303,6 @@ def _add(groups: dict[Any, list[Any]], key: Any, entry: Any) -> None:
     entries = groups.setdefault(key, [])
     if entry is not None and entry not in entries:
         entries.append(entry)
-
-
-def _subject(meaning: Meaning) -> tuple[str, str]:
-    return meaning.words, meaning.entity
 
 
 def _condition(meaning: Meaning, limit: Limit, value: float) -> str:

@@ -36,28 +36,16 @@ __all__ = [
 
 
 STUDY_FILE = "study.json"
-
 SUMMARY_FILE = "summary.json"
-
 REPORT_FILE = "report.html"
-
 BOUND_FILE = "bound.json"
-
 LOG_FILE = "run.log"  # what a run in the background printed
-
 CONVERGENCE = "convergence"  # table in TRAINING
-
 CONVERGENCE_FILE = f"{CONVERGENCE}.parquet"
-
-
 TRAINING = "training"
-
 SIMULATION = "simulation"
-
 FAILURES = "failures"
-
 CHECKPOINTS = "checkpoints"
-
 STATES, STOCHASTIC, HYDRO_MODELS = "states", "stochastic", "hydro_models"  # of `exports` in config.json
 
 

@@ -10,17 +10,11 @@ from typing import Any
 from cobre.wording import printable
 
 NO_VALUE = "\N{EN DASH}"
-
 _STEPS = ((1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
-
 _UNITS = ((1e9, "G$"), (1e6, "M$"), (1e3, "k$"))
-
 _BARS = "▁▂▃▄▅▆▇█"
-
 PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
-
 NOT_A_BOUND = "sampled, not a bound under a risk measure"
-
 CONTROLLED = "controlled for the openings drawn"
 """Of a simulated mean: what chance did in drawing the openings is taken out."""
 
@@ -160,6 +154,17 @@ _COLUMN_UNITS: Mapping[str, str] = {
     "_percent": "%",
     "_ms": "ms",
 }
+
+KINDS_BY_ID: Mapping[str, str] = {
+    "hydro_id": "hydros",
+    "thermal_id": "thermals",
+    "bus_id": "buses",
+    "line_id": "lines",
+    "non_controllable_id": "non_controllables",
+    "contract_id": "contracts",
+    "pumping_station_id": "pumping_stations",
+}
+"""Kinds of entities by the columns of results that have their ids."""
 
 COST_COMPONENTS: Mapping[str, str] = {
     "thermal_cost": "Thermal generation",

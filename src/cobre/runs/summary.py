@@ -107,13 +107,9 @@ class RunSummary:
 
 # The bounds of a training run as a table, in the columns of training/convergence.parquet.
 
-
 MEANS = ("us_per_pivot", "mean_active_rows", "mean_nucleus")
-
 SOLVER_COLUMNS = ("solves", "pivots", *MEANS, "refactorisations", "retries", "library_solves")
-
 TIME_SUFFIX = "_us_per_pivot"
-
 UPPER_BOUND_KINDS = {False: "statistical", True: "exact"}  # words of cobre-python
 
 
@@ -127,6 +123,7 @@ def bound_history(
     if computed is None and history and (cost := history[-1].policy_cost) is not None:
         lower = history[-1].lower_bound
         computed = ComputedBound.of_policy(lower, cost.as_dict(), is_risk_averse=is_risk_averse)
+    points = history[-1].trial_points if history else None
     return BoundHistory(
         [record.lower_bound for record in history],
         [record.upper_bound for record in history],
@@ -134,14 +131,8 @@ def bound_history(
         is_exact=bool(history) and history[-1].is_exact,
         is_risk_averse=is_risk_averse,
         computed=computed,
-        overstated=_overstated(history),
+        overstated=None if points is None else points.overstated,
     )
-
-
-def _overstated(history: Sequence[IterationRecord]) -> float | None:
-    """Return how far the last iteration's bound is too high, $; None where the lower bound is valid."""
-    points = history[-1].trial_points if history else None
-    return None if points is None else points.overstated
 
 
 def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":

@@ -11,6 +11,7 @@ from cobre.io.output import listed_file, read_manifest
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
 from cobre.runs.files import CONVERGENCE, MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
+from cobre.runs.formatting import KINDS_BY_ID
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
 KEYS = ("scenario_id", "stage_id", "block_id")
 STATISTICS = ("mean", "min", "max")
 _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
-_ENTITIES = {
-    "hydro_id": "hydros",
-    "thermal_id": "thermals",
-    "bus_id": "buses",
-    "line_id": "lines",
-    "non_controllable_id": "non_controllables",
-    "contract_id": "contracts",
-    "pumping_station_id": "pumping_stations",
-}
 
 
 class QueryError(CobreError):
@@ -191,7 +183,7 @@ def _names(folder: Path) -> dict[str, dict[int, str]]:
         entities = read_stored_object(folder / STUDY_FILE)["entities"]
         return {
             column: {int(entity["id"]): str(entity["name"]) for entity in entities.get(kind, ())}
-            for column, kind in _ENTITIES.items()
+            for column, kind in KINDS_BY_ID.items()
         }
     except FileNotFoundError:
         return {}

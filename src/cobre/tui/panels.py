@@ -154,7 +154,6 @@ def _later(view: RunView, room: int) -> list[tuple[str, str]]:
 
 
 def _phases(view: RunView, width: int) -> Text:
-    """Return shares of training time by phase, with bars."""
     text = Text()
     total = sum(view.phase_seconds.values()) or 1.0
     room = max(4, min(20, width - 22))
@@ -191,9 +190,7 @@ def _sign(loads: list[list[float]], rank: int) -> tuple[str, str]:
 
 # Bounds by iteration, or the gap between them.
 
-
 LOWER, UPPER, COST = "cyan", "orange", "green"
-
 RECENT = 50
 LABEL_WIDTH = 9  # of numbers beside the axis, and the frame
 
@@ -247,7 +244,8 @@ class BoundsPlot(PlotextPlot):
             marker = "dot" if curve.is_sampled else "braille"  # told apart without colours
             draw(curve.iterations, curve.values, label=curve.name, color=curve.colour, marker=marker)
         if curves:
-            figure.xticks(_ticks(curves[0].iterations))
+            first, last = curves[0].iterations[0], curves[0].iterations[-1]
+            figure.xticks(sorted({first + round(part * (last - first) / 4) for part in range(5)}))
         figure.title(self._title() if curves else self._view.no_bounds_reason)
         self.refresh()
 
@@ -279,12 +277,6 @@ class BoundsPlot(PlotextPlot):
         ]
         iterations, values = [number for number, _ in points], [value for _, value in points]
         return Curve(name, colour, iterations, values, is_sampled=key != "lower_bound" and not self._view.is_exact)
-
-
-def _ticks(iterations: list[int]) -> list[float]:
-    """Return a few whole numbers as ticks, the first and the last iteration among them."""
-    first, last = iterations[0], iterations[-1]
-    return sorted({first + round(part * (last - first) / 4) for part in range(5)})
 
 
 # Events as lines of a log for people.

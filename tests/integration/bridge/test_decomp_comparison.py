@@ -76,7 +76,7 @@ def test_thermal_generation_and_costs_of_may_2024_are_the_official_ones(tmp_path
 
 
 def check_comparison_of_the_bridge(bridge, archive, folder):
-    """novomodelo-bridge reads our exported tables beside the official ones, every variable that it knows."""
+    """Let novomodelo-bridge compare our exported tables with the official ones, for every variable that it knows."""
     run, output = folder / "compared" / "run", folder / "compared" / "case" / "output"
     command = [sys.executable, "-m", "cobre.cli", "export", run, "--to", "novomodelo", "--output", output]
     subprocess.run([*map(str, command)], check=True, timeout=300)

@@ -1,4 +1,4 @@
-"""The command `cobre`: what a shell and a program see of it."""
+"""The command `cobre` as shells and programs see it."""
 
 import json
 import re
@@ -198,7 +198,7 @@ def failed(tmp_path_factory):
     return folder / "out", done
 
 
-def test_a_stage_without_a_solution_says_where_to_learn_more(failed):
+def test_the_error_for_an_unsolvable_stage_points_to_the_explanation(failed):
     output, done = failed
     assert done.returncode == ExitCode.UNSOLVABLE
     command = re.search(r"`(cobre explain .*?)`", done.stderr)[1]

@@ -1,4 +1,4 @@
-"""Settings on the command line: each is the setting of the file, checked like it, and recorded."""
+"""Settings on the command line: checked like those of the file, and recorded."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ def _overrides(output):
 
 
 def test_short_options_are_settings_of_the_file(tmp_path):
-    """The same run by options, and by a case whose config.json says the same."""
+    """Compare a run with options to a run of a case whose config.json has the same settings."""
     short = ("--iterations", 3, "--forward-passes", 2, "--seed", 9, "--scenarios", 5)
     done = cobre("run", QUICK_CASE, "-o", tmp_path / "short", *short, *ONE_PROCESS, "--no-report")
     assert done.returncode == 0, done.stderr

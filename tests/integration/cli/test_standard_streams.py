@@ -12,7 +12,7 @@ CLOSED = ">&-"
 
 
 def redirected(where, *words):
-    """As a shell starts it."""
+    """Run a command with redirections, as a shell does."""
     return subprocess.run(
         ["sh", "-c", f'exec "$@" {where}', "sh", *COMMAND, *map(str, words)],
         check=False,

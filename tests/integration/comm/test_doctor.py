@@ -80,7 +80,7 @@ def test_without_shm_it_is_not_healthy():
     assert "  shm          not usable: no space\n               -> make some" in as_text(sick)
 
 
-def test_a_trial_that_fails_says_why():
+def test_a_failed_trial_reports_the_reason():
     assert "COBRE_SHM_WAIT" in try_launched("shm", options={"COBRE_SHM_WAIT": "patience"}).problem
     assert "one rank" in try_launched("local", size=2).problem
 

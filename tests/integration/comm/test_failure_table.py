@@ -10,8 +10,8 @@ mpiexec and mpi4py differ    | mpi/test_worlds.py::test_the_launcher_of_another_
 a rank is killed             | test_a_rank_that_is_killed, kit kill, mpi/test_job_end.py,
                              | test_the_last_call_of_a_rank_that_dies_is_not_an_old_one,
                              | test_tcp_network.py::test_a_worker_that_dies_on_another_host_is_known_at_once
-a rank is frozen             | test_a_frozen_rank, test_a_long_wait_says_for_whom, kit stop, kit compute_long,
-                             | test_a_wait_of_half_a_minute_says_for_whom
+a rank is frozen             | test_a_frozen_rank, test_a_long_wait_names_the_missing_rank, kit stop, kit compute_long,
+                             | test_a_wait_of_half_a_minute_names_the_missing_rank
 a link is cut                | test_tcp_network.py::test_a_cut_link, test_tcp_network.py::test_a_black_hole,
                              | test_tcp_network.py::test_a_host_that_is_unreachable
 a rank never starts          | test_a_rank_that_never_starts, kit never_arrives,
@@ -156,7 +156,7 @@ def test_a_frozen_rank(backend, options, silence):
 
 @pytest.mark.parametrize("ranks_per_host", ["1", "2"])
 def test_the_last_call_of_a_rank_that_dies_is_not_an_old_one(ranks_per_host):
-    """Its heartbeat may be a second old, and it has made a thousand calls since."""
+    """Check that it is recent: a heartbeat may be a second old, and a rank makes thousands of calls in a second."""
 
     def train(comm):
         for _ in range(1100):
@@ -183,8 +183,8 @@ def test_the_last_call_of_a_rank_that_dies_is_not_an_old_one(ranks_per_host):
     assert numbers and min(numbers) >= 1100, text
 
 
-def test_a_long_wait_says_for_whom(monkeypatch, caplog):
-    """Long before anything fails: who is missing, in which call, what it did last."""
+def test_a_long_wait_names_the_missing_rank(monkeypatch, caplog):
+    """Check the line that is logged long before anything fails: the missing rank, the call, its last action."""
     monkeypatch.setattr(streams, "PROGRESS_S", 0.5)
     with tcp_world(2, timeout_s=DEADLINE_S, ranks_per_host=1) as world:
         comms = results(world.start_all())
@@ -199,8 +199,8 @@ def test_a_long_wait_says_for_whom(monkeypatch, caplog):
 
 
 @pytest.mark.timeout(180)
-def test_a_wait_of_half_a_minute_says_for_whom(tmp_path):
-    """The same on shared memory, after the time that the contract says."""
+def test_a_wait_of_half_a_minute_names_the_missing_rank(tmp_path):
+    """Check the same on shared memory, after the time that the contract specifies."""
 
     def train(comm, shown):
         class Show(logging.Handler):
@@ -235,7 +235,7 @@ def wait_for_log(caplog, pattern):
 
 
 def test_a_rank_that_never_starts():
-    """On shared memory; for tcp see the table."""
+    """Check shared memory; the table names the test for tcp."""
     name = f"cobre-never-{os.getpid()}"
     errors = {}
 
@@ -288,7 +288,7 @@ print("leaves at", time.monotonic(), flush=True)
 
 @both_backends
 def test_exit_without_close(backend, tmp_path):
-    """A process that ends without closing, in or outside a call, is gone within five seconds."""
+    """Check that a process that ends without closing, in or outside a call, is reported within five seconds."""
     script = tmp_path / "exits.py"
     script.write_text(EXIT)
     code, out, err = finish(start_python("-m", "cobre.comm.launch", "-n", "2", "--backend", backend, script))

@@ -1,4 +1,4 @@
-"""Processes that the user starts by `multiprocessing`, in any of its ways, are ranks like any other."""
+"""Processes that the user starts with `multiprocessing`, by any start method, work as ranks."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ def test_plain_processes_are_ranks(method, backend):
 
 
 def sizes(names):
-    """Worlds of one rank by each name and both ways to meet."""
+    """Return worlds of one rank, by each name and both kinds of rendezvous."""
     for name in names:
         for rendezvous in ("socket", "name"):
             with create_communicator(ShmConfig(name, 0, 1, rendezvous=rendezvous)) as comm:

@@ -1,4 +1,4 @@
-"""SIGUSR1 to real processes: they report where a run hangs, and go on."""
+"""SIGUSR1 to real processes: they report where a run hangs, and continue."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ print("still there")
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_a_hanging_rank_says_where_it_waits_and_goes_on(tmp_path, backend):
+def test_a_hanging_rank_reports_where_it_waits_and_continues(tmp_path, backend):
     run = start_python("-c", STUCK, tmp_path, backend)
     lines = []
 
@@ -59,12 +59,12 @@ def test_a_hanging_rank_says_where_it_waits_and_goes_on(tmp_path, backend):
 
 
 def is_waiting(pid, reads_report):
-    """Ask once more; the rank may not have come to the call when it was asked before."""
+    """Ask again: the rank may not have reached the call when it was first asked."""
     os.kill(pid, signal.SIGUSR1)
     return any(reads_report() for _ in range(20))
 
 
-def test_a_rank_in_a_long_computation_says_where_it_is():
+def test_a_rank_in_a_long_computation_reports_where_it_is():
     after = "import hashlib; print('now', flush=True); hashlib.pbkdf2_hmac('sha256', b'', b'', (1 << 31) - 1)"
     process = start_python("-c", ALONE.format(before="", after=after))
     try:
@@ -81,7 +81,7 @@ def alone(before="", after=""):
     return finish(start_python("-c", ALONE.format(before=before, after=after)))
 
 
-def test_a_communicator_shows_itself_and_the_program_goes_on():
+def test_a_communicator_has_a_representation_and_the_program_continues():
     code, out, err = alone()
     assert (code, out) == (0, "still there\n")
     assert "rank 0 of 1 (local)" in err
@@ -94,7 +94,7 @@ def test_all_communicators_show_themselves_but_closed_ones():
     assert err.count("rank 0 of 1 (local)") == 2
 
 
-def test_without_communicators_it_says_so():
+def test_a_report_without_communicators_says_so():
     code, _, err = alone(after="comm.close()")
     assert code == 0
     assert "no communicator is open" in err

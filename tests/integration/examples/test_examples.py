@@ -1,4 +1,4 @@
-"""The example cases: made by their generator, accepted by the reader, and solved alike by the Rust program."""
+"""The example cases: written by their generator, accepted by the reader, and solved alike by the Rust program."""
 
 import json
 import subprocess

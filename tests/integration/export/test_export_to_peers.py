@@ -119,7 +119,7 @@ def test_all_files_and_columns_of_a_run_of_theirs_are_there(exported, tmp_path, 
 
 
 def files_of(folder):
-    """All of them, of one scenario."""
+    """Return all files of one scenario."""
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     return {name for name in names if "scenario_id=" not in name or "scenario_id=0000" in name}
 
@@ -189,7 +189,7 @@ def test_comparison_with_what_newave_published(bridge, tmp_path):
 
 
 def publish(case, deck):
-    """MEDIAS-USIH.CSV and MEDIAS-USIT.CSV: means over scenarios and blocks, by plant and stage."""
+    """Write MEDIAS-USIH.CSV and MEDIAS-USIT.CSV: means over scenarios and blocks, by plant and stage."""
     documents = {
         name: json.loads((case / "system" / f"{name}.json").read_text())[name] for name in ("hydros", "thermals")
     }

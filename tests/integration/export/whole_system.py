@@ -12,7 +12,7 @@ FEW = [{"type": "iteration_limit", "limit": 8}]
 
 
 def write_whole_system(folder):
-    """Two reservoirs and more: a bus behind a line, wind, a pump, two contracts, a floor for thermal plants."""
+    """Write two reservoirs, a bus behind a line, wind, a pump, two contracts, and a floor for thermal plants."""
     case = small_copy(QUICK_CASE, folder, stopping_rules=FEW, cut_selection={"selection": SELECTION})
     buses = json.loads((case / "system" / "buses.json").read_text())
     buses["buses"].append({"id": 1, "name": "Plain", **START})

@@ -1,4 +1,4 @@
-"""Twenty-five broken cases and twelve implausible ones, made from an example: each is found, in one go, in plain words.
+"""Twenty-five broken cases and twelve implausible ones, made from an example: one run reports each in plain words.
 
 `python tests/integration/io/test_broken_cases.py` prints the table.
 """
@@ -22,7 +22,7 @@ LOADS, INFLOWS = "scenarios/load_seasonal_stats.parquet", "scenarios/inflow_seas
 
 
 def edit(file, *path, to):
-    """Another value at a place of a JSON file; `...` as the value removes it."""
+    """Return a function that sets a value in a JSON file; `...` removes it."""
 
     def spoil(folder):
         content = json.loads((folder / file).read_text())
@@ -39,7 +39,7 @@ def edit(file, *path, to):
 
 
 def column(file, name, change):
-    """Another column of a table."""
+    """Return a function that replaces a column of a table."""
 
     def spoil(folder):
         table = parquet.read_table(folder / file)

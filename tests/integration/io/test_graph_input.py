@@ -1,4 +1,4 @@
-"""Graphs and calendars that cannot be used: named, all at once."""
+"""Unusable graphs and calendars: each is named, all in one report."""
 
 from dataclasses import replace
 

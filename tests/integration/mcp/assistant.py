@@ -18,7 +18,7 @@ IMPORTS = str(Path(cobre.__file__).parent.parent)
 
 
 class ToolFailedError(Exception):
-    """Answer of a tool. details: the same for programs."""
+    """The error answer of a tool. details: the same for programs."""
 
     def __init__(self, text, details):
         super().__init__(text)
@@ -26,7 +26,7 @@ class ToolFailedError(Exception):
 
 
 class Assistant:
-    """Calls tools and reads resources; blocks until the answer is there."""
+    """A client that calls tools and reads resources; blocks until the answer arrives."""
 
     def __init__(self, portal, client):
         self._portal = portal
@@ -56,7 +56,7 @@ class Assistant:
         return self._portal.call(self._client.read_resource, uri).contents[0].text
 
     def start(self, output, **options):
-        """Start a study that writes no report: most tests do not look at it."""
+        """Start a study that writes no report, which most tests do not need."""
         return self.start_study(case="case", output=output, **{"report": False, "workers": 1, **options})
 
     def finished(self, job):

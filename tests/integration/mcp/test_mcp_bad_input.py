@@ -1,4 +1,4 @@
-"""Wrong arguments, half a run, a wrong command line: an answer in words."""
+"""Wrong arguments, incomplete runs, a wrong command line: the answer is a clear message."""
 
 import shutil
 import subprocess
@@ -90,7 +90,7 @@ class TestCommand:
 
         assert (done.returncode, done.stdout) == (0, "")
 
-    def test_says_how_to_install_what_is_missing(self, tmp_path):
+    def test_the_error_says_how_to_install_what_is_missing(self, tmp_path):
         program = "import sys; sys.modules['mcp'] = None; from cobre.cli.main import main; main(prog_name='cobre')"
         done = _command("-c", program, "mcp", "--root", str(tmp_path))
 

@@ -74,7 +74,7 @@ class TestFoldersOfOthers:
             shutil.rmtree(studies / "warm")
 
     def test_files_of_a_run_do_not_lead_there(self, server, run, studies, place):
-        """Paths in study.json and in manifests; /dev/zero there does not hang the server."""
+        """Check paths in study.json and in manifests; /dev/zero there does not hang the server."""
         for number, (file, change) in enumerate(
             (
                 ("study.json", lambda content: content["config"]["policy"].update(path=str(place / "private"))),

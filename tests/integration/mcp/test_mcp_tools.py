@@ -15,7 +15,7 @@ import cobre
 pytestmark = pytest.mark.long
 
 
-def test_says_what_it_can_do(server):
+def test_the_server_lists_what_it_can_do(server):
     tools = {tool.name: tool for tool in server.tools()}
 
     assert set(tools) == {
@@ -46,7 +46,7 @@ def test_validates_a_case(server, studies):
     }
 
 
-def test_says_what_is_wrong_with_a_case(server, studies):
+def test_errors_of_a_case_are_reported(server, studies):
     broken = studies / "broken"
     shutil.copytree(studies / "case", broken)
     (broken / "stages.json").unlink()
@@ -83,7 +83,7 @@ def test_computes_a_bound_of_a_run(server, run):
     assert json.loads((run / "bound.json").read_text()) == {name: found[name] for name in found if name != "job"}
 
 
-def test_says_why_there_is_no_bound(server, studies, run):
+def test_the_error_explains_why_there_is_no_bound(server, studies, run):
     (studies / "empty").mkdir()
     moved = studies / "moved"
     shutil.copytree(run, moved)

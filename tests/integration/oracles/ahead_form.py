@@ -16,7 +16,7 @@ BEFORE = -1
 
 @dataclass
 class Node:
-    """A stage on a path: what was decided on the way."""
+    """A stage on a path, with the decisions made before it."""
 
     stage: int
     weight: float  # probability and discount
@@ -53,7 +53,7 @@ class Form:
         return self.lp.getObjectiveValue()
 
     def grow(self, parent):
-        """All that may follow."""
+        """Add all nodes that may follow."""
         stage = parent.stage + 1
         if stage == self.case.stages:
             return
@@ -118,7 +118,7 @@ class Form:
         return power
 
     def deciders(self, plant):
-        """By delivery; empty for ordinary plants."""
+        """Return the deciding stages by delivery; empty for ordinary plants."""
         config = plant.get("anticipated_config")
         if config is None:
             return {}

@@ -26,7 +26,7 @@ class HorizonForm:
         self.prices = {**PENALTIES["hydro"], **case.penalties}
 
     def optimum(self):
-        """In $."""
+        """Return the optimal cost, $."""
         storage = dict(self.case.storage)
         for stage in range(self.case.stages):
             storage = self.add_stage(stage, storage)
@@ -119,7 +119,7 @@ class HorizonForm:
             self.program.row({**terms, missing: 1.0}, least, np.inf)
 
     def limit_by_planes(self, number, generated, turbined, spilled, before, end):
-        """Power lies below every plane, at the mean of the volumes before and after."""
+        """Limit power by every plane, at the mean of the volumes before and after."""
         for plane in self.case.tables["system/fpha_hyperplanes"]:
             if plane["hydro_id"] == number:
                 half = plane["gamma_v"] / 2.0
@@ -157,7 +157,7 @@ class HorizonForm:
         raise ValueError(volume)
 
     def factor(self, stage, bus, block):
-        """How much of the mean load a block has."""
+        """Return the load factor of a block."""
         document = self.case.documents.get("scenarios/load_factors.json", {"load_factors": []})
         for row in document["load_factors"]:
             if (row["stage_id"], row["bus_id"]) == (stage, bus):

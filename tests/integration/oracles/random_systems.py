@@ -44,7 +44,7 @@ PASSES, ITERATIONS, MORE_ITERATIONS = 6, 30, 200
 
 
 def base(draw: random.Random) -> SmallSystem:
-    """Two or three reservoirs and thermal plants on one bus, a few stages and openings."""
+    """Draw two or three reservoirs and thermal plants on one bus, a few stages and openings."""
     stages, openings = draw.choice(((2, 3), (3, 2), (3, 3), (4, 2)))
     count = draw.randint(2, 3)
     return SmallSystem(
@@ -61,7 +61,7 @@ def base(draw: random.Random) -> SmallSystem:
 
 
 def _hydro(draw: random.Random) -> SmallHydro:
-    """Spread and memory are small enough for every inflow to be positive."""
+    """Draw a plant; spread and memory are small enough for every inflow to be positive."""
     least, room, mean = float(draw.randint(0, 20)), float(draw.randint(5, 300)), float(draw.randint(5, 60))
     return SmallHydro(
         bus=0,
@@ -82,7 +82,7 @@ def _thermal(draw: random.Random) -> SmallThermal:
 
 
 def memory(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """Inflows with a lag of one stage."""
+    """Give inflows a lag of one stage."""
     return _with_hydros(
         system, lambda hydro: {"memory": draw.randint(1, 6) / 10.0, "last_inflow": hydro.mean_inflow * 1.05}
     )
@@ -95,7 +95,7 @@ def cascade(system: SmallSystem, draw: random.Random) -> SmallSystem:
 
 
 def outflow(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """Least outflows, at a price."""
+    """Add minimum outflows, at a price."""
     return _with_hydros(system, lambda _: {"min_outflow": float(draw.randint(1, 30))})
 
 
@@ -128,7 +128,7 @@ def wind(system: SmallSystem, draw: random.Random) -> SmallSystem:
 
 
 def contracts(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """One to buy and one to sell; prices may be negative."""
+    """Add an import and an export contract; prices may be negative."""
     both = (SmallContract(0, sign, float(draw.randint(-80, 150)), float(draw.randint(5, 30))) for sign in (1, -1))
     return replace(system, contracts=tuple(both))
 
@@ -147,7 +147,7 @@ def risk(system: SmallSystem, draw: random.Random) -> SmallSystem:
 
 
 def thermal_bounds(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """Other capacities and prices in some stages."""
+    """Change capacities and prices in some stages."""
     pairs = [(plant, stage) for plant in range(len(system.thermals)) for stage in range(len(system.loads))]
     rows = [
         (plant, stage, system.thermals[plant].min_mw + draw.randint(0, 60), float(draw.randint(5, 400)))
@@ -157,7 +157,7 @@ def thermal_bounds(system: SmallSystem, draw: random.Random) -> SmallSystem:
 
 
 def hydro_bounds(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """Fewer machines in some stages, and less room at the end of others."""
+    """Remove machines in some stages, and storage at the end of others."""
     pairs = [(plant, stage) for plant in range(len(system.hydros)) for stage in range(len(system.loads))]
     fewer = draw.sample(pairs, len(pairs) // 2)  # rows may lower what the plant declares, not raise it
     turbines = [(*pair, round(system.hydros[pair[0]].max_turbined * draw.random(), 1)) for pair in fewer]
@@ -171,12 +171,12 @@ def _lower(hydro: SmallHydro, draw: random.Random) -> float:
 
 
 def generic_constraint(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """All thermal plants together, with a slack."""
+    """Constrain all thermal plants together, with a slack."""
     return replace(system, floor=(float(draw.randint(5, 90)), float(draw.randint(20, 500))))
 
 
 def planes(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """Production below planes that rise with the volume and the flow, and fall with spillage."""
+    """Limit production by planes that rise with the volume and the flow, and fall with spillage."""
 
     def of_plant(hydro: SmallHydro) -> dict:
         first, second = hydro.productivity, hydro.productivity * 0.7
@@ -198,7 +198,7 @@ def evaporation(system: SmallSystem, draw: random.Random) -> SmallSystem:
 
 
 def travel_times(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """Water takes part of a stage or several stages to the next plant; below the last one is the sea."""
+    """Let water take part of a stage or several stages to the next plant; below the last one is the sea."""
     system = cascade(system, draw) if all(hydro.downstream is None for hydro in system.hydros) else system
     return _with_hydros(
         system,
@@ -219,7 +219,7 @@ def anticipated(system: SmallSystem, draw: random.Random) -> SmallSystem:
 
 
 def external(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """Inflows of a file of scenarios; the noise of openings is what makes them of its means and deviations.
+    """Take inflows from a file of scenarios; openings get noise with its means and deviations.
 
     Two stages: a forward path stays with its scenario, and does not meet what other scenarios lead to later.
     """
@@ -362,7 +362,7 @@ def distance(bound: float, best: float) -> float:
 
 
 def check(seed: int) -> tuple[list[str], str]:
-    """Train the system of a seed; the names of its features, and what is wrong ("" if nothing is)."""
+    """Train the system of a seed; return the names of its features, and the error ("" if there is none)."""
     system, names, later, draw = drawn(seed)
     best = optimum(system)
     folder = Path(tempfile.mkdtemp())
@@ -387,7 +387,7 @@ def check(seed: int) -> tuple[list[str], str]:
 
 
 def main() -> int:
-    """Check systems one after the other; 1 if a bound is wrong."""
+    """Check systems one after the other; return 1 if a bound is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1, help="of the first system; others follow")
     parser.add_argument("--count", type=int, default=200)

@@ -1,4 +1,4 @@
-"""Inflow lags in calendars other than months: means of seasons, put together from the stages that have days of them."""
+"""Inflow lags in calendars other than months: means of seasons, assembled from the stages that share days with them."""
 
 from dataclasses import replace
 from datetime import date
@@ -22,7 +22,7 @@ def told_by(found: CraftedCase, season_of) -> list[date]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_lags_are_means_of_seasons(tmp_path, name):
-    """Inflows of noise that is drawn here, once by the model and once day by day."""
+    """Compare the model with a day-by-day computation of the same noise."""
     found, season_of = CASES[name]
     noise = build_noise_model(load_case(write_crafted(tmp_path, found)))
     expected = Remembered(found, season_of, told_by(found, season_of))
@@ -49,7 +49,7 @@ def after(noise, stage, slots, inflow):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_bound_is_what_the_policy_costs(tmp_path, name):
-    """Converged, the bound equals the mean over all scenarios of the tree: cuts know all that inflows depend on."""
+    """Check that the converged bound is the mean over all scenarios: cuts know all that inflows depend on."""
     found, _ = CASES[name]
     periods = [replace(period, openings=2) for period in found.periods[:7]]
     small = replace(

@@ -1,4 +1,4 @@
-"""Simulated means, controlled for the openings drawn, beside the exact mean over all paths of the opening tree."""
+"""Simulated means, controlled for the openings drawn, compared with the exact mean over all paths."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def trained(folder, risk, iterations=4):
 
 
 def simulations(case, policy, seeds):
-    """One simulation of each seed, which draws other scenarios from the same openings."""
+    """Return one simulation per seed; each draws other scenarios from the same openings."""
     for seed in range(seeds):
         overrides = {"training.tree_seed": seed}
         yield cobre.simulate(case, policy, scenarios=SCENARIOS, threads=1, config_overrides=overrides)
@@ -67,7 +67,7 @@ def test_few_scenarios_are_not_controlled(tmp_path):
 
 
 def test_guesses_have_the_mean_0_whatever_costs_are():
-    """Costs that are pure noise: control changes them little, and not in the mean."""
+    """Control costs that are pure noise: they change little, and their mean does not."""
     generator = np.random.default_rng(5)
     stages, scenarios, count = 6, 400, 5
     drawn = list(generator.integers(0, count, (stages, scenarios)))
@@ -83,7 +83,7 @@ def test_guesses_have_the_mean_0_whatever_costs_are():
 
 
 def test_a_mean_whose_interval_is_not_narrower_is_left_out():
-    """Each scenario costs what its openings cost; beside that, noise of other sizes."""
+    """Let each scenario cost what its openings cost, plus noise of other sizes."""
     generator = np.random.default_rng(7)
     count, scenarios = 4, 120
     drawn = generator.integers(0, count, scenarios)
@@ -98,7 +98,7 @@ def test_a_mean_whose_interval_is_not_narrower_is_left_out():
 @pytest.mark.parametrize("iterations", [2, 8])
 @pytest.mark.parametrize("risk", [None, (0.5, 0.4), (0.3, 0.6)])
 def test_intervals_cover_the_exact_mean(tmp_path, risk, iterations):
-    """200 seeds of 100 scenarios, at 95 %."""
+    """Check 200 seeds of 100 scenarios, at 95 %."""
     case, policy = trained(tmp_path, risk, iterations)
     exact, covered, widths = exact_mean(case, policy), [], []
     for result in simulations(case, policy, 200):

@@ -22,7 +22,7 @@ SUPPLY = ((40.0, 40.0), (110.0, 60.0), (300.0, 60.0), (5000.0, np.inf))
 
 
 def history() -> np.ndarray:
-    """Inflows (year, month, plant) that end three years before the study; wet and dry years follow each other."""
+    """Return inflows (year, month, plant) that end three years before the study; wet and dry years alternate."""
     random = np.random.default_rng(77)
     level, values = np.zeros(PLANTS), np.zeros((YEARS, MONTHS, PLANTS))
     for year in range(YEARS):
@@ -32,7 +32,7 @@ def history() -> np.ndarray:
 
 
 def case(values: np.ndarray) -> CraftedCase:
-    """Four months of 2024 after a history of 1981 to 2020."""
+    """Return a case of four months of 2024 after a history of 1981 to 2020."""
     day = [f"{1981 + month // MONTHS}-{month % MONTHS + 1:02}-01" for month in range(MONTHS * YEARS + 1)]
     flat = values.reshape(-1, PLANTS)
     recent = ("2023-11-01", "2023-12-01", "2024-01-01")
@@ -63,7 +63,7 @@ def inflow(fit: PlainFit, stage: int, past: list[float]) -> float:
 
 
 def cost(hours: float, inflows: list[float]) -> float:
-    """Of a stage, in $: the water of the first plant passes the second too."""
+    """Return the cost of a stage, $: the water of the first plant also passes the second."""
     passing = np.cumsum(inflows)
     assert passing.min() > 0.0
     missing = LOAD_MW - 0.8 * np.minimum(120.0, passing).sum()

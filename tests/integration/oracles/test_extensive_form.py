@@ -1,4 +1,4 @@
-"""Converged bounds beside the optimum of the whole scenario tree, solved as one LP by HiGHS."""
+"""Converged bounds compared with the optimum of the whole scenario tree, solved as one LP by HiGHS."""
 
 import tempfile
 from pathlib import Path
@@ -25,13 +25,13 @@ def train(system):
 
 
 def distance(bound, best):
-    """Relative; costs of next to nothing count as ten thousand $."""
+    """Return the relative distance; tiny costs count as ten thousand $."""
     return (bound - best) / max(10_000.0, abs(best))
 
 
 @pytest.mark.parametrize("seed", range(1001, 1013))
 def test_random_systems_of_several_features(seed):
-    """A few of those that `make oracle` tries."""
+    """Check a few of the systems that `make oracle` tries."""
     names, problem = check(seed)
     assert not problem, names
 

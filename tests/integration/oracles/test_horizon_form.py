@@ -1,4 +1,4 @@
-"""Bounds of small cases beside the optimum of the whole horizon, solved as one independent LP.
+"""Bounds of small cases compared with the optimum of the whole horizon, solved as one independent LP.
 
 One case for each capability that published cases check: a clone of the repository alone has them all.
 """
@@ -12,7 +12,7 @@ import cobre
 
 
 def reservoir(plant=None, **others):
-    """One plant above the sea, four stages, a river that dries up."""
+    """Return one plant above the sea, four stages, a river that dries up."""
     return SmallCase(
         **{
             "hydros": [plant or hydro(0, storage=(10.0, 100.0))],
@@ -36,7 +36,7 @@ def load_factors():
 
 
 def with_factors(case):
-    """Two blocks, the first with much more load than the second."""
+    """Return a case of two blocks, the first with much more load than the second."""
     blocks = [{"block_id": 0, "factor": 1.4}, {"block_id": 1, "factor": 0.6}]
     factors = [{"stage_id": stage, "bus_id": 0, "block_factors": blocks} for stage in range(case.stages)]
     case.documents["scenarios/load_factors.json"] = {"load_factors": factors}
@@ -113,13 +113,13 @@ def test_the_bound_is_the_optimum_of_the_horizon(name, tmp_path):
 
 
 def test_each_capability_matters():
-    """No two cases have the same optimum: a form that forgot something would show."""
+    """Check that no two cases have the same optimum: an omission in the form would show."""
     optima = [HorizonForm(build()).optimum() for build in CASES.values()]
     assert len({round(value) for value in optima}) == len(CASES)
 
 
 def test_inflows_follow_their_lag(tmp_path):
-    """PAR(1) without noise, as in closed form: z(t) = mean + phi (z(t - 1) - mean), from 200 before the study."""
+    """Compare a PAR(1) without noise with z(t) = mean + phi (z(t - 1) - mean), from 200 before the study."""
     mean, phi, inflow, left = 100.0, 0.5, 200.0, 0.0
     periods = [Period(f"2024-0{m}-01", f"2024-0{m + 1}-01", m - 1, 1) for m in range(1, 4)]
     case = CraftedCase(

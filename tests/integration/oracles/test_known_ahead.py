@@ -1,4 +1,4 @@
-"""Power that is decided ahead and water under way: bounds are those of one LP over the whole tree."""
+"""Power that is committed ahead and water in transit: bounds equal those of one LP over the whole tree."""
 
 from dataclasses import replace
 

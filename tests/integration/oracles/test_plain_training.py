@@ -1,4 +1,4 @@
-"""Bounds of every iteration of a training beside plain SDDP: one LP after the other, in the textbook's order.
+"""Bounds of every training iteration compared with plain SDDP: one LP after the other, in textbook order.
 
 Nothing of the package is used but its noise. A reservoir whose inflow remembers the last one, or does not; one pass an
 iteration or several.
@@ -21,12 +21,12 @@ SUPPLY = ((40.0, 40.0), (110.0, 60.0), (300.0, 60.0), (5000.0, float("inf")))  #
 
 
 def mean_inflow(stage: int) -> float:
-    """Months that grow dry."""
+    """Return inflows of months that become dry."""
     return 83.1 - 13.7 * stage
 
 
 def reservoir(memory: float, passes: int) -> CraftedCase:
-    """Numbers without ties: a degenerate vertex would leave a choice of cuts."""
+    """Return a plant whose numbers have no ties: a degenerate vertex would leave a choice of cuts."""
     return CraftedCase(
         periods=[Period(f"2024-0{m}-01", f"2024-0{m + 1}-01", m - 1, OPENINGS) for m in range(1, MONTHS + 1)],
         seasons=months(),
@@ -43,14 +43,14 @@ def reservoir(memory: float, passes: int) -> CraftedCase:
 
 
 class PlainSddp:
-    """States are the volume (hm3) and the last inflow (m3/s); a cut of a stage is a constant and two slopes."""
+    """Plain SDDP. States: volume (hm3) and last inflow (m3/s); a cut of a stage is a constant and two slopes."""
 
     def __init__(self, case: CraftedCase, memory: float, noise: list[list[float]]):
         self.case, self.memory, self.noise = case, memory, noise
         self.cuts: list[list[tuple[float, float, float]]] = [[] for _ in case.periods]
 
     def iterate(self, paths: list[list[float]]) -> tuple[float, float]:
-        """Forward along the paths (noise by stage), backward from the end; gives both bounds in $."""
+        """Run forward along the paths (noise by stage) and backward from the end; return both bounds in $."""
         walked = [self.forward(path) for path in paths]
         for stage in range(MONTHS - 1, 0, -1):
             self.cuts[stage - 1] += [self.cut(stage, states[stage]) for states, _ in walked]
@@ -79,7 +79,7 @@ class PlainSddp:
         return (1.0 + self.case.discount_rate) ** (-self.case.periods[stage].all_hours / 24.0 / 365.25)
 
     def solve(self, stage, state, innovation):
-        """Value with the future, cost of the stage alone, the state after it, slopes in the state before it."""
+        """Return value with the future, cost of the stage alone, state after it, and slopes in the state before it."""
         hours, (volume, before) = self.case.periods[stage].all_hours, state
         hm3, program, infinity = HM3_PER_M3S_HOUR * hours, Program(), float("inf")
         inflow = mean_inflow(stage) + self.memory * (before - mean_inflow(stage - 1))
@@ -121,7 +121,7 @@ def test_bounds_of_every_iteration(tmp_path, memory, passes):
 
 
 def test_passes_take_openings_of_the_tree(tmp_path):
-    """Each stage of a path is one of the stage's openings, and in time every opening is met."""
+    """Check that each stage of a path is one of the stage's openings, and that every opening is drawn in time."""
     model = build_noise_model(load_case(write_crafted(tmp_path, reservoir(0.0, 1))))
     for stage, openings in enumerate(model.openings):
         met = {float(model.training_sampler.sample(iteration, [0], stage)[0, 0]) for iteration in range(1, 101)}

@@ -1,4 +1,4 @@
-"""Policy costs reported in every iteration, beside the exact cost over all paths of the opening tree."""
+"""Policy costs reported in every iteration, compared with the exact cost over all paths of the opening tree."""
 
 import json
 
@@ -104,7 +104,7 @@ def test_the_rule_gap_is_refused_where_paths_do_not_tell_the_cost(tmp_path):
 
 @pytest.mark.parametrize(("risk", "passes"), [(None, 1), (None, 4), ((0.5, 0.4), 4)])
 def test_few_paths_do_not_take_their_own_cuts_for_chance(tmp_path, risk, passes):
-    """A path's own cuts raise the cost of the opening that it drew: that must not make the policy look cheap."""
+    """Check that the cuts of a path, which raise the cost of its own opening, do not make the policy look cheap."""
     case, result = trained(tmp_path, risk, iterations=4)
     exact = cobre.bound(case, result.policy, method="enumeration")
     settings = {"training.selection.forward_passes": passes} | ({} if risk is None else WEIGHTED)
@@ -122,7 +122,7 @@ def test_few_paths_do_not_take_their_own_cuts_for_chance(tmp_path, risk, passes)
 @pytest.mark.parametrize("iterations", [2, 4, 8])
 @pytest.mark.parametrize("risk", [None, (0.5, 0.4), (0.3, 0.6)])
 def test_intervals_cover_the_exact_cost(tmp_path, risk, iterations):
-    """200 seeds of 48 paths each, at 95 %: 92 of 100 intervals or more hold the cost of the policy."""
+    """Check 200 seeds of 48 paths, at 95 %: at least 92 of 100 intervals hold the cost of the policy."""
     case, result = trained(tmp_path, risk, iterations)
     exact = cobre.bound(case, result.policy, method="enumeration").upper_bound
     settings = {"training.selection.forward_passes": 48} | ({} if risk is None else WEIGHTED)

@@ -1,4 +1,4 @@
-"""External scenarios that are not equally many in all stages: what simulated paths meet, and what a policy costs."""
+"""External scenarios whose number differs by stage: inflows of simulated paths, and the cost of a policy."""
 
 import numpy as np
 import pyarrow.compute as pc

@@ -10,14 +10,14 @@ import cobre
 
 
 def stage_cost(stage, opening):
-    """Turbine the river, burn cheap, then dear."""
+    """Return the cost of a stage: turbine the river, burn the cheap fuel, then the expensive one."""
     inflow = RIVER.mean_inflow + RIVER.std_inflow * SYSTEM.noise[stage][opening][0]
     rest = SYSTEM.loads[stage][0] - inflow
     return HOURS * (TURBINED_COST * inflow + CHEAP * min(rest, CHEAP_MW) + DEAR * max(0.0, rest - CHEAP_MW))
 
 
 def mean_of_worst(costs, alpha):
-    """Of the most expensive `alpha` of equally likely costs; the last of them may count in part."""
+    """Return the mean of the most expensive `alpha` of equally likely costs; the last may count in part."""
     room, total = alpha * len(costs), 0.0
     for cost in sorted(costs, reverse=True):
         counted = min(1.0, room)
@@ -27,7 +27,7 @@ def mean_of_worst(costs, alpha):
 
 
 def nested_risk(stage, alpha, share):
-    """Of everything from a stage on: the risk of (this stage's cost + the discounted risk of the rest)."""
+    """Return the nested risk from a stage on: the risk of (this stage's cost + the discounted risk of the rest)."""
     rest = SYSTEM.discount(stage) * nested_risk(stage + 1, alpha, share) if stage + 1 < SYSTEM.num_stages else 0.0
     costs = [stage_cost(stage, opening) + rest for opening in range(SYSTEM.num_openings)]
     return (1.0 - share) * sum(costs) / len(costs) + share * mean_of_worst(costs, alpha)

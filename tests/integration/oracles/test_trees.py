@@ -79,7 +79,7 @@ def test_a_policy_of_a_tree_goes_through_a_file(tmp_path):
 
 
 def test_memory_of_inflows_along_the_branches(tmp_path):
-    """External inflows of a plant with lags: what happens is what the scenarios say, and cuts know the lags."""
+    """Check external inflows of a plant with lags: paths follow the scenarios, and cuts know the lags."""
     case = drawn_tree(11, branches=(2, 2))
     lagged = replace(
         case,
@@ -95,7 +95,7 @@ def test_memory_of_inflows_along_the_branches(tmp_path):
 
 
 def test_nodes_without_data_are_the_chain_of_stages(tmp_path):
-    """Where selection is sampled nodes of a stage do not differ: whatever the transitions, it is the same problem."""
+    """Check that nodes of a stage do not differ where selection is sampled, whatever the transitions."""
     periods = [Period(f"2024-0{m}-01", f"2024-0{m + 1}-01") for m in range(1, 5)]
     chain = CraftedCase(periods=periods, inflow={(0, stage): (60.0, 25.0) for stage in range(4)}, load_mw=150.0)
     nodes = [{"id": id_, "stage_id": stage} for id_, stage in ((0, 0), (1, 1), (2, 1), (3, 2), (5, 2), (4, 3))]
@@ -108,7 +108,7 @@ def test_nodes_without_data_are_the_chain_of_stages(tmp_path):
 
 
 def test_tables_give_node_and_probability_of_paths(tmp_path):
-    """Where each scenario was, and how likely it is, in our tables and in those for the neighbours' tools."""
+    """Check node and probability of each scenario, in our tables and in the exported ones."""
     folder = write_crafted(tmp_path / "case", TREES["fan"])
     cobre.run.run(folder, tmp_path / "run", threads=1)
     costs = cobre.results.load_simulation_arrow(tmp_path / "run", "costs")
@@ -122,14 +122,14 @@ def test_tables_give_node_and_probability_of_paths(tmp_path):
 
 
 class WorstOpening(RiskMeasure):
-    """A measure from outside that knows equally likely openings alone."""
+    """A risk measure of a user that supports only equally likely openings."""
 
     def weights(self, costs):
         return (np.arange(costs.shape[1]) == costs.argmax(axis=1)[:, None]).astype(float)
 
 
 class WorstChild(WorstOpening):
-    """The same, for children with any probabilities."""
+    """The same for children with any probabilities."""
 
     def weights_for(self, costs, probabilities):
         return self.weights(costs[None])[0]

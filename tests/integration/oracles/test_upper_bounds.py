@@ -1,4 +1,4 @@
-"""Upper bounds under nested CVaR beside the extensive form, and beside a walk over every path of the tree."""
+"""Upper bounds under nested CVaR compared with the extensive form, and with a walk over every path of the tree."""
 
 import json
 import tempfile
@@ -60,7 +60,7 @@ def test_inner_bounds_of_drawn_systems_lie_above_the_optimum(system):
 
 
 def test_enumeration_is_the_nested_risk_of_every_path(tmp_path):
-    """Paths are walked one by one under the policy, and their costs folded back by hand."""
+    """Walk all paths under the policy, and fold their costs back by hand."""
     system = reservoirs()
     case, result = trained(tmp_path, system, iterations=3)
     found = cobre.bound(case, result.policy, method="enumeration")
@@ -71,7 +71,7 @@ def test_enumeration_is_the_nested_risk_of_every_path(tmp_path):
 
 
 def stage_costs_of_all_paths(case, policy, openings, stages):
-    """By path, a tuple of openings: what each stage costs in $."""
+    """Return, by path (a tuple of openings), the cost of each stage in $."""
     from cobre.comm.backends.local import LocalCommunicator
     from cobre.policy.store import fill_pool
     from cobre.sddp.problem.boundary import BoundaryCutPool
@@ -121,7 +121,7 @@ def nested(system, costs, path=()):
 
 
 def test_the_sampled_estimate_lies_between_the_bounds(tmp_path):
-    """In expectation: lower bound <= estimate <= exact cost of the policy."""
+    """Check in expectation: lower bound <= estimate <= exact cost of the policy."""
     system = reservoirs()
     case, result = trained(tmp_path, system, iterations=2)
     exact = cobre.bound(case, result.policy, method="enumeration")
@@ -136,7 +136,7 @@ def test_the_sampled_estimate_lies_between_the_bounds(tmp_path):
 
 @pytest.mark.parametrize("iterations", [2, 4, 8])
 def test_the_sampled_bound_under_a_risk_measure_errs_on_the_safe_side(tmp_path, iterations):
-    """50 seeds: the estimate's interval misses the cost more often than 5 % say, the bound never lies below it."""
+    """Check 50 seeds: the estimate's interval misses the cost more often than in 5 %, the bound is never below it."""
     case, result = trained(tmp_path, reservoirs(), iterations)
     exact = cobre.bound(case, result.policy, method="enumeration")
     found = [cobre.bound(case, result.policy, method="sampled", paths=50, seed=seed) for seed in range(50)]
@@ -176,7 +176,7 @@ def test_a_rule_that_an_estimate_met_is_not_called_converged(tmp_path):
 
 
 def test_many_stages_have_no_sampled_bound(tmp_path):
-    """The largest weight is 3.4 times its probability here: over twelve stages that says nothing."""
+    """Check that weights of up to 3.4 times the probability give no bound over twelve stages."""
     system = reservoirs(risk=(0.25, 0.8))
     system = replace(system, loads=system.loads * 3, noise=system.noise * 3)
     case, result = trained(tmp_path, system, iterations=2)
@@ -243,7 +243,7 @@ def test_a_file_is_no_directory_with_a_policy(tmp_path):
 
 
 def test_a_run_that_the_rule_ended_has_one_verdict_everywhere(tmp_path):
-    """The sampled gap would contradict it, and is not shown."""
+    """Check that the sampled gap, which would contradict it, is not shown."""
     case = write_case(tmp_path / "case", reservoirs(risk=None), forward_passes=4, iterations=60)
     config = json.loads((case / "config.json").read_text())
     rule = {"type": "upper_bound", "gap_percent": 5.0, "period": 5, "method": "inner", "paths": 50}
@@ -268,7 +268,7 @@ def test_a_run_that_the_rule_ended_has_one_verdict_everywhere(tmp_path):
 
 @pytest.mark.parametrize("risk", [None, (0.3, 0.6)])
 def test_a_run_has_one_gap_everywhere(tmp_path, risk):
-    """The gap is that of the policy's cost; how large it may be stands beside it, by its own name."""
+    """Check that the gap is that of the policy's cost; its possible size is shown beside it, under its own name."""
     case = write_case(tmp_path / "case", reservoirs(risk), forward_passes=4, iterations=8)
     output = tmp_path / "results"
     share = 0.0 if risk is None else 1.0

@@ -15,7 +15,7 @@ Rows = list[tuple[float, ...]]
 
 
 def series(years: int, hydros: int, seed: int, phi: float = 0.5) -> np.ndarray:
-    """Monthly inflows (year, month, hydro) of plants that share part of their weather, to two digits."""
+    """Return monthly inflows (year, month, hydro) of plants that share part of their weather, to two digits."""
     rng = np.random.default_rng(seed)
     standard = np.zeros((MONTHS * (years + 10), hydros))
     for t in range(1, len(standard)):

@@ -64,7 +64,7 @@ def test_tables(name, folders, theirs, tmp_path):
 
 
 def test_policies_go_both_ways(folders, tmp_path):
-    """Commitments of leads of two and three stages and water under way: costs stay what they are."""
+    """Exchange commitments with leads of two and three stages, and water in transit: costs stay the same."""
     case, exported = folders["both"], tmp_path / "exported"
     cobre.run.run(case, tmp_path / "ours", threads=1)
     export_run(tmp_path / "ours", exported)
@@ -79,7 +79,7 @@ def test_policies_go_both_ways(folders, tmp_path):
 
 
 def cost_of(run):
-    """Of the one scenario, in money of the first stage."""
+    """Return the cost of the one scenario, discounted to the first stage."""
     costs = cobre.results.load_simulation_arrow(run, "costs")
     return sum(
         a * b for a, b in zip(*(costs[n].to_pylist() for n in ("immediate_cost", "discount_factor")), strict=True)

@@ -61,7 +61,7 @@ def test_their_policy_is_our_boundary(name, tmp_path):
 
 
 def test_our_exported_policy_of_inflows_with_memory_is_their_boundary(tmp_path):
-    """Also where the first month remembers one without statistics, so that its memory has no effect."""
+    """Check also a first month that remembers one without statistics, so that its memory has no effect."""
     whole, first = (
         remembering(SmallCase(**REMEMBERING, stages=stages), tmp_path / name)
         for name, stages in (("whole", 4), ("first", 2))
@@ -88,7 +88,7 @@ def test_policies_of_graphs_of_nodes_are_left_out(layout, tmp_path):
 
 
 def remembering(case, folder):
-    """Inflows that remember the month before; months before the study have no statistics."""
+    """Return inflows that remember the month before; months before the study have no statistics."""
     case = replace(
         case,
         inflow={0: [(18.0, 4.0)] * case.stages},

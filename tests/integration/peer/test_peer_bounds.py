@@ -1,4 +1,4 @@
-"""The same cases through cobre-python: where it models alike, it must find alike."""
+"""The same cases through cobre-python: where the models agree, so must the bounds."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ def _peer():
 
 
 def check_against_peer(case: Path) -> None:
-    """Both have converged, so degenerate vertices on the way play no role any more."""
+    """Compare converged bounds: degenerate vertices on the way no longer matter."""
     ours = cobre.train(case, threads=1)
     [theirs] = peer_bounds([case])
     scale = max(10_000.0, abs(ours.lower_bound))

@@ -84,7 +84,7 @@ def _without_known_differences(case: Path) -> None:
 
 
 def keyed(table: pa.Table, keys: tuple[str, ...], values: tuple[str, ...]) -> dict[tuple, np.ndarray]:
-    """Rows of values by key, in order of the values: planes have no order of their own."""
+    """Return rows of values by key, sorted by value: planes have no order of their own."""
     found: dict[tuple, list] = {}
     rows = zip(*(table[name].to_pylist() for name in (*keys, *values)), strict=True)
     for row in rows:
@@ -93,7 +93,7 @@ def keyed(table: pa.Table, keys: tuple[str, ...], values: tuple[str, ...]) -> di
 
 
 def check_tables(ours: pa.Table, theirs: pa.Table, keys: tuple[str, ...], values: tuple[str, ...], abs_: float) -> int:
-    """Every key of ours: equal to 1e-9 of the largest number of a column. Returns how many keys were compared."""
+    """Compare every key of ours, to 1e-9 of the largest number of a column; return how many keys were compared."""
     mine, its = keyed(ours, keys, values), keyed(theirs, keys, values)
     assert set(mine) <= set(its)
     scale = np.abs(np.concatenate(list(its.values()))).max(axis=0)
@@ -112,7 +112,7 @@ def test_points_of_the_exact_production_function(both):
 
 
 def test_planes_of_the_production_function(both):
-    """As functions: some plants have planes there that repeat one another up to rounding, and here one."""
+    """Compare planes as functions: some plants have planes there that repeat one another up to rounding."""
     study, output = both
     names = ("gamma_0", "gamma_v", "gamma_q", "gamma_s")
     theirs = keyed(pq.read_table(output / "hydro_models" / "fpha_hyperplanes.parquet"), ("hydro_id", "stage_id"), names)
@@ -155,7 +155,7 @@ def test_evaporation_and_productivities(both):
 
 
 def test_inflow_models(both):
-    """Statistics, coefficients with the yearly component, correlations; seasons without a yearly part have no row."""
+    """Compare statistics, coefficients with the yearly component, and correlations."""
     study, output = both
     found = describe_inflows(study.case)
     ours, folder = stochastic_tables(study.case, found, study.noise), output / "stochastic"
@@ -180,7 +180,7 @@ def test_inflow_models(both):
 
 
 def test_every_solve_of_an_iteration(both):
-    """The bound from its cuts, and each cut at the trial point that it was made at: values of all LPs to 1e-7."""
+    """Compare the bound from its cuts, and each cut at its trial point: values of all LPs to 1e-7."""
     study, output = both
     problem, policy = study.problem, read_cobre_python_policy(output / "policy" / "manifest.bin")
     their_names = policy.metadata.state_names
@@ -208,7 +208,7 @@ def test_every_solve_of_an_iteration(both):
 
 
 def _openings(study, output: Path) -> list[np.ndarray]:
-    """Those of cobre-python, which differ in the eighth digit."""
+    """Return the openings of cobre-python, which differ in the eighth digit."""
     table = pq.read_table(output / "stochastic" / "noise_openings.parquet")
     stage, opening, entity, value = (table[name].to_numpy() for name in table.schema.names)
     found = [np.zeros_like(values) for values in study.noise.openings]

@@ -1,4 +1,4 @@
-"""Small rules that both programs follow, by cases made for one question each."""
+"""Small rules that both programs follow, each with a case of its own."""
 
 import json
 import subprocess
@@ -47,7 +47,7 @@ def system(hydros=1, loads=(100.0, 100.0, 100.0)) -> SmallSystem:
 
 
 def bounded(lower: float | None, upper: float | None):
-    """Turbined water between bounds, with a slack."""
+    """Bound turbined water, with a slack."""
 
     def write(folder: Path) -> None:
         write_case(folder, system(), 1, 4)
@@ -66,7 +66,7 @@ def bounded(lower: float | None, upper: float | None):
 
 
 def diverted(folder: Path) -> None:
-    """Water that must leave for another river, at a price."""
+    """Divert water to another river, at a price."""
     write_case(folder, system(hydros=2), 1, 4)
 
     def divert(file: dict) -> None:

@@ -53,7 +53,7 @@ def later(years: int) -> np.ndarray:
 
 
 def until(months: int, values: np.ndarray) -> np.ndarray:
-    """History that ends within its last year."""
+    """Return a history that ends within its last year."""
     values[-1, months:] = np.nan
     return values
 
@@ -116,7 +116,7 @@ CASES: dict[str, dict] = {
 
 @pytest.fixture(scope="module")
 def both():
-    """By the name of a case: its folder, where cobre-python left its model, and its simulated inflows."""
+    """Return, by case name, its folder, cobre-python's model, and its simulated inflows."""
     python = peer_python()
     with tempfile.TemporaryDirectory() as parent:
         folders = {name: Path(parent) / f"case_{number}" for number, name in enumerate(CASES)}
@@ -183,7 +183,7 @@ def check_openings(openings, theirs: Path) -> None:
 
 
 def simulated_inflows(noise, scenarios: int) -> np.ndarray:
-    """By scenario, stage and hydro."""
+    """Return inflows by scenario, stage and hydro."""
     lags = np.repeat(noise.initial_lags[None], scenarios, axis=0)
     found = []
     for stage in range(noise.num_stages):

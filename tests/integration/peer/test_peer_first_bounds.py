@@ -1,4 +1,4 @@
-"""Trainings of both peers on December 2025, put into our LPs: values are the same, and the rest is not unique."""
+"""Trainings of both peers on December 2025, evaluated in our LPs: values agree; the rest is not unique."""
 
 import os
 import subprocess
@@ -63,7 +63,7 @@ def test_every_solve_of_a_training(tmp_path, deck):
 
 
 def check_simulation(case, peer, output):
-    """Its policy simulated here, on the same scenarios: what no decision changes, and costs from the same state."""
+    """Simulate its policy on the same scenarios: compare what no decision changes, and costs from the same state."""
     command = [sys.executable, "-m", "cobre.cli", "simulate", case, "--policy", peer / "policy", "--output", output]
     options = ["--scenarios", "2", "--workers", "1", "--threads", "1", "--no-report", "--quiet"]
     subprocess.run([*map(str, command), *options], check=True, timeout=TIMEOUT_S)

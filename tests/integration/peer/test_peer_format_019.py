@@ -1,4 +1,4 @@
-"""Rules of format 0.19 on small cases: what novomodelo 0.19.1 found (and cobre-python 0.18.0 for 0.18), and finds."""
+"""Rules of format 0.19 on small cases, with the results of novomodelo 0.19.1 (and of cobre-python 0.18.0 for 0.18)."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Ragged external scenarios through cobre-python: bounds, and the inflows that simulated trajectories meet."""
+"""Ragged external scenarios through cobre-python: bounds, and the inflows of simulated trajectories."""
 
 import pytest
 from crafted_case import CraftedCase, Period, write_crafted

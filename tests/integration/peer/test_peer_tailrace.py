@@ -41,7 +41,7 @@ CASES: dict[str, tuple[list[tuple[float, ...]], dict]] = {
 
 
 def write_plant(folder: Path, rows, reference=None, knows_below=True, is_last=False) -> Path:
-    """Two plants, the upper one with computed planes."""
+    """Write two plants, the upper one with computed planes."""
     plant = SmallHydro(0, None if is_last else 1, 0.0, 200.0, 50.0, 150.0, 1.0, 0.0, 80.0, 0.0)
     below = SmallHydro(0, None, 0.0, 200.0, 50.0, 150.0, 1.0, 0.0, 10.0, 0.0)
     system = SmallSystem(

@@ -1,4 +1,4 @@
-"""The same trees through cobre-python: bounds of the first and the last iteration, and what simulated paths cost."""
+"""The same trees through cobre-python: bounds of the first and last iteration, and costs of simulated paths."""
 
 import pytest
 from crafted_case import write_crafted

@@ -34,7 +34,7 @@ def description(deck):
 
 
 def by_stage(name: str, hydro_ids, *columns: str) -> dict:
-    """Rows of a fitted table by hydro (as a column) and stage."""
+    """Return rows of a fitted table by hydro (as a column) and stage."""
     table = pq.read_table(FITTED / f"{name}.parquet").to_pydict()
     place = {hydro_id: index for index, hydro_id in enumerate(hydro_ids)}
     keys = [(place[hydro], stage) for hydro, stage in zip(table["hydro_id"], table["stage_id"], strict=True)]
@@ -69,7 +69,7 @@ def test_statistics_are_those_of_the_deck(description):
 
 
 def test_published_case_with_unobserved_lags():
-    """d12: an estimated model with a yearly component reads lags 3 to 12, which no window covers."""
+    """Check d12: an estimated model with a yearly component reads lags 3 to 12, which no window covers."""
     result = cobre.train(DECKS / "d12-par-annual", threads=1)
     assert result.lower_bound == pytest.approx(16_600_569_457.532_47, rel=1e-6)
     [warning] = [text for text in result.warnings if "taken as 0" in text]

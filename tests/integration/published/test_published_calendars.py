@@ -1,4 +1,4 @@
-"""Published cases whose stages are not all months, read in place, to the costs that are known for them."""
+"""Published cases whose stages are not all months, read in place, and their known costs."""
 
 import os
 from itertools import product
@@ -91,7 +91,7 @@ def _week(cuts, volume, lag, eta):
 
 
 def _mean_cost_d30(noise, lag_of_the_third_quarter) -> float:
-    """Reservoirs are full and no water is ever short, so that the cost is linear in the mean inflows."""
+    """Return the mean cost: reservoirs are full and water is never short, so it is linear in the mean inflows."""
     hours = (744, 696, 744, 720, 744, 720, 2208, 2208, 2160, 2184)
     lag, inflows = 200.0, []
     for stage, openings in enumerate(noise):

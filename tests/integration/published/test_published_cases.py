@@ -1,4 +1,4 @@
-"""The example cases published with cobre-rs, read in place, to the costs that are known for them."""
+"""The example cases published with cobre-rs, read in place, and their known costs."""
 
 import os
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 @dataclass(frozen=True)
 class Expected:
-    """The final lower bound in $, and how far from it is allowed."""
+    """The final lower bound in $, and its tolerance."""
 
     name: str
     cost: float

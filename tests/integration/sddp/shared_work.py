@@ -92,7 +92,7 @@ def evaluate(comm, case, before, threads=1):
 
 
 def leave_nodes_to_others():
-    """From now on this rank asks for a node of a tree only when none is left."""
+    """Let this rank ask for a node of a tree only when none is left, from now on."""
     taken = TreeNodeTables.taken
 
     def late(self, units):

@@ -1,4 +1,4 @@
-"""The digest covers bounds and cuts to the last bit. What must not matter, does not change it."""
+"""The digest covers bounds and cuts to the last bit, and irrelevant changes leave it as it is."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_repetition_changes_no_bit(reference):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_order_of_declaration_changes_no_bit(tmp_path, reference, seed):
-    """Entities, rows of tables and entries of lists, all in another order."""
+    """Reorder entities, rows of tables and entries of lists."""
     assert digest(write_shuffled(CASE, tmp_path, seed)) == reference
 
 

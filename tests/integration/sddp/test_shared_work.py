@@ -28,7 +28,7 @@ def case(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(case):
-    """Trained in this process: no rank to share with."""
+    """Train in this process, with no rank to share with."""
     with LocalCommunicator() as comm:
         digest, jobs, own, solves = train(comm, case, lambda *_: None)
     assert jobs == 0
@@ -102,8 +102,8 @@ def test_number_of_workers_does_not_change_a_simulation(case, ranks, threads):
     assert outcomes[0][1] == digest
 
 
-def test_nodes_of_a_tree_are_solved_by_whoever_is_free(tmp_path):
-    """The other rank comes late to every stage of the tree, forward and backward, and finds nothing left."""
+def test_nodes_of_a_tree_are_solved_by_the_rank_that_is_free(tmp_path):
+    """Let the other rank come late to every stage of the tree, forward and backward, and find nothing left."""
     folder = write_crafted(tmp_path, TREES["cascade"])
 
     def work(comm):
@@ -119,7 +119,7 @@ def test_nodes_of_a_tree_are_solved_by_whoever_is_free(tmp_path):
 
 @pytest.mark.parametrize("job", [1, 7])
 def test_a_rank_that_dies_with_a_unit_in_its_hands_is_named(case, job):
-    """No other rank takes that unit: the survivor reaches the end of the job and learns there which rank is missing."""
+    """Check that no other rank takes that unit: the survivor learns at the end of the job which rank is missing."""
     name = f"cobre-unit-{secrets.token_hex(4)}"
     ranks = [start_python(PROGRAM, str(rank), name, str(case), str(job)) for rank in range(2)]
     (code, outcomes, err), (died, _, _) = map(finish, ranks)

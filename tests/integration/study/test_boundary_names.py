@@ -25,7 +25,7 @@ LIMITS = {GATE: (12.0, 12.0)}  # hm3; others: 0 to 100
 
 
 def write(folder, names, stages, *, is_observed=True, memory=True, spread=4.0):
-    """Plants in the order of their names, each flowing into the lower one."""
+    """Write plants in the order of their names, each flowing into the lower one."""
     number = {name: at for at, name in enumerate(names)}
     downstream = {name: number.get(LOWER) if name != LOWER else None for name in names}
     case = SmallCase(

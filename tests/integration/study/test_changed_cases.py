@@ -1,4 +1,4 @@
-"""A run whose case has changed since: refused where results would be wrong, a warning where they may be."""
+"""Cases that changed after their run: refused where results would be wrong, a warning where they may be."""
 
 import json
 import shutil

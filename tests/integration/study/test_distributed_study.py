@@ -1,4 +1,4 @@
-"""`cobre.train` and `cobre.simulate` with workers: one argument more, the same bits, from wherever Python runs."""
+"""`cobre.train` and `cobre.simulate` with workers: one more argument, the same bits, wherever Python runs."""
 
 import os
 import secrets
@@ -30,7 +30,7 @@ def case(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(case):
-    """Trained in this process."""
+    """Train in this process."""
     return cobre.train(case, iterations=ITERATIONS, threads=1)
 
 
@@ -100,8 +100,8 @@ def test_exception_of_the_callback_ends_the_run(case, workers):
     assert calls == [1]
 
 
-def test_the_error_of_a_worker_says_who_and_what(tmp_path):
-    """Whichever of the two ranks took the infeasible path."""
+def test_the_error_of_a_worker_names_the_rank_and_the_cause(tmp_path):
+    """Check the error of whichever rank took the infeasible path."""
     with pytest.raises(StageFailedError, match=r"trial point [23]:") as caught:
         cobre.train(write_demanding_case(tmp_path), num_workers=2)
     assert caught.value.stage_id == 0
@@ -212,7 +212,7 @@ def test_ctrl_c_gives_a_script_the_result_so_far(case, tmp_path):
 
 
 def test_processes_that_were_started_elsewhere_are_one_world(case, tmp_path):
-    """As containers do it: the same command everywhere, and variables that say who is who."""
+    """Start ranks as containers do: the same command everywhere, and variables that identify each."""
     reference = References(case, tmp_path / "reference").digest(ITERATIONS)
     world = {
         "COBRE_TCP_COORDINATOR": new_address(),

@@ -99,7 +99,7 @@ def test_processes_with_a_tcp_configuration_train_together(case, alone, tmp_path
 
 
 def everything(comm, case, folder):
-    """All that takes a communicator, one after the other with the same one; what each rank got of it."""
+    """Use everything that takes a communicator, one after the other; return what each rank got."""
     trained = cobre.train(case, comm=comm, iterations=ITERATIONS)
     simulated = cobre.simulate(case, trained.policy, comm=comm, scenarios=6)
     bound = cobre.bound(case, trained.policy, comm=comm, method="sampled", paths=4)
@@ -186,7 +186,7 @@ def test_memory_of_a_study_is_released_although_the_communicator_stays(case):
 
 
 def failing(comm, case):
-    """Train a case that is invalid; what the error was, and what is left of the communicator."""
+    """Train an invalid case; return the error, and the state of the communicator."""
     try:
         cobre.train(case, comm=comm, iterations=1)
     except (InvalidCaseError, AbortedError) as error:

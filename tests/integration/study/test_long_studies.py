@@ -39,7 +39,7 @@ def test_a_short_study_has_no_estimate():
     assert [event for event in events if event["event"] == "estimate"] == []
 
 
-def test_a_long_study_says_early_what_it_will_take_and_changes_no_bit():
+def test_a_long_study_estimates_its_duration_early_without_changing_bits():
     events, trained = _trained(5000, 2)
     problem = trained.study.problem
     passes = trained.study.case.config.training.forward_passes

@@ -1,4 +1,4 @@
-"""Everything of ours that `cobre.train` can raise is a CobreError; cases and policies show themselves in one line."""
+"""Every error of ours that `cobre.train` raises is a CobreError; cases and policies have one-line representations."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""Plug-ins of a user, those of the how-to pages: on workers, resumed, recorded, chosen by name, and wrong ones."""
+"""Plug-ins from the how-to pages: on workers, resumed, recorded, chosen by name; and invalid ones."""
 
 import dataclasses
 import importlib
@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def plugins(folder, monkeypatch):
-    """One plug-in of each kind, as arguments of `cobre.train`."""
+    """Return one plug-in of each kind, as arguments of `cobre.train`."""
     monkeypatch.syspath_prepend(str(folder))
     made = {
         "risk_measure": importlib.import_module("entropic").Entropic(2.0),
@@ -267,7 +267,7 @@ def test_wrong_answers_of_plugins_are_refused(plugin, words, workers):
 
 
 class ChangesCosts(cobre.RiskMeasure):
-    """Computes in place what it should compute in an array of its own."""
+    """A risk measure that changes its input in place."""
 
     def weights(self, costs):
         costs -= costs.max(axis=1, keepdims=True)
@@ -284,13 +284,13 @@ class ChangesFlags(Flags):
     "plugin", [{"risk_measure": ChangesCosts()}, {"cut_selection": ChangesFlags("")}], ids=" ".join
 )
 def test_plugins_cannot_change_what_they_are_given(plugin):
-    """Before, the lower bound was 0: cuts were made of the changed costs."""
+    """Check that costs stay as they are: cuts of changed costs once gave a lower bound of 0."""
     with pytest.raises(ValueError, match="read-only"):
         cobre.train(CASE, iterations=2, **plugin)
 
 
 class Nothing:
-    """Has no method of any plug-in."""
+    """A class without the methods of any plug-in."""
 
 
 class OfOwnKind(cobre.StoppingRule):

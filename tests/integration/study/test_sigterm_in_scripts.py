@@ -1,4 +1,4 @@
-"""SIGTERM during `cobre.train` of a script: the result is returned, and the process ends before it starts more work."""
+"""SIGTERM during `cobre.train` in a script: the result is returned, and the process ends before it starts more work."""
 
 import textwrap
 from pathlib import Path
@@ -38,7 +38,7 @@ def script(start, *lines):
 
 
 def run_script(program, workers, *arguments):
-    """Return its exit code, stdout, and the lines of stderr."""
+    """Return exit code, stdout, and the lines of stderr."""
     code, out, err = run_python("-c", program, CASE, workers, *arguments)
     return code, out, printed(err)
 
@@ -98,7 +98,7 @@ def test_a_handler_that_raises_ends_the_call():
 
 
 @pytest.mark.parametrize("disposition", ["signal.SIG_IGN", "lambda number, frame: None"])
-def test_a_script_that_takes_charge_after_the_training_goes_on(disposition):
+def test_a_script_that_handles_sigterm_after_training_continues(disposition):
     program = script(
         START,
         f"""

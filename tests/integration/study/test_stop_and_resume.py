@@ -1,4 +1,4 @@
-"""Runs that are stopped, and runs that resume them: with the bits of an uninterrupted run."""
+"""Runs that are stopped and resumed: they have the bits of an uninterrupted run."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def references(case, tmp_path_factory):
 
 
 def stopped_run(case, output, flags, stop):
-    """Exit code and summary of a run that `stop` ends once its second iteration is finished."""
+    """Return exit code and summary of a run that `stop` ends after its second iteration."""
     process = start_study(case, output, *flags, *ENDLESS)
     wait_for_iteration(output, 2, process)
     stop(process)
@@ -116,13 +116,13 @@ def test_no_time_at_all_is_one_iteration(tmp_path, case):
 
 
 def is_frozen(pid):
-    """Whether all its threads have stopped: one that has not could still take a signal."""
+    """Return whether all its threads have stopped: one that has not could still take a signal."""
     threads = Path(f"/proc/{pid}/task").iterdir()
     return all((thread / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T" for thread in threads)
 
 
 def is_pending(pid, number):
-    """Whether a signal waits for a frozen process."""
+    """Return whether a signal is pending for a frozen process."""
     status = Path(f"/proc/{pid}/status").read_text()
     masks = [line.split()[1] for line in status.splitlines() if line.startswith(("SigPnd", "ShdPnd"))]
     return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
@@ -279,7 +279,7 @@ def test_a_policy_of_another_system_is_refused(two_checkpoints, tmp_path):
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_during_simulation_keeps_the_trained_policy(tmp_path, flags, number, references):
-    """Training is over; the run cannot be whole, but nothing of it is lost."""
+    """Check that nothing is lost: training is over, although the run cannot be complete."""
     case, output = with_scenarios(small_copy(SLOW_CASE, tmp_path / "case"), 100_000), tmp_path / "output"
     process = start_study(case, output, *flags, "--iterations", "2")
     wait_until(lambda: any(event["name"] == "simulation" for event in events_of(output, "phase")), "it simulates")
@@ -292,7 +292,7 @@ def test_a_signal_during_simulation_keeps_the_trained_policy(tmp_path, flags, nu
 
 
 def test_a_rank_of_another_host_dies_in_simulation(tmp_path, references):
-    """It was writing its rows where rank 0 would have read them; nothing of that is left in the end."""
+    """Check that nothing is left of the rows that it wrote for rank 0."""
     case, output = with_scenarios(small_copy(SLOW_CASE, tmp_path / "case"), 100_000), tmp_path / "output"
     flags = ("--backend", "tcp", "--workers", "3", "--iterations", "2")
     process = start_study(case, output, *flags, COBRE_TCP_RANKS_PER_HOST="2")

@@ -62,7 +62,7 @@ def is_pending(pid, number):
 
 
 def send_twice(process, number):
-    """Two signals, the second as soon as the kernel has delivered the first: two that are pending are one to it."""
+    """Send two signals, the second once the kernel has delivered the first: two pending ones would merge."""
     process.send_signal(number)
     wait_until(lambda: not is_pending(process.pid, number), "the first one is delivered")
     process.send_signal(number)
@@ -105,7 +105,7 @@ def test_the_second_ctrl_c_drops_the_iteration(tmp_path, case, references, flags
     ids=["Ctrl-C twice", "SIGTERM, Ctrl-C"],
 )
 def test_two_signals_in_the_first_iteration_end_the_run(tmp_path, endless_case, flags, first, second, code, words):
-    """There is no policy, and no rank waits for one."""
+    """Check that there is no policy, and that no rank waits for one."""
     output = tmp_path / "output"
     process = start_study(endless_case, output, *flags)
     wait_for_training(output)
@@ -141,7 +141,7 @@ def test_the_time_limit_ends_a_run_while_a_native_call_lasts(tmp_path, endless_c
 
 
 def test_sigterm_to_one_rank_drops_the_iteration_of_all(tmp_path, endless_case):
-    """The other ranks are told by the communicator."""
+    """Check that the communicator informs the other ranks."""
     output = tmp_path / "output"
     process = start_study(endless_case, output, *SHM_2)
     wait_for_training(output)
@@ -188,7 +188,7 @@ def cpu_seconds(pid):
 
 
 def wait_patiently(process, condition, what):
-    """Wait for something that takes a while on a busy machine: to read a deck, or to compute for some seconds."""
+    """Wait for something that takes long on a busy machine, such as reading a deck."""
     deadline = time.monotonic() + 500
     while not condition():
         assert process.poll() is None and time.monotonic() < deadline, f"in vain until {what}"
@@ -219,7 +219,7 @@ def test_ctrl_c_ends_a_bound_while_a_native_call_lasts(tmp_path, flags):
 @pytest.mark.skipif(not YEAR.is_dir(), reason=f"{YEAR} is not there")
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
 def test_a_deck_keeps_its_last_complete_iteration(tmp_path, flags):
-    """The second Ctrl-C in the second iteration: the policy is that of the first, to the last bit."""
+    """Send the second Ctrl-C in the second iteration: the policy is that of the first, to the last bit."""
     passes, output = {"method": "sampled", "forward_passes": 8}, tmp_path / "output"
     case = small_copy(YEAR, tmp_path / "case", selection=passes)
     process = start_study(case, output, *flags, *ENDLESS)
@@ -239,8 +239,8 @@ def test_a_deck_keeps_its_last_complete_iteration(tmp_path, flags):
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not DECK.is_dir(), reason=f"{DECK} is not there")
 @pytest.mark.parametrize("flags", [THREADS_2, SHM_2], ids=["threads", "shm"])
-def test_a_deck_of_full_size_ends_when_it_is_told(tmp_path, flags):
-    """200 forward passes through 117 stages: the forward pass alone is a native call of minutes."""
+def test_a_full_deck_stops_on_request(tmp_path, flags):
+    """Run 200 forward passes through 117 stages: the forward pass alone is a native call of minutes."""
     output = tmp_path / "output"
     process = start_study(DECK, output, *flags)
     is_training = lambda: any(event["name"] == "training" for event in events_of(output, "phase"))  # noqa: E731

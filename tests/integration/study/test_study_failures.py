@@ -1,4 +1,4 @@
-"""Whatever happens to a rank: the run ends with one cause, the right exit code, and something to go on from."""
+"""Failures of ranks: the run ends with one cause, the right exit code, and a checkpoint to resume from."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def check_resumable(case, output, references):
 
 
 def harmed_run(case, output, flags, harm, **environ):
-    """Exit code and stderr of a run whose ranks are harmed once there is a checkpoint; nothing of it is left."""
+    """Return exit code and stderr of a run whose ranks are harmed after the first checkpoint; nothing is left over."""
     process = start_study(case, output, *flags, *ENDLESS, *EVERY_ITERATION, **environ)
     wait_for_checkpoint(output, process)
     family = children_of(process.pid)
@@ -116,7 +116,7 @@ def test_invalid_case_is_reported_once(tmp_path):
 
 
 class TcpWorld:
-    """Two `cobre run` that meet by `COBRE_TCP_*`, as in containers; each rank has a case of its own."""
+    """Two `cobre run` processes that meet by `COBRE_TCP_*`, as in containers; each rank has its own case."""
 
     def __init__(self, tmp_path):
         self.settings = {

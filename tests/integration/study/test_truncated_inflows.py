@@ -21,7 +21,7 @@ def trained(folder, method, **others):
 
 @pytest.mark.parametrize("method", TRUNCATED)
 def test_cuts_above_the_cost_to_go_are_measured_and_said(tmp_path, method):
-    """The policy costs less than the lower bound, which every door says, with what the trial points showed."""
+    """Check that every interface reports a lower bound above the policy's cost, with the excess at trial points."""
     case, result, exact = trained(tmp_path, method)
     assert exact.upper_bound < 0.98 * exact.lower_bound
     last = result.history[-1].trial_points
@@ -58,8 +58,8 @@ def test_a_convex_study_has_a_bound(tmp_path, method, others):
     assert not [found for found in cobre.validate(case).warnings if "not convex" in found.message]
 
 
-def test_a_run_says_so_with_any_number_of_ranks_and_after_a_resume(tmp_path):
-    """Same numbers in summary, events and table, whichever rank solved the trial points."""
+def test_a_run_reports_it_with_any_number_of_ranks_and_after_a_resume(tmp_path):
+    """Compare summary, events and table, whichever rank solved the trial points."""
     case = write_dry_case(tmp_path / "case", "truncation", iterations=8)
     must_run(case, tmp_path / "one", "--backend", "local", "--threads", "1")
     must_run(case, tmp_path / "two", "--backend", "shm", "--workers", "2")

@@ -157,7 +157,7 @@ def test_killed_run_is_reported_as_killed(finished, tmp_path):
 
 
 def test_a_stored_policy_that_was_simulated(tmp_path):
-    """Nothing was trained: no iteration will ever come."""
+    """Show a run without training, which will have no iteration."""
     events = [
         {"event": "run_started", "time": 1.0, "case": "my_case", "ranks": 2, "backend": "shm"},
         {"event": "phase", "time": 2.0, "name": "simulation"},
@@ -179,7 +179,7 @@ def test_half_a_directory_does_no_harm(tmp_path):
 
 
 def test_a_running_study_from_another_terminal(tmp_path):
-    """Really running, really a terminal; leaving the view leaves the run alone."""
+    """Watch a real run on a real terminal; leaving the view does not affect the run."""
     output = tmp_path / "out"
     study = TerminalRun("run", QUICK_CASE, "-o", output, "--iterations", 100000, *ONE_PROCESS, "--no-report")
     try:

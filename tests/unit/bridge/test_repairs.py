@@ -160,7 +160,7 @@ GL   15   1    4          0.0  32.       0.0  57.       0.0  79. 10012026
 
 @pytest.fixture
 def without_last_orders(deck, case):
-    """Deck and case of a revision whose last stage the bridges leave without orders."""
+    """Return deck and case of a revision whose last stage the bridges leave without orders."""
     plants = [line for line in DADGNL.splitlines() if line.startswith("TG") and "LUIZORMELO 1" in line]
     (deck / "dadger.rv3").write_text(LAST_STAGE)
     (deck / "dadgnl.rv3").write_text("\n".join([*plants, WEEKS + ORDERS]))

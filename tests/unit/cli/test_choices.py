@@ -1,4 +1,4 @@
-"""Choices that are written twice: the command line loads without NumPy, type checkers need literals."""
+"""Choices that are declared twice: the command line loads without NumPy, type checkers need literals."""
 
 import subprocess
 import sys

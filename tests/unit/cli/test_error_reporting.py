@@ -14,7 +14,7 @@ from cobre.io.findings.finding import InvalidCaseError
 
 
 class SecondRank(LocalCommunicator):
-    """A rank that says it is the second one."""
+    """A rank that claims to be the second one."""
 
     rank = 1
 

@@ -1,4 +1,4 @@
-"""Numbers that no study can mean are refused before anything starts."""
+"""Numbers that make no sense for any study are refused before anything starts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Paths that no look at the disk survives, and directories in which somebody has put other things than a run did."""
+"""Paths that the file system refuses, and directories that hold other files than those of a run."""
 
 import os
 import shutil

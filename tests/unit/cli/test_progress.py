@@ -12,7 +12,7 @@ from cobre.cli.run_table import LiveProgress
 
 
 class Terminal(io.StringIO):
-    """A stream that says that it is one."""
+    """A stream that claims to be a terminal."""
 
     encoding = "utf-8"
 
@@ -114,7 +114,7 @@ def test_default_split_is_explained():
     assert stream.getvalue().splitlines()[1] == "  a thread for each core"
 
 
-def test_a_resumed_run_shows_its_earlier_iterations_and_where_it_goes_on():
+def test_a_resumed_run_shows_its_earlier_iterations_and_where_it_continues():
     stream = io.StringIO()
     progress = LineProgress(stream)
     earlier = [iteration(number) for number in range(1, 31)]

@@ -1,4 +1,4 @@
-"""Under a risk measure the mean of sampled paths is called what it is, wherever a person reads it."""
+"""Under a risk measure, every output names the mean of sampled paths correctly."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The picture of a run fits the terminal that there is."""
+"""The table of a run fits its terminal."""
 
 import io
 

@@ -96,7 +96,7 @@ def test_a_region_that_no_machine_has_room_for(comm, count, error):
     comm.barrier()
 
 
-def test_a_region_says_what_it_is(comm):
+def test_a_region_has_a_representation(comm):
     with comm.create_shared_region(3, np.int8) as region:
         assert repr(region) == "<HeapRegion 3 x int8, open>"
     assert repr(region) == "<HeapRegion 3 x int8, closed>"
@@ -109,7 +109,7 @@ def test_a_closed_communicator_raises(comm):
 
 
 class Barriers(LocalCommunicator):
-    """A communicator whose hook is the test's."""
+    """A communicator whose hook is given by the test."""
 
     def __init__(self, hook):
         super().__init__()

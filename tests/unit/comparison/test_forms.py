@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -45,6 +47,14 @@ def test_a_table_with_another_checksum_is_not_compared(runs, tmp_path):
     assert "hydros.parquet is not the file that the manifest describes" in done.output
     with pytest.raises(cobre.errors.CobreError, match=r"hydros\.parquet is not the file"):
         cobre.compare(runs[0], copy)
+
+
+def test_a_page_needs_no_library_of_figures(runs, tmp_path):
+    program = "import sys; sys.modules['matplotlib'] = None; from cobre.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "compare", *runs, "--html", tmp_path / "page.html"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (1, "")  # the runs differ
+    assert 'data-chart="compare-cost"' in (tmp_path / "page.html").read_text()
 
 
 def test_option_bits_compares_bits_only(runs):

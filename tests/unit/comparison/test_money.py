@@ -1,4 +1,4 @@
-"""The numbers of a comparison, beside the same numbers worked out from whole tables by pandas."""
+"""The numbers of a comparison, checked against whole tables in pandas."""
 
 import json
 import math
@@ -39,7 +39,7 @@ def row_of(comparison, name, **wanted):
 
 
 def check(row, first, second):
-    """Means and the paired interval of two series by scenario."""
+    """Check means and the paired interval of two series by scenario."""
     mean, half_width = mean_with_half_width((second - first).tolist(), 0.95)
     assert row["a"] == pytest.approx(first.mean(), rel=1e-9)
     assert row["b"] == pytest.approx(second.mean(), rel=1e-9)
@@ -156,7 +156,7 @@ def describe_again(folder):
 
 
 def test_row_groups_of_any_size_give_the_same_numbers(runs, comparison, tmp_path):
-    """Scenarios that begin and end within row groups."""
+    """Check scenarios that begin and end within row groups."""
     copies = [shutil.copytree(run, tmp_path / run.name) for run in runs]
     for copy in copies:
         for path in (copy / "simulation").glob("*.parquet"):

@@ -1,4 +1,4 @@
-"""Errors by what a caller can do: ours are the peer's, and the built-in ones."""
+"""Errors by what a caller can do: the peer's classes, and built-in ones."""
 
 import pickle
 from pathlib import Path

@@ -16,7 +16,7 @@ def plain(finished):
 
 @pytest.fixture
 def parts(plain):
-    """Stages and metadata that a test may change."""
+    """Return stages and metadata that a test may change."""
     return copy.deepcopy(plain["stage_cuts"]), copy.deepcopy(plain["metadata"])
 
 

@@ -71,7 +71,7 @@ def test_where_nothing_can_be_written(tmp_path):
 
 
 def places(node, path=()):
-    """Every field that says its format, by the object that has it."""
+    """Return every field that states its format, by the object that has it."""
     if isinstance(node, dict):
         for key, part in node.items():
             if isinstance(part, dict) and "x-format" in part:

@@ -13,7 +13,7 @@ DAYS = (date(2024, 1, 1), date(2024, 1, 5), date(2024, 1, 9))
 
 
 def axis(block_mode="parallel"):
-    """Two stages of 96 h: they end at 96 h and 192 h. Each has blocks of 24 h and 72 h."""
+    """Return two stages of 96 h, each with blocks of 24 h and 72 h."""
     blocks = (Block(0, "a", 24.0), Block(1, "b", 72.0))
     stages = tuple(Stage(at, DAYS[at], DAYS[at + 1], blocks, block_mode=block_mode) for at in range(2))
     return TravelAxis.of(Horizon(PolicyGraph("finite_horizon", 0.0), stages))

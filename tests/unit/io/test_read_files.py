@@ -205,7 +205,7 @@ def test_warnings_come_with_the_case(folder):
     assert any(problem.file == "old.json" for problem in problems.warnings)
 
 
-def test_one_old_key_in_a_new_case_says_what_it_became(tmp_path):
+def test_the_error_for_an_old_key_names_its_replacement(tmp_path):
     problems = problems_after(
         tmp_path, lambda documents, tables: documents["stages.json"]["stages"][0].update(num_scenarios=3)
     )

@@ -1,4 +1,4 @@
-"""The examples, and the published cases where they are beside the repository."""
+"""The examples, and the published cases if they are beside the repository."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def test_every_case_loads_and_has_numbers(folder):
 
 
 def test_numbers_of_an_example():
-    """As they stand in its files."""
+    """Compare with the numbers in its files."""
     case, problems = load_case_with_findings(EXAMPLES / "four_regions")
     assert not list(problems)
     first = resolve(case).stages[0]

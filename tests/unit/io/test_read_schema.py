@@ -15,7 +15,7 @@ FOREIGN_WORDS = ("pydantic", "Input should", "valid integer", "Field required", 
 
 
 def paths(node, way=()):
-    """Every place in a document."""
+    """Return every path in a document."""
     if isinstance(node, dict):
         for key, value in node.items():
             yield (*way, key)

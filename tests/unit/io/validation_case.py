@@ -1,4 +1,4 @@
-"""A small case that uses every file, to be spoilt in one place at a time."""
+"""A small case that uses every file, to be spoilt at one place at a time."""
 
 from datetime import date
 
@@ -52,7 +52,7 @@ def fpha(source):
 
 
 def sound_documents():
-    """All JSON files, by name."""
+    """Return all JSON files by name."""
     constant = {"start_stage_id": 0, "model": "constant_productivity", "productivity_mw_per_m3s": 0.8}
     ranges = {0: constant, 1: fpha("precomputed"), 2: fpha("computed")}
     factors = [{"block_id": 0, "factor": 0.9}, {"block_id": 1, "factor": 1.1}]
@@ -189,7 +189,7 @@ def by_entity_and_stage(column, ids, stages=range(3), **values):
 
 
 def sound_tables():
-    """All Parquet files by name; columns as lists."""
+    """Return all Parquet files by name; columns are lists."""
     history = {"hydro_id": [0, 0], "start_date": [date(2020, 1, 1), date(2020, 2, 1)]}
     history |= {"end_date": [date(2020, 2, 1), date(2020, 3, 1)], "value_m3s": [10.0, 11.0]}
     lags = by_entity_and_stage("hydro_id", [0], lag=1, coefficient=0.5)
@@ -330,7 +330,7 @@ def columns(file, **values):
 
 
 def together(*spoilers):
-    """Several spoilers as one."""
+    """Combine several spoilers into one."""
 
     def spoil(documents, tables):
         for each in spoilers:

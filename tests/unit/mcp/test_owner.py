@@ -32,7 +32,7 @@ def holder(tmp_path):
 
 @pytest.fixture
 def bystander():
-    """Its command line has the word that ours has."""
+    """Start a process whose command line contains the same word as ours."""
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)", "cobre"])
     yield process
     process.kill()

@@ -1,4 +1,4 @@
-"""A report as a test sees it: its text, its elements and the numbers that it carries."""
+"""A report as tests read it: its text, its elements and its numbers."""
 
 import json
 import re
@@ -14,7 +14,7 @@ VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
 class Page(HTMLParser):
-    """Collects elements, and stumbles over tags that do not match."""
+    """A parser that collects elements and raises on tags that do not match."""
 
     def __init__(self, text):
         super().__init__()
@@ -61,7 +61,7 @@ def unpack(text):
 
 
 def explored(data, kind, name, quantity):
-    """By statistic and scenario, the stages of one entity as the page unpacks them."""
+    """Return, by statistic and scenario, the stages of one entity as the page unpacks them."""
     explorer = data["explorer"]
     entry = next(entry for entry in explorer["kinds"] if entry["key"] == kind)
     found = next(found for found in entry["quantities"] if found["key"] == quantity)

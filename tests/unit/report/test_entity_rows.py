@@ -9,7 +9,7 @@ from cobre.report.entity_rows import EntityRows, TableColumns, added, average, l
 
 
 def table(scenarios=(0, 1, 2, 5), stages=(3, 1), entities=(4, 9, 7), blocks=(0, 1)):
-    """Ordered by scenario, stage, entity and block; stages in an order of their own."""
+    """Return a table ordered by scenario, stage, entity and block; stages are not ascending."""
     keys = [(s, t, e, b) for s in scenarios for t in stages for e in sorted(entities) for b in blocks]
     names = ("scenario_id", "stage_id", "hydro_id", "block_id")
     columns = {name: np.array([key[place] for key in keys], np.int32) for place, name in enumerate(names)}

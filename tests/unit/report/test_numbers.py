@@ -29,7 +29,7 @@ def study(finished_run):
 
 
 def by_stage(rows, key, value):
-    """Numbers of scenarios by stage, added up; a dict by dict, far from the arrays of the report."""
+    """Sum the scenarios by stage with plain dictionaries, independent of the report's arrays."""
     sums = defaultdict(lambda: defaultdict(float))
     for row in rows:
         if key(row):

@@ -1,4 +1,4 @@
-"""Numbers in few bytes, percentiles of many cells, and a library that is what it claims to be."""
+"""Packed numbers, percentiles of many cells, and the checksum of the vendored library."""
 
 import hashlib
 import re

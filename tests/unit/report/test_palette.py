@@ -42,7 +42,7 @@ def contrast(one, other):
 
 
 def seen(colour, eyes):
-    """In CIE Lab, where equal distances look equally far apart."""
+    """Convert a colour to CIE Lab, where equal distances look equally far apart."""
     shares = XYZ @ np.clip(np.array(EYES[eyes]) @ linear(colour), 0, 1) / [0.95047, 1.0, 1.08883]
     x, y, z = np.where(shares > 0.008856, np.cbrt(shares), 7.787 * shares + 16 / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])

@@ -1,4 +1,4 @@
-"""How evenly work was spread over ranks, by the events of the run."""
+"""Balance of work between ranks, from the events of the run."""
 
 import pytest
 

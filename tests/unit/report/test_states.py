@@ -1,4 +1,4 @@
-"""Runs that go on, failed, were interrupted or damaged; and folders that are none."""
+"""Runs that are running, failed, interrupted or damaged; and folders that are no runs."""
 
 import fcntl
 import json
@@ -112,7 +112,7 @@ def test_a_table_that_is_missing(run_copy):
     assert any("costs.parquet is missing" in warning for warning in data_of(text)["warnings"])
 
 
-def test_one_flipped_bit_is_found_whoever_opens_the_table(run_copy):
+def test_every_reader_detects_one_flipped_bit(run_copy):
     """Parquet has no checksum of its own: a changed exponent is a number like any other."""
     damaged = [path for part in ("training", "simulation") for path in sorted((run_copy / part).glob("*.parquet"))]
     assert len(damaged) > 5

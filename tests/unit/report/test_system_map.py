@@ -1,4 +1,4 @@
-"""The map: every plant once, no two in one place, names that can be read, the same picture every time."""
+"""The map: every plant once, no overlaps, legible names, the same picture every time."""
 
 import random
 import re
@@ -14,7 +14,7 @@ LARGE = EXAMPLE.parent / "large"
 
 
 def forest(size, seed):
-    """Plants that flow to one with a higher number, or to the sea."""
+    """Draw plants that flow to one with a higher number, or to the sea."""
     choose = random.Random(seed)
     return {plant: choose.choice([None, *range(plant + 1, min(size, plant + 9))]) for plant in range(size)}
 

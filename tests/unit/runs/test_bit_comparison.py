@@ -52,7 +52,7 @@ def change_policy(output, change):
 
 
 def change_cut(output, stage, cut, component, change=up):
-    """`component`: None is the intercept."""
+    """Change a number of a cut. component: None is the intercept."""
 
     def changed(policy):
         cuts = policy.stages[stage]
@@ -67,7 +67,7 @@ def change_cut(output, stage, cut, component, change=up):
 
 
 def change_table(output, part, name, change):
-    """Write a part of the results again, with another table."""
+    """Rewrite a part of the results with another table."""
     folder = output / part
     tables = read_results(folder)
     tables[name] = change(tables[name])
@@ -282,7 +282,7 @@ def compare(*arguments):
     return CliRunner().invoke(main, ["compare", *map(str, arguments)])
 
 
-def test_the_command_says_identical(original, other):
+def test_the_command_reports_identical_runs(original, other):
     done = compare(original, other)
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [

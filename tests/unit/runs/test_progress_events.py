@@ -1,4 +1,4 @@
-"""What is known of a run from the progress of its present iteration."""
+"""The view of a run during an iteration."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_the_time_left_counts_down_inside_an_iteration():
     assert _view(*before, inside).seconds_left == pytest.approx(8 * 60.0 - 30.0)
 
 
-def test_a_tree_says_how_many_lps_it_has_solved():
+def test_a_tree_reports_how_many_lps_it_has_solved():
     event = {"event": "progress", "time": 1.0, "iteration": 2, "elapsed_s": 1.0, "solves": 70, "solves_per_s": 70.0}
     assert _view(STARTED, TRAINING, event).progress_in_words == "iteration 2: 70 LPs"
 

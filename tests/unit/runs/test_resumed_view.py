@@ -1,4 +1,4 @@
-"""Runs that were started more than once: which iterations count, as all readers of the event log see them."""
+"""Runs that were started more than once: which iterations count for readers of the event log."""
 
 import json
 

@@ -115,7 +115,7 @@ def test_without_names_numbers_do(run):
         (TableQuery("convergence", ["kind"], group_by=["iteration"]), "text"),
     ],
 )
-def test_says_what_cannot_be_answered(run, query, words):
+def test_the_error_names_what_cannot_be_answered(run, query, words):
     with pytest.raises(QueryError, match=words):
         query_table(run, query)
 

@@ -1,4 +1,4 @@
-"""Why a run of the same case would be another one now, in words."""
+"""Explanations of why a run of the same case would differ now."""
 
 from pathlib import Path
 

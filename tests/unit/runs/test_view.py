@@ -1,4 +1,4 @@
-"""What is known of a run from its events."""
+"""The view of a run, built from its events."""
 
 import fcntl
 import json
@@ -95,7 +95,7 @@ def test_unknown_events_change_nothing():
     assert viewed(*training(2), {"event": "aurora", "time": START}).last["iteration"] == 2
 
 
-def test_status_of_a_run_that_says_nothing_more(tmp_path):
+def test_state_of_a_run_without_an_end_event(tmp_path):
     view = viewed(started(host=socket.gethostname()), *training(3)[1:])
     assert view.state(tmp_path) is RunState.KILLED
     with (tmp_path / "run.lock").open("w") as stream:

@@ -30,7 +30,7 @@ def train(case, folder):
 
 
 def lower_bound(case, folder):
-    """After as many iterations as the system asks for."""
+    """Return the lower bound after as many iterations as the system asks for."""
     return train(case, folder).history[-1].lower_bound
 
 
@@ -45,10 +45,10 @@ class Collected:
         self.pieces.append((table, dict(columns)))
 
     def scenarios_done(self, costs):
-        """Nothing to do."""
+        """Do nothing."""
 
     def tables(self):
-        """Every table's columns as whole arrays."""
+        """Return every table's columns as whole arrays."""
         tables = {}
         for name, columns in self.pieces:
             for column, values in columns.items():
@@ -89,7 +89,7 @@ def matrix_of(lp):
 
 
 def limits_of(lp):
-    """Bounds of all columns in plain units: {column name: (lower, upper)}."""
+    """Return bounds of all columns in plain units: {column name: (lower, upper)}."""
     program = lp.program
     lower = (program.column_lower * program.column_scale).tolist()
     upper = (program.column_upper * program.column_scale).tolist()

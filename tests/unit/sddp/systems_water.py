@@ -5,7 +5,7 @@ from small_cases import GEOMETRY, THERMALS, SmallCase, hydro, pump
 
 
 def bounds(**by_hydro_and_stage):
-    """Rows of hydro_bounds, from names such as h1s0."""
+    """Return rows of hydro_bounds, from names such as h1s0."""
     return [{"hydro_id": int(key[1]), "stage_id": int(key[3]), **values} for key, values in by_hydro_and_stage.items()]
 
 

@@ -1,4 +1,4 @@
-"""Cuts out of solves: sums in one order, bit for bit, and their places in the pool."""
+"""Cuts from solves: sums in one order, bit for bit, and their slots in the pool."""
 
 import numpy as np
 import pytest

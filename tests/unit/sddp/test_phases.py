@@ -1,4 +1,4 @@
-"""What the solver did, phase by phase: sums that ranks exchange and checkpoints keep."""
+"""Counters of the solver by phase: sums that ranks exchange and checkpoints keep."""
 
 from contexts import context_of, iterated
 from small_cases import SmallCase, hydro, thermal

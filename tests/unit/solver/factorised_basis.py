@@ -1,4 +1,4 @@
-"""A basis twice: as a dense matrix, and as native code factorises it."""
+"""A basis in two forms: as a dense matrix, and as native code factorises it."""
 
 import numpy as np
 

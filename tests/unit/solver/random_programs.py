@@ -12,7 +12,7 @@ EMPTY = np.zeros(0, np.int32)
 
 @dataclass(frozen=True)
 class Shape:
-    """What a random program looks like.
+    """The shape of a random program.
 
     degenerate: many equal costs and right sides. spread: decades between the largest and the smallest coefficient.
     inequalities: share of rows with one bound. boxed: share of columns between two bounds. tiers: cheaper slack columns
@@ -34,7 +34,7 @@ class Shape:
 
 
 def random_program(shape: Shape, seed: int) -> StageProgram:
-    """Every row has an expensive slack column on both sides, so that every right side is feasible."""
+    """Return a program whose rows have expensive slack columns on both sides, so that every right side is feasible."""
     random = np.random.default_rng(seed)
     rows, inner, slacks = shape.rows, shape.columns, 2 * shape.rows * (1 + shape.tiers)
     matrix = np.zeros((rows, inner + slacks + 1))
@@ -177,7 +177,7 @@ def _costs(shape: Shape, random: np.random.Generator, count: int) -> np.ndarray:
 
 
 def right_sides(shape: Shape, count: int, seed: int) -> np.ndarray:
-    """Inflows that move every row."""
+    """Draw inflows that move every row."""
     random = np.random.default_rng(seed)
     sides = random.uniform(-20.0, 40.0, (count, shape.rows))
     return shape.size * (np.round(sides / 10.0) * 10.0 if shape.degenerate else sides)

@@ -59,7 +59,7 @@ def program(order: int = 0, column_scale: np.ndarray | None = None) -> StageProg
 
 
 def realisations(count: int, seed: int = 1) -> Realisations:
-    """Random inflows and loads."""
+    """Draw inflows and loads."""
     random = np.random.default_rng(seed)
     return Realisations(
         random.uniform(0.0, 25.0, (count, HYDROS)), random.uniform(30.0, 110.0, (count, 1)), np.zeros((count, 0))
@@ -67,13 +67,13 @@ def realisations(count: int, seed: int = 1) -> Realisations:
 
 
 def random_states(count: int, order: int = 0, seed: int = 2) -> np.ndarray:
-    """Storages, then lags."""
+    """Draw storages, then lags."""
     random = np.random.default_rng(seed)
     return np.hstack([random.uniform(5.0, 80.0, (count, HYDROS)), random.uniform(0.0, 20.0, (count, HYDROS * order))])
 
 
 def random_cuts(count: int, dimension: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Tangents of a convex function, so that many of them matter somewhere: intercepts and coefficients."""
+    """Draw tangents of a convex function, so that many are active somewhere: intercepts and coefficients."""
     random = np.random.default_rng(seed)
     points = random.uniform(0.0, 90.0, (count, dimension))
     slopes = -600.0 / (points + 10.0) ** 1.5 / dimension
@@ -130,6 +130,6 @@ def reference_cost(
 def all_chains(
     states: np.ndarray, noise: Realisations, order: np.ndarray, bases: Bases, basis_index: np.ndarray
 ) -> Chains:
-    """Every trial point with all realisations, in the order given."""
+    """Return every trial point with all realisations, in the order given."""
     start = (len(order) * np.arange(len(states) + 1)).astype(np.int32)
     return Chains(states, start, noise, np.tile(order, len(states)).astype(np.int32), bases, basis_index)

@@ -180,7 +180,7 @@ def test_the_highest_cut_is_the_cost_to_go() -> None:
     assert batch.basis_cuts[0].tolist() == [1, -1, -1]
 
 
-def test_an_infeasible_lp_says_where_and_is_saved(tmp_path: object) -> None:
+def test_an_infeasible_lp_is_named_and_saved(tmp_path: object) -> None:
     stage = program()
     solver = SimplexSolver(2)
     solver.load(7, stage)

@@ -51,7 +51,7 @@ def committing(order: int) -> StageProgram:
 
 
 def states_of(count: int, order: int) -> np.ndarray:
-    """Storages, the newest commitment, lags, older commitments."""
+    """Return storages, the newest commitment, lags, older commitments."""
     random = np.random.default_rng(8)
     plain = random_states(count, order)
     older = random.uniform(0.0, MAX_COMMITTED, (count, LEAD))

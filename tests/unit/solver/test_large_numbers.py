@@ -20,7 +20,7 @@ HARRIS_TOLERANCE = 1e-10
 
 
 def one_row(coefficient: list[float], cost: list[float], upper: list[float]) -> StageProgram:
-    """Columns with these numbers and a dear one without a limit share the one row, which needs what flows in."""
+    """Return columns with these numbers and an expensive unlimited one in one row, which needs the inflow."""
     columns = len(cost) + 2  # the dear one, and the future cost
     names = Names(tuple(f"column{j}" for j in range(columns)), ("row",))
     return StageProgram(

@@ -26,7 +26,7 @@ ALL = PathOutputs(basis=True, solution=True)
 
 
 def steps(order: int, bases: Bases, count: int = PATHS) -> list[Step]:
-    """Stages that differ in their cuts, in their noise, and in what each path meets."""
+    """Return stages that differ in their cuts, their noise, and the realisations of each path."""
     chosen = np.random.default_rng(5).integers(0, 6, (STAGES, count)).astype(np.int32)
     cuts = [cut_rows(*random_cuts(CUTS - stage, 2 * (1 + order), seed=stage)) for stage in range(STAGES)]
     return [Step(t, cuts[t], realisations(6, seed=t), chosen[t], bases) for t in range(STAGES)]
@@ -45,7 +45,7 @@ def loaded(threads: int, order: int, max_dense_rows: int = 100) -> SimplexSolver
 
 
 def some_basis(order: int) -> Bases:
-    """Of the first path's first stage."""
+    """Return the basis of the first path's first stage."""
     stage, solver = program(order), loaded(1, order)
     chains = Chains.single(random_states(1, order), realisations(1), np.zeros(1, np.int32), no_bases(stage))
     batch = solver.solve(0, cut_rows(*random_cuts(20, 2 * (1 + order))), chains, Outputs(basis=True))

@@ -25,11 +25,11 @@ THREADS = pytest.mark.parametrize("threads", [1, 3])
 
 
 class Enough(BaseException):
-    """What a caller raises to end a call."""
+    """An exception that a caller raises to end a call."""
 
 
 class Patience:
-    """Says that it is enough when it is asked the n-th time."""
+    """A callback that stops at the n-th call."""
 
     def __init__(self, times):
         self.left = times
@@ -41,7 +41,7 @@ class Patience:
 
 
 def long_call(solver, points=20_000, stage=None, noise=None):
-    """Solve for minutes; the results of it are never needed."""
+    """Solve for minutes; the results are never needed."""
     stage = stage or program()
     solver.load(0, stage)
     states = np.repeat(random_states(10), points // 10, axis=0)
@@ -106,7 +106,7 @@ def test_ctrl_c_ends_a_call(threads):
 
 
 class Asked:
-    """Sets an event when it is asked the n-th time; never says that it is enough."""
+    """A callback that sets an event at the n-th call, and never stops."""
 
     def __init__(self, event, times):
         self._event, self._left = event, times

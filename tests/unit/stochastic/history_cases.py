@@ -7,7 +7,7 @@ SPATIAL = np.array([[1.0, 0.6], [0.6, 1.0]])
 
 
 def simulated(years, phi, seed=1, hydros=2):
-    """Monthly inflows (year, month, hydro) of a PAR model: `phi[month]` are standardised coefficients."""
+    """Return monthly inflows (year, month, hydro) of a PAR model: `phi[month]` are standardised coefficients."""
     rng = np.random.default_rng(seed)
     factor = np.linalg.cholesky(SPATIAL[:hydros, :hydros])
     count = 12 * (years + 10)

@@ -40,7 +40,7 @@ def month(year, number):
 
 
 def table(columns, rows):
-    """Rows as the columns that a reader would give."""
+    """Return rows as the columns that a reader would give."""
     return {name: _column(name, [row[i] for row in rows]) for i, name in enumerate(columns.split())}
 
 
@@ -67,7 +67,7 @@ def history(rows):
 
 
 def monthly_history(values, first_year):
-    """History from an array (year, month, hydro)."""
+    """Return a history from an array (year, month, hydro)."""
     return history(
         [
             (h, month(first_year + y, m + 1), month(first_year + y, m + 2), float(values[y, m, h]))
@@ -92,7 +92,7 @@ def hydro(number):
 
 
 def stages(count, start=(2024, 1), *, openings=4, with_seasons=False, method="saa"):
-    """Whole months."""
+    """Return stages of whole months."""
     return tuple(
         Stage(
             id=t,
@@ -108,7 +108,7 @@ def stages(count, start=(2024, 1), *, openings=4, with_seasons=False, method="sa
 
 
 def observed(values, start=(2024, 1), hydros=1):
-    """Monthly means before the start, the latest first, the same for all hydros."""
+    """Return monthly means before the start, the latest first, the same for all hydros."""
     return tuple(
         InflowObservation(h, month(start[0], start[1] - lag), month(start[0], start[1] - lag + 1), value)
         for h in range(hydros)

@@ -135,7 +135,7 @@ IMPOSSIBLE = [[1, 0.9, 0.1], [0.9, 1, 0.9], [0.1, 0.9, 1]]
 
 
 def test_negative_eigenvalues_count_as_zero():
-    """So the Rust program has it."""
+    """Compare with the rule of the Rust program."""
     root, least = symmetric_root(np.array(IMPOSSIBLE))
     assert root[0] == pytest.approx([0.87039931, 0.53853892, -0.07828399], abs=1e-8)
     assert least == pytest.approx(-0.223774, abs=1e-6)

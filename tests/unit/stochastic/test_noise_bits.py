@@ -13,7 +13,7 @@ from cobre.stochastic.random.pcg64 import Pcg64Streams
 
 
 def plain_eigen(matrix):
-    """Eigenvalues and orthonormal eigenvectors (as columns) of a symmetric matrix, by rotations.
+    """Return eigenvalues and orthonormal eigenvectors (as columns) of a symmetric matrix, by rotations.
 
     A sweep turns every pair of axes once, in rounds of disjoint pairs that are turned together.
     """
@@ -37,7 +37,7 @@ def plain_eigen(matrix):
 
 
 def rounds_of(count):
-    """All pairs below `count`, as in a tournament where everybody plays once a round."""
+    """Return all pairs below `count` in rounds, as in a tournament where everybody plays once a round."""
     players = list(range(count + count % 2))
     half, found = len(players) // 2, []
     for _ in range(len(players) - 1):
@@ -82,7 +82,7 @@ def turn_of(work, p, q):
 
 
 def plain_normals(streams, dimension):
-    """`dimension` numbers from each stream, as rows."""
+    """Return `dimension` numbers from each stream, as rows."""
     values = np.empty((streams.count, dimension))
     for column in range(dimension):
         values[:, column] = one_each(streams)
@@ -124,7 +124,7 @@ def unit_of(bits):
 
 
 def is_below_density(streams, drawing, layers, values):
-    """Whether a random height within the layer lies under the curve at each value."""
+    """Return whether a random height within the layer is under the curve at each value."""
     if not len(drawing):
         return np.zeros(0, dtype=np.bool_)
     _, heights = pcg64._tables()

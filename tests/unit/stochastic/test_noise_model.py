@@ -31,7 +31,7 @@ def availability(rows):
 
 
 def mixed_case(**others):
-    """Two hydros, two buses (the second with random load), two sources (the second with statistics)."""
+    """Return two hydros, two buses (the second with random load), two sources (the second with statistics)."""
     return make_case(
         hydros=2,
         buses=2,
@@ -196,7 +196,7 @@ def test_a_missing_file_of_openings():
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_whole_cases_have_noise_models(folder):
-    """Examples, and the published cases where they are beside the repository."""
+    """Check the examples, and the published cases if they are beside the repository."""
     case = load_case(folder)
     model = build_noise_model(case)
     assert model.num_stages == len(case.horizon.stages)

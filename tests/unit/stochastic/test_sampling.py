@@ -53,7 +53,7 @@ def test_in_sample_noise_is_the_noise_of_the_chosen_opening():
 
 
 def test_published_choices_of_openings():
-    """Iterations 1 and 2, scenario 0 of a study with 10 openings."""
+    """Compare iterations 1 and 2, scenario 0 of a study with 10 openings."""
     model = build_noise_model(make_case(horizon_stages=stages(4, openings=10)))
     sampler = model.training_sampler
     assert [int(sampler.opening_indices(1, [0], t)[0]) for t in range(4)] == [3, 9, 9, 2]
@@ -286,7 +286,7 @@ def past(years=11):
 
 
 def expected_windows(values, first_year, years):
-    """November and December of the year, then January and February of the next."""
+    """Return November and December of the year, then January and February of the next."""
     at = [year - first_year for year in years]
     return np.stack([values[at, 10], values[at, 11], [values[i + 1, 0] for i in at], [values[i + 1, 1] for i in at]])
 
@@ -335,7 +335,7 @@ def test_only_inflows_have_history():
 
 
 def test_openings_from_residuals_of_history():
-    """Each opening has the inflow noise of one year, and there are no more openings than years."""
+    """Check that each opening has the inflow noise of one year, and that there are no more openings than years."""
     values = past()
     start = (2024, 2)
     case = historical_case(values, 2000, None, start, method="historical_residuals", openings=20)

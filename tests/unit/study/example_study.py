@@ -1,4 +1,4 @@
-"""The study that these tests are about."""
+"""The study that these tests use."""
 
 from pathlib import Path
 

@@ -57,7 +57,7 @@ def test_numbers_of_numpy_are_numbers():
     assert len(simulated.scenario_costs) == 3
 
 
-def test_what_is_made_of_them_is_python_s_own():
+def test_checked_numbers_are_plain_python_numbers():
     assert [type(checked_count("n", number)) for number in (np.int64(3), np.array(3), 3)] == [int] * 3
     assert [type(checked_seconds("s", number)) for number in (np.float32(3), np.int64(3), 3)] == [float] * 3
     assert type(script_placement(WorldRequest("auto", np.int64(2))).size) is int

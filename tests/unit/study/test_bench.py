@@ -31,7 +31,7 @@ def stage(number, forward_s, backward_s, openings=4):
 
 @pytest.fixture
 def given():
-    """Three stages; the second was not timed backward. A path costs 6 s forward and 4 x 2 + 4 x 2 s backward."""
+    """Return times of three stages; the second was not timed backward. A path costs 6 s forward and 16 s backward."""
     costs = (stage(0, 1.0, None), stage(1, 2.0, None), stage(2, 3.0, 2.0))
     return Benchmark(
         iterations=10,

@@ -94,7 +94,7 @@ def test_training_resumes_from_a_checkpoint_with_the_same_bits(tmp_path, train):
 
 @pytest.mark.parametrize("method", [{"method": "level1"}, {"method": "domination", "domination_tolerance": 0.0}])
 def test_selected_cuts_are_the_same_after_a_checkpoint(tmp_path, method):
-    """Selection looks at all states that were ever visited: they must come back too."""
+    """Check that all visited states, which selection reads, are restored too."""
     selection = {"training.cut_selection": {"selection": {**method, "check_frequency": 2}}}
     study = prepare(as_case(EXAMPLE, overrides(6, **selection))[0])
     ready = ReadyStudy(study, make_solver(study, 1))
@@ -303,7 +303,7 @@ def test_the_command_line_counts_before_the_case_and_the_case_before_ten(tmp_pat
 
 
 def test_a_checkpoint_is_due_by_the_clock_too(tmp_path):
-    """A study of long iterations that is killed at iteration 8 must not begin at zero."""
+    """Check that a study of long iterations that is killed at iteration 8 does not restart from zero."""
     plan = CheckpointPlan(tmp_path, every=10, seconds=300.0)
     assert not plan.is_due(8, age_s=299.0) and plan.is_due(8, age_s=300.0)
     assert plan.is_due(10, age_s=0.0)

@@ -28,7 +28,7 @@ def outline_of(case, overrides=None):
     ("content", "pieces", "over_a_tree"),
     [(SAMPLED, 7, False), (TREE, None, True), ({}, None, False), ("no JSON", None, False), ([], None, False)],
 )
-def test_what_a_config_says(tmp_path, content, pieces, over_a_tree):
+def test_a_config_determines_useful_workers_and_trees(tmp_path, content, pieces, over_a_tree):
     outline = outline_of(write(tmp_path, content))
     assert outline.max_useful_workers == pieces
     assert outline.is_tree is over_a_tree
@@ -45,7 +45,7 @@ def test_without_a_file_nothing_is_known(tmp_path):
     assert not outline_of(tmp_path).is_tree
 
 
-def test_a_file_nested_without_end_says_nothing(tmp_path):
+def test_an_endlessly_nested_config_has_no_outline(tmp_path):
     assert outline_of(write(tmp_path, '{"a": ' * 400 + "1" + "}" * 400), {"training.enabled": False}).content is None
 
 

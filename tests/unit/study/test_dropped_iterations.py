@@ -31,7 +31,7 @@ CASES = {
 
 
 class DropAt(StopRequest):
-    """Two signals that come when training asks for the n-th time whether to go on; 0: never."""
+    """Two signals that arrive when training asks for the n-th time whether to continue; 0: never."""
 
     def __init__(self, times):
         super().__init__()
@@ -88,7 +88,7 @@ def test_an_iteration_that_is_dropped_anywhere_leaves_no_trace(tmp_path, more):
 
 
 def train_and_drop(comm, dropping, times):
-    """Rank `dropping` drops; the others learn it from the communicator. (iterations, digest, reason) of rank 0."""
+    """Drop on rank `dropping`; return (iterations, digest, reason) of rank 0."""
     stop = DropAt(times if comm.rank == dropping else 0)
     trained = train_study(comm, ready_study({}), TrainingRequest(), no_events, stop)
     return trained.is_dropped, len(trained.history), trained.digest, trained.stop.reason
@@ -97,7 +97,7 @@ def train_and_drop(comm, dropping, times):
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
 @pytest.mark.parametrize("dropping", [0, 1])
 def test_a_rank_that_drops_an_iteration_takes_the_others_along(backend, dropping):
-    """All of them return, none is lost; each with an iteration that it knows to be complete."""
+    """Check that all ranks return, each with an iteration that it knows to be complete."""
     ready = ready_study({}, 1)
     asked = DropAt(0)
     train(ready, asked)
@@ -111,7 +111,7 @@ def test_a_rank_that_drops_an_iteration_takes_the_others_along(backend, dropping
 
 
 class TermThen(StopRequest):
-    """SIGTERM at the n-th question; nothing more."""
+    """SIGTERM when training asks for the n-th time whether to continue."""
 
     def __init__(self, times, time_limit_s=None):
         super().__init__(time_limit_s)

@@ -79,7 +79,7 @@ def test_nothing_is_written_that_is_not_asked_for(tmp_path):
 
 
 def test_exported_noise_put_into_the_case_gives_the_same_training(tmp_path):
-    """Statistics, memory, correlation and openings, as files of a case: not one bit of training changes."""
+    """Check that statistics, memory, correlation and openings as files of a case change no bit of training."""
     study = asking(prepare(load_case(FOUR_REGIONS)), ExportsConfig(stochastic=True))
     write_study_exports(tmp_path / "out", study)
     case = shutil.copytree(FOUR_REGIONS, tmp_path / "case")
@@ -96,7 +96,7 @@ def parquet_rows(file):
 
 
 def test_fitted_model_is_exported_as_if_it_had_been_given(tmp_path):
-    """A model estimated from history, and the same study that reads the exported one instead."""
+    """Compare a model estimated from history with the same study that reads the exported one."""
     years, rng = range(1985, 2024), np.random.default_rng(3)
     noise = {number: ar_walk(rng, 12 * len(years)) for number in (0, 3)}
     rows = [
@@ -161,7 +161,7 @@ DEVIATIONS = [
 
 @pytest.fixture
 def fitted_plant(tmp_path):
-    """One plant whose planes are fitted, beside one with a single rate."""
+    """Return one plant whose planes are fitted, and one with a constant productivity."""
     tail = {"tailrace": {"type": "polynomial", "coefficients": [3.0, 0.02, 1e-4]}}
     losses = {"hydraulic_losses": {"type": "factor", "value": 0.02}, "efficiency": {"type": "constant", "value": 0.92}}
     plant = hydro(0, storage=(0.0, 200.0), model="fpha", **tail, **losses)

@@ -1,4 +1,4 @@
-"""Events inside an iteration: they count what the solver has done, of what the iteration will take."""
+"""Events within an iteration: they count finished solves out of all solves of the iteration."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
 def _events(monkeypatch, case, threads=1):
-    """Every poll of the solver becomes an event."""
+    """Return events; every poll of the solver becomes one."""
     monkeypatch.setattr(iteration_progress, "INTERVAL_S", 0.0)
     monkeypatch.setattr(iteration_progress, "INTERVAL_SHARE", 0.0)
     events = []

@@ -24,7 +24,7 @@ with output_lock(pathlib.Path(sys.argv[1])):
 
 @pytest.fixture
 def holder(tmp_path):
-    """Another process that holds the directory."""
+    """Start another process that holds the directory."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, tmp_path / "output"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

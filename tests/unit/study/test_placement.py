@@ -178,7 +178,7 @@ def timeout(comm, emit):
     return os.environ.get("COBRE_SHM_TIMEOUT_SECS"), os.environ.get("COBRE_SHM_NAME")
 
 
-def test_workers_wait_as_the_environment_says(monkeypatch):
+def test_workers_wait_as_the_environment_requests(monkeypatch):
     monkeypatch.setenv("COBRE_SHM_TIMEOUT_SECS", "17")
     monkeypatch.setenv("COBRE_SHM_NAME", "cobre-of-somebody-else")
     ((seconds, name),) = run_in(Placement("shm", 1), timeout, (), lambda _: None)

@@ -1,4 +1,4 @@
-"""What a result offers to a notebook and to other libraries."""
+"""Results in notebooks and for other libraries."""
 
 import sys
 

@@ -14,7 +14,7 @@ from cobre.study.stop_request import StopRequest
 
 @pytest.fixture(autouse=True)
 def handlers_come_back():
-    """Whatever a test does, the handlers are what they were."""
+    """Restore the signal handlers after a test."""
     previous = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     yield
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == previous

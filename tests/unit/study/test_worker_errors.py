@@ -1,4 +1,4 @@
-"""Errors of workers, as scripts get them."""
+"""Errors of workers, as scripts receive them."""
 
 import pytest
 

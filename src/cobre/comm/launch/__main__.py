@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BackendError as error:
         return _print_error(f"cobre.comm.launch: {error}", USAGE_ERROR)
     except WorkerError as error:
-        return _print_error(str(error), _exit_code(error.exit_code))
+        # A negative code is a signal, as in `subprocess`; shells report 128 + its number.
+        return _print_error(str(error), 128 - error.exit_code if error.exit_code < 0 else error.exit_code or 1)
     except TimeoutError as error:
         return _print_error(str(error), TIMED_OUT)
     except KeyboardInterrupt:
@@ -136,11 +137,6 @@ def _module_exists(name: str) -> bool:
 def _terminate(signum: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signature of a signal handler
     """Raise an exception, so that the ranks are stopped while the stack unwinds."""
     raise SystemExit(128 + signum)
-
-
-def _exit_code(code: int) -> int:
-    # A negative code is a signal, as in `subprocess`; shells report 128 + its number.
-    return 128 - code if code < 0 else code or 1
 
 
 def _print_error(text: str, exit_code: int) -> int:

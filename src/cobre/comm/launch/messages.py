@@ -8,7 +8,6 @@ from typing import TextIO, TypeAlias
 
 # Output of the ranks: cut into lines, prefixed with the rank, and forwarded.
 
-
 Output: TypeAlias = Callable[[int, str, str], None]
 """Takes a rank, "stdout" or "stderr", and text made of whole lines, each with its newline."""
 
@@ -18,13 +17,9 @@ MESSAGES = "messages"
 
 
 CHUNK_BYTES = 1 << 16
-
 MAX_LINE_BYTES = 1 << 26  # a longer line is forwarded in pieces: a rank must not fill the launcher's memory
-
 PIPE_BYTES = 1 << 20  # the most that a pipe holds (/proc/sys/fs/pipe-max-size, by default)
-
 TAIL_LINES = 20
-
 TAIL_CHARACTERS = 500
 
 

@@ -147,7 +147,6 @@ def _use_utf8(*streams: TextIO) -> None:
 
 # How a rank exits: everything that an interpreter does at its end, except tearing itself down.
 
-
 WritableFile = io.TextIOWrapper | io.BufferedWriter
 
 

@@ -225,7 +225,6 @@ class RankPipes:
 
 # The command that starts a new interpreter with the options of this one.
 
-
 PROGRAM = Path(__file__).with_name("child_program.py")
 
 # By attribute of sys.flags. Without -i and -q: ranks are not interactive.

@@ -118,7 +118,6 @@ def _is_frozen(pid: int) -> bool:
 # On Linux each rank also does so by itself, at a signal from the kernel (`kill_group_with_parent`). The reaper covers
 # ranks that are stopped and processes that crashed ranks have left, and does all of the work on other platforms.
 
-
 REAPER_PROGRAM = Path(__file__).with_name("orphan_reaper.py")
 
 
@@ -243,16 +242,12 @@ class RankStarter:
 
 # The event loop, in the calling thread, that forwards the ranks' output, reaps ranks, and stops the rest.
 
-
 logger = logging.getLogger("cobre.comm")
 
 
 POLL_S = 0.05  # between two looks at processes that have no pidfd
-
 FAILURE_GRACE_S = 2.0  # for the other ranks to raise errors of their own, which name the cause
-
 HURRY_GRACE_S = 15.0  # for ranks that were told twice to end, and may have a large policy to write
-
 KILL_GRACE_S = 30.0  # SIGKILL cannot be ignored, but it does not reach a process in an uninterruptible sleep
 
 

@@ -77,7 +77,7 @@ def case(
     """Register a function as a case, with `expect` (the expected values, by rank) or `judge`."""
 
     def register(function: CaseFunction) -> CaseFunction:
-        decide = judge or _equal_to(expect or _all_true)
+        decide = judge or _equal_to(expect or (lambda _params, size: [True] * size))
         if identifier in _registry:
             raise ValueError(f"there are two cases named {identifier}")
         _registry[identifier] = Case(identifier, clauses, function, decide, grid, own_world, skip_reason)
@@ -96,10 +96,6 @@ def all_cases() -> Mapping[str, Case]:
     from cobre.comm.testing import cases  # noqa: F401, PLC0415 - importing them registers them
 
     return _registry
-
-
-def _all_true(_params: Params, size: int) -> Sequence[Value]:
-    return [True] * size
 
 
 def _equal_to(expect: Expectation) -> Judge:

@@ -173,7 +173,6 @@ def _batches(cells: Sequence[Cell]) -> Iterator[Sequence[Cell]]:
 
 # Runs cases on one rank of a test world, one after the other, and writes each result to the journal.
 
-
 CASE_LIMIT_S = 120.0
 
 

@@ -34,14 +34,9 @@ DTYPES: Mapping[str, Dtype] = {
 }
 
 NUMERIC = tuple(name for name, dtype in DTYPES.items() if dtype.kind in "iufc")
-
 FLOATING = tuple(name for name, dtype in DTYPES.items() if dtype.kind == "f")
-
 ORDERED = tuple(name for name, dtype in DTYPES.items() if dtype.kind in "iuf")
-
-
 _X87_MANTISSA_BITS = 63
-
 _X87_BYTES = 10
 
 
@@ -166,19 +161,11 @@ def _plain(array: Array) -> Any:
     return array
 
 
-def _matrix(array: Array) -> Any:
-    return array.reshape(1, -1, 1)
-
-
 def _unaligned(array: Array) -> Any:
     memory = np.empty(array.nbytes + 1, np.uint8)
     shifted = memory[1:].view(array.dtype)
     raw(shifted)[:] = raw(array)
     return shifted
-
-
-def _memoryview(array: Array) -> Any:
-    return array.data
 
 
 def _subclass(array: Array) -> Any:
@@ -187,18 +174,16 @@ def _subclass(array: Array) -> Any:
 
 FORMS: Mapping[str, Callable[[Array], Any]] = {
     "plain": _plain,
-    "matrix": _matrix,
+    "matrix": lambda array: array.reshape(1, -1, 1),
     "unaligned": _unaligned,
-    "memoryview": _memoryview,
+    "memoryview": lambda array: array.data,
     "subclass": _subclass,
 }
 
 
 # Payload sizes: around every limit at which a backend may switch algorithms.
 
-
 KIB = 1024
-
 MIB = 1024 * KIB
 
 

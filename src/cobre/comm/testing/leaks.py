@@ -110,7 +110,8 @@ def _marked_processes(mark: str) -> Iterator[str]:
     for folder in _other_processes():
         with suppress(OSError):  # gone, or another user's
             if _has_mark(folder, mark):
-                yield f"{folder.name} ({_command(folder)})"
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                yield f"{folder.name} ({command[:80]})"
 
 
 def _changed_at(segment: str) -> float:
@@ -148,7 +149,3 @@ def _other_processes() -> list[Path]:
 
 def _has_mark(folder: Path, mark: str) -> bool:
     return f"{MARK_VARIABLE}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0")
-
-
-def _command(folder: Path) -> str:
-    return (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()[:80]

@@ -94,7 +94,6 @@ def launched(backend: str) -> Starter:
 
 # Worlds of the mpi backend are started by `mpiexec`, as users do.
 
-
 TASK = "task.json"
 MPI_RANK = "import sys; from cobre.comm.testing.profiles import run_mpi_rank; run_mpi_rank(sys.argv[1])"
 STOP_GRACE_S = 5.0
@@ -191,7 +190,6 @@ def run_mpi_rank(folder: str) -> None:
 
 
 # The profiles of our own backends.
-
 
 LOCAL = Profile("local", launched("local"), max_size=1)
 

@@ -21,7 +21,6 @@ from cobre.comm.testing.case import Params, Value
 
 # Results: one per cell of the grid.
 
-
 KIT = "python -m cobre.comm.testing"
 
 
@@ -199,7 +198,6 @@ def _indented(text: str) -> str:
 
 
 # Failed calls as a rank sees them, in a JSON-serialisable form.
-
 
 COLLECTIVES: dict[str, Callable[[Any], object]] = {
     "allgatherv": lambda comm: comm.allgatherv(np.zeros(1), np.zeros(comm.size), [1] * comm.size),

@@ -203,7 +203,6 @@ def place_in(recv: Array, layout: oracle.Layout, rank: int, data: Array) -> Arra
 
 # Random programs: some hundred collectives in a row, whose digest must be the same on every backend.
 
-
 LENGTH = 200
 _KINDS = ("gather", "gather", "reduce", "reduce", "broadcast", "barrier", "fill", "gather_into")
 

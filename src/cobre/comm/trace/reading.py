@@ -156,7 +156,6 @@ def _duplicates(recordings: Iterable[Recording]) -> set[tuple[str, int, int]]:
 # In these no rank can end before all have begun. A rank may leave a broadcast before the others arrive, a gather before
 # ranks that send nothing, and a fence if every rank has a private region.
 ANCHORS = frozenset({Operation.BARRIER.title, Operation.ALLREDUCE.title})
-
 NOT_WAITING = frozenset({Operation.BROADCAST.title})
 
 
@@ -218,7 +217,6 @@ def waiting(matched: MatchedCall, begins_ns: Mapping[int, int]) -> Waiting | Non
 # the offset between two clocks in both directions; all calls together leave a small interval, whose middle is used.
 # NTP does the same with its messages. If clocks drift so far that no offset satisfies all calls, the run is split
 # into pieces with an offset for each.
-
 
 Bounds = list[list[float]]
 """`bounds[i][j]`: the most by which the offset of clock j can exceed that of clock i, in nanoseconds."""

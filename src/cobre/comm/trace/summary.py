@@ -15,7 +15,6 @@ from cobre.comm.trace.recording import Recording
 # One process per rank, one thread per communicator, one slice per call. Inside a call, a slice shows how long the
 # rank waited for the last one to arrive, and which one that was.
 
-
 Event = dict[str, Any]
 
 
@@ -77,7 +76,7 @@ def _world_events(
             yield _call_event(recording, call, start_ns) | track
             wait = waits.get(call.sequence)
             if wait is not None and wait.waited_ns[rank] > 0:
-                yield _wait_event(wait, rank, start_ns) | track
+                yield _slice(f"waiting for rank {wait.last_rank}", "waiting", start_ns, wait.waited_ns[rank]) | track
 
 
 def _call_event(recording: Recording, call: RecordedCall, start_ns: int) -> Event:
@@ -88,10 +87,6 @@ def _call_event(recording: Recording, call: RecordedCall, start_ns: int) -> Even
     if call.sequence == recording.failed_sequence:
         args["state"] = f"failed: {recording.failure}"
     return _slice(call.label or call.operation, call.operation, start_ns, end_ns - call.begin_ns) | {"args": args}
-
-
-def _wait_event(wait: Waiting, rank: int, start_ns: int) -> Event:
-    return _slice(f"waiting for rank {wait.last_rank}", "waiting", start_ns, wait.waited_ns[rank])
 
 
 def _slice(name: str, category: str, start_ns: int, duration_ns: int) -> Event:

@@ -19,7 +19,6 @@ from cobre.runs.view import RunView
 
 # Work of the LP solver in each phase, from the events.
 
-
 SOLVER_PHASES: Mapping[str, str] = {
     "forward": "forward passes",
     "backward": "backward passes",
@@ -94,7 +93,6 @@ def _ratio(total: float, count: int) -> float | None:
 
 # The load of each rank.
 
-
 STRAGGLER_SHARE = 0.10
 
 
@@ -144,7 +142,6 @@ def _hosts(log: RunView) -> list[str]:
 
 # The section on convergence.
 
-
 MIN_ITERATIONS_TO_ZOOM = 8
 
 INTRO = (
@@ -184,15 +181,12 @@ HOW_TO_READ_ESTIMATE = (
 )
 
 HOW_TO_READ = "Training has converged when the lower bound no longer rises and is inside the band."
-
 HOW_TO_READ_EXACT = "Training has converged when the two bounds meet."
 
 HOW_TO_READ_RISK_AVERSE = (
     "Training has converged when the lower bound no longer rises, inside the band or not. "
     "`cobre bound` computes an upper bound."
 )
-
-WHY_AGAIN = "The second half in detail, without the wide range of the first iterations."
 
 
 def convergence(run: RunFolder) -> Section | None:
@@ -204,7 +198,11 @@ def convergence(run: RunFolder) -> Section | None:
     if len(bounds) >= MIN_ITERATIONS_TO_ZOOM:
         later = bounds.since(len(bounds) // 2)
         title = f"Bounds from iteration {later.iteration[0]} on"
-        parts.append(bounds_chart(later, "bounds-later", title, with_paths=False).explained(WHY_AGAIN))
+        parts.append(
+            bounds_chart(later, "bounds-later", title, with_paths=False).explained(
+                "The second half in detail, without the wide range of the first iterations."
+            )
+        )
     return Section("convergence", "Convergence", parts, _intro(run))
 
 
@@ -223,17 +221,16 @@ def _intro(run: RunFolder) -> str:
     if run.bounds.is_exact:
         return verdict + EXACT
     if run.bounds.policy_costs is None:
-        told = RISK_AVERSE if run.bounds.is_risk_averse else INTRO
+        text = RISK_AVERSE if run.bounds.is_risk_averse else INTRO
     else:
-        told = RISK_AVERSE_WITH_COST if run.bounds.is_risk_averse else WITH_COST
+        text = RISK_AVERSE_WITH_COST if run.bounds.is_risk_averse else WITH_COST
     if run.bounds.overstated is not None:
         why = "" if "not a bound" in verdict else f"{NOT_A_BOUND} "
-        told = why + told.partition(". ")[2]
-    return verdict + told
+        text = why + text.partition(". ")[2]
+    return verdict + text
 
 
 # The section on time: phases of the run and of training, and loads of ranks.
-
 
 PHASES: Mapping[str, tuple[str, str]] = {
     "forward_s": ("forward passes", BLUE),
@@ -243,10 +240,6 @@ PHASES: Mapping[str, tuple[str, str]] = {
 }
 
 OTHER = "everything else"
-
-PHASE_EXPLANATION = "Time of each iteration by phase. Iterations take longer as cuts accumulate."
-
-RANK_EXPLANATION = "Ranks wait for the slowest one, so an even load wastes the least time."
 
 
 def timing(run: RunFolder) -> Section | None:
@@ -295,7 +288,7 @@ def _seconds(event: Event, name: str) -> float:
 def _phase_chart(layers: Sequence[StackLayer], iterations: Sequence[Event]) -> Chart:
     numbers = np.array([event["iteration"] for event in iterations], np.float64)
     return numbers_chart(layers, numbers, "iteration", "phases", "Phases of each iteration", "s").explained(
-        PHASE_EXPLANATION
+        "Time of each iteration by phase. Iterations take longer as cuts accumulate."
     )
 
 
@@ -315,7 +308,9 @@ def _phase_table(layers: Sequence[StackLayer], iterations: Sequence[Event]) -> D
 def _rank_chart(loads: RankLoads) -> Chart:
     layers = [StackLayer("busy", SKY, loads.busy_s), StackLayer("waiting for others", ORANGE, loads.waiting_s)]
     ranks = np.arange(len(loads), dtype=float)
-    return numbers_chart(layers, ranks, "rank", "ranks", "Load of each rank", "s").explained(RANK_EXPLANATION)
+    return numbers_chart(layers, ranks, "rank", "ranks", "Load of each rank", "s").explained(
+        "Ranks wait for the slowest one, so an even load wastes the least time."
+    )
 
 
 def _rank_table(loads: RankLoads) -> DataTable:

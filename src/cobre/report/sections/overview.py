@@ -15,7 +15,6 @@ from cobre.wording import gap_percent
 
 # The upper bound that `cobre bound` or the stopping rule `upper_bound` computed: one tile of the overview.
 
-
 _NAMES = {
     "enumeration": ("Upper bound", "exact cost of the policy"),
     "inner": ("Upper bound", "of the optimum, by inner approximation"),
@@ -176,7 +175,6 @@ def _moment(time: float) -> str:
 
 # The section on reproducing the run: settings, versions, digests.
 
-
 INTRO = "Settings, versions and digests needed to repeat this run and check that its results are the same."
 
 
@@ -189,8 +187,8 @@ def provenance(run: RunFolder) -> Section:
         parts.append(DataTable("versions", "Versions", (TableColumn("software"), TableColumn("version")), rows))
     start = run.log.started
     if start:
-        told = {name: value for name, value in start.items() if name not in ("event", "time") and value != ""}
-        rows = [(name.replace("_", " "), _written(value)) for name, value in told.items()]
+        facts = {name: value for name, value in start.items() if name not in ("event", "time") and value != ""}
+        rows = [(name.replace("_", " "), _written(value)) for name, value in facts.items()]
         parts.append(DataTable("start", "Start", (TableColumn("fact"), TableColumn("value")), rows))
     origin = list(flattened(run.study.content.get("conversion", {})))
     if origin:

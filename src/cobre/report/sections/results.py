@@ -31,9 +31,6 @@ from cobre.runs.formatting import NEGLIGIBLE, scale_for
 # The section on costs of the simulated scenarios.
 
 
-HOW_TO_READ = "Number of simulated scenarios by their total cost over the horizon."
-
-
 def costs(run: RunFolder) -> Section | None:
     """Return histogram, components and spread of costs; None without a simulation."""
     simulated = run.simulated
@@ -43,8 +40,13 @@ def costs(run: RunFolder) -> Section | None:
     lines = {"mean": float(by_scenario.mean())}
     if len(run.bounds):
         lines["lower bound"] = float(run.bounds.lower[-1])
-    histogram = histogram_chart(by_scenario, lines, "cost-histogram", "Cost of a scenario").explained(HOW_TO_READ)
-    parts: list[Chart | DataTable] = [histogram, _components(simulated), _spread(by_scenario, run.controlled_cost)]
+    parts: list[Chart | DataTable] = [
+        histogram_chart(by_scenario, lines, "cost-histogram", "Cost of a scenario").explained(
+            "Number of simulated scenarios by their total cost over the horizon."
+        ),
+        _components(simulated),
+        _spread(by_scenario, run.controlled_cost),
+    ]
     intro = f"Costs of {len(by_scenario)} simulated scenarios, discounted to the first stage."
     return Section("costs", "Costs", parts, intro)
 
@@ -88,12 +90,7 @@ def _components(simulated: Simulated) -> DataTable:
 
 # The section on spot prices by bus.
 
-
 MAX_BUSES = 6
-
-PRICES_INTRO = "The cost of one more MWh at a bus, averaged over the hours of a stage."
-
-WORDS = "Wide bands mean that the price depends on uncertain inflows and loads."
 
 
 def prices(run: RunFolder) -> Section | None:
@@ -106,22 +103,16 @@ def prices(run: RunFolder) -> Section | None:
     parts = [
         fan_chart(
             Fan.over_scenarios(values, cube.labels), f"spot-price-{index}", f"Spot price, {name}", "$/MWh", PURPLE
-        ).explained(WORDS)
+        ).explained("Wide bands mean that the price depends on uncertain inflows and loads.")
         for index, (name, values) in enumerate(named)
     ]
     more = len(cube.entities) - len(parts)
     rest = f" {more} more buses are under Plants, buses and lines." if more > 0 else ""
-    return Section("prices", "Prices", parts, PRICES_INTRO + rest)
+    intro = f"The cost of one more MWh at a bus, averaged over the hours of a stage.{rest}"
+    return Section("prices", "Prices", parts, intro)
 
 
 # The section on stored water and inflow of all plants.
-
-
-WATER_INTRO = "At the end of each stage, over the simulated scenarios. Single plants are under Plants, buses and lines."
-
-STORAGE_EXPLANATION = "Half of the scenarios are in the dark band, 90 % in both bands."
-
-INFLOW_EXPLANATION = "Natural inflow, summed over all plants."
 
 
 def water(run: RunFolder) -> Section | None:
@@ -129,19 +120,24 @@ def water(run: RunFolder) -> Section | None:
     simulated = run.simulated
     if simulated is None or not simulated.has("storage"):
         return None
-    cube = simulated.cube("storage")
-    storage = Fan.over_scenarios(cube.total(), cube.labels)
-    inflow = simulated.cube("inflow")
-    arriving = Fan.over_scenarios(inflow.total(), inflow.labels)
-    parts: list[Chart] = [
-        fan_chart(storage, "storage", "Stored water, all reservoirs", "hm³").explained(STORAGE_EXPLANATION),
-        fan_chart(arriving, "inflow", "Natural inflow, all plants", "m³/s", SKY).explained(INFLOW_EXPLANATION),
+    parts = [
+        fan_chart(_total(simulated, "storage"), "storage", "Stored water, all reservoirs", "hm³").explained(
+            "Half of the scenarios are in the dark band, 90 % in both bands."
+        ),
+        fan_chart(_total(simulated, "inflow"), "inflow", "Natural inflow, all plants", "m³/s", SKY).explained(
+            "Natural inflow, summed over all plants."
+        ),
     ]
-    return Section("water", "Water", parts, WATER_INTRO)
+    intro = "At the end of each stage, over the simulated scenarios. Single plants are under Plants, buses and lines."
+    return Section("water", "Water", parts, intro)
+
+
+def _total(simulated: Simulated, quantity: str) -> Fan:
+    cube = simulated.cube(quantity)
+    return Fan.over_scenarios(cube.total(), cube.labels)
 
 
 # The section on generation by source, and on deficits.
-
 
 SOURCES: Mapping[str, tuple[str, str]] = {
     "hydro_generation": ("hydro", BLUE),
@@ -150,12 +146,6 @@ SOURCES: Mapping[str, tuple[str, str]] = {
     "deficit": ("not served", VERMILLION),
 }
 
-GENERATION_INTRO = "Power is averaged over the hours of a stage."
-
-MIX_EXPLANATION = "Generation by source. The dashed line is the load; the part that is not covered is not served."
-
-FAN_EXPLANATION = "Sum over all plants. Half of the scenarios are in the dark band, 90 % in both bands."
-
 
 def generation(run: RunFolder) -> Section | None:
     """Draw generation by source, a fan for each source, thermal plants and deficits; None without simulated loads."""
@@ -163,14 +153,16 @@ def generation(run: RunFolder) -> Section | None:
     if simulated is None or not simulated.has("load"):
         return None
     fans = [
-        _fan(simulated, name, colour)
+        fan_chart(_total(simulated, name), name.replace("_", "-"), QUANTITIES[name].title, "MW", colour).explained(
+            "Sum over all plants. Half of the scenarios are in the dark band, 90 % in both bands."
+        )
         for name, (_, colour) in SOURCES.items()
         if name != "deficit" and simulated.has(name)
     ]
     parts: list[Chart | DataTable] = [_mix(simulated), *fans, _deficits(simulated, run.study)]
     if simulated.has("thermal_generation"):
         parts.append(_thermals(simulated, run.study))
-    return Section("generation", "Generation", parts, GENERATION_INTRO)
+    return Section("generation", "Generation", parts, "Power is averaged over the hours of a stage.")
 
 
 def _mix(simulated: Simulated) -> Chart:
@@ -182,13 +174,9 @@ def _mix(simulated: Simulated) -> Chart:
     load = simulated.cube("load")
     line = StackLayer("load", INK, load.total().mean(axis=0))
     chart = stages_chart(layers, line, load.labels, "mix", "Generation by source, mean over scenarios", "MW")
-    return chart.explained(MIX_EXPLANATION)
-
-
-def _fan(simulated: Simulated, name: str, colour: str) -> Chart:
-    cube = simulated.cube(name)
-    fan = Fan.over_scenarios(cube.total(), cube.labels)
-    return fan_chart(fan, name.replace("_", "-"), QUANTITIES[name].title, "MW", colour).explained(FAN_EXPLANATION)
+    return chart.explained(
+        "Generation by source. The dashed line is the load; the part that is not covered is not served."
+    )
 
 
 def _thermals(simulated: Simulated, study: StudyFacts) -> DataTable:
@@ -254,7 +242,6 @@ def _deficits(simulated: Simulated, study: StudyFacts) -> DataTable:
 
 # Tables of all hydro plants and all lines; thermal plants and buses have theirs under Generation.
 
-
 HYDRO_COLUMNS = (
     TableColumn("plant"),
     TableColumn("bus"),
@@ -268,12 +255,6 @@ HYDRO_COLUMNS = (
     TableColumn("scenarios with violations", "percent"),
 )
 
-HYDRO_NOTE = (
-    "Means over all stages and scenarios. Full is the mean position in the reservoir's range, from minimum to maximum "
-    "storage. Violations are limits that were violated at a penalty: storage, filling, outflow, turbined flow, "
-    "generation, evaporation, withdrawal, and negative inflows."
-)
-
 LINE_COLUMNS = (
     TableColumn("line"),
     TableColumn("from"),
@@ -281,11 +262,6 @@ LINE_COLUMNS = (
     TableColumn("mean MW", "number"),
     TableColumn("at the limit", "percent"),
     TableColumn("at the reverse limit", "percent"),
-)
-
-LINE_NOTE = (
-    "Means over all stages and scenarios; negative flows run from the second bus to the first. Shares are of hours "
-    "and scenarios."
 )
 
 
@@ -310,7 +286,12 @@ def hydro_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
         )
         for index, id_ in enumerate(ids)
     ]
-    return DataTable("hydros", "Hydro plants", HYDRO_COLUMNS, rows, HYDRO_NOTE, is_wide=True, kind="hydros")
+    note = (
+        "Means over all stages and scenarios. Full is the mean position in the reservoir's range, from minimum to "
+        "maximum storage. Violations are limits that were violated at a penalty: storage, filling, outflow, turbined "
+        "flow, generation, evaporation, withdrawal, and negative inflows."
+    )
+    return DataTable("hydros", "Hydro plants", HYDRO_COLUMNS, rows, note, is_wide=True, kind="hydros")
 
 
 def line_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
@@ -330,7 +311,11 @@ def line_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
         )
         for index, id_ in enumerate(rows.entities)
     ]
-    return DataTable("lines", "Lines", LINE_COLUMNS, found, LINE_NOTE, is_wide=True, kind="lines")
+    note = (
+        "Means over all stages and scenarios; negative flows run from the second bus to the first. Shares are of hours "
+        "and scenarios."
+    )
+    return DataTable("lines", "Lines", LINE_COLUMNS, found, note, is_wide=True, kind="lines")
 
 
 def _mean(explorer: Explorer, name: str, index: int) -> float | None:
@@ -374,18 +359,16 @@ def _fullness(study: StudyFacts, id_: int, stored: float | None) -> float | None
 # The section on every plant, bus and line; the script of the page finds and draws them.
 
 
-EXPLORE_INTRO = (
-    "Search for a plant, bus or line to see its percentiles over all simulated scenarios, single scenarios and "
-    "blocks. Values are rounded to four digits; the Parquet files have full precision."
-)
-
-
 def explore(run: RunFolder, explorer: Explorer) -> Section | None:
     """Return an empty frame, which the script fills from the data of the page, and tables of hydro plants and lines."""
     if not explorer.kinds():
         return None
     tables = [table for make in (hydro_table, line_table) if (table := make(run.study, explorer)) is not None]
-    return Section("explore", "Plants, buses and lines", [_FRAME, *tables], EXPLORE_INTRO)
+    intro = (
+        "Search for a plant, bus or line to see its percentiles over all simulated scenarios, single scenarios and "
+        "blocks. Values are rounded to four digits; the Parquet files have full precision."
+    )
+    return Section("explore", "Plants, buses and lines", [_FRAME, *tables], intro)
 
 
 _FRAME = """<div class="card wide explorer" id="explorer">
@@ -413,13 +396,6 @@ _FRAME = """<div class="card wide explorer" id="explorer">
 
 # The section with the map of the system.
 
-
-SYSTEM_INTRO = (
-    "Buses and lines (capacity in each direction), and below them the cascades; rivers flow to the right. A disc is a "
-    "reservoir, sized by its volume; a ring is a run-of-river plant; colours are those of the buses. Click a plant, "
-    "bus or line to see its results."
-)
-
 TOOLS = (
     '<div class="tools"><button type="button" class="link" data-zoom="1.4">Larger</button>'
     '<button type="button" class="link" data-zoom="0.714">Smaller</button>'
@@ -434,4 +410,9 @@ def system(run: RunFolder) -> Section | None:
         return None
     frame = '<div class="map-frame" tabindex="0" role="region" aria-label="Map of the system">'
     card = f'<figure class="card wide" id="system-map">{TOOLS}{frame}{drawn.svg}</div></figure>'
-    return Section("system", "Map", [card], SYSTEM_INTRO)
+    intro = (
+        "Buses and lines (capacity in each direction), and below them the cascades; rivers flow to the right. A disc "
+        "is a reservoir, sized by its volume; a ring is a run-of-river plant; colours are those of the buses. Click a "
+        "plant, bus or line to see its results."
+    )
+    return Section("system", "Map", [card], intro)

@@ -42,17 +42,17 @@ def names(prefix):
 
 
 def is_joining(name):
-    """Whether rank 0 waits for others under this name, in the kernel or in /dev/shm."""
+    """Return whether rank 0 waits for others under this name, in the kernel or in /dev/shm."""
     return bool(names(name)) or f"@cobre-shm/{os.geteuid()}/{name}\n" in Path("/proc/net/unix").read_text()
 
 
 def address_of(name):
-    """Where rank 0 listens."""
+    """Return the address at which rank 0 listens."""
     return f"\0cobre-shm/{os.geteuid()}/{name}"
 
 
 def joined(name):
-    """How many ranks have joined, from the segment itself."""
+    """Return how many ranks have joined, read from the segment itself."""
     try:
         with segment_of(name) as stream:
             return int.from_bytes(os.pread(stream.fileno(), 4, ATTACHED_AT), sys.byteorder)
@@ -70,7 +70,7 @@ def segment_of(name):
 
 @contextmanager
 def fresh_name():
-    """Yield an unused name for a world; remove everything that has this name in the end."""
+    """Yield an unused name for a world; remove everything of that name afterwards."""
     chosen = f"cobre-test-{secrets.token_hex(6)}"
     yield chosen
     for left in names(chosen):

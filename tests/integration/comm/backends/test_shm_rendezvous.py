@@ -30,7 +30,7 @@ def name():
 
 
 def two_of_three(name, **options):
-    """Ranks 0 and 1, which have joined and wait for rank 2."""
+    """Yield ranks 0 and 1, which have joined and wait for rank 2."""
     ranks = [start_rank(name, rank, size=3, **options) for rank in range(2)]
     wait_until(lambda: joined(name) == 2, "two ranks have joined")
     return ranks

@@ -1,4 +1,4 @@
-"""Shared memory beside other users and deaths: no access for others, no leftovers."""
+"""Shared memory next to other users and crashes: no access for others, no leftovers."""
 
 import os
 import secrets
@@ -100,7 +100,7 @@ except InitializationFailedError as error:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_process_without_free_descriptors_says_so(name, rank):
+def test_a_process_without_free_descriptors_reports_it(name, rank):
     """Rank 0 cannot create the segment; rank 1 has a descriptor for the connection, but none for the segment."""
     first = start_rank(name, 0) if rank else None
     if first:

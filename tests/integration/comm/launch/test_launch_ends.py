@@ -52,7 +52,7 @@ def reaper_of(launcher):
 
 
 def has_dead_child(launcher):
-    """Tell whether there is a rank that has ended and that the launcher has not collected."""
+    """Return whether there is a rank that has ended and that the launcher has not collected."""
     return any(state_of(pid) == "Z" for parent in (launcher, *children(launcher)) for pid in children(parent))
 
 
@@ -104,7 +104,7 @@ Path({folder!r}, "loading").write_text(str(subprocess.Popen(["sleep", "1000"]).p
 
 @pytest.fixture
 def loading(tmp_path):
-    """Return a function that writes a module that starts a process on import, and gives a launcher that preloads it."""
+    """Return a function that writes a module that starts a process on import; it returns a launcher that loads it."""
 
     def write(then=""):
         (tmp_path / "starts_a_process.py").write_text(LOADS.format(folder=str(tmp_path), then=then))

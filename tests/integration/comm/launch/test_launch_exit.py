@@ -14,7 +14,7 @@ SIZES = [1, 2]  # an interpreter of its own, and forks
 
 
 def leave_files_open(comm, folder):
-    """Files that are never closed and still referenced at exit: their last lines are in buffers."""
+    """Open files that are never closed and still referenced at exit: their last lines are in buffers."""
     text = (folder / f"text{comm.rank}").open("w")
     text.write("last words")
     data = (folder / f"data{comm.rank}").open("wb")
@@ -45,7 +45,7 @@ def test_files_that_a_preloaded_module_has_opened_are_flushed(tmp_path, monkeypa
 
 
 class Resource:
-    """Something that a finaliser gives back."""
+    """A resource that a finaliser releases."""
 
 
 def register_handlers(comm, folder):

@@ -42,7 +42,7 @@ def stages(comm, bad_rank):
 
 
 def sleepless(comm):
-    """Compute for ever, in no collective."""
+    """Compute forever, outside any collective."""
     while True:
         time.sleep(0.01)
 

@@ -1,4 +1,4 @@
-"""Ranks are forked by a fork server: when they are, when they are not, and what its end means for them."""
+"""Ranks that a fork server forks: when it is used, when not, and what its end means for them."""
 
 import contextlib
 import logging
@@ -291,7 +291,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, free + 1))  # room for one
 ENDS_AT_FORK = "import os; os.register_at_fork(before=lambda: os._exit(3))"
 
 
-def test_a_fork_server_without_free_descriptors_says_so(module):
+def test_a_fork_server_without_free_descriptors_reports_it(module):
     with pytest.raises(InitializationFailedError, match="Too many open files"):
         launch.run(parents, 2, preload=[module(FEW_DESCRIPTORS)])
 

@@ -120,7 +120,7 @@ def test_an_interpreter_that_cannot_be_run(tmp_path, mode, words):
 
 
 @pytest.mark.parametrize("value", ["None", "''"])
-def test_an_interpreter_that_nobody_knows(value):
+def test_an_interpreter_without_a_path(value):
     assert "sys.executable is empty" in limited(f"sys.executable = {value}")
 
 

@@ -100,7 +100,7 @@ sys.meta_path.insert(0, Slow)
 
 @pytest.fixture(params=["fork-server", "rank"])
 def importing(request, tmp_path, folder, monkeypatch):
-    """How many processes announce themselves when they come to their own program, and get no further."""
+    """Stop processes while they import; return how many of them announce themselves."""
     (tmp_path / "site").mkdir()
     is_forked = request.param == "fork-server"
     program = SLOW_IMPORT.format(program=request.param, folder=str(folder), has_thread=not is_forked)
@@ -135,7 +135,7 @@ def test_a_signal_while_the_workers_of_a_study_import_is_one_line(tmp_path, fold
 
 @pytest.fixture
 def usual_signals():
-    """In the background of a shell SIGINT is ignored, under nohup SIGHUP, and ranks would inherit that."""
+    """Restore default signals: background shells ignore SIGINT, nohup ignores SIGHUP, and ranks would inherit that."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -19,7 +19,7 @@ PARENT = "import subprocess; print(subprocess.Popen(['sleep', '1000']).pid, flus
 
 @pytest.fixture(params=["by descriptor", "by number"])
 def way(request, monkeypatch):
-    """Old kernels do not know the flag; it stands for one that no kernel knows."""
+    """Simulate old kernels, which do not know the flag, by a flag that no kernel knows."""
     if request.param == "by number":
         monkeypatch.setattr(orphan_reaper, "WHOLE_GROUP", 1 << 30)
 

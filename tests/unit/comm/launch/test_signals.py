@@ -46,7 +46,7 @@ def test_the_third_signal_raises_keyboard_interrupt(third, monkeypatch):
 
 
 class Handled:
-    """Counts arrivals as a handler of Python's does: those since the last time that it was run."""
+    """A handler that counts arrivals as Python's does: those since it last ran."""
 
     def __init__(self):
         self.counts = []

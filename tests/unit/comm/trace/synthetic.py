@@ -37,7 +37,7 @@ def write(folder, head, entries, *, closed=True, name=None):
 
 
 def barriers(arrivals_ns, latency_ns=10_000):
-    """For each rank its barrier calls, in true time: all leave a latency after the last has come."""
+    """Return the barrier calls of each rank in true time: all leave one latency after the last has entered."""
     ends = [max(arrivals) + latency_ns for arrivals in arrivals_ns]
     ranks = range(len(arrivals_ns[0]))
     return [

@@ -14,7 +14,7 @@ US = 1_000
 
 @pytest.fixture
 def run(tmp_path):
-    """Rank 1 comes 30 us late to the barrier, rank 0 by 5 us to the reduction; a broadcast waits for nobody."""
+    """Return a run: rank 1 enters the barrier 30 us late, rank 0 the reduction 5 us late; a broadcast does not wait."""
     plans = [
         [
             call(1, 0, 40 * US),

@@ -60,7 +60,7 @@ def test_every_call_is_written_when_the_communicator_is_closed(folder):
     assert recording.notes == []
 
 
-def test_calls_are_written_while_the_run_goes_on(folder):
+def test_calls_are_written_during_the_run(folder):
     with create_communicator(LocalConfig()) as comm:
         comm.barrier()
         wait_until(lambda: len(entries(folder)) == 2)

@@ -54,7 +54,7 @@ def test_the_files_say_the_format(tmp_path, spoil, version):
     assert read_after(tmp_path, spoil).format_version == version
 
 
-def test_one_column_says_the_format(tmp_path):
+def test_one_column_determines_the_format(tmp_path):
     assert read_after(tmp_path, together(add_integrated, BASIS)).format_version == "0.19"
     problems = problems_after(tmp_path, add_integrated)
     assert any("slack.penalty_basis: is missing" in str(problem) for problem in problems.errors)

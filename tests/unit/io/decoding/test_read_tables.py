@@ -24,7 +24,7 @@ def by_file(table):
 
 
 def whole(table, rows=3):
-    """All columns of a format, with values."""
+    """Return a table with all columns of a format, with values."""
     return pa.table({column.name: pa.array(range(rows), TYPES[column.kind]) for column in table.columns})
 
 

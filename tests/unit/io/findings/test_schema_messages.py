@@ -30,7 +30,7 @@ class PlantsFile(BaseModel):
 
 
 def messages(content, file="system/thermals.json", **options):
-    """Entity, field, message and remedy of each violation."""
+    """Return entity, field, message and remedy of each violation."""
     problems = Findings()
     with pytest.raises(ValidationError) as caught:
         PlantsFile.model_validate(content)

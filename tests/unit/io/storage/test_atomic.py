@@ -23,7 +23,7 @@ def names(folder):
 
 
 class Interrupted(BaseException):
-    """Something that is no Exception, as Ctrl-C is."""
+    """An exception that is no Exception, like Ctrl-C."""
 
 
 def test_a_file_appears_whole(tmp_path):

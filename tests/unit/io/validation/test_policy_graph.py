@@ -25,7 +25,7 @@ def example():
 
 
 def problems(rule, example, nodes=(), edges=(), **changes):
-    """Entity, field and message of what a rule finds in a study of three stages with this graph."""
+    """Return entity, field and message of the findings in a study of three stages with this graph."""
     openings = changes.pop("openings", 1)
     stages = tuple(replace(stage, num_openings=openings) for stage in example.horizon.stages[:3])
     training = replace(example.config.training, **changes.pop("training", {}))

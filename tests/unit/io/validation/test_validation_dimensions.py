@@ -1,4 +1,4 @@
-"""Numbers of things fit together."""
+"""Counts in different files agree."""
 
 import pytest
 from validation_case import columns, drop, problems_after, put, together

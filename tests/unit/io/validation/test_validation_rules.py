@@ -67,7 +67,7 @@ INPUTS = {
 
 
 class Recorder:
-    """A case that records the inputs that somebody looks at."""
+    """A case that records which of its inputs are read."""
 
     def __init__(self, record, inputs, seen):
         self._record, self._inputs, self._seen = record, inputs, seen

@@ -1,4 +1,4 @@
-"""Conditions of a study beyond single files: the past, plants that are there, rules and policies that fit."""
+"""Conditions of a study beyond single files: the past, existing plants, rules and policies that fit."""
 
 from datetime import date
 
@@ -28,7 +28,7 @@ def observed(*windows, hydros=(0,)):
 
 
 def lags(*rows):
-    """Rows of (hydro, stage, lag) with a coefficient."""
+    """Return rows of (hydro, stage, lag) with a coefficient."""
 
     def spoil(documents, tables):
         tables["scenarios/inflow_ar_coefficients.parquet"] = {
@@ -45,7 +45,7 @@ def lags(*rows):
 
 
 def pre_study(documents, tables):
-    """Three months before."""
+    """Return three months before the study."""
     days = ("2023-10-01", "2023-11-01", "2023-12-01", "2024-01-01")
     documents["stages.json"]["pre_study_stages"] = [
         {"id": n - 3, "start_date": days[n], "end_date": days[n + 1], "season_id": 9 + n} for n in range(3)
@@ -121,7 +121,7 @@ def test_errors(tmp_path, name):
 
 
 def seasons_without_statistics(documents, tables):
-    """Only the study's own months have statistics: December takes no part, and nobody asks for it."""
+    """Give statistics to the study's own months only: December is never used."""
     statistics = by_entity_and_stage("hydro_id", range(3), range(3), mean_m3s=20.0, std_m3s=4.0)
     tables["scenarios/inflow_seasonal_stats.parquet"] = statistics
     del tables["scenarios/inflow_history.parquet"]
@@ -209,7 +209,7 @@ def test_warnings(tmp_path, name):
 
 
 def stored_policy(path, end, hydros):
-    """Two stages without cuts."""
+    """Return a policy of two stages without cuts."""
     nothing = StageCuts(
         np.zeros(0),
         np.zeros((0, len(hydros))),

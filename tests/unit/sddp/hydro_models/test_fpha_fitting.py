@@ -1,4 +1,4 @@
-"""Planes fitted to the production function, beside those that the Rust program fits (cobre-python 0.18.0)."""
+"""Planes fitted to the production function, compared with those of the Rust program (cobre-python 0.18.0)."""
 
 from dataclasses import replace
 

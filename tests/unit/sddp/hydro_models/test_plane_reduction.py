@@ -1,4 +1,4 @@
-"""Neighbouring planes merged, beside what the Rust program makes of the same plant (cobre-python 0.18.0)."""
+"""Merged neighbouring planes, compared with those of the Rust program for the same plant (cobre-python 0.18.0)."""
 
 from dataclasses import replace
 

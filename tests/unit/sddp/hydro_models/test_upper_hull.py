@@ -11,7 +11,7 @@ from cobre.sddp.hydro_models.fpha_fitting import upper_facets
 
 
 def grid(heights):
-    """Points of a table of heights: rows are y, columns are x."""
+    """Return the points of a table of heights: rows are y, columns are x."""
     table = np.array(heights, dtype=float)
     y, x = np.meshgrid(np.arange(table.shape[0], dtype=float), np.arange(table.shape[1], dtype=float), indexing="ij")
     return x.ravel(), y.ravel(), table.ravel()
@@ -23,7 +23,7 @@ def values_of(facets, x, y):
 
 
 def planes_by_trying_all(x, y, height):
-    """Every plane through three points that leaves no point above."""
+    """Return every plane through three points that leaves no point above."""
     found = set()
     for triple in combinations(range(x.size), 3):
         picked = list(triple)

@@ -1,4 +1,4 @@
-"""Entries of the builder, beside NumPy's own broadcasting."""
+"""Entries of the builder, compared with NumPy's own broadcasting."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ SHAPES = [
 
 
 def plain_entries(rows, columns, values):
-    """Coefficients by (row, column), added one after the other."""
+    """Return coefficients by (row, column), added one after the other."""
     found = {}
     for row, column, value in np.broadcast(rows, columns, values):
         if ABSENT not in (row, column) and value != 0.0:

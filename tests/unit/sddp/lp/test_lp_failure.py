@@ -1,4 +1,4 @@
-"""An LP that cannot be solved leaves all that went into it."""
+"""An LP that cannot be solved is saved with all its inputs."""
 
 import json
 

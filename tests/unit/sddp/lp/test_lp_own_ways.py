@@ -1,4 +1,4 @@
-"""Where our LP differs from the Rust program's by intention: numbers worked out by hand."""
+"""Intended differences between our LP and the Rust program's: numbers worked out by hand."""
 
 import pytest
 from small_cases import THERMALS, SmallCase, contract, group, hydro, line, source, thermal

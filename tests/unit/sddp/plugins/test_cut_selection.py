@@ -1,4 +1,4 @@
-"""Which cuts stay, on cuts and states that are easy to see through."""
+"""Cut selection on cuts and states that are easy to check by hand."""
 
 from itertools import pairwise
 
@@ -124,7 +124,7 @@ def test_slots_without_a_cut_are_ignored():
 
 
 def anew(cuts, states, tolerance):
-    """By definition, with the heights of all cuts at all states."""
+    """Select by definition, with the heights of all cuts at all states."""
     values = cuts.values_at(states)
     kept = np.zeros(len(cuts), np.uint8)
     kept[np.argmax(values >= values.max(axis=1, keepdims=True) - tolerance, axis=1)] = 1
@@ -175,7 +175,7 @@ def test_within_a_window_only_its_states_choose():
 
 
 class CountedCuts(CutSet):
-    """Counts heights."""
+    """Cuts that count evaluated heights."""
 
     heights = 0
 

@@ -17,28 +17,28 @@ UNEQUAL = np.array([0.4, 0.1, 0.3, 0.2])
 
 
 class WorstCase(RiskMeasure):
-    """Only the most expensive outcome counts."""
+    """A measure that counts only the most expensive outcome."""
 
     def weights(self, costs):
         return (np.arange(costs.shape[1]) == costs.argmax(axis=1)[:, None]).astype(float)
 
 
 class WorstOfAll(WorstCase):
-    """The same, wherever probabilities are above 0."""
+    """The same for outcomes with probabilities above 0."""
 
     def weights_for(self, costs, probabilities):
         return self.weights(costs[None])[0]
 
 
 class Scaled(WorstCase):
-    """A measure with a parameter, which is no dataclass."""
+    """A measure with a parameter that is no dataclass."""
 
     def __init__(self, level):
         self.level = level
 
 
 class Slotted(WorstCase):
-    """The same in a slot."""
+    """The same with a slot."""
 
     __slots__ = ("level",)
 

@@ -42,7 +42,7 @@ BEFORE = ("2023-10-01", "2023-11-01", "2023-12-01", "2024-01-01")
 
 
 def system(stages, lags=0, **others):
-    """Two reservoirs in a row that are worth saving water for."""
+    """Return two reservoirs in a row for which saving water pays."""
     case = SmallCase(
         hydros=[hydro(0, downstream=1), hydro(1)],
         thermals=[thermal(0, 10.0, 20.0), thermal(1, 90.0, 60.0)],
@@ -158,7 +158,7 @@ def priced_context(folder, overrides):
 
 
 @pytest.mark.parametrize("lags", [0, 1, 3])
-def test_short_study_with_a_boundary_has_the_long_one_s_bound(tmp_path, lags):
+def test_a_short_study_with_a_boundary_has_the_bound_of_the_long_one(tmp_path, lags):
     """Also where the cuts at the end read inflows of months before the short study began (three lags, two stages)."""
     folder = written(system(LONG, lags), tmp_path / "long", lags)
     bound = trained_policy(folder, tmp_path / "policy.bin")
@@ -278,7 +278,7 @@ def test_rows_hold_all_cuts_in_whole_chunks():
     assert np.array_equal(whole, np.vstack([cuts.intercepts, cuts.coefficients.T]))
 
 
-def test_a_policy_of_other_dates_says_which_it_has(tmp_path):
+def test_the_error_for_a_policy_of_other_dates_lists_its_dates(tmp_path):
     folder = written(system(LONG), tmp_path / "long")
     trained_policy(folder, tmp_path / "policy.bin", 1)
     late = system(SHORT)

@@ -1,4 +1,4 @@
-"""Simulated decisions and prices of systems with one optimum, number by number, beside those of cobre-python 0.18.0.
+"""Simulated decisions and prices of systems with one optimum, compared number by number with cobre-python 0.18.0.
 
 Only columns with something in them are listed. Its water values have the other sign.
 """

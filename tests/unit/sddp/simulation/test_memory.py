@@ -1,4 +1,4 @@
-"""Memory of a simulation does not grow with its scenarios: bytes are counted, by Python, NumPy and Arrow."""
+"""Memory of a simulation does not grow with its scenarios: bytes of Python, NumPy and Arrow are counted."""
 
 import pyarrow as pa
 import pytest

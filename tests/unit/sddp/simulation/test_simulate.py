@@ -97,7 +97,7 @@ def test_ranks_change_no_bit(size, chunk, folder, whole):
 
 
 class Recorder:
-    """A rank's shared memory, with a list of the regions that were made of it."""
+    """A rank's shared memory, with a list of the regions that were created in it."""
 
     def __init__(self, comm):
         self._comm = comm
@@ -127,7 +127,7 @@ def is_open(region):
 
 
 def open_regions_after_a_failure(comm, folder):
-    """How many regions the simulation made, and how many of them this rank has not closed."""
+    """Return how many regions the simulation made, and how many of them this rank has not closed."""
     trained, memory = train_folder(folder), Recorder(comm)
     with contextlib.suppress(OSError):
         simulate_into(FullDisk(), trained, 4, comm, memory)

@@ -27,7 +27,7 @@ def expected(case):
 
 
 def simulate_on_a_rank(comm, case, folder, is_common):
-    """Costs, tables, whether rows went by messages, and the files that are left."""
+    """Return costs, tables, whether rows were sent as messages, and the remaining files."""
     own = folder if is_common else folder / str(comm.rank)
     own.mkdir(exist_ok=True)
     trained = train_folder(case)

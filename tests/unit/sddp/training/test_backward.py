@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
 
 
 class ByWeightsAlone:
-    """A risk measure that does not say what it makes of ranks."""
+    """A risk measure that does not say how it weights ranks."""
 
     def __init__(self, inner):
         self.weights = inner.weights

@@ -1,4 +1,4 @@
-"""The present policy in fresh scenarios."""
+"""The current policy evaluated in fresh scenarios."""
 
 from statistics import NormalDist
 

@@ -1,4 +1,4 @@
-"""Training while a rank fails at a chosen call: the other rank reports it, and neither waits for ever."""
+"""Training while a rank fails at a chosen call: the other rank reports it, and neither waits forever."""
 
 import os
 import re

@@ -33,7 +33,7 @@ def as_lists(found):
 
 
 def length(distances, blocks, sampled):
-    """Jumps from the sampled opening, then steps."""
+    """Return the length of jumps from the sampled opening, then of steps."""
     return sum(distances[sampled, block[0]] + sum(distances[a, b] for a, b in pairwise(block)) for block in blocks)
 
 

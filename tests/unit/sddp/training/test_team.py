@@ -37,7 +37,7 @@ def problem(tmp_path_factory):
 
 
 def places_of(layout):
-    """All of them, in their order."""
+    """Return all places in their order."""
     return [
         layout.states,
         layout.objective,

@@ -15,12 +15,12 @@ KEPT = [np.array([True, False, True, True]), np.array([False, True, False, False
 
 
 def met(iteration):
-    """Stages x paths x entries."""
+    """Return states as stages x paths x entries."""
     return np.random.default_rng(iteration).random((STAGES, PATHS, DIMENSION))
 
 
 def gathered(comm, keeps_all=False, max_bytes=None):
-    """All states of all boundaries after some iterations, bytes told in the last one, and bytes that are held."""
+    """Return all states of all boundaries, the bytes exchanged in the last iteration, and the bytes held."""
     if max_bytes is not None:
         module.MAX_GATHERED_BYTES = max_bytes  # in a process of its own
     pool, split = CutPool(comm, STAGES, DIMENSION, KEPT), WorkSplit(PATHS, comm.size)

@@ -24,7 +24,7 @@ from cobre.stochastic.par.statistics import sample_statistics
 
 
 def test_known_coefficients_are_found():
-    """Of a thousand years the fit recovers what made them, within sampling error."""
+    """Check that the fit to a thousand years recovers the process that made them, within sampling error."""
     phi = [(0.6,) if m % 2 else (0.5, 0.25) for m in range(12)]
     values = simulated(1000, phi)
     terms = describe_inflows(estimated_case(values)).terms
@@ -38,7 +38,7 @@ def test_known_coefficients_are_found():
 
 
 def _standard_units(values, month_, hydro, order):
-    """Coefficients of the made-up process refer to its own deviations; those of the fit to the sample's."""
+    """Convert coefficients from deviations of the process to those of the sample, which the fit uses."""
     nominal = 15.0 + 5.0 * np.cos(np.arange(12) / 6 * np.pi)
     actual = values.std(axis=0)[:, hydro]
     lags = [(month_ - lag) % 12 for lag in range(1, order + 1)]
@@ -46,7 +46,7 @@ def _standard_units(values, month_, hydro, order):
 
 
 def test_simulated_noise_is_reproduced():
-    """Residual deviation and spatial correlation of the fitted model are those that made the series."""
+    """Check that residual deviation and spatial correlation of the fitted model are those that made the series."""
     values = simulated(1000, [(0.5,)] * 12)
     case = estimated_case(values)
     model = build_noise_model(case)
@@ -157,7 +157,7 @@ def test_constant_history_has_no_noise():
 
 
 def test_the_yearly_component_is_found():
-    """A slow wave over the years shows in the last year's mean."""
+    """Check that a slow wave over the years shows in the last year's mean."""
     rng = np.random.default_rng(4)
     level, noise = np.zeros(200), rng.normal(size=(200, 12, 1))
     for year in range(1, 200):

@@ -22,7 +22,7 @@ def par_case(count, stats, terms, recent=(200.0,), **others):
 
 
 def trajectory(model, noise=0.0):
-    """Inflows of one scenario with the same noise at every stage."""
+    """Return inflows of one scenario with the same noise at every stage."""
     lags, found = model.initial_lags[None], []
     for stage in range(model.num_stages):
         vector = np.full((1, model.layout.dimension), noise)
@@ -109,7 +109,7 @@ def test_yearly_component():
 
 
 def test_a_model_with_its_yearly_component_keeps_its_deviation():
-    """Long simulated series have the standard deviation that the statistics say."""
+    """Check that long simulated series have the standard deviation of the statistics."""
     stats = [(0, t, 0.0, 10.0) for t in range(12)]
     yearly = table(
         "hydro_id stage_id annual_coefficient annual_mean_m3s annual_std_m3s",

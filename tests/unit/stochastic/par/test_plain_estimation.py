@@ -1,4 +1,4 @@
-"""Inflow models of a system of plants beside the same models by plain loops (`plain_estimation`).
+"""Inflow models of a system of plants, compared with plain loops (`plain_estimation`).
 
 A deck in small: plants that share their weather, with memories of many kinds, rivers that run dry or overflow.
 """
@@ -15,7 +15,7 @@ YEAR = np.arange(YEARS)
 
 
 def history():
-    """Inflows (year, month, plant) in m3/s: memories of one to four months, a slow wave, and odd seasons."""
+    """Return inflows (year, month, plant) in m3/s: memories of one to four months, a slow wave, and odd seasons."""
     random = np.random.default_rng(20240117)
     memory = random.uniform(-0.25, 0.55, (4, MONTHS, PLANTS)) / np.array([1.0, 1.5, 2.0, 2.5])[:, None, None]
     weather = np.linalg.cholesky(0.5 * np.eye(PLANTS) + 0.5)
@@ -71,7 +71,7 @@ def test_every_coefficient(max_order):
 @pytest.mark.parametrize("missing", [0, 1, 5])
 @pytest.mark.parametrize("max_order", [1, 3, 6])
 def test_every_coefficient_beside_a_yearly_one(max_order, missing):
-    """Also where the last months of the last year are yet to come."""
+    """Check also a last year whose last months are not observed yet."""
     values = VALUES.copy()
     values[-1, MONTHS - missing :] = np.nan
     terms = found(values, max_order=max_order, order_selection="pacf_annual").terms

@@ -1,4 +1,4 @@
-"""Openings that are spread on purpose: Latin hypercubes, Sobol and Halton points."""
+"""Stratified openings: Latin hypercubes, Sobol and Halton points."""
 
 from statistics import NormalDist
 
@@ -61,7 +61,7 @@ def test_sobol_points_hit_every_binary_interval_once(dimension):
         assert sorted(column.tolist()) == list(range(64))
 
 
-def test_sobol_says_where_its_numbers_end():
+def test_sobol_reports_where_its_numbers_end():
     with pytest.raises(NoiseModelError, match="481 random entities"):
         sobol(42, 0, 2, 482)
 

@@ -1,4 +1,4 @@
-"""Hashes, generators and normal numbers by other implementations: CPython's, and one number at a time."""
+"""Hashes, generators and normal numbers compared with other implementations: CPython's, and one number at a time."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ def test_hashes_are_those_of_python():
 
 
 class Generator:
-    """PCG64 on whole numbers of Python; the seed becomes 256 bits by eight steps of a 32-bit PCG."""
+    """PCG64 on Python integers; the seed becomes 256 bits by eight steps of a 32-bit PCG."""
 
     def __init__(self, seed):
         words = []
@@ -47,7 +47,7 @@ class Generator:
         return (folded >> turn | folded << (64 - turn)) & MASK_64
 
     def open_unit(self):
-        """Strictly between 0 and 1."""
+        """Return a number strictly between 0 and 1."""
         return (2 * (self.bits() >> 12) + 1) / 2**53
 
     def choice(self, count):
@@ -132,7 +132,7 @@ FOUR_PASSES = [(1, 0), (1, 1), (1, 2), (1, 3), (2, 0)]
     [(4, 1, ONE_PASS_EACH, "15e7764ca18333fc"), (12, 4, FOUR_PASSES, "3f39b458dae31492")],
 )
 def test_openings_and_choices_are_those_of_the_rust_program(stages, plants, passes, digest):
-    """Digests of what cobre-rs drew with seed 42 for two of its cases: openings, and which the passes took."""
+    """Compare with digests of what cobre-rs drew with seed 42 for two of its cases: openings, and choices of passes."""
     openings = [
         standard_normals(Pcg64Streams(opening_seeds(42, np.arange(10), stage)), plants) for stage in range(stages)
     ]

@@ -1,4 +1,4 @@
-"""Cases that can be run and look like a mistake are warned of, with the numbers."""
+"""Valid cases that look like a mistake: a warning with the numbers."""
 
 import json
 import shutil

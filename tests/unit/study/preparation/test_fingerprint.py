@@ -1,4 +1,4 @@
-"""What must agree between ranks, and between a run and its checkpoints."""
+"""Facts that must agree between ranks, and between a run and its checkpoints."""
 
 import json
 from dataclasses import replace

@@ -19,7 +19,7 @@ CASE = Path(__file__).resolve().parents[4] / "examples" / "four_regions"
 
 @pytest.fixture
 def events(monkeypatch):
-    """Every report of a preparation as an event."""
+    """Return every report of a preparation as an event."""
     monkeypatch.setattr(study_cache, "INTERVAL_S", 0.0)
     found = []
     with LocalCommunicator() as comm:

@@ -1,4 +1,4 @@
-"""What a run prepared, kept for the next one: found by content, checked, and never wrong."""
+"""Cached preparations: found by content, checked, and never wrong."""
 
 import gc
 import os
@@ -54,7 +54,7 @@ def entries():
 
 @pytest.fixture
 def builds(monkeypatch):
-    """How often a case was prepared by computing."""
+    """Count how often a case was prepared by computing."""
     found = []
     plain = prepare.prepare
     monkeypatch.setattr(prepare, "prepare", lambda case, report: found.append(case.name) or plain(case, report))
@@ -131,7 +131,7 @@ def test_a_file_that_changed_while_it_was_read_is_not_kept(case):
     assert entries() == []
 
 
-def test_nothing_is_kept_where_nobody_wants_it(case, monkeypatch):
+def test_nothing_is_kept_where_the_cache_is_off_or_the_case_is_quick(case, monkeypatch):
     assert prepared(case, use_cache=False).cache is None
     monkeypatch.setenv("COBRE_CACHE_DIR", "off")
     assert prepared(case).cache is None

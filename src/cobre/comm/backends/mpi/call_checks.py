@@ -28,13 +28,9 @@ from cobre.comm.types import Dtype, Operation, ReduceOp
 # Costs one exchange of 16 bytes per call. Only if signatures differ do the ranks exchange descriptions of their
 # calls.
 
-
 SIGNATURE_BYTES = 16
-
 DESCRIPTION_BYTES = 512
-
 LABEL_CHARACTERS = 32
-
 _LONG_NAMES = {"g": "longdouble", "G": "clongdouble"}
 
 
@@ -141,9 +137,7 @@ def digest(*parts: object) -> bytes:
 # however, writes the number of each signal into a pipe at once (`signal.set_wakeup_fd`). A thread reads that pipe, so
 # that Ctrl-C and SIGUSR1 work during a call; it also checks periodically whether a call is stuck.
 
-
 TICK_S = 0.5
-
 GRACE_S = 0.1  # time for Python's own handler, which runs first unless a call is stuck
 
 
@@ -241,9 +235,7 @@ def _is_interrupt(signals: bytes) -> bool:
 # in order, and one of them prints the report for all. If some do not, they are waiting in a collective, which only
 # aborting the job can end.
 
-
 MAX_BACKOFF_S = 0.005
-
 MAX_MESSAGE = 10_000
 
 

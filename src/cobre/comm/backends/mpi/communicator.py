@@ -55,11 +55,8 @@ class Datatypes(dict[int, object]):
 # MPI's own reductions may combine in any order, and do: the last digits depend on the number of ranks and on the
 # library.
 
-
 SMALL_BYTES = 1 << 16  # of all ranks together; below, one exchange is cheaper than two
-
 CHUNK_BYTES = 1 << 22  # fits into the caches, and bounds the memory for a reduction of any size
-
 MAX_CACHED_SHAPES = 256
 
 

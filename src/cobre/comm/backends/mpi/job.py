@@ -35,7 +35,6 @@ from cobre.comm.exit_report import FAILED, INTERRUPTED, exit_code_for, exit_repo
 # call to all others and waits for theirs, as MPI_Finalize would do anyway. A rank that is stuck in a call can then
 # see that another one left without making it.
 
-
 MAX_BACKOFF_S = 0.02
 
 
@@ -102,9 +101,7 @@ class ShutdownExchange:
 
 # Waits until the launcher has read what this process has printed: an abort may overtake it.
 
-
 STDOUT, STDERR = 1, 2
-
 POLL_S = 0.001
 
 

@@ -24,7 +24,6 @@ from cobre.comm.types import Array, Dtype
 #
 # They are kept until a later collective call, in which all ranks agree on those that none of them uses any more.
 
-
 Votes = NDArray[np.uint8]
 
 
@@ -128,7 +127,9 @@ class Windows:
 
     def create(self, nbytes: int) -> Window:
         """Create a window filled with zeros, on all ranks or on none; raises `AllocationFailedError`. A collective."""
-        if not self._release.agree_and_release(self._mpi, self._world, _has_room(nbytes)):
+        # Checked first: MPI would map more than /dev/shm has, and the first write beyond that raises SIGBUS.
+        free = free_shm_bytes()
+        if not self._release.agree_and_release(self._mpi, self._world, free is None or nbytes <= free):
             raise AllocationFailedError(nbytes, no_shm_space(nbytes))
         self._created += 1
         window, problem = self._allocate(nbytes)
@@ -172,12 +173,6 @@ class Windows:
     def _free(self, window: Window) -> None:
         self._alive.remove(window)
         window.free()
-
-
-def _has_room(nbytes: int) -> bool:
-    # Checked first: MPI would map more than /dev/shm has, and the first write beyond that raises SIGBUS.
-    free = free_shm_bytes()
-    return free is None or nbytes <= free
 
 
 # Shared regions in MPI windows: one copy of the data per node.

@@ -197,7 +197,6 @@ def _is_in_place(send: Array, recv: Array, start: int) -> bool:
 # however many ranks want it. A reduction is folded in rank order by the coordinator: folding inside a node first would
 # change the order, and with it the bits.
 
-
 Header: TypeAlias = Callable[..., bytes]
 """Packs the signature that leaders compare, given the size of the payload in the same frame (`inline_bytes`)."""
 

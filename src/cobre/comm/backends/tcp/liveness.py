@@ -31,11 +31,8 @@ from cobre.comm.types import Operation
 
 # One control connection: small frames, sent by any thread, read by the liveness monitor.
 
-
 READ_BYTES = 4096
-
 MAX_UNSENT_BYTES = 64 * 1024  # a peer that leaves this much unread has stopped, and will be found silent
-
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -156,7 +153,6 @@ class Progress:
 
 
 MAX_INTERVAL_S = 1.0
-
 RECHECK_S = 0.25  # how soon a known departure is checked again, while no rank is in a call
 
 # How long the end of a data connection waits for the control connection to say why. The two are separate streams: the

@@ -137,15 +137,10 @@ def failure_from_text(text: str) -> FailureRecord | None:
 # creates an unnamed memory object (memfd), the others open it through that process's descriptor. If any of them
 # cannot, no rank of the world shares memory.
 
-
 IDENTITY_BYTES = 16
-
 BY_HOSTS = 2**64 - 1  # stands for "not configured" in the exchange below
-
 NO_RING = sys.maxsize
-
 _RING_BYTES = struct.Struct(">Q")
-
 _OFFER = struct.Struct(">QIQ")  # pid, descriptor, inode; all 0: there is nothing to open
 
 

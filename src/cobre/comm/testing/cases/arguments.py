@@ -191,7 +191,6 @@ BAD_CALLS: Mapping[str, BadCall] = {
 
 # Bad arguments: the typed error, nothing sent, and the next collective works (clause 3).
 
-
 NEXT = Gather("after a refusal", "int32", "ragged", 5)
 
 

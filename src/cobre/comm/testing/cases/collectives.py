@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cobre.comm.backends.base import Backend
-from cobre.comm.testing.case import Depth, Params, Value, case, needs_two_ranks
+from cobre.comm.testing.case import Depth, Grid, Params, Value, case, needs_two_ranks
 from cobre.comm.testing.inputs import (
     DTYPES,
     FEW,
@@ -22,29 +22,39 @@ from cobre.comm.testing.inputs import (
     sentinel,
 )
 from cobre.comm.testing.oracle import PATTERNS, Layout, gathered
-from cobre.comm.testing.steps import Broadcast, Gather, Reduce
-
-GATHER_SEED = "gather"
+from cobre.comm.testing.steps import Broadcast, Gather, Reduce, Step
 
 
-def _expect_gathered(params: Params, size: int) -> Sequence[Value]:
-    return [fingerprint(Gather(GATHER_SEED, **params).predict(size))] * size
+def step_case(identifier: str, clauses: tuple[int, ...], step: Callable[..., Step]) -> Callable[[Grid], Grid]:
+    """Register a case that makes one call for each cell of the decorated grid, and compares it with its prediction."""
+    seed = identifier.partition("/")[0]
+
+    def run(comm: Backend, params: Params) -> Value:
+        return fingerprint(step(seed, **params).perform(comm))
+
+    def expect(params: Params, size: int) -> Sequence[Value]:
+        return [fingerprint(step(seed, **params).predict(size))] * size
+
+    def register(grid: Grid) -> Grid:
+        run.__doc__ = grid.__doc__
+        case(identifier, clauses, expect=expect, grid=grid)(run)
+        return grid
+
+    return register
 
 
-def _layout_grid(_size: int, depth: Depth) -> Sequence[Params]:
+@step_case("gather/layouts", (8,), Gather)
+def layouts(_size: int, depth: Depth) -> Sequence[Params]:
+    """Gather every dtype in every layout; gaps keep their sentinels."""
     if depth is Depth.FULL:
         return combinations(dtype=tuple(DTYPES), pattern=tuple(PATTERNS), elements=FEW)
     every_dtype = combinations(dtype=tuple(DTYPES), pattern=("scattered",), elements=(7,))
     return every_dtype + combinations(dtype=("float64",), pattern=tuple(PATTERNS), elements=FEW)
 
 
-@case("gather/layouts", (8,), expect=_expect_gathered, grid=_layout_grid)
-def layouts(comm: Backend, params: Params) -> Value:
-    """Gather every dtype in every layout; gaps keep their sentinels."""
-    return fingerprint(Gather(GATHER_SEED, **params).perform(comm))
-
-
-def _gather_limit_grid(_size: int, depth: Depth) -> Sequence[Params]:
+@step_case("gather/limits", (7, 8), Gather)
+def gather_limits(_size: int, depth: Depth) -> Sequence[Params]:
+    """Move payloads around the sizes at which a backend switches algorithms."""
     dtypes = ("int8", "float64", "bytes7") if depth is Depth.FULL else ("int8",)
     patterns = ("equal", "ragged", "one_large", "scattered") if depth is Depth.FULL else ("ragged",)
     return [
@@ -54,13 +64,9 @@ def _gather_limit_grid(_size: int, depth: Depth) -> Sequence[Params]:
     ]
 
 
-@case("gather/limits", (7, 8), expect=_expect_gathered, grid=_gather_limit_grid)
-def gather_limits(comm: Backend, params: Params) -> Value:
-    """Move payloads around the sizes at which a backend switches algorithms."""
-    return fingerprint(Gather(GATHER_SEED, **params).perform(comm))
-
-
-def _gather_form_grid(_size: int, depth: Depth) -> Sequence[Params]:
+@step_case("gather/forms", (8,), Gather)
+def gather_forms(_size: int, depth: Depth) -> Sequence[Params]:
+    """Use matrices, buffers that are not arrays, and unaligned memory, and send in place."""
     elements = (1, 67, 20_001) if depth is Depth.FULL else (67,)
     shapes = combinations(
         dtype=("int16", "float64"),
@@ -77,21 +83,11 @@ def _gather_form_grid(_size: int, depth: Depth) -> Sequence[Params]:
     return shapes + anywhere + in_place
 
 
-@case("gather/forms", (8,), expect=_expect_gathered, grid=_gather_form_grid)
-def gather_forms(comm: Backend, params: Params) -> Value:
-    """Use matrices, buffers that are not arrays, and unaligned memory, and send in place."""
-    return fingerprint(Gather(GATHER_SEED, **params).perform(comm))
-
-
-def _gather_large_grid(_size: int, depth: Depth) -> Sequence[Params]:
+@step_case("gather/large", (7,), Gather)
+def gather_large(_size: int, depth: Depth) -> Sequence[Params]:
+    """Move payloads that are larger than any bounded window."""
     elements = (3 * MIB + 5,) if depth is Depth.QUICK else (5 * MIB + 3, 24 * MIB + 1)
     return combinations(dtype=("uint8",), pattern=("ragged",), elements=elements)
-
-
-@case("gather/large", (7,), expect=_expect_gathered, grid=_gather_large_grid)
-def gather_large(comm: Backend, params: Params) -> Value:
-    """Move payloads that are larger than any bounded window."""
-    return fingerprint(Gather(GATHER_SEED, **params).perform(comm))
 
 
 def _expect_own_places(params: Params, size: int) -> Sequence[Value]:
@@ -106,11 +102,12 @@ def _own_layout(elements: int, rank: int, size: int) -> Layout:
     return Layout((elements,) * size, displs, elements * size + size)
 
 
-def _own_places_grid(_size: int, _depth: Depth) -> Sequence[Params]:
-    return combinations(elements=(1, 67, 50_000))
-
-
-@case("gather/own_places", (8,), expect=_expect_own_places, grid=_own_places_grid)
+@case(
+    "gather/own_places",
+    (8,),
+    expect=_expect_own_places,
+    grid=lambda _size, _depth: combinations(elements=(1, 67, 50_000)),
+)
 def own_places(comm: Backend, params: Params) -> Value:
     """Receive into another layout on each rank: only the counts must be the same on all."""
     layout = _own_layout(params["elements"], comm.rank, comm.size)
@@ -119,15 +116,12 @@ def own_places(comm: Backend, params: Params) -> Value:
     return fingerprint(recv)
 
 
-def _counts_grid(_size: int, _depth: Depth) -> Sequence[Params]:
-    return combinations(kind=("list", "tuple", "numpy"))
-
-
-def _expect_counts(_params: Params, size: int) -> Sequence[Value]:
-    return [list(range(size))] * size
-
-
-@case("gather/counts", (8,), expect=_expect_counts, grid=_counts_grid)
+@case(
+    "gather/counts",
+    (8,),
+    expect=lambda _params, size: [list(range(size))] * size,
+    grid=lambda _size, _depth: combinations(kind=("list", "tuple", "numpy")),
+)
 def counts(comm: Backend, params: Params) -> Value:
     """Pass counts and displacements as any sequence of integers."""
     kinds: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "numpy": np.array}
@@ -140,25 +134,16 @@ def counts(comm: Backend, params: Params) -> Value:
 # `broadcast`: the root's bytes on every rank.
 
 
-BROADCAST_SEED = "broadcast"
-
-
-def _expect_broadcast(params: Params, size: int) -> Sequence[Value]:
-    return [fingerprint(Broadcast(BROADCAST_SEED, **params).predict(size))] * size
-
-
-def _broadcast_value_grid(size: int, depth: Depth) -> Sequence[Params]:
+@step_case("broadcast/values", (8,), Broadcast)
+def broadcast_values(size: int, depth: Depth) -> Sequence[Params]:
+    """Broadcast every dtype from every root."""
     dtypes = tuple(DTYPES) if depth is Depth.FULL else ("bool", "float64", "bytes7", "padded")
     return combinations(dtype=dtypes, elements=FEW, root=tuple(range(size)))
 
 
-@case("broadcast/values", (8,), expect=_expect_broadcast, grid=_broadcast_value_grid)
-def broadcast_values(comm: Backend, params: Params) -> Value:
-    """Broadcast every dtype from every root."""
-    return fingerprint(Broadcast(BROADCAST_SEED, **params).perform(comm))
-
-
-def _broadcast_limit_grid(size: int, depth: Depth) -> Sequence[Params]:
+@step_case("broadcast/limits", (7,), Broadcast)
+def broadcast_limits(size: int, depth: Depth) -> Sequence[Params]:
+    """Move payloads around the sizes at which a backend switches algorithms."""
     dtypes = ("int8", "float64", "bytes7") if depth is Depth.FULL else ("int8",)
     return [
         params
@@ -167,57 +152,37 @@ def _broadcast_limit_grid(size: int, depth: Depth) -> Sequence[Params]:
     ]
 
 
-@case("broadcast/limits", (7,), expect=_expect_broadcast, grid=_broadcast_limit_grid)
-def broadcast_limits(comm: Backend, params: Params) -> Value:
-    """Move payloads around the sizes at which a backend switches algorithms."""
-    return fingerprint(Broadcast(BROADCAST_SEED, **params).perform(comm))
-
-
-def _broadcast_form_grid(size: int, _depth: Depth) -> Sequence[Params]:
+@step_case("broadcast/forms", (8,), Broadcast)
+def broadcast_forms(size: int, _depth: Depth) -> Sequence[Params]:
+    """Use matrices, buffers that are not arrays, and unaligned memory."""
     forms = ("matrix", "memoryview", "subclass", "unaligned")
     return combinations(dtype=("float64",), elements=(0, 67), root=(size - 1,), form=forms)
 
 
-@case("broadcast/forms", (8,), expect=_expect_broadcast, grid=_broadcast_form_grid)
-def broadcast_forms(comm: Backend, params: Params) -> Value:
-    """Use matrices, buffers that are not arrays, and unaligned memory."""
-    return fingerprint(Broadcast(BROADCAST_SEED, **params).perform(comm))
-
-
-def _broadcast_large_grid(size: int, depth: Depth) -> Sequence[Params]:
+@step_case("broadcast/large", (7,), Broadcast)
+def broadcast_large(size: int, depth: Depth) -> Sequence[Params]:
+    """Move payloads that are larger than any bounded window."""
     elements = (5 * MIB + 3,) if depth is Depth.QUICK else (9 * MIB + 7, 40 * MIB + 1)
     return combinations(dtype=("uint8",), elements=elements, root=(size // 2,))
-
-
-@case("broadcast/large", (7,), expect=_expect_broadcast, grid=_broadcast_large_grid)
-def broadcast_large(comm: Backend, params: Params) -> Value:
-    """Move payloads that are larger than any bounded window."""
-    return fingerprint(Broadcast(BROADCAST_SEED, **params).perform(comm))
 
 
 # `allreduce`: the left fold in rank order, bit for bit (clause 8).
 
 
-REDUCE_SEED = "reduce"
-
-
-def _expect_reduced(params: Params, size: int) -> Sequence[Value]:
-    return [fingerprint(Reduce(REDUCE_SEED, **params).predict(size))] * size
-
-
-def _reduce_value_grid(_size: int, depth: Depth) -> Sequence[Params]:
+@step_case("reduce/values", (8,), Reduce)
+def reduce_values(_size: int, depth: Depth) -> Sequence[Params]:
+    """Reduce every dtype by every operation, in the dtype's own precision; integers wrap."""
     elements = (*FEW, 1000, 1025) if depth is Depth.FULL else (3, 67)
     sums = combinations(dtype=NUMERIC, op=("SUM",), elements=elements)
     return sums + combinations(dtype=ORDERED, op=("MIN", "MAX"), elements=elements)
 
 
-@case("reduce/values", (8,), expect=_expect_reduced, grid=_reduce_value_grid)
-def reduce_values(comm: Backend, params: Params) -> Value:
-    """Reduce every dtype by every operation, in the dtype's own precision; integers wrap."""
-    return fingerprint(Reduce(REDUCE_SEED, **params).perform(comm))
+@step_case("reduce/limits", (7, 8), Reduce)
+def reduce_limits(_size: int, depth: Depth) -> Sequence[Params]:
+    """Reduce payloads around the sizes at which a backend switches algorithms.
 
-
-def _reduce_limit_grid(_size: int, depth: Depth) -> Sequence[Params]:
+    The order per element must not change.
+    """
     dtypes = ("int8", "float64", "float16", "longdouble", "complex64") if depth is Depth.FULL else ("int8", "float64")
     ops = {"int8": ("MIN", "SUM"), "float64": ("SUM", "MAX")}
     return [
@@ -227,49 +192,27 @@ def _reduce_limit_grid(_size: int, depth: Depth) -> Sequence[Params]:
     ]
 
 
-@case("reduce/limits", (7, 8), expect=_expect_reduced, grid=_reduce_limit_grid)
-def reduce_limits(comm: Backend, params: Params) -> Value:
-    """Reduce payloads around the sizes at which a backend switches algorithms.
-
-    The order per element must not change.
-    """
-    return fingerprint(Reduce(REDUCE_SEED, **params).perform(comm))
-
-
-def _special_grid(_size: int, _depth: Depth) -> Sequence[Params]:
+@step_case("reduce/special", (8,), Reduce)
+def special(_size: int, _depth: Depth) -> Sequence[Params]:
+    """Reduce NaNs of every kind, infinities, signed zeros, subnormals and the largest numbers, in all combinations."""
     return combinations(dtype=FLOATING, op=("SUM", "MIN", "MAX"), elements=(0,), special=(True,))
 
 
-@case("reduce/special", (8,), expect=_expect_reduced, grid=_special_grid)
-def special(comm: Backend, params: Params) -> Value:
-    """Reduce NaNs of every kind, infinities, signed zeros, subnormals and the largest numbers, in all combinations."""
-    return fingerprint(Reduce(REDUCE_SEED, **params).perform(comm))
-
-
-def _in_place_grid(_size: int, depth: Depth) -> Sequence[Params]:
+@step_case("reduce/in_place", (8,), Reduce)
+def in_place(_size: int, depth: Depth) -> Sequence[Params]:
+    """Reduce in place: send and receive buffer are the same."""
     elements = (1, 67, 40_000) if depth is Depth.QUICK else (1, 67, 40_000, MIB + 1)
     return combinations(dtype=("float32", "int64"), op=("SUM", "MAX"), elements=elements, in_place=(True,))
 
 
-@case("reduce/in_place", (8,), expect=_expect_reduced, grid=_in_place_grid)
-def in_place(comm: Backend, params: Params) -> Value:
-    """Reduce in place: send and receive buffer are the same."""
-    return fingerprint(Reduce(REDUCE_SEED, **params).perform(comm))
-
-
-def _reduce_large_grid(_size: int, depth: Depth) -> Sequence[Params]:
+@step_case("reduce/large", (7,), Reduce)
+def reduce_large(_size: int, depth: Depth) -> Sequence[Params]:
+    """Move payloads that are larger than any bounded window."""
     elements = (MIB + 3,) if depth is Depth.QUICK else (2 * MIB + 3, 6 * MIB + 1)
     return combinations(dtype=("float32",), op=("SUM",), elements=elements)
 
 
-@case("reduce/large", (7,), expect=_expect_reduced, grid=_reduce_large_grid)
-def reduce_large(comm: Backend, params: Params) -> Value:
-    """Move payloads that are larger than any bounded window."""
-    return fingerprint(Reduce(REDUCE_SEED, **params).perform(comm))
-
-
 # `barrier`: no rank leaves before all have entered.
-
 
 LATE_S = 0.02
 """How late the late rank is, in seconds. A correct barrier passes with any value; a wrong one is detected by it."""

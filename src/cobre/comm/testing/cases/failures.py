@@ -76,7 +76,6 @@ def early_close(comm: Backend, _params: Params) -> Value:
 
 # Calls that disagree: no data, and an error on every rank that names both sides (clause 2).
 
-
 ODD_RANK = -1  # the last one makes the other call
 TWO_SIDES = 2  # the odd rank, and any other
 

@@ -115,7 +115,6 @@ def _last_step(kind: str, number: int) -> Gather | Reduce | Broadcast | Barrier:
 
 # Callers: one thread at a time, only in the process that owns the communicator, never a copy (clause 6).
 
-
 NEXT = Gather("after a wrong caller", "int32", "ragged", 5)
 LIMIT_S = 20.0
 

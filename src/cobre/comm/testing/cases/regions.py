@@ -8,33 +8,21 @@ from cobre.comm.backends.base import Backend
 from cobre.comm.errors import CommError
 from cobre.comm.testing import inputs, oracle
 from cobre.comm.testing.case import Depth, Params, Value, case, needs_two_ranks
-from cobre.comm.testing.cases.collectives import no_rank_left_early, timed_waits
+from cobre.comm.testing.cases.collectives import no_rank_left_early, step_case, timed_waits
 from cobre.comm.testing.inputs import DTYPES, FEW, KIB, MIB, around, combinations, fingerprint
 from cobre.comm.testing.steps import FillRegion, Gather, GatherIntoRegion
 
-SEED = "regions"
 
-
-def _expect_filled(params: Params, size: int) -> Sequence[Value]:
-    return [fingerprint(FillRegion(SEED, **params).predict(size))] * size
-
-
-def _fill_grid(_size: int, depth: Depth) -> Sequence[Params]:
+@step_case("regions/leader_fills", (8,), FillRegion)
+def leader_fills(_size: int, depth: Depth) -> Sequence[Params]:
+    """Let the leader write everything; after a fence every rank reads it."""
     small = combinations(dtype=tuple(DTYPES), elements=FEW if depth is Depth.FULL else (67,))
     return small + combinations(dtype=("float64",), elements=(0, 1, 512, 513, MIB))
 
 
-@case("regions/leader_fills", (8,), expect=_expect_filled, grid=_fill_grid)
-def leader_fills(comm: Backend, params: Params) -> Value:
-    """Let the leader write everything; after a fence every rank reads it."""
-    return fingerprint(FillRegion(SEED, **params).perform(comm))
-
-
-def _expect_gathered(params: Params, size: int) -> Sequence[Value]:
-    return [fingerprint(GatherIntoRegion(SEED, **params).predict(size))] * size
-
-
-def _gather_grid(_size: int, depth: Depth) -> Sequence[Params]:
+@step_case("regions/gather_into", (7, 8), GatherIntoRegion)
+def gather_into(_size: int, depth: Depth) -> Sequence[Params]:
+    """Gather into a region in every layout, also when some ranks receive elsewhere."""
     patterns = ("equal", "ragged", "gaps", "permuted", "scattered", "all_empty")
     dtypes = tuple(DTYPES) if depth is Depth.FULL else ("float64", "padded")
     small = combinations(dtype=dtypes, pattern=patterns, elements=(67,), heap_ranks=(0, 1, 3))
@@ -44,21 +32,12 @@ def _gather_grid(_size: int, depth: Depth) -> Sequence[Params]:
     return small + limits + in_place
 
 
-@case("regions/gather_into", (7, 8), expect=_expect_gathered, grid=_gather_grid)
-def gather_into(comm: Backend, params: Params) -> Value:
-    """Gather into a region in every layout, also when some ranks receive elsewhere."""
-    return fingerprint(GatherIntoRegion(SEED, **params).perform(comm))
-
-
-def _slice_grid(_size: int, _depth: Depth) -> Sequence[Params]:
-    return combinations(elements=(5, 5000, 80_000), own=(False, True))
-
-
-def _expect_slices(params: Params, size: int) -> Sequence[Value]:
-    return [fingerprint(_sliced_gather(params).predict(size))] * size
-
-
-@case("regions/gather_into_slices", (8,), expect=_expect_slices, grid=_slice_grid)
+@case(
+    "regions/gather_into_slices",
+    (8,),
+    expect=lambda params, size: [fingerprint(_sliced_gather(params).predict(size))] * size,
+    grid=lambda _size, _depth: combinations(elements=(5, 5000, 80_000), own=(False, True)),
+)
 def gather_into_slices(comm: Backend, params: Params) -> Value:
     """Gather into a part of a region: one part for all ranks, or one for each."""
     gather = _sliced_gather(params)
@@ -73,7 +52,7 @@ def gather_into_slices(comm: Backend, params: Params) -> Value:
 
 
 def _sliced_gather(params: Params) -> Gather:
-    return Gather(SEED, "int16", "scattered", params["elements"])
+    return Gather("regions", "int16", "scattered", params["elements"])
 
 
 def _judge_distributed(params: Params, values: Sequence[Value]) -> str:
@@ -98,11 +77,12 @@ def _own_numbers(rank: int, elements: int) -> np.ndarray[tuple[int, ...], np.dty
     return np.arange(elements) + 1000 * (rank + 1)
 
 
-def _distributed_grid(_size: int, _depth: Depth) -> Sequence[Params]:
-    return combinations(elements=(1, 100, 10_000))
-
-
-@case("regions/distributed", (8,), judge=_judge_distributed, grid=_distributed_grid)
+@case(
+    "regions/distributed",
+    (8,),
+    judge=_judge_distributed,
+    grid=lambda _size, _depth: combinations(elements=(1, 100, 10_000)),
+)
 def distributed(comm: Backend, params: Params) -> Value:
     """Write on every rank the slice that it names; after a fence all slices of the node are there."""
     elements = params["elements"]

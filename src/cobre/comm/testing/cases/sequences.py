@@ -1,13 +1,13 @@
 """Many calls and large ones: sequences, random programs, and payloads beyond 32-bit counts (clauses 1, 7 and 8)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from cobre.comm.backends.base import Backend
 from cobre.comm.testing import inputs
-from cobre.comm.testing.case import Depth, Params, Value, case
+from cobre.comm.testing.case import CaseFunction, Depth, Params, Value, case
 from cobre.comm.testing.inputs import combinations, fingerprint, payload
 from cobre.comm.testing.oracle import fold
 from cobre.comm.testing.steps import (
@@ -69,11 +69,7 @@ def _delay_one_rank(comm: Backend, number: int) -> None:
         inputs.payload("uint8", 50_000, "delay")
 
 
-def _expect_numbers(_params: Params, size: int) -> Sequence[Value]:
-    return [[1, 1, 1, 1, 2, 0]] * size
-
-
-@case("sequences/numbers", (1, 3), expect=_expect_numbers)
+@case("sequences/numbers", (1, 3), expect=lambda _params, size: [[1, 1, 1, 1, 2, 0]] * size)
 def numbers(comm: Backend, _params: Params) -> Value:
     """Check that every call is numbered once, fences included, and that a rejected one is not."""
     steps = (*_steps(0, 3), FillRegion("numbers", "int8", 3))
@@ -102,11 +98,12 @@ def _program_grid(_size: int, depth: Depth) -> Sequence[Params]:
     return combinations(seed=seeds, length=(LENGTH,))
 
 
-def _expect_digest(params: Params, size: int) -> Sequence[Value]:
-    return [expected_digest(size, **params)] * size
-
-
-@case("programs/random", (1, 8), expect=_expect_digest, grid=_program_grid)
+@case(
+    "programs/random",
+    (1, 8),
+    expect=lambda params, size: [expected_digest(size, **params)] * size,
+    grid=_program_grid,
+)
 def random_program(comm: Backend, params: Params) -> Value:
     """Run two hundred collectives of all kinds, dtypes, layouts and sizes."""
     return run_program(comm, **params)
@@ -114,16 +111,11 @@ def random_program(comm: Backend, params: Params) -> Value:
 
 # Payloads beyond 32-bit counts (clause 7); only in full runs, only with two ranks.
 
-
 GIB = 1 << 30
 NEEDED_BYTES = 14 * GIB
 COUNTS = (GIB + 5, GIB + 7)
 TOTAL = sum(COUNTS)
 BLOCK = (1 << 20) - 7  # odd, so that a slip by any power of two shows
-
-
-def _huge_grid(size: int, depth: Depth) -> Sequence[Params]:
-    return ({},) if size == 2 and depth is Depth.FULL else ()
 
 
 def _huge_skip_reason() -> str:
@@ -146,11 +138,18 @@ def _huge_data(rank: int, count: int) -> Array:
     return np.resize(payload("int8", BLOCK, "huge", rank), count)
 
 
-def _expect_huge_gather(_params: Params, size: int) -> Sequence[Value]:
-    return [fingerprint(np.concatenate([_huge_data(rank, count) for rank, count in enumerate(COUNTS)]))] * size
+def _huge_case(name: str, expected: Callable[[], Array]) -> Callable[[CaseFunction], CaseFunction]:
+    """Register a case that needs two ranks and much memory, and after which both hold the expected array."""
+    return case(
+        f"huge/{name}",
+        (7,),
+        expect=lambda _params, size: [fingerprint(expected())] * size,
+        grid=lambda size, depth: ({},) if size == 2 and depth is Depth.FULL else (),
+        skip_reason=_huge_skip_reason,
+    )
 
 
-@case("huge/gather", (7,), expect=_expect_huge_gather, grid=_huge_grid, skip_reason=_huge_skip_reason)
+@_huge_case("gather", lambda: np.concatenate([_huge_data(rank, count) for rank, count in enumerate(COUNTS)]))
 def huge_gather(comm: Backend, _params: Params) -> Value:
     """Gather with counts and displacements of more than 2^31 bytes together, into a region."""
     with comm.create_shared_region(TOTAL, np.int8) as region:
@@ -158,11 +157,7 @@ def huge_gather(comm: Backend, _params: Params) -> Value:
         return fingerprint(region.as_array())
 
 
-def _expect_huge_sum(_params: Params, size: int) -> Sequence[Value]:
-    return [fingerprint(fold([_huge_data(rank, TOTAL) for rank in range(size)], ReduceOp.SUM))] * size
-
-
-@case("huge/reduce", (7,), expect=_expect_huge_sum, grid=_huge_grid, skip_reason=_huge_skip_reason)
+@_huge_case("reduce", lambda: fold([_huge_data(rank, TOTAL) for rank in range(2)], ReduceOp.SUM))
 def huge_reduce(comm: Backend, _params: Params) -> Value:
     """Reduce more than 2^31 elements, in place."""
     data = _huge_data(comm.rank, TOTAL)
@@ -170,11 +165,7 @@ def huge_reduce(comm: Backend, _params: Params) -> Value:
     return fingerprint(data)
 
 
-def _expect_huge_broadcast(_params: Params, size: int) -> Sequence[Value]:
-    return [fingerprint(_huge_data(1, TOTAL))] * size
-
-
-@case("huge/broadcast", (7,), expect=_expect_huge_broadcast, grid=_huge_grid, skip_reason=_huge_skip_reason)
+@_huge_case("broadcast", lambda: _huge_data(1, TOTAL))
 def huge_broadcast(comm: Backend, _params: Params) -> Value:
     """Broadcast more than 2^31 bytes."""
     data = _huge_data(1, TOTAL) if comm.rank == 1 else np.zeros(TOTAL, np.int8)

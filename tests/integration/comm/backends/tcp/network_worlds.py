@@ -15,7 +15,7 @@ needs_hosts = pytest.mark.skipif(not is_permitted(), reason=NOT_PERMITTED)
 
 
 class NetworkWorld:
-    """Starts ranks on hosts, and ends them."""
+    """A world on hosts: starts its ranks, and ends them."""
 
     def __init__(self, network):
         self.network = network
@@ -33,14 +33,14 @@ class NetworkWorld:
         return [self.start(rank, action, **options) for rank in range(options.get("size", SIZE))]
 
     def run_all(self, action, **options):
-        """Start all ranks; they have met and are at work."""
+        """Start all ranks, and wait until they have met and are at work."""
         ranks = self.start_all(action, **options)
         for rank in ranks:
             rank.wait_for("running")
         return ranks
 
     def gather(self, ranks):
-        """Let all ranks of `gather_when_told` make their gather; all must get all data."""
+        """Let all ranks of `gather_when_told` make their gather; all must receive all data."""
         ranks[0].tell()
         assert [rank.wait_for("good")["good"] for rank in ranks] == [True] * len(ranks)
 
@@ -50,5 +50,5 @@ class NetworkWorld:
 
 
 def in_time(seen, since, limit_s=TIMEOUT_S):
-    """Whether a rank learned of it within the limit that it was given."""
+    """Return whether a rank was informed within its time limit."""
     return seen["at"] - since < limit_s + SLACK_S

@@ -17,7 +17,7 @@ PROGRAM = Path(__file__).with_name("tcp_rank.py")
 
 
 class Rank:
-    """A started rank; what it says is read line by line."""
+    """A started rank; its messages are read line by line."""
 
     def __init__(self, action, config, prefix=()):
         self.process = subprocess.Popen(
@@ -50,7 +50,7 @@ class Rank:
         self.process.stdin.flush()
 
     def kill(self):
-        """End it at once, with everything that it has started."""
+        """Kill it at once, with everything that it has started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 

@@ -22,14 +22,14 @@ def say(**event):
 
 
 class Announcer(logging.Handler):
-    """What is logged is said too."""
+    """A log handler that also prints each message as an event."""
 
     def emit(self, record):
         say(log=record.getMessage())
 
 
 def expect_failure(call):
-    """Make calls until one fails, and say how."""
+    """Make calls until one fails, and report the error."""
     try:
         while True:
             call()
@@ -38,7 +38,7 @@ def expect_failure(call):
 
 
 def late_coordinator(comm):
-    """Rank 0 computes until the test says otherwise, while a payload waits for it; no rank may time out."""
+    """Let rank 0 compute until the test stops it, while a payload waits for it; no rank may time out."""
     if comm.rank == 0:
         sys.stdin.readline()
     say(sending=True)
@@ -76,17 +76,17 @@ def idle_coordinator_and_a_stopped_worker(comm):
 
 
 def lose_a_rank_whose_host_computes(comm):
-    """Of two hosts with two ranks each: rank 3 dies, rank 2 computes; the other host must not wait for it."""
+    """Lose rank 3 of two hosts with two ranks each while rank 2 computes; the other host must not wait for it."""
     _lose_the_last(comm, computing=2)
 
 
 def lose_a_rank_while_a_neighbour_computes(comm):
-    """Rank 3 dies, rank 1 computes; rank 0, which waits for it in memory, and rank 2 are told at once."""
+    """Lose rank 3 while rank 1 computes; rank 0, which waits for it in memory, and rank 2 are informed at once."""
     _lose_the_last(comm, computing=1)
 
 
 def lose_the_coordinator_while_a_neighbour_computes(comm):
-    """Rank 0 dies, rank 3 computes; rank 2 waits for it in memory, and is told at once."""
+    """Lose rank 0 while rank 3 computes; rank 2, which waits for it in memory, is informed at once."""
     comm.barrier()
     if comm.rank == 0:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -105,7 +105,7 @@ def _lose_the_last(comm, computing):
 
 
 def die_before_a_fence(comm):
-    """Rank 3 dies before its fence; the other host has made its own, and leaves."""
+    """Lose rank 3 before its fence; the other host has made its own, and leaves."""
     region = comm.create_shared_region(8, "u1")
     if comm.rank == 3:
         sys.stdin.readline()
@@ -118,7 +118,7 @@ def die_before_a_fence(comm):
 
 
 def fence_and_leave(comm):
-    """Nodes are not in step at a fence: the last one leaves while rank 0 has not begun its own."""
+    """Leave on the last node before rank 0 has begun its fence: nodes are not in step at a fence."""
     region = comm.create_shared_region(8, "u1")
     if comm.rank == 0:
         sys.stdin.readline()
@@ -127,7 +127,7 @@ def fence_and_leave(comm):
 
 
 def abort_between_calls(comm):
-    """No rank is in a call when the last one gives up; all others raise the error in their next call."""
+    """Abort on the last rank while no rank is in a call; all others raise the error in their next call."""
     comm.barrier()
     if comm.rank == comm.size - 1:
         comm.abort("no more data")
@@ -137,7 +137,7 @@ def abort_between_calls(comm):
 
 
 def leave_early(comm):
-    """Leaving after the last call affects no other rank, in any order and without closing."""
+    """Leave after the last call, in any order and without closing; that affects no other rank."""
     recv = np.zeros(comm.size * LARGE, np.uint8)
     comm.allgatherv(np.full(LARGE, comm.rank, np.uint8), recv, [LARGE] * comm.size)
     say(good=bool((recv == np.repeat(np.arange(comm.size), LARGE)).all()))
@@ -151,7 +151,7 @@ def leave_early_in_the_ring(comm):
 
 
 def wait_interrupted(comm):
-    """Ctrl-C in a wait: the call ends, and the other ranks raise an error."""
+    """Interrupt a wait by Ctrl-C: the call ends, and the other ranks raise an error."""
     if comm.rank == 0:
         threading.Thread(target=say_when_busy, args=(comm,), daemon=True).start()
         try:
@@ -170,13 +170,13 @@ def say_when_busy(comm):
 
 
 def barriers(comm):
-    """Until something goes wrong."""
+    """Make barriers until one fails."""
     say(running=True)
     expect_failure(comm.barrier)
 
 
 def gathers(comm):
-    """Large payloads in all directions, until something goes wrong."""
+    """Gather large payloads until one call fails."""
     counts = [LARGE] * comm.size
     send, recv = np.full(LARGE, comm.rank, np.uint8), np.zeros(sum(counts), np.uint8)
     say(running=True)
@@ -184,7 +184,7 @@ def gathers(comm):
 
 
 def gathers_of_64_kb(comm):
-    """Payloads that are received by blocking reads, in all directions, until something goes wrong."""
+    """Gather payloads that are received by blocking reads until one call fails."""
     counts = [64_000 // comm.size] * comm.size
     send, recv = np.full(counts[0], comm.rank, np.uint8), np.zeros(sum(counts), np.uint8)
     say(running=True)
@@ -192,7 +192,7 @@ def gathers_of_64_kb(comm):
 
 
 def gather_when_told(comm):
-    """One large gather, begun by the others while rank 0 still waits for a word."""
+    """Make one large gather, which the others begin while rank 0 still waits for a command."""
     say(running=True)
     if comm.rank == 0:
         sys.stdin.readline()

@@ -1,4 +1,4 @@
-"""Claims about tcp that only live worlds can show: options of their sockets, and fences of private memory."""
+"""Claims about tcp that need live worlds: socket options, and fences of private memory."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ LITTLE_S = 1.0
 
 
 def options_of_connections(comm):
-    """TCP_NODELAY, SO_KEEPALIVE and the idle time of every connection that this process has, after some traffic."""
+    """Return TCP_NODELAY, SO_KEEPALIVE and the idle time of every connection of this process, after some traffic."""
     comm.allreduce(np.ones(1), np.zeros(1))
     found = []
     for name in Path("/proc/self/fd").iterdir():
@@ -56,7 +56,7 @@ def test_every_connection_has_no_delay_and_keepalive(topology):
 
 
 def fence_alone(comm, folder, limit_s):
-    """Rank 0 fences first; the others wait until it says that it has left the fence. Whether it did."""
+    """Fence on rank 0 first; the others wait for its message. Return whether it left the fence alone."""
     left = Path(folder) / "left"
     with comm.create_shared_region(8, np.int64) as region:
         has_left = True
@@ -79,5 +79,5 @@ def test_a_fence_of_private_memory_does_not_wait(tmp_path):
 
 
 def test_a_fence_of_shared_memory_waits(tmp_path):
-    """The control: the same program tells the two apart."""
+    """Control: the same program distinguishes the two cases."""
     assert launch.run(fence_alone, 2, "shm", (tmp_path, LITTLE_S)) == [True, False]

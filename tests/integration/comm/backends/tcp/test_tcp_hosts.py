@@ -56,7 +56,7 @@ def test_ranks_in_any_order_on_hosts_give_the_same_bits(monkeypatch, hosts_of):
 
 
 def moved(comm):
-    """Bytes that a worker has sent and received on its data connection."""
+    """Return the bytes that a worker has sent and received on its data connection."""
     info = comm._transport._channel.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     return BYTES_ACKED.unpack_from(info)[0], BYTES_RECEIVED.unpack_from(info)[0]
 

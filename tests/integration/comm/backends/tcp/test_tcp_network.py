@@ -1,4 +1,4 @@
-"""Faults of a real network, in the middle of a run: every rank learns of them, by name and in time."""
+"""Faults of a real network during a run: every rank is informed in time, with the name of the lost rank."""
 
 import time
 
@@ -11,7 +11,7 @@ LIMIT_S = 60.0  # far above every bound here: only a closed connection can tell 
 
 
 def lost(seen, rank):
-    """Tell whether the error says that the rank was silent, on which host, and for how long."""
+    """Return whether the error says that the rank was silent, on which host, and for how long."""
     return (
         (seen["error"], seen["ranks"]) == ("PeerTimeoutError", [rank])
         and f"rank {rank} (host cobre{rank}-" in seen["message"]
@@ -20,7 +20,7 @@ def lost(seen, rank):
 
 
 def check_lost(ranks, cut_off, since, survivors=None):
-    """Those on the coordinator's side name the rank that is cut off; that rank names the coordinator."""
+    """Check that ranks on the coordinator's side name the rank that is cut off, and that it names the coordinator."""
     for rank in range(SIZE) if survivors is None else survivors:
         seen = ranks[rank].wait_for("error")
         assert lost(seen, 0 if rank == cut_off else cut_off), seen

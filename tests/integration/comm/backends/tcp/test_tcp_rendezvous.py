@@ -1,4 +1,4 @@
-"""How tcp ranks meet, and what keeps them apart."""
+"""Rendezvous of tcp ranks, and what it refuses."""
 
 import logging
 import socket
@@ -59,7 +59,7 @@ def has_ipv6():
     return True
 
 
-def test_a_wrong_secret_is_reported_on_both_sides_and_the_coordinator_goes_on(caplog):
+def test_a_wrong_secret_is_reported_on_both_sides_and_the_coordinator_continues(caplog):
     with tcp_world(2) as world:
         coordinator = world.start(0)
         # Much shorter than the coordinator's own limit, which must not pass before the right secret comes.
@@ -211,7 +211,7 @@ def encrypted(rank):
 
 
 def large_round(comm):
-    """Streams in both directions, larger than any buffer."""
+    """Stream payloads larger than any buffer in both directions."""
     counts = [300_000 + 1000 * rank for rank in range(comm.size)]
     recv = np.zeros(sum(counts))
     comm.allgatherv(np.full(counts[comm.rank], float(comm.rank)), recv, counts)

@@ -275,7 +275,7 @@ def test_strangers_neither_join_nor_stall_the_ring(monkeypatch, caplog):
             sock.close()
 
 
-def test_nobody_listens_once_the_ring_is_closed(monkeypatch):
+def test_no_port_is_open_once_the_ring_is_closed(monkeypatch):
     offers = []
     listen = ring_rendezvous._listen
 

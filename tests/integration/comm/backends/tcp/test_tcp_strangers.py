@@ -130,7 +130,7 @@ def test_a_handshake_has_a_time_limit(monkeypatch, caplog):
 
 
 def join_by_hand(world, rank):
-    """Both connections of a worker, up to the welcome; nothing is started yet."""
+    """Open both connections of a worker, up to the welcome; nothing is started yet."""
     socks = []
     for link in (Link.CONTROL, Link.DATA):
         sock = world.connect()
@@ -153,7 +153,7 @@ def test_a_worker_that_died_before_the_start_is_replaced():
 
 
 class FakeCoordinator(threading.Thread):
-    """Answers every connection with the same bytes, and nothing else."""
+    """A coordinator that answers every connection with the same bytes."""
 
     def __init__(self, address, answer):
         super().__init__(daemon=True)

@@ -12,7 +12,7 @@ from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord, Li
 from cobre.comm.backends.tcp.wire.protocol import Tag, frame
 
 
-def test_a_worker_says_for_whom_it_waits(monkeypatch, caplog):
+def test_a_worker_names_the_rank_that_it_waits_for(monkeypatch, caplog):
     monkeypatch.setattr(streams, "PROGRESS_S", 0.2)
     with tcp_world(3, ranks_per_host=1, timeout_s=10.0) as world:
         comms = results(world.start_all())
@@ -27,7 +27,7 @@ def test_a_worker_says_for_whom_it_waits(monkeypatch, caplog):
 
 
 def has_named_the_last(caplog, rank):
-    """Whether this rank has logged that it waits for rank 2; a worker hears from the coordinator whom it waits for."""
+    """Return whether this rank has logged that it waits for rank 2; workers learn that from the coordinator."""
     lines = [record.getMessage() for record in list(caplog.records)]
     begin, middle = f"rank {rank} of 3 (tcp) has waited", "s in barrier call #1 for rank 2"
     return any(line.startswith(begin) and middle in line for line in lines)

@@ -26,7 +26,6 @@ from cobre.wording import printable
 
 # A connection that the coordinator has accepted but not yet authenticated: bounded memory, bounded time.
 
-
 WANTS_READ = (BlockingIOError, ssl.SSLWantReadError)
 
 
@@ -91,9 +90,7 @@ class PendingConnection:
 
 
 MAX_PENDING = 128  # connections without a mark at once; bounds the descriptors and the memory that a flood can cost
-
 MAX_ACCEPTS = 64  # per round of the event loop, so that a flood leaves time for connections accepted before
-
 MAX_REPEATED = 8  # refusals that the final error repeats; strangers must not fill the log
 
 

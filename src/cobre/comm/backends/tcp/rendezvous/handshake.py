@@ -246,13 +246,9 @@ class WorkerHandshake:
 # both ends have sent so far: nonces, rank, size, run id, host, pid, the purpose of the connection. Replaying a recorded
 # proof is useless, because the other end's nonce is new each time; so is reflecting one, because the roles differ.
 
-
 WORKER = b"cobre tcp worker"
-
 COORDINATOR = b"cobre tcp coordinator"
-
 REFUSAL = b"cobre tcp refusal"
-
 MARK = b"cobre tcp first message"
 
 
@@ -290,9 +286,7 @@ def is_proven(proof: bytes, secret: bytes, role: bytes, hello: bytes, challenge:
 
 # Loads the shared secret. It is never logged, never part of an error, and never on a command line.
 
-
 MAX_SECRET_BYTES = 4096
-
 MIN_SECRET_BYTES = 16
 
 

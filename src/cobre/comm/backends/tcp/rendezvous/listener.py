@@ -45,7 +45,7 @@ class SocketAddress:
 def parse_address(text: str, default_port: int, variable: str = "COBRE_TCP_COORDINATOR") -> Address:
     """Parse an address; a port in it takes precedence over the default. `variable`: named in the error."""
     host, port = _split(text.strip())
-    number = default_port if port is None else _port(port)
+    number = default_port if port is None else int(port) if port.isascii() and port.isdigit() else None
     if not host or number is None or not 0 <= number <= MAX_TCP_PORT:
         raise InitializationFailedError(
             "tcp", f"{variable}={text!r} is not a valid address: expected host, host:port or [IPv6 address]:port"
@@ -63,10 +63,6 @@ def _split(text: str) -> tuple[str, str | None]:
         return text, None
     host, colon, port = text.partition(":")
     return host, port if colon else None
-
-
-def _port(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def resolve(address: Address, *, passive: bool = False) -> list[SocketAddress]:
@@ -93,11 +89,8 @@ def is_loopback(host: str) -> bool:
 
 
 BACKLOG = 1024
-
 RETRY_S = 0.2
-
 WARN_AFTER_S = 3.0  # how long rank 0 tries to resolve its own name before it logs a warning
-
 NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -230,7 +223,6 @@ def close_all(sockets: list[socket.socket]) -> None:
 
 
 # Optional encryption: TLS 1.3 with the certificates that the user configured.
-
 
 TLS_ALERT, TLS_HANDSHAKE = b"\x15\x03", b"\x16\x03"  # the first bytes of records of these kinds
 

@@ -19,7 +19,6 @@ from cobre.comm.errors import Peer
 # moment would be taken from the very rank that it waits for. The ranks are known, but not the other programs of the
 # host: therefore a spin that finds nothing is followed by sleeps without one, twice as many each time (ADR 0009).
 
-
 SPIN_S = 1e-4
 
 MAX_SKIPPED = (
@@ -74,9 +73,7 @@ def spin_wait_for(size: int) -> SpinWait:
 
 
 TLS_PIECE_BYTES = 1 << 18  # OpenSSL encrypts into a buffer of its own; offering it more at once gains nothing
-
 RECEIVE_TIMEOUT_S = 0.1  # the longest that a blocking read keeps its caller from failure records and signals
-
 MAX_VIEWS = 16  # buffers per sendmsg(): far below IOV_MAX, and few enough that building the list costs little
 
 
@@ -216,11 +213,8 @@ def make_channel(sock: socket.socket, peer: Peer, spin_wait: SpinWait) -> Channe
 
 # Socket options of data and control connections.
 
-
 KEEPALIVE_PROBES = 3
-
 MAX_KEEPALIVE_S = 32767  # Linux rejects larger values
-
 MAX_USER_TIMEOUT_MS = 2**31 - 1
 
 

@@ -36,7 +36,6 @@ from cobre.comm.validation import as_bytes, view_of
 
 # Where the coordinator receives the calls of its workers.
 
-
 ALIGNMENT = 64  # bytes; operands are folded where they arrived, and this suits every numeric dtype
 
 
@@ -173,9 +172,7 @@ def _read(readers: dict[int, PartsReader]) -> int:
 
 # The coordinator's window for large reductions: memory that is bounded, whatever the size of the payload.
 
-
 CHUNK_BYTES = 1 << 18  # stays in the cache between receiving and folding
-
 SLOTS = 4  # chunks that a worker may be ahead of the slowest one
 
 

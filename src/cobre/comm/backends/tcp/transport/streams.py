@@ -240,11 +240,8 @@ class PartReader:
 # The death of a peer shows as end of file on its data connection, after the last byte that it sent. The control
 # connection may end earlier, while good data is still in flight: it explains a loss, but does not decide.
 
-
 POLL_S = 0.25  # between two checks of the peers while nothing arrives
-
 OVERDUE_GRACE_S = 1.0  # how much later a worker's hard limit ends: the coordinator knows which ranks are late
-
 READ, WRITE = select.POLLIN, select.POLLOUT
 
 

@@ -10,13 +10,9 @@ from cobre.comm.errors import Peer
 
 # The messages of the control connection: heartbeats, goodbyes and failures, packed and parsed without any I/O.
 
-
 MAX_PEERS = 16
-
 MAX_REASON_BYTES = 4000
-
 MAX_STATUS_BYTES = 400
-
 MAX_LABEL_BYTES = 64
 
 
@@ -135,18 +131,11 @@ def _check_peer_count(count: int) -> None:
 
 # The messages of the handshake: the identity of a process, packed and parsed without any I/O.
 
-
 MAGIC = b"COBRE-TCP"
-
 PROTOCOL_VERSION = 6
-
 NONCE_BYTES = 32
-
 INSTANCE_BYTES = 16
-
-
 RING_OFFER_BYTES = 1024
-
 MAX_PROBLEM_BYTES = 400
 
 

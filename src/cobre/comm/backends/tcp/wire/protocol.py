@@ -31,7 +31,6 @@ from cobre.comm.types import Dtype, Operation, ReduceOp
 
 # Reads and writes the fields of a payload, with every length checked.
 
-
 MAX_TEXT_BYTES = 120
 
 
@@ -86,16 +85,10 @@ class FieldReader:
 
 
 PROOF_BYTES = 32
-
 MAX_UNAUTHENTICATED_BYTES = 1024  # the most that a stranger can make us buffer
-
 MAX_FRAME_DATA_BYTES = 1 << 28  # a larger payload is split into several frames
-
 MAX_REFUSAL_BYTES = 1500
-
-
 PREFIX = struct.Struct(">IB")
-
 PREFIX_BYTES = PREFIX.size
 
 
@@ -213,7 +206,6 @@ def parse_data_header(header: bytes | bytearray, remaining: int) -> int:
 
 
 RING_HEADER = struct.Struct(">IBQ")  # prefix, then the sequence number of the call
-
 DONE_BYTES = PREFIX_BYTES + 8
 
 
@@ -228,7 +220,6 @@ def done_frame(sequence: int) -> bytes:
 
 
 GO_HEADER = struct.Struct(">IBQ")  # prefix, then the sequence number of the call
-
 _GO = int(Tag.GO)
 
 
@@ -239,22 +230,15 @@ def go_header(sequence: int, nbytes: int) -> bytes:
 
 # The header of a CALL frame: the signature that all ranks must agree on before any data is delivered (clause 2).
 
-
 DTYPE_TEXT_BYTES = 40
-
 OWN = struct.Struct(">Q")  # what may differ between ranks: how many elements this one sends
 
 # What must be equal: sequence, operation, reduction, root, total, hash of the counts, dtype as hash and as text.
 SIGNATURE = struct.Struct(f">QBBIQQ8s{DTYPE_TEXT_BYTES}s")
-
 CALL_BYTES = OWN.size + SIGNATURE.size
-
 HEADER_BYTES = PREFIX_BYTES + CALL_BYTES
-
 HEADER = struct.Struct(f"{PREFIX.format}{OWN.format[1:]}{SIGNATURE.format[1:]}")  # all three at once
-
 SIGNATURE_AT = PREFIX_BYTES + OWN.size
-
 _CALL = int(Tag.CALL)  # a plain int: looking up an enum member costs as much as packing the header
 
 

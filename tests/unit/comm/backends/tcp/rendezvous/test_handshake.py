@@ -27,7 +27,7 @@ def worker(secret=SECRET, rank=1):
 
 
 def exchange_proof(coordinator, peer):
-    """Everything up to the proof."""
+    """Exchange messages up to the proof."""
     challenge = coordinator.receive(peer.begin())
     coordinator.receive(peer.receive(challenge))
 

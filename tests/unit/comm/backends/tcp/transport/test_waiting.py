@@ -45,7 +45,7 @@ def waiter(monitor, spin_s, limit_s=DEADLINE_S):
 
 
 def spins(spin_wait):
-    """How many attempts a spin that finds nothing makes before the caller may sleep."""
+    """Count the attempts of an unsuccessful spin before the caller may sleep."""
     attempts = []
     assert spin_wait.spin(lambda: attempts.append(1)) is None
     return len(attempts)
