@@ -14,7 +14,7 @@ from cobre.core.config import SKIPPED_WHEN_NONE
 from cobre.core.stage_data import ResolvedStudy, StageData
 from cobre.core.steps import Report, Step, no_report, reported
 from cobre.records import dataclass
-from cobre.sddp.lp.build import StageLp, build_stage_lp, with_arrays_of
+from cobre.sddp.lp.build import StageLp, build_stage_lp, gives_same_lp, with_arrays_of
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions, StagePlan
 from cobre.sddp.plugins.given import described, identity, is_plugin
@@ -146,10 +146,18 @@ def build_problem(
     """Build every stage's LP and realise every opening. `consumption`: MW per m3/s of the pumping stations."""
     plans, unreachable = stage_plans(study, noise, options, consumption)
     stages: list[StageLp] = []
+    of_season: dict[int | None, StageLp] = {}  # the latest
     for plan in reported(plans, Step.PROGRAMS, len(plans), report):
-        built = build_stage_lp(plan)
-        # Stages are much alike: what equals the stage before is kept once, which halves the memory of real decks.
-        stages.append(with_arrays_of(stages[-1], built) if stages else built)
+        season = plan.data.stage.season_id
+        last_year = of_season.get(season)
+        if last_year is not None and gives_same_lp(last_year.plan, plan):
+            built = replace(last_year, plan=plan)
+        else:
+            built = build_stage_lp(plan)
+            # Stages are much alike: what equals the stage before is kept once, which halves the memory of real decks.
+            built = with_arrays_of(stages[-1], built) if stages else built
+        of_season[season] = built
+        stages.append(built)
     lags = np.asarray(noise.initial_lags, np.float64).reshape(-1)
     return Problem(
         stages=tuple(stages),
