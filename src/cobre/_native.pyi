@@ -648,6 +648,9 @@ class LpEngine:
 
     def __init__(self, library: str, threads: int, cores: int, settings: SimplexOptions) -> None: ...
     def load(self, stage: int, parts: dict[str, object]) -> None: ...
+    def load_same(self, stage: int, loaded: int) -> None:
+        """Give a stage the program of another one that was loaded."""
+
     def solve(
         self,
         stage: int,
