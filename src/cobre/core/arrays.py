@@ -36,10 +36,10 @@ def distinct_values(values: NDArray[Any]) -> NDArray[Any]:
 
     Not by `numpy.unique`: without further outputs it loads masked arrays, which takes 10 ms.
     """
-    if values.dtype.kind in "iu" and values.size:
+    if values.dtype.kind in "iu" and np.can_cast(values.dtype, np.int64) and values.size:
         low, high = int(values.min()), int(values.max())
         if high - low <= values.size:  # ids and stages: no need to sort
-            found = np.bincount((values.reshape(-1) - low).astype(np.intp))
+            found = np.bincount(values.reshape(-1).astype(np.int64) - low)
             return (np.flatnonzero(found) + low).astype(values.dtype)
     ordered = np.sort(values, axis=None)
     is_first = np.ones(len(ordered), np.bool_)
