@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <memory>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
@@ -32,25 +33,30 @@ namespace {
 // An engine and the stages that were loaded into it, by number.
 struct BoundEngine {
     Engine engine;
-    std::unordered_map<Int, BoundStage> stages;
+    std::unordered_map<Int, std::shared_ptr<const BoundStage>> stages;
 
     const StageModel& stage(Int number) const {
         const auto found = stages.find(number);
         require(found != stages.end(), "stage: none was loaded under this number");
-        return found->second.model;
+        return found->second->model;
     }
 
     void load(Int number, nb::dict parts) {
-        BoundStage stage(std::move(parts));
-        stage.model.number = number;
-        stages.insert_or_assign(number, std::move(stage));
+        stages.insert_or_assign(number, std::make_shared<const BoundStage>(std::move(parts)));
+    }
+
+    // The same program as that of another stage: what is derived from it is kept once.
+    void load_same(Int number, Int loaded) {
+        stage(loaded);  // which must be there
+        stages.insert_or_assign(number, stages.at(loaded));
     }
 
     ChainResults solve(Int number, const CutRows& cuts, const Chains& chains, const Outputs& outputs,
                        const nb::object& ask) {
         const StageModel& model = stage(number);
         const CutView view = read_cuts(model.dimension(), cuts);
-        const ChainBatch batch = read_chains(model, chains);
+        ChainBatch batch = read_chains(model, chains);
+        batch.stage = number;
         const auto solves = static_cast<size_t>(batch.chain_start[batch.chains]);
         ChainResults results;
         WorkCounter* counter = nullptr;
@@ -88,6 +94,7 @@ PathStage read_step(const StageModel& model, const Step& step, const CutView& cu
     PathStage stage{&model, &cuts, {}, {}, step.carries_basis, nullptr};
     const Array<Int> realisation_index(step.realisation_index, "realisation_index");
     require(realisation_index.size() + 1 == paths.chain_start.size(), "realisation_index: expected one for each path");
+    stage.batch.stage = step.stage;
     stage.batch.chains = static_cast<Int>(realisation_index.size());
     stage.batch.chain_start = paths.chain_start.data();
     read_realisations(stage.batch, model, record_of<Realisations>(step.realisations, "realisations"),
@@ -323,6 +330,7 @@ void bind_engine(nb::module_& module) {
             },
             "library"_a, "threads"_a, "cores"_a, "settings"_a)
         .def("load", &BoundEngine::load, "stage"_a, "parts"_a)
+        .def("load_same", &BoundEngine::load_same, "stage"_a, "loaded"_a)
         .def("solve", &BoundEngine::solve, "stage"_a, "cuts"_a, "chains"_a, "out"_a, "ask"_a.none() = nb::none())
         .def("solve_paths", &BoundEngine::solve_paths, "steps"_a, "states"_a, "out"_a, "ask"_a.none() = nb::none())
         .def(

@@ -131,7 +131,7 @@ void Engine::solve_chain(Solver& solver, const StageModel& stage, Int chain, con
     } catch (LpFailure& failure) {
         const auto dimension = static_cast<size_t>(stage.dimension());
         const double* const state = batch.states + static_cast<size_t>(chain / batch.chains_per_point) * dimension;
-        failure.stage = stage.number;
+        failure.stage = batch.stage;
         failure.realisation = batch.realisation_index[failure.item];
         failure.solved_before = failure.item - batch.chain_start[chain];
         failure.state.assign(state, state + dimension);

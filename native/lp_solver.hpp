@@ -32,6 +32,7 @@ struct Settings {
 // Chains of realisations to solve: chain c is solved for realisation_index[chain_start[c]] up to, and not including,
 // realisation_index[chain_start[c + 1]]. Memory belongs to the caller.
 struct ChainBatch {
+    Int stage = 0;  // the number of its stage, for failures: stages may share a model
     Int chains = 0;
     Int chains_per_point = 1;                // consecutive chains with the same state
     const double* states = nullptr;          // trial points x dimension

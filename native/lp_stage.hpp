@@ -26,7 +26,6 @@ struct Units;
 // of two, so that scaling changes no digit. The numbers belong to the caller, which may share them with other
 // processes; or to `units`.
 struct StageModel {
-    Int number = 0;  // under which it was loaded
     Int columns = 0;
     Int rows = 0;
     View<double> cost, column_lower, column_upper, row_lower, row_upper;

@@ -8,6 +8,7 @@
 #include "noise.hpp"
 #include "numpy_buffer.hpp"
 #include "par_fit.hpp"
+#include "parquet_table.hpp"
 #include "upper_hull.hpp"
 
 namespace nb = nanobind;
@@ -22,5 +23,6 @@ NB_MODULE(_native, module) {
     cobre::noise::bind_par_fit(module);
     cobre::lp::bind_assembly(module);
     cobre::bind_json_scan(module);
+    cobre::bind_parquet_table(module);
     cobre::bind_upper_hull(module);
 }

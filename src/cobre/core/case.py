@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import field, fields, is_dataclass, replace
 from datetime import date
-from html import escape
 from typing import Any, Final, Literal, TypeVar
 
 from numpy.typing import NDArray
@@ -242,11 +241,15 @@ _CELL = 'style="text-align:left"'
 
 def facts_html(title: str, facts: Mapping[str, str]) -> str:
     """Return a heading and a table of names and values, in the notebook's own colours."""
+    from html import escape  # noqa: PLC0415 - notebooks alone need it
+
     return f'<div class="cobre-result"><strong>{escape(title)}</strong>{facts_table(facts)}</div>'
 
 
 def facts_table(facts: Mapping[str, str]) -> str:
     """Return an HTML table of names and values; empty values are left out."""
+    from html import escape  # noqa: PLC0415
+
     rows = "".join(
         f"<tr><th {_HEAD}>{escape(name)}</th><td {_CELL}>{escape(value)}</td></tr>"
         for name, value in facts.items()

@@ -26,7 +26,7 @@ from cobre.solver.batches import (
     SolveFailedError,
     Step,
 )
-from cobre.solver.program import REJECTED, STATUS_WORDS, Names, StageProgram
+from cobre.solver.program import REJECTED, STATUS_WORDS, StageProgram
 
 __all__ = ["SimplexOptions", "SimplexSolver", "find_library"]
 
@@ -43,12 +43,17 @@ class SimplexSolver(LpSolver):
     def __init__(self, threads: int = 1, options: SimplexOptions = DEFAULT_OPTIONS) -> None:
         self.threads = threads
         self._engine = LpEngine(str(find_library()), threads, usable_cores(), options)
-        self._names: dict[int, Names] = {}
+        self._programs: dict[int, StageProgram] = {}
 
     def load(self, stage: int, program: StageProgram) -> None:
         """Take over a stage's program under a number."""
-        self._engine.load(stage, dict(program.parts()))
-        self._names[stage] = program.names
+        for number, loaded in self._programs.items():
+            if loaded is program and number != stage:
+                self._engine.load_same(stage, number)
+                break
+        else:
+            self._engine.load(stage, dict(program.parts()))
+        self._programs[stage] = program
 
     def solve(self, stage: int, cuts: CutRows, chains: Chains, out: Outputs) -> Batch:
         """Solve all chains of a stage on the solver's threads."""
@@ -70,7 +75,7 @@ class SimplexSolver(LpSolver):
 
     def save_failed(self, stage: int, path: Path) -> None:
         """Write the LP that the last call failed on, with names."""
-        names = self._names[stage]
+        names = self._programs[stage].names
         self._engine.save_failed(str(path), list(names.columns), list(names.rows))
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cobre.core.arrays import Flags, Floats, Ints
+from cobre.core.arrays import Flags, Floats, Ints, distinct_values
 from cobre.core.case import Case, Table
 from cobre.core.file_names import CONFIG_FILE
 from cobre.records import dataclass
@@ -66,7 +66,7 @@ def external_library(case: Case, entity_class: str) -> ExternalLibrary:
     entity_ids = _present(table[id_column], _ids(case, entity_class), file, id_column)
     stage_ids = [stage.id for stage in case.horizon.stages]
     _present(table["stage_id"], stage_ids, file, "stage_id")
-    scenario_ids = np.unique(table["scenario_id"]).tolist()
+    scenario_ids = distinct_values(table["scenario_id"]).tolist()
     values = np.full((len(stage_ids), len(scenario_ids), len(entity_ids)), np.nan)
     indices = tuple(
         np.searchsorted(known, table[column])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from cobre.core.arrays import Floats, Indices
+from cobre.core.arrays import Floats, Indices, distinct_values
 from cobre.core.case import Table
 from cobre.core.file_names import STAGES_FILE
 from cobre.core.temporal import Stage
@@ -100,7 +100,7 @@ def openings_from_file(table: Table | None, stages: Sequence[Stage], dimension: 
     if table is None:
         raise NoiseModelError(OPENINGS_FILE, "file", "missing, though scenario_source.openings says 'file'")
     known = {stage.id for stage in stages}
-    for stage_id in np.unique(table["stage_id"]).tolist():
+    for stage_id in distinct_values(table["stage_id"]).tolist():
         if stage_id not in known:
             raise NoiseModelError(OPENINGS_FILE, f"stage_id {stage_id}", "there is no such stage")
     return tuple(_stage_from_file(table, stage, dimension) for stage in stages)

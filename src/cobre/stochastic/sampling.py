@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cobre.core.arrays import Floats, Indices
+from cobre.core.arrays import Floats, Indices, distinct_values
 from cobre.core.case import Case, Correlation
 from cobre.core.config import ScenarioSource
 from cobre.core.file_names import CONFIG_FILE
@@ -99,7 +99,7 @@ class InSample(Scheme):
     def _draw(self, iterations: range, scenarios: Indices) -> dict[int, Indices]:
         counts = np.array([len(openings) for openings in self._openings])
         chosen: dict[int, Indices] = {}
-        for count in np.unique(counts).tolist():
+        for count in distinct_values(counts).tolist():
             stages = np.flatnonzero(counts == count)
             arguments = np.array(iterations)[None, :, None], scenarios[None, None, :], stages[:, None, None]
             seeds = forward_seeds(self._tree_seed, *arguments)

@@ -20,7 +20,6 @@ from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, ver
 from cobre.errors import MissingLibraryError
 from cobre.policy.object import Policy
 from cobre.records import dataclass
-from cobre.report.study_facts import StudyFacts, kind_of
 from cobre.runs.formatting import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport
 from cobre.sddp.records import IterationRecord
@@ -366,6 +365,8 @@ def _index_in(ids: "pa.Array", known: "pa.Array") -> "pa.Array":
 
 def _labels(table: "pa.Table", facts: Mapping[str, Any]) -> dict[str, tuple[str, dict[int, Any]]]:
     """Return by column of ids: the name of the column that explains it, and the explanation of each id."""
+    from cobre.report.study_facts import StudyFacts, kind_of
+
     study = StudyFacts(facts)
     found: dict[str, tuple[str, dict[int, Any]]] = {}
     for column in table.column_names:

@@ -220,6 +220,30 @@ def test_infeasible_stage_of_a_path_raises() -> None:
     assert inputs.state.tobytes() == walked.leaving[inputs.chain].tobytes()
 
 
+def test_stages_that_share_a_program_give_the_same_bits_and_fail_under_their_own_numbers() -> None:
+    shared, solver = program(1), SimplexSolver(1, SimplexOptions())
+    for stage in range(STAGES):
+        solver.load(stage, shared)
+    given, states = steps(1, no_bases(shared)), random_states(PATHS, 1)
+    assert bits(solver.solve_paths(given, states, ALL)) == bits(loaded(1, 1).solve_paths(given, states, ALL))
+    given[2].realisations.inflow_m3s[:] = -1000.0
+    with pytest.raises(SolveFailedError, match="infeasible") as caught:
+        solver.solve_paths(given, states, ALL)
+    assert caught.value.inputs.stage == 2
+
+
+def test_a_stage_that_is_loaded_again_leaves_the_others_as_they_were() -> None:
+    shared, solver = program(0), SimplexSolver(1, SimplexOptions())
+    solver.load(0, shared)
+    solver.load(1, shared)
+    solver.load(0, program(2))
+    chains = Chains.single(random_states(3), realisations(3), np.arange(3, dtype=np.int32), no_bases(shared))
+    alone = SimplexSolver(1, SimplexOptions())
+    alone.load(1, program(0))
+    found = [each.solve(1, no_cuts(2), chains, Outputs()).objective.tobytes() for each in (solver, alone)]
+    assert found[0] == found[1]
+
+
 def test_a_failure_tells_the_basis_that_a_path_brought_along() -> None:
     good = steps(0, no_bases(program()))
     bad = [good[0], carrying(good[1])]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cobre.core.arrays import Flags, Floats
+from cobre.core.arrays import Flags, Floats, distinct_values
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro, UnitGroup
 from cobre.io.decoding.parquet_tables import TableFormat
@@ -427,7 +427,7 @@ def bounds_near_capacities(case: Case, findings: Findings) -> None:
         known = np.array([declared.get(id_) or np.nan for id_ in ids.tolist()], np.float64)[index]
         with np.errstate(invalid="ignore"):
             rows = np.flatnonzero(table[column] > MAX_BOUND_RATIO * known)
-        for at in np.unique(index[rows]).tolist():
+        for at in distinct_values(index[rows]).tolist():
             row = rows[index[rows] == at][0]
             facts = {"value": table[column][row], "kind": kind, "id": int(ids[at]), "declared": known[row]}
             subject = about(kind, int(ids[at]), "stage", int(table["stage_id"][row]))

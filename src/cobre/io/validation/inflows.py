@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cobre.core.arrays import MONTHS_PER_YEAR
+from cobre.core.arrays import MONTHS_PER_YEAR, distinct_values
 from cobre.core.case import Case, Table
 from cobre.core.hydro import Hydro
 from cobre.io.findings.finding import (
@@ -98,7 +98,7 @@ def _has_all_stages(table: Table, column: str, known: set[int]) -> bool:
     entities = [table[column][is_study], table["stage_id"][is_study]]
     is_first = np.append(np.ones(min(1, len(entities[0])), np.bool_), ~repeats(entities))
     present = np.unique(entities[0][is_first], return_counts=True)
-    return len(present[0]) == len(np.unique(table[column])) and bool((present[1] == len(known)).all())
+    return len(present[0]) == len(distinct_values(table[column])) and bool((present[1] == len(known)).all())
 
 
 @rule(HYDROS, STATISTICS, HISTORY, SCENARIOS["external_inflow_scenarios"])
@@ -210,7 +210,7 @@ def loads_below_zero(case: Case, findings: Findings) -> None:
         table = getattr(case.scenarios, name)
         if table is None or not (table[column] < 0).any():
             continue
-        for bus_id in np.unique(table["bus_id"][table[column] < 0]).tolist():
+        for bus_id in distinct_values(table["bus_id"][table[column] < 0]).tolist():
             is_random = name != "load_seasonal_stats" or bool((table["std_mw"][table["bus_id"] == bus_id] > 0).any())
             effect = "the load counts as 0" if is_random else "the load feeds the bus"
             findings.add(NEGATIVE_LOAD, SCENARIOS[name], about("bus", bus_id), column, effect=effect)

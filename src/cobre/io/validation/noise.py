@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cobre.core.arrays import distinct_values
 from cobre.core.case import Case, CorrelationGroup, Table
 from cobre.core.temporal import Stage
 from cobre.io.findings.finding import Code, Findings, IdList, Layer, about, error_code, warning_code
@@ -160,7 +161,7 @@ def _random_buses(case: Case) -> tuple[int, ...]:
     if table is None:
         return ()
     is_studied = np.isin(table["stage_id"], [stage.id for stage in case.horizon.stages])
-    random = set(np.unique(table["bus_id"][is_studied & (table["std_mw"] > 0)]).tolist())
+    random = set(distinct_values(table["bus_id"][is_studied & (table["std_mw"] > 0)]).tolist())
     return tuple(bus.id for bus in case.system.buses if bus.id in random)
 
 
@@ -169,7 +170,7 @@ def _random_sources(case: Case) -> tuple[int, ...]:
     table = case.scenarios.non_controllable_stats
     if table is None:
         return ()
-    random = set(np.unique(table["ncs_id"]).tolist())
+    random = set(distinct_values(table["ncs_id"]).tolist())
     return tuple(source.id for source in case.system.non_controllable_sources if source.id in random)
 
 
@@ -228,7 +229,7 @@ def openings_from_a_file(case: Case, findings: Findings) -> None:
 def _check_openings_of(stage: Stage, table: Table, dimension: int, findings: Findings) -> None:
     subject, rows = about("stage", stage.id), table["stage_id"] == stage.id
     wanted = {"opening_index": stage.num_openings or 0, "entity_index": dimension}
-    found = {column: np.unique(table[column][rows]) for column in wanted}
+    found = {column: distinct_values(table[column][rows]) for column in wanted}
     wrong = [column for column, count in wanted.items() if not np.array_equal(found[column], np.arange(count))]
     for column in wrong:
         facts = {"value": found[column].size, "count": wanted[column], "last": wanted[column] - 1}
@@ -308,7 +309,7 @@ def _check_library(case: Case, library: _Library, table: Table, file: str, findi
     entity_ids = sorted({*library.members(case), *(key[0] for key in present)})
     kind, field = library.column.removesuffix("_id"), "scenario_id"
     for stage in case.horizon.stages:
-        known = np.unique(table["scenario_id"][table["stage_id"] == stage.id])
+        known = distinct_values(table["scenario_id"][table["stage_id"] == stage.id])
         if not len(known):
             findings.add(NO_SCENARIO, file, about("stage", stage.id), field)
             continue

@@ -6,7 +6,7 @@ from math import isnan
 
 import numpy as np
 
-from cobre.core.arrays import sum_in_order
+from cobre.core.arrays import distinct_values, sum_in_order
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.entities import is_in_service
 from cobre.core.generic_constraints import Parameter
@@ -294,7 +294,7 @@ def order_of_geometry(case: Case, findings: Findings) -> None:
     for column, code in (("volume_hm3", VOLUME_TWICE), ("height_m", GEOMETRY_ORDER), ("area_km2", GEOMETRY_ORDER)):
         change = np.diff(table[column])
         is_wrong = is_same_plant & (change <= 0 if code is VOLUME_TWICE else change < 0)
-        for hydro_id in np.unique(table["hydro_id"][1:][is_wrong]).tolist():
+        for hydro_id in distinct_values(table["hydro_id"][1:][is_wrong]).tolist():
             findings.add(code, GEOMETRY, about("hydro", hydro_id), column)
 
 

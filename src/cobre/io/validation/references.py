@@ -7,8 +7,7 @@ that a wrong type does not hide an unknown id; a class with an entity whose id i
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
+from cobre.core.arrays import distinct_values
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.generic_constraints import GenericConstraint, Term
 from cobre.core.temporal import PreStudyStage, Stage
@@ -337,7 +336,7 @@ def _stages_of_rows(case: Case, ids: DeclaredIds, findings: Findings) -> None:
     for form, table in (*override_tables(case), *production_tables(case), *scenario_tables(case)):
         if "stage_id" not in table:
             continue
-        unknown = {int(id_) for id_ in np.unique(table["stage_id"]) if id_ != ABSENT_ID} - ids.stages
+        unknown = {int(id_) for id_ in distinct_values(table["stage_id"]) if id_ != ABSENT_ID} - ids.stages
         if form.file.removeprefix("scenarios/").removesuffix(".parquet") not in MAY_NAME_OTHER_STAGES:
             for id_ in sorted(unknown):
                 ids.require_stage(id_, form.file, about("rows of stage", id_), "stage_id", findings)

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-import numpy as np
-
+from cobre.core.arrays import distinct_values
 from cobre.core.case import Case
 from cobre.core.config import ScenarioSource
 from cobre.core.state_names import STORAGE, kind_of, owner_of
@@ -224,7 +223,7 @@ def _years_of_history(case: Case) -> set[int]:
     table = case.scenarios.inflow_history
     if table is None:
         return set()
-    return {int(year) + 1970 for year in np.unique(table["start_date"].astype("datetime64[Y]").astype(int))}
+    return {int(year) + 1970 for year in distinct_values(table["start_date"].astype("datetime64[Y]").astype(int))}
 
 
 @rule(STAGES, HISTORY)

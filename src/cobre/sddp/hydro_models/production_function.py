@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cobre.core.arrays import Floats, sum_in_order
+from cobre.core.arrays import Floats, distinct_values, sum_in_order
 from cobre.core.case import Table
 from cobre.core.hydro import Hydro
 from cobre.records import dataclass
@@ -55,7 +55,7 @@ def geometry_by_hydro(table: Table | None) -> dict[int, ReservoirGeometry]:
     if table is None:
         return {}
     found = {}
-    for hydro_id in np.unique(table["hydro_id"]):
+    for hydro_id in distinct_values(table["hydro_id"]):
         rows = table["hydro_id"] == hydro_id
         found[int(hydro_id)] = ReservoirGeometry(
             *(np.asarray(table[name][rows], dtype=np.float64) for name in ("volume_hm3", "height_m", "area_km2"))

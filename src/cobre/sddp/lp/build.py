@@ -1,6 +1,6 @@
 """The LP of a stage, built from its numbers: columns, rows, scaling."""
 
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,35 @@ def build_stage_lp(plan: StagePlan) -> StageLp:
     program = _scaled(lp, (lower, upper, cost), plan, columns, power)
     cost[int(columns.future_cost)] = 0.0
     return StageLp(plan, program, columns, water, power, cost, slacks, deliveries)
+
+
+# Fields of a stage's numbers that no LP is built from: dates, and the noise.
+WITHOUT_EFFECT_ON_LP = {"stage", "delivery_date", "load_mean_mw", "load_std_mw", "mean", "std"}
+
+
+def gives_same_lp(before: StagePlan, plan: StagePlan) -> bool:
+    """Return whether two plans give the same LP: the later years of many studies repeat the ones before."""
+    return before.is_chronological == plan.is_chronological and _are_same(before, plan)
+
+
+def _are_same(old: Any, own: Any) -> bool:
+    """Compare bits of arrays; a number that is not one differs from every other."""
+    if old is own:
+        return True
+    if isinstance(own, np.ndarray):
+        return _common(old, own) is old
+    if not is_dataclass(own):
+        return bool(old == own)
+    for item in fields(own):
+        if item.name in WITHOUT_EFFECT_ON_LP:
+            continue
+        values = getattr(old, item.name), getattr(own, item.name)
+        if item.name == "planes":  # a tuple of arrays
+            if not all(map(_are_same, *values)):
+                return False
+        elif not _are_same(*values):
+            return False
+    return True
 
 
 def with_arrays_of(before: StageLp, stage: StageLp) -> StageLp:

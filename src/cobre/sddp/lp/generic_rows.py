@@ -5,7 +5,7 @@ from math import isfinite
 
 import numpy as np
 
-from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Indices
+from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Indices, distinct_values
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, GenericTerm, StateSlot
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
@@ -170,7 +170,7 @@ def _move(lp: LpBuilder, plan: StagePlan, row_index: int, term: GenericTerm, blo
 def _move_by_transit(lp: LpBuilder, plan: StagePlan, row_index: int, term: GenericTerm, block: int | None) -> None:
     """Move water that was released earlier and arrives now, as a flow."""
     arrives, numbers = plan.arrives_at(term.entity), plan.data.transit
-    for target in np.unique(numbers.target[arrives[numbers.target]]).tolist():
+    for target in distinct_values(numbers.target[arrives[numbers.target]]).tolist():
         first = plan.state_index.input_of(StateSlot(IN_TRANSIT, target, 1))
         for k in range(plan.num_blocks) if block is None else (block,):
             period = plan.period_of(k)

@@ -208,11 +208,8 @@ class StagePlan:
         Itself, or the next downstream that has one.
         """
         receiver = np.arange(self.num_hydros)
-        for hydro in range(self.num_hydros):
-            at = hydro
-            while at >= 0 and self.is_absent[at]:
-                at = int(self.topology.downstream[at])
-            receiver[hydro] = at
+        while (passes := (receiver >= 0) & self.is_absent[receiver]).any():
+            receiver[passes] = self.topology.downstream[receiver[passes]]
         return receiver
 
     def arrives_at(self, site: int) -> Flags:

@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Floats, Indices, sum_in_order
+from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Floats, Indices, distinct_values, sum_in_order
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, StateSlot
 from cobre.records import dataclass
 from cobre.sddp.lp.columns import Columns
@@ -25,7 +25,7 @@ def add_transit_rows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: 
         for flow in (columns.turbined[plan.pair_hydro == hydro], columns.spilled[[hydro]]):
             _released(lp, plan, _balances_by_period(plan, balance, target), flow, numbers.arrival_share[arc])
             _released(lp, plan, rows, flow, numbers.carried_share[arc])
-    for target in np.unique(numbers.target).tolist():
+    for target in distinct_values(numbers.target).tolist():
         first = plan.state_index.input_of(StateSlot(IN_TRANSIT, target, 1))
         lp.add_input_terms(_balances_by_period(plan, balance, target), first, numbers.carried_arrival[target])
 

@@ -14,7 +14,7 @@ from cobre.core.config import SKIPPED_WHEN_NONE
 from cobre.core.stage_data import ResolvedStudy, StageData
 from cobre.core.steps import Report, Step, no_report, reported
 from cobre.records import dataclass
-from cobre.sddp.lp.build import StageLp, build_stage_lp, with_arrays_of
+from cobre.sddp.lp.build import StageLp, build_stage_lp, gives_same_lp, with_arrays_of
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions, StagePlan
 from cobre.sddp.plugins.given import described, identity, is_plugin
@@ -157,10 +157,18 @@ def build_problem(
     """Build every stage's LP and realise every opening. `consumption`: MW per m3/s of the pumping stations."""
     plans, unreachable = stage_plans(study, noise, options, consumption)
     stages: list[StageLp] = []
+    of_season: dict[int | None, StageLp] = {}  # the latest
     for plan in reported(plans, Step.PROGRAMS, len(plans), report):
-        built = build_stage_lp(plan)
-        # Stages are much alike: what equals the stage before is kept once, which halves the memory of real decks.
-        stages.append(with_arrays_of(stages[-1], built) if stages else built)
+        season = plan.data.stage.season_id
+        last_year = of_season.get(season)
+        if last_year is not None and gives_same_lp(last_year.plan, plan):
+            built = replace(last_year, plan=plan)
+        else:
+            built = build_stage_lp(plan)
+            # Stages are much alike: what equals the stage before is kept once, which halves the memory of real decks.
+            built = with_arrays_of(stages[-1], built) if stages else built
+        of_season[season] = built
+        stages.append(built)
     lags = np.asarray(noise.initial_lags, np.float64).reshape(-1)
     return Problem(
         stages=tuple(stages),
@@ -252,8 +260,9 @@ def problem_digest(problem: Problem, stage_ids: Sequence[int], boundary: CutRows
     as policies of another problem.
     """
     digest = hashlib.sha256()
+    texts: Texts = {}
     for stage, opening in zip(problem.stages, problem.openings, strict=True):
-        feed(digest, stage.program)
+        feed(digest, stage.program, texts)
         _feed_fields(digest, {"realisations": opening.realisations, "order": opening.order, "rank": opening.position})
     risk = [identity(measure) for measure in problem.risk]
     feed(digest, [problem.initial_state, problem.cost_scale, risk, list(stage_ids), boundary])
@@ -262,8 +271,15 @@ def problem_digest(problem: Problem, stage_ids: Sequence[int], boundary: CutRows
     return digest.hexdigest()
 
 
-def feed(digest: Any, value: object) -> None:
-    """Hash anything that a problem is made of, with its type, so that different things differ."""
+Texts = dict[int, bytes]
+"""Names of LPs as they are hashed, by the identity of their tuple: stages share most of them."""
+
+
+def feed(digest: Any, value: object, texts: Texts | None = None) -> None:
+    """Hash anything that a problem is made of, with its type, so that different things differ.
+
+    texts: for tuples of names that come again, and live as long.
+    """
     if isinstance(value, np.ndarray):
         digest.update(f"{value.dtype.str}{value.shape}".encode())
         whole = np.ascontiguousarray(value)
@@ -271,15 +287,17 @@ def feed(digest: Any, value: object) -> None:
     elif isinstance(value, (CutRows, Realisations)):
         _feed_fields(digest, {name: getattr(value, name) for name in value.__match_args__})
     elif is_dataclass(value) and not isinstance(value, type):
-        _feed_fields(digest, {item.name: getattr(value, item.name) for item in fields(value) if _counts(item, value)})
+        found = {item.name: getattr(value, item.name) for item in fields(value) if _counts(item, value)}
+        _feed_fields(digest, found, texts)
     elif isinstance(value, Mapping):
         for key, entry in value.items():
             feed(digest, key)
             feed(digest, entry)
     elif isinstance(value, Sequence) and not isinstance(value, str):
         digest.update(f"[{len(value)}]".encode())
-        if set(map(type, value)) == {str}:  # thousands of names in every LP: all at once
-            digest.update("\0".join(cast("Sequence[str]", value)).encode())
+        names = _names(value, {} if texts is None else texts)
+        if names is not None:
+            digest.update(names)
             return
         for entry in value:
             feed(digest, entry)
@@ -287,15 +305,22 @@ def feed(digest: Any, value: object) -> None:
         digest.update(f"{type(value).__name__}:{value!r};".encode())
 
 
+def _names(value: Sequence[object], texts: Texts) -> bytes | None:
+    """Return the text of a sequence of names, thousands in every LP; None for any other sequence."""
+    if id(value) not in texts and set(map(type, value)) == {str}:
+        texts[id(value)] = "\0".join(cast("Sequence[str]", value)).encode()
+    return texts.get(id(value))
+
+
 def _counts(item: "Field[Any]", value: object) -> bool:
     """Return whether a field is hashed: optional fields are skipped while None, so older digests stay valid."""
     return not (item.metadata.get(SKIPPED_WHEN_NONE) and getattr(value, item.name) is None)
 
 
-def _feed_fields(digest: Any, values: Mapping[str, object]) -> None:
+def _feed_fields(digest: Any, values: Mapping[str, object], texts: Texts | None = None) -> None:
     for name, value in values.items():
         digest.update(name.encode())
-        feed(digest, value)
+        feed(digest, value, texts)
 
 
 # A case that is ready to be trained or simulated.

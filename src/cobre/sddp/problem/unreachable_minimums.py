@@ -6,12 +6,12 @@ gap, a hard limit makes the stage infeasible. The official models charge for suc
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats
 from cobre.core.stage_data import IN_TRANSIT, ResolvedStudy
+from cobre.records import dataclass
 from cobre.sddp.lp.plan import StagePlan
 from cobre.sddp.lp.rows import volumes
 from cobre.stochastic.model import NoiseModel

@@ -72,11 +72,15 @@ class OverrideRows:
         self._given_rows: dict[str, dict[int, Indices]] = {}  # by column: rows that have a value, by stage
 
     def _find_positions(self, ids: Sequence[str], order: Mapping[Any, int]) -> Indices:
-        columns = [self._table[name].tolist() for name in ids if name in self._table]
-        keys: list[Any] = (
-            list(zip(*columns, strict=True)) if len(ids) > 1 else [key for part in columns for key in part]
-        )
-        return np.array([order[key] for key in keys], dtype=np.int64)
+        columns = [self._table[name] for name in ids if name in self._table]
+        if not columns:
+            return np.zeros(0, np.int64)
+        if len(ids) > 1:
+            keys = zip(*(column.tolist() for column in columns), strict=True)
+            return np.array([order[key] for key in keys], dtype=np.int64)
+        known, positions = np.array(list(order.items()), np.int64).reshape(-1, 2).T
+        by_id = np.argsort(known)
+        return positions[by_id[np.searchsorted(known[by_id], columns[0])]]
 
     def by_block(self, stage_id: int, name: str, declared: Floats) -> Floats:
         """Put a column's values over `declared` [entities, blocks]: rows for all blocks first, rows for one block last.

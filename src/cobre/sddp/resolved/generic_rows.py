@@ -181,6 +181,13 @@ class GenericRowResolver:
             if next(names_in(term.coefficient for term in constraint.terms), None) is None
         }
         self._plain_terms: dict[tuple[int, int | None], tuple[GenericTerm, ...]] = {}
+        # Rows of constraints without any parameter, by constraint, block and limits: stages share them.
+        self._constant = {
+            constraint.id
+            for constraint in self._constraints.values()
+            if next(names_in(_coefficients(constraint)), None) is None
+        }
+        self._constant_rows: dict[tuple[int, int | None, str, str], GenericRow] = {}
 
     def of(self, stage: Stage) -> tuple[GenericRow, ...]:
         """Return the rows of a stage, in order of constraint and block."""
@@ -208,7 +215,13 @@ class GenericRowResolver:
         constraint = self._constraints[int(bounds["constraint_id"][position])]
         lower, upper = float(bounds["bound_lower"][position]), float(bounds["bound_upper"][position])
         for block in self._blocks(constraint, int(bounds["block_id"][position]), stage):
-            yield self._row(constraint, stage, block, lower, upper)
+            if constraint.id not in self._constant:
+                yield self._row(constraint, stage, block, lower, upper)
+                continue
+            key = constraint.id, block, repr(lower), repr(upper)
+            if key not in self._constant_rows:
+                self._constant_rows[key] = self._row(constraint, stage, block, lower, upper)
+            yield self._constant_rows[key]
 
     def _blocks(self, constraint: GenericConstraint, block_id: int, stage: Stage) -> Iterable[int | None]:
         """Return the block of the row; without one all blocks, or the stage when nothing in it differs by block."""

@@ -186,10 +186,15 @@ class ProductionResolver:
         self._geometry = geometry
         self._families = tailrace_families(case.production.tailrace_curves)
         self._rules = case.format_version
-        self._mean_inflow_m3s = _mean_inflows(case.scenarios.inflow_history)
+        self._history = case.scenarios.inflow_history
         self._table = ProductivityTable(case.production.energy_productivity)
         self._by_id = {hydro.id: hydro for hydro in self._hydros}
         self._fitted: dict[tuple[int, FphaConfig, float | None], Fit] = {}
+
+    @cached_property
+    def _mean_inflow_m3s(self) -> Mapping[int, float]:
+        """By hydro id; for planes that are fitted alone."""
+        return _mean_inflows(self._history)
 
     @cached_property
     def productivity(self) -> Mapping[int, Floats]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider
-from cobre.core.arrays import Floats, Indices, Ints
+from cobre.core.arrays import Floats, Indices, Ints, distinct_values
 from cobre.core.confidence import half_width_95, mean_and_std
 from cobre.io.storage.free_memory import trim_heap
 from cobre.records import dataclass
@@ -102,7 +102,7 @@ class PolicySimulator:
 
         def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> StageBatch:
             program = self.problem.stages[stage].program
-            met = np.unique(nodes[:, stage]).tolist()
+            met = distinct_values(nodes[:, stage]).tolist()
             shared = team.scenarios(program, len(states))
             joined = StageBatch.new(program, len(states)) if shared is None else StageBatch.of(shared)
             for number in range(len(met)) if shared is None else taken_from(shared.counter, len(met)):

@@ -11,12 +11,13 @@ depot, the sampled opening. In a small stage two chains go from the sampled open
 its solves take less time than it takes to tell another thread of them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from cobre._native import OpeningBlocks, opening_blocks, opening_distances
 from cobre.core.arrays import Floats, Ints
+from cobre.records import dataclass
 from cobre.sddp.problem.openings import StageOpenings
 from cobre.sddp.problem.problem import Problem
 from cobre.solver.batches import Bases, Chains, Realisations

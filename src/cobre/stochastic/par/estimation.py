@@ -135,9 +135,11 @@ def annual_statistics(observations: Observations) -> SampleStatistics:
         raise NoiseModelError(CONFIG_FILE, "estimation, order_selection", "pacf_annual needs twelve monthly seasons")
     flat = observations.values.reshape(years * seasons, hydros)
     means = np.full_like(flat, np.nan)
-    for index in range(MONTHS_PER_YEAR, len(flat)):
-        past = ordered_sum(flat[index - MONTHS_PER_YEAR : index]) / MONTHS_PER_YEAR
-        means[index] = np.where(np.isnan(flat[index]), np.nan, past)
+    following = flat[MONTHS_PER_YEAR:]
+    past = np.zeros_like(following)
+    for month in range(MONTHS_PER_YEAR):  # oldest first: the order of the sum is that of its bits
+        past += flat[month : month + len(following)]
+    means[MONTHS_PER_YEAR:] = np.where(np.isnan(following), np.nan, past / MONTHS_PER_YEAR)
     grid = means.reshape(years, seasons, hydros)
     return statistics_of(grid, ordinary(grid))
 

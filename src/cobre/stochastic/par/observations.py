@@ -62,8 +62,11 @@ def history_windows(case: Case) -> Mapping[int, InflowWindows]:
     known = np.array([hydro.id for hydro in case.system.hydros], np.int64)
     problem = "needs the id of a hydro and an end_date after its start_date"
     _refuse(~np.isin(ids, known) | (end <= start), ids, start, problem)
-    order = np.lexsort((start, ids))  # windows that start on the same day overlap anyway
-    ids, start, end, value = ids[order], start[order], end[order], table["value_m3s"][order]
+    value = table["value_m3s"]
+    is_next = (ids[1:] > ids[:-1]) | ((ids[1:] == ids[:-1]) & (start[1:] >= start[:-1]))
+    if not is_next.all():  # tables of files are in order
+        order = np.lexsort((start, ids))  # windows that start on the same day overlap anyway
+        ids, start, end, value = ids[order], start[order], end[order], value[order]
     overlaps = np.append(False, (ids[1:] == ids[:-1]) & (start[1:] < end[:-1]))
     _refuse(overlaps, ids, start, "the window overlaps the one that starts on {before}")
     firsts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.zeros(0, np.int64)
