@@ -8,7 +8,6 @@
 #include "noise.hpp"
 #include "numpy_buffer.hpp"
 #include "par_fit.hpp"
-#include "parquet_table.hpp"
 #include "upper_hull.hpp"
 
 namespace nb = nanobind;
@@ -23,6 +22,5 @@ NB_MODULE(_native, module) {
     cobre::noise::bind_par_fit(module);
     cobre::lp::bind_assembly(module);
     cobre::bind_json_scan(module);
-    cobre::bind_parquet_table(module);
     cobre::bind_upper_hull(module);
 }

@@ -211,23 +211,6 @@ def power_of_two_scales(
     column_scale: NDArray[np.float64],
 ) -> None: ...
 def is_ordinary_json(text: str) -> bool: ...
-
-class ParquetTable:
-    """A flat Parquet table of numbers and dates, read without Arrow."""
-
-    @staticmethod
-    def open(content: bytes) -> ParquetTable | None:
-        """Return the table in a file; None for one that is left to Arrow."""
-
-    @property
-    def num_rows(self) -> int: ...
-    @property
-    def columns(self) -> list[tuple[str, str]]:
-        """Names and Arrow types: int32, uint32, double or date32[day]."""
-
-    def read(self, column: int, values: NDArray[np.uint8], is_null: NDArray[np.bool_]) -> bool:
-        """Copy the values of a column, as bytes, and which are null (these are 0); False if it is left to Arrow."""
-
 def upper_facets(
     x: NDArray[np.float64], y: NDArray[np.float64], height: NDArray[np.float64], tolerance: float
 ) -> list[tuple[tuple[float, float, float], list[int]]]: ...

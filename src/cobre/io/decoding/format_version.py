@@ -14,7 +14,6 @@ from typing import Any
 from cobre.core.case import FormatVersion
 from cobre.core.file_names import CONFIG_FILE
 from cobre.io.decoding.json_documents import Document
-from cobre.io.decoding.parquet_tables import column_names
 from cobre.io.findings.finding import Finding, Findings, Layer, error_code, subject_text
 from cobre.io.findings.schema_messages import MISSING_FIELD, Choices, FileLocation
 from cobre.records import dataclass
@@ -170,7 +169,15 @@ def _words(document: Document | None, path: Keys) -> str:
 
 def _has_integrated_column(folder: Path) -> bool:
     path = folder / PRODUCTIVITY_TABLE
-    return path.is_file() and INTEGRATED_COLUMN in column_names(path)  # damage is reported when the table is read
+    if not path.is_file():
+        return False
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
+
+    try:
+        return INTEGRATED_COLUMN in parquet.read_schema(path).names
+    except (pa.ArrowException, OSError, ValueError):
+        return False  # reported when the table is read
 
 
 def _is_among(value: Any, values: tuple[str | None, ...]) -> bool:

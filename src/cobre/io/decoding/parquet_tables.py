@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre._native import ParquetTable
 from cobre.core.case import ABSENT_ID, Table
 from cobre.io.decoding.json_documents import EMPTY_FILE, MAX_NUMBER
 from cobre.io.findings.finding import Code, Findings, Layer, about, error_code, warning_code
 from cobre.io.storage.arrow_columns import check_unpacked_size, null_rows, system_allocator
-from cobre.io.storage.confined import check_untrusted, read_untrusted
+from cobre.io.storage.confined import check_untrusted
 from cobre.records import dataclass
 
 if TYPE_CHECKING:
@@ -28,16 +27,7 @@ _PLAIN_NAMES = {
     "float": "float32",
     "date32[day]": "date32",
 }  # of Arrow types, as in NumPy and pandas
-# The NumPy type of each Arrow type that a column may be stored as.
-_STORED_DTYPES: dict[str, np.dtype[Any]] = {
-    "int32": np.dtype(np.int32),
-    "uint32": np.dtype(np.uint32),
-    "double": np.dtype(np.float64),
-    "date32[day]": np.dtype(np.int32),
-}
 MAX_ROWS_NAMED = 5
-MAX_PLAIN_BYTES = 1 << 26
-"""Largest file that is read at once, without Arrow. The largest of official decks has 1 MB."""
 
 NOT_PARQUET = error_code(
     "not-parquet",
@@ -97,90 +87,6 @@ def read_table(folder: Path, table: TableFormat, findings: Findings) -> Table | 
     if not path.exists():
         return None
     known = len(findings.errors)
-    stored = _read_plain(path, table) or _read_with_arrow(path, table, findings)
-    if stored is None:
-        return None
-    columns = {column.name: _values(stored, column, table, findings) for column in table.columns}
-    return None if len(findings.errors) > known else sorted_by_keys(columns, table)
-
-
-def sorted_by_keys(columns: Table, table: TableFormat) -> Table:
-    """Return the columns of a table in their types, with rows in the order of the keys."""
-    keys = [columns[key] for key in table.keys]
-    order = slice(None) if _is_sorted(keys) else np.lexsort(keys[::-1])
-    return {
-        column.name: np.ascontiguousarray(columns[column.name][order].astype(DTYPES[column.kind], copy=False))
-        for column in table.columns
-    }
-
-
-def _is_sorted(keys: list[NDArray[Any]]) -> bool:
-    """Return whether rows are in the order of their keys, as most files have them."""
-    is_open = np.ones(max(0, len(keys[0]) - 1), np.bool_)  # rows equal to the one before so far
-    for key in keys:
-        is_ascending = key[1:] >= key[:-1]
-        if not is_ascending[is_open].all():
-            return False
-        is_open &= key[1:] == key[:-1]
-    return True
-
-
-def column_names(path: Path) -> tuple[str, ...]:
-    """Return the names of a table's columns; none if it cannot be read."""
-    try:
-        plain = ParquetTable.open(read_untrusted(path, MAX_PLAIN_BYTES))
-    except OSError:
-        plain = None
-    if plain is not None:
-        return tuple(name for name, _ in plain.columns)
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import parquet  # noqa: PLC0415
-
-    try:
-        return tuple(parquet.read_schema(path).names)
-    except (pa.ArrowException, OSError, ValueError):
-        return ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """The columns of a format that a file has: by name the values, arbitrary where null, and which are null."""
-
-    num_rows: int
-    columns: dict[str, tuple[NDArray[Any], NDArray[np.bool_]]]
-
-
-def _read_plain(path: Path, table: TableFormat) -> _Stored | None:
-    """Read a flat table that has the columns of its format and no others; None for anything else.
-
-    Loading Arrow takes 40 ms and 60 MB, as much as all tables of an official deck, so it is left to what needs it.
-    """
-    try:
-        plain = ParquetTable.open(read_untrusted(path, MAX_PLAIN_BYTES))
-    except OSError:
-        return None
-    types = {} if plain is None else dict(plain.columns)
-    known = {column.name: STORED_AS[column.kind] for column in table.columns}
-    required = {column.name for column in table.columns if column.is_required}
-    if (
-        plain is None
-        or len(types) < len(plain.columns)
-        or not required <= types.keys()
-        or not types.items() <= known.items()
-    ):
-        return None
-    columns = {}
-    for number, (name, stored_as) in enumerate(plain.columns):
-        values, is_null = np.empty(plain.num_rows, _STORED_DTYPES[stored_as]), np.empty(plain.num_rows, np.bool_)
-        if not plain.read(number, values.view(np.uint8), is_null):
-            return None
-        columns[name] = values, is_null
-    return _Stored(plain.num_rows, columns)
-
-
-def _read_with_arrow(path: Path, table: TableFormat, findings: Findings) -> _Stored | None:
-    """Read any table; None if it violates the format, with errors in `findings`."""
-    known = len(findings.errors)
     with system_allocator():
         arrow = _open(path, table, findings)
         if arrow is None:
@@ -188,15 +94,21 @@ def _read_with_arrow(path: Path, table: TableFormat, findings: Findings) -> _Sto
         _check_columns(arrow.schema, table, findings)
         if len(findings.errors) > known:
             return None
-        columns = {}
-        for name in arrow.column_names:
-            stored = arrow.column(name).combine_chunks()
-            columns[name] = _numbers(stored, _STORED_DTYPES[str(stored.type)]), null_rows(stored)
-        return _Stored(arrow.num_rows, columns)
+        columns = {column.name: _values(arrow, column, table, findings) for column in table.columns}
+    return None if len(findings.errors) > known else sorted_by_keys(columns, table)
+
+
+def sorted_by_keys(columns: Table, table: TableFormat) -> Table:
+    """Return the columns of a table in their types, with rows in the order of the keys."""
+    order = np.lexsort([columns[key] for key in reversed(table.keys)])
+    return {
+        column.name: np.ascontiguousarray(columns[column.name][order].astype(DTYPES[column.kind], copy=False))
+        for column in table.columns
+    }
 
 
 def _open(path: Path, table: TableFormat, findings: Findings) -> "pa.Table | None":
-    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415  (a case without tables needs no Arrow)
     from pyarrow import parquet  # noqa: PLC0415
 
     wanted = {column.name for column in table.columns}
@@ -232,21 +144,12 @@ def _check_type(found: str, column: Column, table: TableFormat, findings: Findin
         findings.add(COLUMN_TYPE, table.file, (), column.name, **facts)
 
 
-def _numbers(stored: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the values of a primitive array; arbitrary where it is null.
-
-    Not by `to_numpy`: it imports pandas if installed, which costs every rank half a second and 60 MB.
-    """
-    if not len(stored):
-        return np.zeros(0, dtype)
-    return np.frombuffer(stored.buffers()[1], dtype, len(stored), stored.offset * dtype.itemsize)
-
-
-def _values(stored: _Stored, column: Column, table: TableFormat, findings: Findings) -> NDArray[Any]:
-    if column.name not in stored.columns:
-        return _absent(column, stored.num_rows)
-    numbers, is_null = stored.columns[column.name]
-    values = _filled(numbers, is_null, column)
+def _values(arrow: "pa.Table", column: Column, table: TableFormat, findings: Findings) -> NDArray[Any]:
+    if column.name not in arrow.column_names:
+        return _absent(column, arrow.num_rows)
+    stored = arrow.column(column.name).combine_chunks()
+    is_null = null_rows(stored)
+    values = _filled(stored, is_null, column)
     if not column.is_nullable:
         _report_rows(np.flatnonzero(is_null), column, table, findings, NULL_VALUES)
     if column.kind == "number":
@@ -261,15 +164,26 @@ def _absent(column: Column, num_rows: int) -> NDArray[Any]:
     return np.full(num_rows, np.nan) if column.kind == "number" else np.full(num_rows, ABSENT_ID, dtype=np.int32)
 
 
-def _filled(numbers: NDArray[Any], is_null: NDArray[np.bool_], column: Column) -> NDArray[Any]:
-    """Return values with nulls as `core.case.Table` represents them."""
+def _filled(stored: Any, is_null: NDArray[np.bool_], column: Column) -> NDArray[Any]:
+    """Return values as a NumPy array, with nulls as `core.case.Table` represents them."""
     if column.kind == "number":
-        return np.where(is_null, np.nan, numbers)
+        return np.where(is_null, np.nan, _numbers(stored, np.dtype(np.float64)))
     if column.kind == "date":
-        return np.where(is_null, np.datetime64("NaT"), numbers.astype("datetime64[D]"))
+        days = _numbers(stored, np.dtype(np.int32)).astype("datetime64[D]")
+        return np.where(is_null, np.datetime64("NaT"), days)
     if column.kind == "index":
-        return np.where(is_null, 0, numbers).astype(np.int64)
-    return np.where(is_null, ABSENT_ID, numbers).astype(np.int32)
+        return np.where(is_null, 0, _numbers(stored, np.dtype(np.uint32))).astype(np.int64)
+    return np.where(is_null, ABSENT_ID, _numbers(stored, np.dtype(np.int32))).astype(np.int32)
+
+
+def _numbers(stored: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the values of a primitive array; arbitrary where it is null.
+
+    Not by `to_numpy`: it imports pandas if installed, which costs every rank half a second and 60 MB.
+    """
+    if not len(stored):
+        return np.zeros(0, dtype)
+    return np.frombuffer(stored.buffers()[1], dtype, len(stored), stored.offset * dtype.itemsize)
 
 
 def _report_rows(rows: NDArray[np.intp], column: Column, table: TableFormat, findings: Findings, code: Code) -> None:
