@@ -11,7 +11,7 @@ from cobre.comm import TcpConfig
 from cobre.comm.backends.tcp.rendezvous.handshake import load_secret
 from cobre.comm.errors import InitializationFailedError
 from cobre.comm.factory import select_backend
-from cobre.launchfiles.containers import UNUSABLE_SECRET
+from cobre.launchfiles.files import UNUSABLE_SECRET
 
 NAMES = ("kubernetes.yaml", "jobset.yaml")
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"

@@ -8,13 +8,13 @@ import yaml
 from manifests import DEPLOY, cobre, documents, pod_template
 
 import cobre as package
-from cobre.launchfiles.containers import UNUSABLE_SECRET, printed_files
+from cobre.launchfiles.files import UNUSABLE_SECRET, printed_files
 
 
 @pytest.mark.parametrize("name", sorted(printed_files()))
 def test_deploy_holds_what_is_printed(name):
     kept = (DEPLOY / name).read_text()
-    assert kept == printed_files()[name], "run: python -m cobre.launchfiles.containers deploy"
+    assert kept == printed_files()[name], "run: python -m cobre.launchfiles.files deploy"
 
 
 @pytest.mark.parametrize(

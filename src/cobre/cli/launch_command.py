@@ -64,7 +64,7 @@ _container_options = together(
 @click.option("--output", default="./output", show_default=True, help="Folder for the results; it must exist.")
 def compose(**options: Any) -> None:
     """Print a Compose file with a container for each rank."""
-    from cobre.launchfiles.containers import compose_file
+    from cobre.launchfiles.files import compose_file
     from cobre.launchfiles.settings import ContainerSettings
 
     _print(lambda: compose_file(ContainerSettings(**options)))
@@ -83,7 +83,7 @@ def kubernetes(jobset: bool, **options: Any) -> None:
     """
     import secrets
 
-    from cobre.launchfiles.containers import job_manifest, jobset_manifest
+    from cobre.launchfiles.files import job_manifest, jobset_manifest
     from cobre.launchfiles.settings import ContainerSettings
 
     manifest = jobset_manifest if jobset else job_manifest
@@ -109,8 +109,8 @@ def kubernetes(jobset: bool, **options: Any) -> None:
 @click.option("--requeue", is_flag=True, help="Requeue the job, to resume it, when it reaches its time limit.")
 def slurm(mpi: str | None, **options: Any) -> None:
     """Print a batch script for Slurm."""
+    from cobre.launchfiles.files import mpi_script, tcp_script
     from cobre.launchfiles.settings import SlurmSettings
-    from cobre.launchfiles.slurm import mpi_script, tcp_script
 
     settings = SlurmSettings(**options)
     _print(lambda: tcp_script(settings) if mpi is None else mpi_script(settings, None if mpi == DETECT else mpi))
