@@ -1,6 +1,6 @@
 """Configurations of backends: how a rank finds its world. They round-trip through the environment.
 
-The names of their variables are in `variables`, the checks in `config_checks`. Durations are in seconds. A config is
+The names of their variables are in `variables`. Durations are in seconds. A config is
 checked when it is made: `InitializationFailedError` names the variable whose value is invalid,
 `MissingConfigurationError` one that `from_env` did not find. `create_communicator(config)` joins the world that it
 describes; `config.to_env()` makes another process do so.

@@ -51,7 +51,7 @@ class TrainingRequest:
     resume: continue from the newest checkpoint; resume_if_possible: or begin where there is none.
     warm_start: the policy to begin with, or its file.
     failure_folder: where an LP that cannot be solved is written.
-    reply_pipe: from which rank 0 reads after each iteration whether to continue (see `iteration_callback`).
+    reply_pipe: from which rank 0 reads after each iteration whether to continue (see `ReplyPipe`).
     """
 
     checkpoints: Path | None = None

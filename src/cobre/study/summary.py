@@ -85,7 +85,7 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
 
 
 def final_gap(trained: TrainedStudy) -> float | None:
-    """Return the gap to the bound that is known, else to all paths of a tree, to one path, or to their mean.
+    """Return the gap to the upper bound that is known, else to the cost of the policy, else to the paths' own costs.
 
     None under a risk measure, where the mean of sampled paths bounds nothing.
     """

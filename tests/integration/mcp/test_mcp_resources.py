@@ -39,7 +39,7 @@ class TestResources:
         assert server.read(uri).startswith("<!DOCTYPE html>")
         assert not (copy / "report.html").exists()
 
-    def test_that_are_not_there(self, server, studies):
+    def test_missing_ones_are_reported(self, server, studies):
         (studies / "empty").mkdir()
 
         with pytest.raises(MCPError, match=r"has no summary\.json"):

@@ -97,7 +97,7 @@ def test_a_signal_stops_after_the_iteration_and_resume_gives_the_same_bits(
     assert must_run(case, output, *others, "--iterations", target, "--resume") == references.digest(target)
 
 
-def test_the_time_limit_is_a_good_end(tmp_path, case, references):
+def test_a_run_that_reaches_its_time_limit_exits_with_zero(tmp_path, case, references):
     output = tmp_path / "output"
     code, out, err = run_study(case, output, *SHM_2, *ENDLESS, "--time-limit", "0.5")
     summary = json.loads((output / "summary.json").read_text())

@@ -92,7 +92,7 @@ class StageExtractor:
         """Return S x width: the tables side by side, each column after column."""
         numbers, at = np.empty((outcome.scenarios, self.width)), 0
         for rows, reader in self._parts:
-            for column in reader(outcome):
+            for _, column in zip(rows.format.numbers, reader(outcome), strict=True):
                 numbers[:, at : at + rows.count] = column.reshape(outcome.scenarios, rows.count)
                 at += rows.count
         return numbers

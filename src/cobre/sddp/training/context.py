@@ -240,7 +240,7 @@ class TrainingContext:
         return IterationMark(self.pool.count, active, self.bases, added, chances, self.upper_bound)
 
     def go_back_to(self, mark: IterationMark) -> None:
-        """Forget the iteration that was begun after `mark`. Cuts and states in memory are overwritten by none."""
+        """Forget the iteration that was begun after `mark`. Its cuts and states stay in memory and are overwritten."""
         self.pool.forget_slots(mark.cuts, mark.active)
         self.bases, self.upper_bound = mark.bases, mark.upper_bound
         if self.risk_draws is not None and mark.chances is not None:

@@ -114,7 +114,7 @@ class StudyCache:
         try:
             found = read_records(self.path)
             if not isinstance(found, CachedStudy):
-                raise RecordFileError(f"{self.path} is no prepared study")
+                raise RecordFileError(f"{self.path} is not a prepared study")
             if found.key != self.key:
                 raise RecordFileError(f"{self.path} is that of another case, or of other settings")
         except FileNotFoundError:

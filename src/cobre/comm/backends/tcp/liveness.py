@@ -8,7 +8,7 @@ The coordinator decides. The first failure that it learns of becomes the failure
 worker at once, whether or not a rank is in a collective. A record names the first call that it affects. Earlier calls
 may still complete from data that is in flight, so a rank that leaves or dies after its last call affects no other rank.
 
-`coordinator_monitor` and `worker_monitor` are the two ends.
+`CoordinatorMonitor` and `WorkerMonitor` are the two ends.
 """
 
 import contextlib
@@ -129,7 +129,7 @@ class Progress:
     """
 
     def __init__(self) -> None:
-        # A world begins in call 0, in which ranks find their nodes (`node_discovery`). Otherwise the record of a rank
+        # A world begins in call 0, in which ranks find their nodes (`node_group`). Otherwise the record of a rank
         # that died before it would be about call 1, and call 0 would fail without naming that rank.
         self.started = 0
         self.completed = -1

@@ -14,7 +14,7 @@ a payload.
 Large payloads may travel between hosts instead, on connections between neighbours in a *ring*, as RING frames. Then the
 data connection carries CALL, GO, and in the end DONE: the host has received and passed on everything.
 
-The payloads of the handshake are in `handshake_messages`, those of the control connection in `control_messages`.
+The payloads of the handshake and of the control connection are in `messages`.
 
 Every frame is checked against the limit of its tag before memory is allocated for it.
 """
