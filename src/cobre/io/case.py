@@ -57,9 +57,7 @@ from cobre.io.validation import check_case
 
 # Placeholders for files that cannot be decoded; rules that need them are left out.
 NO_CONFIG = Config(TrainingConfig(SampledTraining(1), (IterationLimit(1),)))
-
 NO_HORIZON = Horizon(PolicyGraph("finite_horizon", 0.0, (), ()), ())
-
 NO_CONDITIONS = InitialConditions({})
 
 NO_PENALTIES = Penalties(

@@ -178,7 +178,6 @@ def _refuse_missing(wanted: tuple[int, ...], complete: tuple[int, ...]) -> None:
 
 # Inverts the noise model: the noise vectors with which it reproduces given trajectories.
 
-
 # Tolerance, relative to the values, for trajectories of a model without noise.
 _SAME = 1e-9
 
@@ -223,9 +222,7 @@ def _invert(values: Floats, expected: Floats, sigma: Floats, file: str, where: s
 
 # Loads and availability factors: normal around a mean, without memory.
 
-
 LOAD_FILE = "scenarios/load_seasonal_stats.parquet"
-
 NCS_FILE = "scenarios/non_controllable_stats.parquet"
 
 

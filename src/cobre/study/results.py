@@ -165,7 +165,6 @@ class TrainingResult:
 
     def plot_bounds(self) -> "Figure":
         """Draw the bounds by iteration, with the confidence band of the sampled one, as a Matplotlib figure."""
-
         library("matplotlib", "[plots]")
         from cobre.report.figures import plot_bounds
 
@@ -178,17 +177,14 @@ class TrainingResult:
 
     def to_pandas(self) -> Any:
         """Return the bounds as a pandas DataFrame."""
-
         return as_pandas(self.bounds)
 
     def to_polars(self) -> Any:
         """Return the bounds as a polars DataFrame."""
-
         return as_polars(self.bounds)
 
     def to_xarray(self) -> Any:
         """Return the bounds as an xarray Dataset, by iteration."""
-
         return as_xarray(self.bounds)
 
     def _repr_html_(self) -> str:
@@ -272,7 +268,6 @@ class SimulationResult:
         non_controllable_generation, curtailment, deficit, load, line_flow, spot_price, water_value, ... (an unknown one
         names them all). entity: the id of a plant, bus or line; without it all are added up.
         """
-
         library("matplotlib")
         from cobre.report.figures import plot_fan
 
@@ -285,7 +280,6 @@ class SimulationResult:
         Energy and cost are added over blocks, other numbers averaged. entity: the id of a plant, bus or line; without
         it all are added up, where that means something. See `plot_fan` for quantities with names.
         """
-
         library("matplotlib", "[plots]")
         from cobre.report.figures import plot_table
 
@@ -302,12 +296,10 @@ class SimulationResult:
         `hydro_name`, `bus_name`, ... stand beside the ids of entities, `stage_start` beside `stage_id`; `to_arrow` has
         the ids alone.
         """
-
         return as_pandas(with_names(self.table(name), self.facts))
 
     def to_polars(self, name: str = "costs") -> Any:
         """Return one of the tables as a polars DataFrame, with names and dates as `to_pandas` has them."""
-
         return as_polars(with_names(self.table(name), self.facts))
 
     def to_xarray(self, name: str = "costs") -> Any:
@@ -315,7 +307,6 @@ class SimulationResult:
 
         Names of entities and dates of stages are coordinates: `data.hydro_name`, `data.stage_start`.
         """
-
         return as_xarray(self.table(name), self.facts)
 
     def _repr_html_(self) -> str:
@@ -332,9 +323,7 @@ class SimulationResult:
 
 # Tables for the libraries that people analyse with. None of them is needed to install Cobre.
 
-
 STAGE_START = "stage_start"
-
 INDEX = ("scenario_id", "stage_id", "block_id", "iteration")
 
 
@@ -430,7 +419,6 @@ def library(name: str, extra: str | None = None) -> Any:
 
 
 # Dates and names of a case as plain values: what a reader of results needs to know without the case.
-
 
 _NAMED = ("id", "name", "bus_id", "source_bus_id", "target_bus_id", "downstream_id", "capacity_mw", "max_storage_hm3")
 

@@ -43,7 +43,6 @@ UNKNOWN_COLUMNS = warning_code(
 )
 
 MISSING_COLUMN = error_code("missing-column", Layer.SCHEMA, "the column is missing", expected="a column of type {type}")
-
 COLUMN_TWICE = error_code("column-twice", Layer.SCHEMA, "there are two columns of this name", expected="one of them")
 
 COLUMN_TYPE = error_code(
@@ -51,7 +50,6 @@ COLUMN_TYPE = error_code(
 )
 
 NULL_VALUES = error_code("null-values", Layer.SCHEMA, "is null", expected="a value in every row")
-
 NOT_FINITE = error_code("value-not-finite", Layer.SCHEMA, "is not a finite number", expected="{wanted}")
 
 TOO_LARGE = error_code(

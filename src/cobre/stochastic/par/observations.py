@@ -15,11 +15,8 @@ from cobre.stochastic.par.seasons import SeasonCycle
 
 # Observed inflows: windows of days by hydro, in columns, because a deck has hundreds of thousands of them.
 
-
 Days = Indices
-
 HISTORY_FILE = "scenarios/inflow_history.parquet"
-
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -163,13 +160,9 @@ class _Occurrences:
 #
 # A season with deviation 0 is white noise of order 0: it remembers nothing, and nothing remembers it.
 
-
 _SAME_M3S = 1e-6
-
 _ROUNDING = 1e-10
-
 _NEGATIVE_SHARE = 0.1
-
 _SATURATED_SHARE = 0.5
 
 

@@ -20,7 +20,6 @@ from cobre.stochastic.random.seeds import Words, stage_seeds
 # deviations below the mean in all dimensions, and others coincide with it. So these points are not those of the Rust
 # program, on purpose.
 
-
 _MANTISSA_BITS = 53
 
 
@@ -65,9 +64,7 @@ def first_primes(count: int) -> list[int]:
 #
 # Direction numbers are those of Joe and Kuo. Checked bit for bit against openings that the Rust program wrote.
 
-
 _BITS = 32
-
 _LOW_32 = np.uint64(0xFFFFFFFF)
 
 
