@@ -18,10 +18,10 @@ from cobre.core.policy_cost import NO_POLICY_COST
 from cobre.core.stopping import StopKind
 from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, verdict
 from cobre.errors import MissingLibraryError
-from cobre.policy.object import Policy
+from cobre.policy.object import Policy, policy_water_values, simulated_water_values
 from cobre.records import dataclass
 from cobre.runs.formatting import NOT_A_BOUND
-from cobre.runs.summary import WorkerReport
+from cobre.runs.summary import WorkerReport, bound_history, convergence_table
 from cobre.sddp.records import IterationRecord
 from cobre.solver.batches import SolveStatistics
 from cobre.wording import gap_percent, money
@@ -130,8 +130,6 @@ class TrainingResult:
     @property
     def verdict(self) -> ConvergenceVerdict | None:
         """Whether training has converged, as far as the bounds say; None where they say nothing."""
-        from cobre.runs.summary import bound_history
-
         history = bound_history(self.history, is_risk_averse=self.is_risk_averse, computed=self.computed_bound)
         return verdict(history, is_interrupted=self.stop_kind.is_interruption)
 
@@ -150,8 +148,6 @@ class TrainingResult:
     @property
     def bounds(self) -> "pa.Table":
         """The bounds as an Arrow table: a row per iteration, the columns of training/convergence.parquet."""
-        from cobre.runs.summary import convergence_table
-
         return convergence_table(self.history)
 
     def water_values(self, state: Sequence[float]) -> "pa.Table":
@@ -159,8 +155,6 @@ class TrainingResult:
 
         The state has the entries that `policy.state_names` names.
         """
-        from cobre.policy.object import policy_water_values
-
         return policy_water_values(self.policy, state)
 
     def plot_bounds(self) -> "Figure":
@@ -257,8 +251,6 @@ class SimulationResult:
 
     def water_values(self) -> "pa.Table":
         """Return $ per hm3 of every reservoir at the end of each stage."""
-        from cobre.policy.object import simulated_water_values
-
         return simulated_water_values(self.table("hydros"))
 
     def plot_fan(self, quantity: str = "storage", entity: int | None = None) -> "Figure":
@@ -499,7 +491,6 @@ def system_map(case: "Case | str | Path") -> "SystemMap | None":
     from cobre.io.saving.case_writer import canonical_case
     from cobre.report.study_facts import StudyFacts
     from cobre.report.system_map import system_map as drawn
-    from cobre.study.results import stages_and_entities
 
     found = canonical_case(case) if isinstance(case, Case) else load_case(Path(case))
     return drawn(StudyFacts(stages_and_entities(found)))
