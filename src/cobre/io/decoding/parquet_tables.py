@@ -144,7 +144,8 @@ def _check_type(found: str, column: Column, table: TableFormat, findings: Findin
 
 def _values(arrow: "pa.Table", column: Column, table: TableFormat, findings: Findings) -> NDArray[Any]:
     if column.name not in arrow.column_names:
-        return _absent(column, arrow.num_rows)
+        rows = arrow.num_rows
+        return np.full(rows, np.nan) if column.kind == "number" else np.full(rows, ABSENT_ID, dtype=np.int32)
     stored = arrow.column(column.name).combine_chunks()
     is_null = null_rows(stored)
     values = _filled(stored, is_null, column)
@@ -156,10 +157,6 @@ def _values(arrow: "pa.Table", column: Column, table: TableFormat, findings: Fin
         is_large = np.isfinite(values) & (size > MAX_NUMBER)
         _report_rows(np.flatnonzero(is_large), column, table, findings, TOO_LARGE)
     return values
-
-
-def _absent(column: Column, num_rows: int) -> NDArray[Any]:
-    return np.full(num_rows, np.nan) if column.kind == "number" else np.full(num_rows, ABSENT_ID, dtype=np.int32)
 
 
 def _filled(stored: Any, is_null: NDArray[np.bool_], column: Column) -> NDArray[Any]:
