@@ -13,8 +13,7 @@ from cobre.core.case import Case, ScenarioTables
 from cobre.core.stopping import StoppingRule
 from cobre.core.system_overview import System, system_of
 from cobre.errors import SimulationError, SolverError, ValidationError
-from cobre.io.case import load_case
-from cobre.io.case_overview import check_folder
+from cobre.io.case import check_folder, load_case
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, load_policy
 from cobre.runs.files import OUTPUT

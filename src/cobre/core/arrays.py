@@ -10,13 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-
 Ints = NDArray[np.int32]  # ids and indices that native code reads
-
 Indices = NDArray[np.int64]  # indices into NumPy arrays; -1 usually means none
-
 Flags = NDArray[np.bool_]
-
 ByteFlags = NDArray[np.uint8]  # 0 or 1, one byte each: flags that native code reads
 
 
@@ -48,7 +44,6 @@ def distinct_values(values: NDArray[Any]) -> NDArray[Any]:
 
 
 # Conversions between units.
-
 
 HM3_PER_M3S_HOUR = 0.0036
 HOURS_PER_DAY = 24.0

@@ -177,9 +177,7 @@ class Case:
 
 # Changed copies of cases, which are immutable: `changed` replaces values at any depth in one call.
 
-
 _STEP = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:\[(?P<id>-?\d+)\])?")
-
 Record = TypeVar("Record")
 
 
@@ -233,7 +231,6 @@ def _with_entity(entities: Any, id_: int, steps: list[str], path: str, value: An
 
 
 # HTML tables that notebooks show for a case and for other objects; without scripts or external resources.
-
 
 _HEAD = 'style="text-align:left;font-weight:500;opacity:.75"'
 _CELL = 'style="text-align:left"'

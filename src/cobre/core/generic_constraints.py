@@ -10,7 +10,6 @@ from cobre.core.arrays import sum_in_order
 from cobre.records import dataclass
 
 ParameterKind = Literal["constant", "per_stage", "seasonal", "per_stage_block", "computed", "expression"]
-
 PenaltyBasis = Literal["per_hour", "per_unit"]
 
 

@@ -169,7 +169,6 @@ class StoppingRule(ABC):
 
 
 Rule = TypeVar("Rule", bound=type[StoppingRule])
-
 RULES: dict[str, type[StoppingRule]] = {}
 """The rules of config.json by their `type`."""
 

@@ -18,6 +18,7 @@ from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.core.steps import Report, Step, no_report
 from cobre.core.stopping import IterationLimit
 from cobre.core.temporal import Horizon, PolicyGraph
+from cobre.errors import CaseIoError
 from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
 from cobre.io.config.file import read_config, with_paths_from
 from cobre.io.config.overrides import ConfigDocument, name_overrides
@@ -57,9 +58,7 @@ from cobre.io.validation import check_case
 
 # Placeholders for files that cannot be decoded; rules that need them are left out.
 NO_CONFIG = Config(TrainingConfig(SampledTraining(1), (IterationLimit(1),)))
-
 NO_HORIZON = Horizon(PolicyGraph("finite_horizon", 0.0, (), ()), ())
-
 NO_CONDITIONS = InitialConditions({})
 
 NO_PENALTIES = Penalties(
@@ -104,6 +103,13 @@ def load_case_with_findings(
     findings.raise_errors(str(path))
     assert case is not None, "without errors there is a case"  # noqa: S101
     return CaseWithFindings(case, findings)
+
+
+def check_folder(path: str | Path) -> None:
+    """Raise CaseIoError unless there is a directory."""
+    if not Path(path).is_dir():
+        what = "is not a directory" if Path(path).exists() else "does not exist"
+        raise CaseIoError(f"case directory {what}: {path}")
 
 
 def format_of(path: str | Path) -> FormatSeen | None:

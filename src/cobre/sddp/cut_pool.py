@@ -28,7 +28,6 @@ MAX_CHUNK_CUTS = 256
 
 # A small pool has room for some iterations at once: a region takes ranks a collective call, however small it is.
 CHEAP_ITERATIONS = 8
-
 CHEAP_BYTES = 1 << 20
 
 
@@ -404,7 +403,6 @@ class CutsOfStage(Protocol):
 #
 # Cuts and states are append-only, and a cut's value at a state never changes. So what is known of old states and old
 # cuts stays true: an iteration looks at its own states with all cuts, and at all states with its own cuts.
-
 
 BLOCK_STATES = 512  # whose values are in memory at once
 

@@ -14,7 +14,6 @@ from cobre.records import dataclass
 
 # Alignment of arrays in a shared region.
 
-
 ALIGNMENT = 64
 """Bytes of a cache line: what one rank writes shares none with what others read, and every dtype is aligned."""
 
@@ -55,9 +54,7 @@ def count_sharing_memory(memory: SharedMemoryProvider) -> int:
 # The pickle is made by a process of the same job, through memory that no other user can write to; nothing that was
 # stored or sent over a network is read this way.
 
-
 T = TypeVar("T")
-
 Bytes = NDArray[np.uint8]
 
 

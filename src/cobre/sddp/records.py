@@ -27,7 +27,6 @@ class Phase(StrEnum):
 
 
 PhaseStatistics = Mapping[Phase, SolveStatistics]  # a phase without a solve may be missing
-
 WIDTH = len(Phase) * len(FIELDS)
 
 

@@ -250,9 +250,7 @@ class SolveStatistics:
 
 
 FIELDS = tuple(field.name for field in fields(SolveStatistics))
-
 _VALUES = attrgetter(*FIELDS)
-
 _OF_WORK = attrgetter(*FIELDS[:-1], "solve_seconds")
 
 

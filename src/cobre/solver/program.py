@@ -22,7 +22,6 @@ from cobre.records import dataclass
 
 # Of a stage for which a dense inverse is quicker than a sparse factorisation.
 MAX_DENSE_ROWS = _native.MAX_DENSE_ROWS
-
 PYTHON_ONLY = ("column_scale", "row_scale", "names", "corrections")
 
 
@@ -161,7 +160,6 @@ class StageProgram:
 
 
 # Solver statuses in words; the numbers are those of HiGHS and of the native simplex.
-
 
 OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
 

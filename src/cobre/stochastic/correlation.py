@@ -24,13 +24,9 @@ NoisePositions = Mapping[tuple[str, int], int]
 
 
 CORRELATION_FILE = "scenarios/correlation.json"
-
 DEFAULT_PROFILE = "default"
-
 _MAX_SWEEPS = 100
-
 _NEGATIVE_EIGENVALUE = -1e-8
-
 _ASYMMETRY = 1e-10
 
 

@@ -1,4 +1,4 @@
-"""Replayed scenarios, external and historical, as noise that reproduces them; normal loads and availability factors.
+"""Replayed scenarios, external and historical, as noise that reproduces them.
 
 Backward passes still solve generated openings. These are scaled by the library's own mean and population deviation of
 each stage (inflows with autoregressive terms keep the statistics of their model).
@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cobre.core.arrays import Flags, Floats, Ints, distinct_values
+from cobre.core.arrays import Floats, Ints, distinct_values
 from cobre.core.case import Case, Table
 from cobre.core.file_names import CONFIG_FILE
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError
-from cobre.stochastic.layout import StageTable
 from cobre.stochastic.par.model import InflowMemory, InflowModel
 from cobre.stochastic.par.observations import HISTORY_FILE, Observations, observations
 from cobre.stochastic.par.seasons import SeasonCycle, StagePeriods
@@ -178,7 +177,6 @@ def _refuse_missing(wanted: tuple[int, ...], complete: tuple[int, ...]) -> None:
 
 # Inverts the noise model: the noise vectors with which it reproduces given trajectories.
 
-
 # Tolerance, relative to the values, for trajectories of a model without noise.
 _SAME = 1e-9
 
@@ -219,68 +217,3 @@ def _invert(values: Floats, expected: Floats, sigma: Floats, file: str, where: s
         )
     result: Floats = np.where(silent, 0.0, difference / np.where(silent, 1.0, sigma))
     return result
-
-
-# Loads and availability factors: normal around a mean, without memory.
-
-
-LOAD_FILE = "scenarios/load_seasonal_stats.parquet"
-
-NCS_FILE = "scenarios/non_controllable_stats.parquet"
-
-
-@dataclass(frozen=True, slots=True)
-class MemorylessClass:
-    """Mean and deviation (stage, entity), and which entities have an entry in the noise vector."""
-
-    entity_ids: tuple[int, ...]
-    mean: Floats
-    std: Floats
-    has_noise: Flags
-
-    def of_library(self, library: ExternalLibrary) -> "MemorylessClass":
-        """Return a copy with the statistics of an external library, for the entities that it has."""
-        columns = [self.entity_ids.index(entity_id) for entity_id in library.entity_ids]
-        mean, std, has_noise = self.mean.copy(), self.std.copy(), self.has_noise.copy()
-        mean[:, columns], std[:, columns], has_noise[columns] = library.mean(), library.std(), True
-        self.check_entities(library)
-        return MemorylessClass(self.entity_ids, mean, std, has_noise)
-
-    def check_entities(self, library: ExternalLibrary) -> None:
-        """Refuse a library that lacks an entity with noise."""
-        for entity_id, is_random in zip(self.entity_ids, self.has_noise, strict=True):
-            if is_random and entity_id not in library.entity_ids:
-                raise NoiseModelError(
-                    library.file, f"id {entity_id}", "has noise but no external scenarios; add rows for it"
-                )
-
-
-def load_class(case: Case) -> MemorylessClass:
-    """Return loads in MW; no row: no load. Buses with a deviation above 0 at some stage have noise."""
-    bus_ids = tuple(bus.id for bus in case.system.buses)
-    columns = ("mean_mw", "std_mw")
-    values = _values(case, LOAD_FILE, case.scenarios.load_seasonal_stats, "bus_id", columns, bus_ids, (0.0, 0.0))
-    return MemorylessClass(bus_ids, values[:, 0], values[:, 1], np.asarray((values[:, 1] > 0.0).any(axis=0)))
-
-
-def availability_class(case: Case) -> MemorylessClass:
-    """Return availability factors; no row: 1. Sources with any row have noise, even of deviation 0."""
-    table = case.scenarios.non_controllable_stats
-    ncs_ids = tuple(source.id for source in case.system.non_controllable_sources)
-    values = _values(case, NCS_FILE, table, "ncs_id", ("mean", "std"), ncs_ids, (1.0, 0.0))
-    named = set() if table is None else set(table["ncs_id"].tolist())
-    has_noise = np.array([ncs_id in named for ncs_id in ncs_ids], dtype=np.bool_)
-    return MemorylessClass(ncs_ids, values[:, 0], values[:, 1], has_noise)
-
-
-def _values(
-    case: Case,
-    file: str,
-    table: Table | None,
-    id_column: str,
-    columns: tuple[str, str],
-    ids: tuple[int, ...],
-    defaults: tuple[float, float],
-) -> Floats:
-    found = StageTable(file, table, id_column, columns, ids)
-    return found.over([stage.id for stage in case.horizon.stages], defaults)

@@ -29,7 +29,6 @@ Design = Callable[[int, int, int, int], Floats]
 
 
 HISTORICAL_RESIDUALS = "historical_residuals"
-
 OPENINGS_FILE = "scenarios/noise_openings.parquet"
 
 

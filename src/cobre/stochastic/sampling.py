@@ -26,13 +26,13 @@ from cobre.stochastic.correlation import (
 )
 from cobre.stochastic.external import (
     ExternalLibrary,
-    MemorylessClass,
     external_library,
     historical_library,
     inflow_noise,
     memoryless_noise,
 )
 from cobre.stochastic.layout import CLASSES, NoiseLayout
+from cobre.stochastic.loads import MemorylessClass
 from cobre.stochastic.opening_tree import (
     HISTORICAL_RESIDUALS,
     FreshDraw,

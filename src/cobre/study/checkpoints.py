@@ -85,23 +85,14 @@ class LargeArrays:
 
 
 SUFFIX = ".ckpt"
-
 _NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
-
 _NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
-
 _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts", "cuts_active")
-
 _CHANCES = "chances_of_openings"  # stage after stage; only where paths are drawn by the weights of the risk measure
-
 _FIRST_STAGE_ENDS = "history_first_stage_ends"  # of the latest iterations; only where a stopping rule reads them
-
 _STATES, _STATES_KEPT = "visited_states", "visited_entries"  # only where selection or an export reads them
-
 _COEFFICIENTS = "coefficients"
-
 LARGE = (_COEFFICIENTS, _STATES)  # read piece by piece
-
 _TIMES = ("forward_s", "backward_s", "bound_s", "exchange_s", "solver_s")
 
 
@@ -342,7 +333,6 @@ def with_policy_costs(history: Sequence[IterationRecord], *, is_estimate: bool) 
 
 
 # When checkpoints are due, and their writing while training runs.
-
 
 # The last iteration is kept all the same: a run resumes from it.
 NEVER = 10**9

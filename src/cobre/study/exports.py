@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
 # Planes that were fitted to geometries, and how far they are from the exact production function.
 
-
 Columns = dict[str, np.ndarray]
-
 PLANES = ("gamma_0", "gamma_v", "gamma_q", "gamma_s")
 
 
@@ -95,15 +93,10 @@ def _table(empty: Columns, parts: list[Columns]) -> "pa.Table":
 
 # The inflow model and the openings as files that a case could hold.
 
-
 Rows = list[NDArray[Any]]  # of a table, column by column
-
 STATISTICS = ("hydro_id", "stage_id", "mean_m3s", "std_m3s")
-
 COEFFICIENTS = ("hydro_id", "stage_id", "lag", "coefficient")
-
 ANNUAL = ("hydro_id", "stage_id", "annual_coefficient", "annual_mean_m3s", "annual_std_m3s")
-
 IDS = ("hydro_id", "stage_id", "lag")
 
 
@@ -224,7 +217,6 @@ def states_table(study: PreparedStudy, visited: Sequence[Floats], first_iteratio
 
     visited: by iteration, forward passes x (stages x entries), as training keeps them.
     """
-
     stage_ids = [stage.id for stage in study.case.horizon.stages]
     names = state_names(study)
     shapes = [(number, len(points)) for number, points in enumerate(visited, start=first_iteration)]

@@ -217,13 +217,11 @@ class Pilot:
 # Rank 0 emits an iteration and then waits for the reply on a named pipe, so that the run ends at the same iteration
 # whether its ranks are this process or others. A stop takes effect with the next iteration, on which all ranks agree.
 
-
 IterationCallback = Callable[[dict[str, Any]], object]
 """Called with an iteration; a true value ends the run."""
 
 
 _GO_ON, _STOP = b"0", b"1"
-
 POLL_INTERVAL_S = 0.1
 
 

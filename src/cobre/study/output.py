@@ -61,9 +61,7 @@ __all__ = [
 
 # One run at a time in an output directory.
 
-
 ATTEMPTS = 10
-
 PAUSE_S = 0.02
 
 
@@ -141,10 +139,8 @@ def _is_still_named(descriptor: int, path: Path) -> bool:
 
 # Files of an earlier run in an output directory: whether they may be removed, and how.
 
-
 # Files that every run writes again, and files that only a new training writes.
 _WRITTEN_BY_EVERY_RUN = (SUMMARY_FILE, REPORT_FILE, BOUND_FILE, SIMULATION)
-
 _WRITTEN_BY_NEW_TRAININGS = (STUDY_FILE, TRAINING, STATES, STOCHASTIC, HYDRO_MODELS, FAILURES, CHECKPOINTS)
 
 

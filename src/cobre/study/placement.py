@@ -130,17 +130,13 @@ def training_request(
 
 
 Value = TypeVar("Value")
-
 RankFunction = Callable[..., Value]
 """Called with a communicator, the arguments, and `emit`."""
 
 
 THREADS_ARE_BEST = "one thread per core: as fast as several processes, with less memory and a faster start"
-
 WORKER_PER_CORE = "a worker for each core"
-
 WORKERS_FOR_A_TREE = f"{WORKER_PER_CORE}: threads would share the leaves of a tree only"
-
 WORKERS_OF_BACKEND = f"{WORKER_PER_CORE}, because a backend for workers was chosen"
 
 ONE_THREAD_PER_RANK = (
@@ -151,7 +147,6 @@ ONE_CORE = "this process may use one core only"
 
 
 _FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
 _PRELOAD = ("cobre.study.preload",)
 
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from cobre.sddp.plugins.given import Plugins
 
 Overrides = Mapping[str, Any]
-
 DEFAULT_CHECKPOINT_INTERVAL = 10
 """Iterations between two checkpoints."""
 

@@ -18,10 +18,10 @@ from cobre.core.policy_cost import NO_POLICY_COST
 from cobre.core.stopping import StopKind
 from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, verdict
 from cobre.errors import MissingLibraryError
-from cobre.policy.object import Policy
+from cobre.policy.object import Policy, policy_water_values, simulated_water_values
 from cobre.records import dataclass
 from cobre.runs.formatting import NOT_A_BOUND
-from cobre.runs.summary import WorkerReport
+from cobre.runs.summary import WorkerReport, bound_history, convergence_table
 from cobre.sddp.records import IterationRecord
 from cobre.solver.batches import SolveStatistics
 from cobre.wording import gap_percent, money
@@ -130,8 +130,6 @@ class TrainingResult:
     @property
     def verdict(self) -> ConvergenceVerdict | None:
         """Whether training has converged, as far as the bounds say; None where they say nothing."""
-        from cobre.runs.summary import bound_history
-
         history = bound_history(self.history, is_risk_averse=self.is_risk_averse, computed=self.computed_bound)
         return verdict(history, is_interrupted=self.stop_kind.is_interruption)
 
@@ -150,8 +148,6 @@ class TrainingResult:
     @property
     def bounds(self) -> "pa.Table":
         """The bounds as an Arrow table: a row per iteration, the columns of training/convergence.parquet."""
-        from cobre.runs.summary import convergence_table
-
         return convergence_table(self.history)
 
     def water_values(self, state: Sequence[float]) -> "pa.Table":
@@ -159,13 +155,10 @@ class TrainingResult:
 
         The state has the entries that `policy.state_names` names.
         """
-        from cobre.policy.object import policy_water_values
-
         return policy_water_values(self.policy, state)
 
     def plot_bounds(self) -> "Figure":
         """Draw the bounds by iteration, with the confidence band of the sampled one, as a Matplotlib figure."""
-
         library("matplotlib", "[plots]")
         from cobre.report.figures import plot_bounds
 
@@ -178,17 +171,14 @@ class TrainingResult:
 
     def to_pandas(self) -> Any:
         """Return the bounds as a pandas DataFrame."""
-
         return as_pandas(self.bounds)
 
     def to_polars(self) -> Any:
         """Return the bounds as a polars DataFrame."""
-
         return as_polars(self.bounds)
 
     def to_xarray(self) -> Any:
         """Return the bounds as an xarray Dataset, by iteration."""
-
         return as_xarray(self.bounds)
 
     def _repr_html_(self) -> str:
@@ -261,8 +251,6 @@ class SimulationResult:
 
     def water_values(self) -> "pa.Table":
         """Return $ per hm3 of every reservoir at the end of each stage."""
-        from cobre.policy.object import simulated_water_values
-
         return simulated_water_values(self.table("hydros"))
 
     def plot_fan(self, quantity: str = "storage", entity: int | None = None) -> "Figure":
@@ -272,7 +260,6 @@ class SimulationResult:
         non_controllable_generation, curtailment, deficit, load, line_flow, spot_price, water_value, ... (an unknown one
         names them all). entity: the id of a plant, bus or line; without it all are added up.
         """
-
         library("matplotlib")
         from cobre.report.figures import plot_fan
 
@@ -285,7 +272,6 @@ class SimulationResult:
         Energy and cost are added over blocks, other numbers averaged. entity: the id of a plant, bus or line; without
         it all are added up, where that means something. See `plot_fan` for quantities with names.
         """
-
         library("matplotlib", "[plots]")
         from cobre.report.figures import plot_table
 
@@ -302,12 +288,10 @@ class SimulationResult:
         `hydro_name`, `bus_name`, ... stand beside the ids of entities, `stage_start` beside `stage_id`; `to_arrow` has
         the ids alone.
         """
-
         return as_pandas(with_names(self.table(name), self.facts))
 
     def to_polars(self, name: str = "costs") -> Any:
         """Return one of the tables as a polars DataFrame, with names and dates as `to_pandas` has them."""
-
         return as_polars(with_names(self.table(name), self.facts))
 
     def to_xarray(self, name: str = "costs") -> Any:
@@ -315,7 +299,6 @@ class SimulationResult:
 
         Names of entities and dates of stages are coordinates: `data.hydro_name`, `data.stage_start`.
         """
-
         return as_xarray(self.table(name), self.facts)
 
     def _repr_html_(self) -> str:
@@ -332,9 +315,7 @@ class SimulationResult:
 
 # Tables for the libraries that people analyse with. None of them is needed to install Cobre.
 
-
 STAGE_START = "stage_start"
-
 INDEX = ("scenario_id", "stage_id", "block_id", "iteration")
 
 
@@ -431,7 +412,6 @@ def library(name: str, extra: str | None = None) -> Any:
 
 # Dates and names of a case as plain values: what a reader of results needs to know without the case.
 
-
 _NAMED = ("id", "name", "bus_id", "source_bus_id", "target_bus_id", "downstream_id", "capacity_mw", "max_storage_hm3")
 
 
@@ -511,7 +491,6 @@ def system_map(case: "Case | str | Path") -> "SystemMap | None":
     from cobre.io.saving.case_writer import canonical_case
     from cobre.report.study_facts import StudyFacts
     from cobre.report.system_map import system_map as drawn
-    from cobre.study.results import stages_and_entities
 
     found = canonical_case(case) if isinstance(case, Case) else load_case(Path(case))
     return drawn(StudyFacts(stages_and_entities(found)))

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 # Sinks of a simulation's rows: memory, or files as rows arrive; and one digest over all of them.
 
-
 ROWS_PER_DIGEST = 4 * ROWS_PER_GROUP  # in memory at once, of one column
 SECONDS_PER_SEGMENT = 120.0  # what a simulation that is killed loses at most, beside the scenarios it was at
 

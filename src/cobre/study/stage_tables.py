@@ -62,7 +62,6 @@ def entity_stages(study: PreparedStudy) -> "pa.Table":
 
 def initial_lags(study: PreparedStudy) -> "pa.Table":
     """Return the inflows before the first stage that the state remembers; lag 0 is the most recent one."""
-
     hydros, orders = len(study.case.system.hydros), study.noise.max_order
     ids = np.array([hydro.id for hydro in study.case.system.hydros], np.int32)
     values = study.problem.initial_lags
@@ -80,7 +79,6 @@ def tree_paths(study: PreparedStudy, paths: NDArray[np.int32] | None) -> "pa.Tab
 
     probability: of the scenario, where these are all that there are.
     """
-
     tree = study.problem.tree
     if tree is None:
         raise ValueError("tree_paths: the study has no tree")
@@ -106,7 +104,6 @@ def scenario_costs(costs: Floats, controlled: Floats) -> "pa.Table":
 
 def lag_steps(study: PreparedStudy) -> "pa.Table":
     """Return how lags that are means of seasons change at each stage: their predecessor (-1: none) and their share."""
-
     steps = [study.noise.lag_changes(stage) for stage in range(study.noise.num_stages)]
     orders = study.noise.max_order
     return table_of(

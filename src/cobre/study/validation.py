@@ -7,7 +7,6 @@ from typing import Any
 from cobre.core.case import Case
 from cobre.core.file_names import CONFIG_FILE
 from cobre.io.case import format_of, read_case
-from cobre.io.case_overview import as_findings
 from cobre.io.decoding.format_version import FormatSeen
 from cobre.io.findings.finding import NO_OPTIONS, Finding, Findings, Layer, error_code, label, lines_of
 from cobre.io.input_files.conversion_manifest import conversion_in_words, read_conversion
@@ -65,7 +64,8 @@ class ValidationReport:
 
     def findings(self) -> dict[str, Any]:
         """Return `valid`, `errors` and `warnings` as `cobre.io.validate` has them."""
-        return as_findings([*self.errors, *self.warnings])
+        errors, warnings = ([_peer_fields(finding) for finding in found] for found in (self.errors, self.warnings))
+        return {"valid": not errors, "errors": errors, "warnings": warnings}
 
     def text(self, options: Mapping[str, str] = NO_OPTIONS) -> str:
         """Return counts and findings as lines. options: names of overridden settings, see `Finding.text`."""
@@ -81,6 +81,22 @@ class ValidationReport:
         return self.text()
 
     __repr__ = __str__
+
+
+def _peer_fields(finding: Finding) -> dict[str, Any]:
+    """Return a finding with the names of `cobre.io.validate`; entity and field are None for one on the file."""
+    plain = finding.as_dict()
+    return {
+        "kind": plain["layer"],
+        "code": plain["code"],
+        "message": str(finding),
+        "file": finding.file,
+        "entity": finding.entity or None,
+        "field": finding.field or None,
+        "value": plain["value"],
+        "expected": plain["expected"],
+        "remedy": plain["remedy"],
+    }
 
 
 def validate(path: Case | str | Path, config_overrides: Overrides | None = None) -> ValidationReport:

@@ -22,7 +22,7 @@ def test_public_names_are_listed_and_resolve(name):
 def test_modules_are_modules():
     assert cobre.run.__name__ == "cobre.run"
     assert cobre.run.run.__module__ == "cobre.run"
-    assert cobre.io.load_case.__module__ == "cobre.io.case_overview"
+    assert cobre.io.load_case.__module__ == "cobre.io"
     assert {"load_case", "validate"} <= set(dir(cobre.io))
 
 

@@ -12,9 +12,7 @@ from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLE
 from cobre.io.storage.confined import MAX_TABLE_BYTES, open_untrusted
 
 NO_DIRECTORY = error_code("no-case-directory", Layer.STRUCTURE, "{value}", expected="the path of a case directory")
-
 MOVED_FILE = error_code("moved-file", Layer.STRUCTURE, "this file is no longer read", remedy="{advice}")
-
 UNKNOWN_FILE = warning_code("unknown-file", Layer.STRUCTURE, "is not a file of the case format and is not read")
 
 REQUIRED_JSON = (
@@ -51,7 +49,6 @@ MOVED: Mapping[str, str] = {
 }
 
 FOLDERS = ("system", "scenarios", "constraints")
-
 NOT_INPUT = (CONVERSION_MANIFEST,)  # records the case's origin; no result depends on it
 
 

@@ -197,9 +197,7 @@ def _check_tolerances(solver: SolverConfig, findings: Findings) -> None:
 FIXED_RULES = ("max_added_per_round", "violation_tolerance")  # of the cut loop inside an LP
 WINDOW_RULES = ("seed_window", "start_iteration")  # effective only with candidate_recency
 CUT_LOOP_TOLERANCE = 1e-10  # the fixed violation tolerance, which other programs write as their default
-
 NO_EFFECT = warning_code("setting-without-effect", Layer.SCHEMA, "has no effect: {reason}")
-
 Setting = tuple[str, str]  # its key, and why it has no effect
 
 

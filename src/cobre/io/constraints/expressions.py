@@ -23,7 +23,6 @@ from cobre.records import dataclass
 
 # The tokens of an expression: numbers, names, references, signs.
 
-
 _PATTERN = re.compile(
     r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<reference>@[A-Za-z_]\w*)"
@@ -34,7 +33,6 @@ _PATTERN = re.compile(
 )
 
 _BLANKS = re.compile(r"\s*")
-
 _ADVICE = {"<": "write `<=`", ">": "write `>=`", "@": "write a name right after `@`"}
 
 
@@ -111,10 +109,8 @@ def _token_at(text: str, position: int) -> Token:
 
 # Linear forms: sums of terms and constants, to which expressions evaluate.
 
-
 # Products of named expressions grow quickly; limits keep a mistake from exhausting memory.
 MAX_PARAMETERS = 8
-
 MAX_PARTS = 20_000
 
 
@@ -211,7 +207,6 @@ def _merged(terms: Iterable[Term], constants: Iterable[Coefficient]) -> LinearFo
 
 # The variables of generic constraints, and the arguments of each.
 
-
 EntityClass = Literal["hydro", "thermal", "line", "bus", "pumping_station", "contract", "non_controllable_source"]
 
 
@@ -258,9 +253,7 @@ VARIABLES: Mapping[str, VariableKind] = {
 
 
 Relation = Literal["<=", ">=", "=="]
-
 MAX_PARENTHESES = 50
-
 MAX_ID = 2**31 - 1
 
 

@@ -34,7 +34,6 @@ from cobre.io.findings.finding import Findings, Layer, Part, Subject, error_code
 
 # constraints/generic_parameters.json: the named parameters of generic constraints.
 
-
 PARAMETERS_FILE = "constraints/generic_parameters.json"
 
 

@@ -19,17 +19,11 @@ from cobre.io.findings.schema_messages import MISSING_FIELD, Choices, FileLocati
 from cobre.records import dataclass
 
 CONSTRAINTS = "constraints/generic_constraints.json"
-
 PARAMETERS = "constraints/generic_parameters.json"
-
 PRODUCTION = "system/hydro_production_models.json"
-
 HYDROS = "system/hydros.json"
-
 PRODUCTIVITY_TABLE = "system/hydro_energy_productivity.parquet"
-
 INTEGRATED_COLUMN = "integrated_equivalent_productivity_mw_per_m3s"
-
 SCHEMA_ADDRESS = "https://raw.githubusercontent.com/ons-ccee-epe/novomodelo/refs/heads/main/schemas/{name}.schema.json"
 
 # Parts of the addresses that the programs and their bridges write as `$schema`.
@@ -43,7 +37,6 @@ OTHER_FORMAT = error_code(
 )
 
 Documents = Mapping[str, Document | None]
-
 Keys = tuple[str | int, ...]
 
 
@@ -197,15 +190,10 @@ _TAGS = (
 )
 
 _OLD_MODEL = ("linearized_head",)
-
 _MODELS = (*_of_production("model"), "production_models[].default_model")
-
 _CONSTANT = 'use "constant_productivity", with the productivity at the reference volume, or "fpha"'
-
 _UNITS = "use the tag without a unit, and multiply by 1e6/3600"
-
 _WINDOW = "remove it, or use training.cut_selection.state_window"
-
 _EXACT = "remove it: values of cuts are compared exactly"
 
 MARKS: tuple[Mark, ...] = (

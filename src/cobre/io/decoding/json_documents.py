@@ -14,9 +14,7 @@ from cobre.io.storage.stored_json import is_shallow
 from cobre.records import dataclass
 
 MISSING_FILE = error_code("missing-file", Layer.STRUCTURE, "the file is missing", remedy="every case needs it")
-
 NOT_UTF8 = error_code("not-utf8", Layer.STRUCTURE, "is not UTF-8 text", remedy="save it as UTF-8")
-
 UNREADABLE_FILE = error_code("unreadable-file", Layer.STRUCTURE, "cannot be read: {value}", expected="a readable file")
 
 INVALID_JSON = error_code(
@@ -41,7 +39,6 @@ DUPLICATE_KEY = error_code(
 )
 
 MAX_DIGITS = 30
-
 MAX_DOCUMENT_BYTES = 1 << 26
 
 """Largest JSON file of a case: it takes some 30 times its size in memory. The largest of official decks has 5 MB."""
@@ -152,7 +149,6 @@ def _collecting(duplicates: list[str]) -> Callable[[list[tuple[str, Any]]], dict
 
 
 # Limits on the size of numbers in a case.
-
 
 MAX_NUMBER = 1e20
 

@@ -43,7 +43,6 @@ UNKNOWN_COLUMNS = warning_code(
 )
 
 MISSING_COLUMN = error_code("missing-column", Layer.SCHEMA, "the column is missing", expected="a column of type {type}")
-
 COLUMN_TWICE = error_code("column-twice", Layer.SCHEMA, "there are two columns of this name", expected="one of them")
 
 COLUMN_TYPE = error_code(
@@ -51,7 +50,6 @@ COLUMN_TYPE = error_code(
 )
 
 NULL_VALUES = error_code("null-values", Layer.SCHEMA, "is null", expected="a value in every row")
-
 NOT_FINITE = error_code("value-not-finite", Layer.SCHEMA, "is not a finite number", expected="{wanted}")
 
 TOO_LARGE = error_code(
@@ -146,7 +144,8 @@ def _check_type(found: str, column: Column, table: TableFormat, findings: Findin
 
 def _values(arrow: "pa.Table", column: Column, table: TableFormat, findings: Findings) -> NDArray[Any]:
     if column.name not in arrow.column_names:
-        return _absent(column, arrow.num_rows)
+        rows = arrow.num_rows
+        return np.full(rows, np.nan) if column.kind == "number" else np.full(rows, ABSENT_ID, dtype=np.int32)
     stored = arrow.column(column.name).combine_chunks()
     is_null = null_rows(stored)
     values = _filled(stored, is_null, column)
@@ -158,10 +157,6 @@ def _values(arrow: "pa.Table", column: Column, table: TableFormat, findings: Fin
         is_large = np.isfinite(values) & (size > MAX_NUMBER)
         _report_rows(np.flatnonzero(is_large), column, table, findings, TOO_LARGE)
     return values
-
-
-def _absent(column: Column, num_rows: int) -> NDArray[Any]:
-    return np.full(num_rows, np.nan) if column.kind == "number" else np.full(num_rows, ABSENT_ID, dtype=np.int32)
 
 
 def _filled(stored: Any, is_null: NDArray[np.bool_], column: Column) -> NDArray[Any]:

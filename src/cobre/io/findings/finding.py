@@ -136,7 +136,6 @@ class Part(NamedTuple):
 
 
 Subject = tuple[Part, ...]
-
 THE_FILE: Subject = ()
 """The subject of a finding about a file as a whole."""
 
@@ -175,7 +174,6 @@ def subject_text(subject: Subject) -> str:
 
 
 # Findings.
-
 
 NO_OPTIONS: Mapping[str, str] = {}
 """No command line: overridden settings are called overrides."""

@@ -85,7 +85,6 @@ def _alias(hint: Any) -> str | None:
 
 # Renamed and removed fields of older formats.
 
-
 # By file and key: the replacement.
 RENAMED: Mapping[tuple[str, str], str] = {
     ("config.json", "forward_passes"): 'now training.selection: {"method": "sampled", "forward_passes": N}',
@@ -159,19 +158,12 @@ UNITS: Mapping[str, str] = {
 
 # Codes of schema violations.
 
-
 MISSING_FIELD = error_code("missing-field", Layer.SCHEMA, "is missing", remedy="add {needed}")
-
 UNKNOWN_FIELD = error_code("unknown-field", Layer.SCHEMA, "is not a field of the format", remedy="{advice}")
-
 WRONG_TYPE = error_code("wrong-type", Layer.SCHEMA, "is {shown}", expected="{wanted}")
-
 NUMBER_OUT_OF_RANGE = error_code("number-out-of-range", Layer.SCHEMA, "is {shown}", expected="{wanted}")
-
 WRONG_LENGTH = error_code("wrong-length", Layer.SCHEMA, "is {shown}", expected="{wanted}")
-
 INVALID_DATE = error_code("invalid-date", Layer.SCHEMA, "is {shown}", expected="{wanted}")
-
 UNKNOWN_CHOICE = error_code("unknown-choice", Layer.SCHEMA, "is {shown}", expected="{choices}")
 
 MISSING_KIND = error_code(
@@ -182,9 +174,7 @@ MISSING_KIND = error_code(
 )
 
 UNKNOWN_KIND = error_code("unknown-kind", Layer.SCHEMA, "`{key}` is {shown}", expected="one of {choices}")
-
 DUPLICATE_ID = error_code("duplicate-id", Layer.SCHEMA, "is used {value} times", expected="a different one for each")
-
 DUPLICATE_ENTRY = error_code("duplicate-entry", Layer.SCHEMA, "appears {value} times", remedy="keep one of them")
 
 

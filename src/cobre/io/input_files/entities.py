@@ -30,11 +30,8 @@ from cobre.io.findings.schema_messages import report_duplicates
 from cobre.records import dataclass
 
 FIELD_OF_FORM_MISSING = error_code("field-of-form-missing", Layer.SCHEMA, "is missing", remedy="{form} needs it")
-
 FIELD_OF_OTHER_FORM = error_code("field-of-other-form", Layer.SCHEMA, "is not a field of {form}", remedy="use `{own}`")
-
 TRAVEL_TIME = error_code("travel-time-negative", Layer.SCHEMA, "is {value:g}", expected="at least 0, or null")
-
 NO_UNIT_GROUPS = error_code("no-unit-groups", Layer.SCHEMA, "there is none", expected="at least one group")
 
 LEADS = error_code(
@@ -45,7 +42,6 @@ LEADS = error_code(
 )
 
 LEAD_STAGES = error_code("anticipation-lead-stages", Layer.SCHEMA, "is {value}", expected="at least 1")
-
 LEAD_HOURS = error_code("anticipation-lead-hours", Layer.SCHEMA, "is {value:g}", expected="a number above 0")
 
 # Checks of the parts of a hydro plant whose fields depend on their `type`.
@@ -88,17 +84,11 @@ def _check_form(
 
 
 BUSES = "system/buses.json"
-
 LINES = "system/lines.json"
-
 HYDROS = "system/hydros.json"
-
 THERMALS = "system/thermals.json"
-
 SOURCES = "system/non_controllable_sources.json"
-
 STATIONS = "system/pumping_stations.json"
-
 CONTRACTS = "system/energy_contracts.json"
 
 
@@ -215,7 +205,6 @@ def _ordered(entities: tuple[AnyEntity, ...], file: str, word: str, findings: Fi
 
 # penalties.json: default costs of violations.
 
-
 PENALTIES_FILE = "penalties.json"
 
 
@@ -244,7 +233,6 @@ def _without_null_default(document: Document | None) -> Document | None:
 
 
 # initial_conditions.json: storages, past inflows, releases and commitments at the start of the study.
-
 
 CONDITIONS_FILE = "initial_conditions.json"
 

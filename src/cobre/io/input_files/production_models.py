@@ -25,7 +25,6 @@ from cobre.io.findings.schema_messages import report_duplicates
 from cobre.records import dataclass
 
 FILE = "system/hydro_production_models.json"
-
 NO_EFFECT = warning_code("setting-of-planes-without-effect", Layer.SCHEMA, "has no effect: {reason}")
 # Settings of fitted planes that are part of the format but have no effect.
 WITHOUT_EFFECT = {

@@ -183,11 +183,8 @@ def _seasons(definitions: SeasonDefinitions | None) -> SeasonDefinitions | None:
 
 # scenarios/load_factors.json and non_controllable_factors.json: factors of blocks, relative to the stage.
 
-
 LOAD_FILE = "scenarios/load_factors.json"
-
 SOURCE_FILE = "scenarios/non_controllable_factors.json"
-
 Factors = Mapping[tuple[int, int], tuple[float, ...]]
 
 
@@ -265,9 +262,7 @@ def _in_order_of_blocks(
 
 # post_study_stages.json: stages after the study, and bounds of deliveries in them.
 
-
 POST_STUDY_FILE = "post_study_stages.json"
-
 MAX_HOURS = 8784.0 * 100
 
 """A century: dates after it are typing errors, and later ones than the year 9999 cannot be computed."""

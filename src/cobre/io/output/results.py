@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
 # manifest.json: the tables of a results directory, and the software that wrote them. It is written last.
 
-
 FORMAT_VERSION = 1
-
 LIBRARIES = ("numpy", "pyarrow", "highspy")
 
 
@@ -110,9 +108,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 # Tables of a simulation, scenario by scenario; no more than a few row groups are in memory at a time.
 
-
 Columns = Mapping[str, NDArray[Any]]
-
 ROWS_AT_ONCE = 32_768
 
 

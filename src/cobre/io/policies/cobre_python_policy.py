@@ -29,7 +29,6 @@ from cobre.records import dataclass
 # from the table, 0 when it is absent. Vectors and tables are referenced by offsets. Everything is little-endian.
 # Offsets are checked: one outside of the content raises `FlatTableError`.
 
-
 _OFFSET, _BACK, _SHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")
 
 
@@ -103,13 +102,9 @@ def _unpack(form: struct.Struct, content: bytes, at: int) -> int:
 
 
 IDENTIFIER = b"CBVF"
-
 FORMAT_IN_CURRENCY, FORMAT_IN_UNITS = 3, 4
-
 PROGRAMS = {FORMAT_IN_CURRENCY: "cobre-python", FORMAT_IN_UNITS: "novomodelo"}
-
 NO_DATE = -(2**31)
-
 STATE_KINDS = (STORAGE, INFLOW_LAG, COMMITMENT, IN_TRANSIT)  # indexed by cobre-python's code
 
 

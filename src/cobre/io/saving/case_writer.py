@@ -27,7 +27,6 @@ from cobre.io.validation import check_case
 # A case in memory is turned into the documents that `save_case` would write, and decoded by the readers of files. It
 # so means what its directory means, in whatever order its entities, rows and mappings are; nothing is written.
 
-
 PART_OF_CASE = error_code(
     "part-of-case-type",
     Layer.SCHEMA,
@@ -109,9 +108,7 @@ def save_case(case: Case, folder: str | Path) -> Path:
 
 # `cobre.changed`: a copy of a case with other values, settings by their names in config.json.
 
-
 _SETTING = "config."
-
 Record = TypeVar("Record")
 
 

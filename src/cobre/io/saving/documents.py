@@ -71,7 +71,6 @@ def config_document(config: Config) -> dict[str, Any]:
 
 # Generic constraints as JSON documents. Named expressions are not kept after parsing: their terms are written out.
 
-
 Piece = tuple[bool, list[str]]
 """Whether a product is negative, and its factors, the number first."""
 
@@ -202,7 +201,6 @@ def _factors(key: str, factors: Factors) -> list[dict[str, Any]]:
 
 
 # Stages, initial conditions, penalties, entities and production models as JSON documents.
-
 
 Named = tuple[str, Any]
 
@@ -336,9 +334,7 @@ def _plain(value: object) -> Any:
 
 # Checks of tables of a case in memory: complete columns, right types, finite numbers.
 
-
 KINDS = {"id": "iu", "index": "iu", "number": "f", "date": "M"}
-
 TYPE_NAMES = {"id": "whole numbers", "index": "whole numbers", "number": "floating-point numbers", "date": "dates"}
 
 

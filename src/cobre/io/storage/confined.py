@@ -137,7 +137,6 @@ def _enter(descriptor: int, part: str, folder: Path, *, make: bool) -> int:
 
 # Reading of untrusted files: only regular files of limited size, inside the directory they belong to.
 
-
 MAX_BYTES = 1 << 36
 """Bytes of the largest file read at once; largest policy: 9.1 GB with 120 stages x 9,000 cuts x 1,057 states."""
 

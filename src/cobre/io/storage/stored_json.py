@@ -93,7 +93,6 @@ def _too_deep() -> ValueError:
 
 # events.jsonl: one JSON object per line; the last line may be incomplete.
 
-
 Event = Mapping[str, Any]
 
 

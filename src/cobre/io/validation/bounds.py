@@ -112,7 +112,6 @@ DIMENSION_RULES: tuple[Rule, ...] = (
 
 # Bounds beside the limits that entities declare.
 
-
 BOUNDS_CROSSED = error_code(
     "bounds-crossed",
     Layer.MEANING,
@@ -161,7 +160,6 @@ BOUND_FAR_ABOVE_CAPACITY = warning_code(
 )
 
 Key = tuple[int, ...]
-
 MAY_BE_NEGATIVE = ("price_per_mwh", "water_withdrawal_m3s")
 # Columns whose values apply to the stage, not to single blocks.
 STAGE_LEVEL: Mapping[str, tuple[str, ...]] = {

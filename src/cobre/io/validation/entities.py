@@ -212,9 +212,7 @@ def _forms(hydro: Hydro) -> Iterator[tuple[str, bool, float, str]]:
 
 # Costs.
 
-
 MAY_BE_ZERO = ("turbined_cost",)
-
 PRICE_TABLES = ("penalty_overrides_bus", "penalty_overrides_line", "penalty_overrides_hydro", "penalty_overrides_ncs")
 
 FLOW_VIOLATIONS = (

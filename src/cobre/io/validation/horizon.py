@@ -32,13 +32,11 @@ from cobre.io.validation.rules import (
 from cobre.wording import counted
 
 Dated = Stage | PreStudyStage
-
 MIN_STAGES: Final = 2
 AVERAGE_MONTH_HOURS: Final = 730.0
 """A twelfth of a year: published cases have it in every month, also in one of 28 days (672 hours)."""
 
 DAYS_OF_MONTHS: Final = (28, 31)
-
 MAX_HOURS_APART: Final = 0.01
 """Share by which hours may differ from the calendar without a warning: a change of the clock in a week is 0.006."""
 
@@ -54,19 +52,12 @@ MAX_FACTOR_APART: Final = 0.05
 # Blocks, openings and ids of stages.
 
 TOO_FEW_STAGES = error_code("too-few-stages", Layer.DIMENSIONS, "there are {value}", expected=f"at least {MIN_STAGES}")
-
 STAGE_IDS = error_code("stage-ids", Layer.DIMENSIONS, "the ids are {value}", expected="0, 1, 2, ... without a gap")
-
 PRE_STUDY_ID = error_code("pre-study-stage-id", Layer.DIMENSIONS, "is not negative", expected="-1, -2, ...")
-
 NO_BLOCKS = error_code("no-blocks", Layer.DIMENSIONS, "there is none", expected="at least one block")
-
 BLOCK_IDS = error_code("block-ids", Layer.DIMENSIONS, "their ids are {value}", expected="0, 1, 2, ... without a gap")
-
 BLOCK_HOURS = error_code("block-hours", Layer.DIMENSIONS, "is {value:g}", expected="a number of hours above 0")
-
 NO_OPENINGS = error_code("no-openings", Layer.DIMENSIONS, "is {value}", expected="at least 1")
-
 OPENINGS_MISSING = error_code("openings-missing", Layer.DIMENSIONS, "is missing", expected="at least 1")
 
 BLOCK_FACTOR_COUNT = error_code(
@@ -147,7 +138,6 @@ DIMENSION_RULES: tuple[Rule, ...] = (
 
 
 # Dates, rates and risk.
-
 
 STAGES_OUT_OF_ORDER = error_code(
     "stages-out-of-order",
@@ -241,7 +231,6 @@ def sizes_of_sobol_sets(case: Case, findings: Findings) -> None:
 
 
 # Hours, seasons and factors beside the calendar.
-
 
 TOO_MANY_HOURS = error_code(
     "hours-beyond-the-dates",

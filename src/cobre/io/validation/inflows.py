@@ -39,20 +39,14 @@ from cobre.io.validation.rules import (
 from cobre.wording import counted
 
 HISTORY = SCENARIOS["inflow_history"]
-
 STATISTICS = SCENARIOS["inflow_seasonal_stats"]
-
 COEFFICIENTS = SCENARIOS["inflow_ar_coefficients"]
-
 ANNUAL = SCENARIOS["inflow_annual_component"]
-
 ESTIMATED_FROM = (HISTORY, STATISTICS, COEFFICIENTS)
-
 LAG_INPUTS = (HYDROS, COEFFICIENTS, ANNUAL, HISTORY, CONFIG_FILE)
 
 
 # A row for every stage.
-
 
 BY_ENTITY = {
     "inflow_seasonal_stats": "hydro_id",
@@ -129,7 +123,6 @@ DIMENSION_RULES: tuple[Rule, ...] = (statistics_of_every_stage, plants_without_i
 
 
 # Numbers of the tables.
-
 
 # By table: the entity's column, and columns with their minimum and maximum (None: no limit).
 RANGES: dict[str, tuple[str, dict[str, tuple[float, float | None]]]] = {
@@ -282,7 +275,6 @@ def annual_components(case: Case, findings: Findings) -> None:
 
 
 # Observations and histories.
-
 
 Window = tuple[date, date]
 

@@ -24,7 +24,6 @@ from cobre.io.validation.settings import scenario_sources
 from cobre.records import dataclass
 
 SYMMETRY_TOLERANCE = 1e-10
-
 OPENINGS = SCENARIOS["noise_openings"]
 
 # Correlation matrices.
@@ -179,7 +178,6 @@ NOISE_VECTOR = (HYDROS, BUSES, SOURCES, SCENARIOS["load_seasonal_stats"], SCENAR
 
 # Openings from a file.
 
-
 OPENINGS_NOT_USED = warning_code(
     "openings-file-not-used",
     Layer.DIMENSIONS,
@@ -240,7 +238,6 @@ def _check_openings_of(stage: Stage, table: Table, dimension: int, findings: Fin
 
 
 # External scenarios.
-
 
 NO_LIBRARY = error_code(
     "external-scenarios-missing",

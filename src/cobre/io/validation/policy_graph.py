@@ -57,7 +57,6 @@ RATE_OF_NODES = error_code(
 )
 
 TRANSITION_TWICE = error_code("transition-twice", Layer.MEANING, "appears {value} times", expected="once")
-
 ROOTS = error_code("not-one-root", Layer.MEANING, "stage {stage} has {value} nodes ({nodes})", expected="one root node")
 
 UNREACHED_NODES = error_code(

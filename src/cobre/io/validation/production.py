@@ -41,16 +41,12 @@ from cobre.io.validation.rules import (
 from cobre.io.validation.water import GEOMETRY, geometry_points
 
 PLANES = PRODUCTIONS["hyperplanes"]
-
 PRODUCTIVITY = PRODUCTIONS["energy_productivity"]
-
 TAILRACE = PRODUCTIONS["tailrace_curves"]
-
 CHOICES = (HYDROS, PRODUCTION, STAGES)
 
 
 # Productivities: every plant has, in every stage, exactly one source of its production function.
-
 
 PRODUCTIVITY_TWICE = error_code(
     "productivity-twice",
@@ -180,7 +176,6 @@ def ranges_of_stages(case: Case, findings: Findings) -> None:
 
 
 # Planes of the model fpha: given, or computed from geometry.
-
 
 SOURCE_OF_PLANES = error_code(
     "source-of-planes-missing",
@@ -345,7 +340,6 @@ def planes_of_other_plants(case: Case, findings: Findings) -> None:
 
 # Families of tailrace curves: segments that join, one reference level for each family, plants that use them.
 
-
 OUTFLOW_TOLERANCE_M3S = 1e-6
 LEVEL_TOLERANCE_M = 1e-3
 
@@ -486,11 +480,8 @@ RULES: tuple[Rule, ...] = (
 
 # Values computed from data that the rules above found valid: planes from geometry, parameters from productivities.
 
-
 FITTED_FROM = ("tailrace", "hydraulic_losses", "efficiency")
-
 OF_ONE_PLANT = ("equivalent_productivity", "integrated_equivalent_productivity")
-
 OF_A_CASCADE = ("accumulated_productivity", "integrated_accumulated_productivity", "max_stored_energy")
 
 FITTING_DATA = error_code(

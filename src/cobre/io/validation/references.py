@@ -100,7 +100,6 @@ WORDS: dict[EntityClass, str] = {
 
 # Rows of pre-study stages are allowed here: lags refer to them.
 REACHES_BACK = ("inflow_seasonal_stats", "inflow_ar_coefficients", "inflow_annual_component")
-
 MAY_NAME_OTHER_STAGES = (*REACHES_BACK, "load_seasonal_stats", "non_controllable_stats")
 
 
@@ -403,7 +402,6 @@ CHECKS: tuple[Callable[[Case, DeclaredIds, Findings], None], ...] = (
 
 
 # References of JSON files that violate their schema, looked up in the parsed JSON.
-
 
 # file, array, kind of its members, and for each id field the class that it refers to
 RAW_REFERENCES = (

@@ -58,13 +58,9 @@ __all__ = [
 # Inputs by the names of their files. Tables by their field in the case.
 
 CONSTRAINT_BOUNDS = BOUNDS.file
-
 SYSTEM = (BUSES, LINES, HYDROS, THERMALS, SOURCES, STATIONS, CONTRACTS)
-
 SCENARIOS = {name: form.file for name, form in SCENARIO_TABLES.items()}
-
 OVERRIDES = {name: form.file for name, form in OVERRIDE_TABLES.items()}
-
 PRODUCTIONS = {name: form.file for name, form in PRODUCTION_TABLES.items()}
 
 
@@ -124,15 +120,12 @@ def _is_new(finding: Finding, undecoded: frozenset[str], unknown: set[Part]) -> 
 
 # Codes that several rules use.
 
-
 UNKNOWN_REFERENCE = error_code(
     "unknown-reference", Layer.REFERENCES, "there is no {kind} {value}", remedy="declared: {declared}"
 )
 
 NEGATIVE = error_code("negative-value", Layer.MEANING, "is {value:g}", expected="at least 0")
-
 NOT_POSITIVE = error_code("value-not-positive", Layer.MEANING, "is {value:g}", expected="a number above 0")
-
 OUT_OF_RANGE = error_code("value-out-of-range", Layer.MEANING, "is {value:g}", expected="{range}")
 
 MINIMUM_ABOVE_MAXIMUM = error_code(

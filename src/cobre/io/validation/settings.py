@@ -14,13 +14,9 @@ from cobre.io.validation.rules import CONFIG_FILE, HYDROS, SCENARIOS, STAGES, Ru
 
 STOPPING_FIELD = "training.stopping_rules"
 POLICY_FIELD = "policy.boundary.path"
-
 NEEDS_SEED = ("out_of_sample", "external")
-
 CLASSES = ("inflow", "load", "ncs")
-
 HISTORY = SCENARIOS["inflow_history"]
-
 _PATHS_OF_GAP = "training.selection.risk_weighted_share 1, another rule, or selection enumerated"
 
 GAP_NEEDS_RISK_WEIGHTS = error_code(

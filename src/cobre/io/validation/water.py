@@ -37,7 +37,6 @@ from cobre.io.validation.rules import (
 )
 
 GEOMETRY = PRODUCTIONS["geometry"]
-
 RELEASES = "past_defluences"
 
 # Evaporation.
@@ -86,7 +85,6 @@ DIMENSION_RULES: tuple[Rule, ...] = (evaporation_by_month, geometry_for_evaporat
 
 
 # The cascade: no plant may receive its own water back, other than by pumping.
-
 
 CYCLE = error_code(
     "cascade-cycle",
@@ -184,7 +182,6 @@ def _takes_water(hydro: Hydro, stage_id: int) -> bool:
 
 
 # Travel times: arcs with a downstream plant, and past releases for water in transit when the study begins.
-
 
 TRAVEL_TIME_OF_ZERO = warning_code(
     "travel-time-of-zero",
@@ -308,7 +305,6 @@ def _hours_back(rows: list[PastRelease], start: int) -> float:
 
 
 # Initial storages and the filling of new reservoirs.
-
 
 RELATIVE_TOLERANCE = 1e-6
 FILLING_RATE = "filling.filling_min_rate_m3s"

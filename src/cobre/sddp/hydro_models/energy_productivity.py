@@ -18,7 +18,6 @@ from cobre.sddp.hydro_models.production_function import ReservoirGeometry, net_h
 
 # Default share of the useful volume.
 DEFAULT_REFERENCE_SHARE = 0.65
-
 EQUIVALENT = "equivalent_productivity_mw_per_m3s"
 INTEGRATED = "integrated_equivalent_productivity_mw_per_m3s"
 

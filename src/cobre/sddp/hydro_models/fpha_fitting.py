@@ -101,7 +101,6 @@ def _radical_inverse(number: int, base: int) -> float:
 
 # The upper side of the convex hull of points over a plane: the least concave function above them.
 
-
 # Heights that differ by less than this share of the largest are the same height.
 TOLERANCE = 1e-10
 
@@ -131,7 +130,6 @@ ROUNDING_NOISE = 1e-12
 
 # Windows narrower than this are one volume, around which planes are fitted on two.
 MIN_WINDOW_HM3 = 1e-9
-
 ONE_VOLUME_REACH_HM3 = 1.0
 
 

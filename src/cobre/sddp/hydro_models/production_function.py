@@ -68,7 +68,6 @@ def geometry_by_hydro(table: Table | None) -> dict[int, ReservoirGeometry]:
 # A family is a polynomial of degree four on each of its segments, one after another; beyond the outermost segments
 # the level stays. Between the levels of two families it is linear, beyond them that of the nearest family.
 
-
 COEFFICIENTS = tuple(f"coefficient_{power}" for power in range(5))
 
 

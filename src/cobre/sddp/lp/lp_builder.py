@@ -141,7 +141,6 @@ def _by_rows(entries: EntryList, num_rows: int, num_columns: int) -> tuple[Ints,
 # The LP library's scaling is switched off, because scale factors that survive from an earlier LP would make a result
 # depend on what was solved before.
 
-
 ROUNDS = 4
 
 

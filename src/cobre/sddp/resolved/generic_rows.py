@@ -17,7 +17,6 @@ from cobre.sddp.resolved.declared import positions_by_id
 
 # Values of the named numbers in generic constraints.
 
-
 MAX_NUMBER = 1e20  # of a coefficient or bound, as of every number in a file; solvers take more for infinite
 _LARGE_COMPUTED = 1e10  # of a parameter computed from the system; beyond it a number is looked at more closely
 

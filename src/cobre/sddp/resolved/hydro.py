@@ -41,7 +41,6 @@ from cobre.sddp.resolved.declared import (
 
 # Prices of hydro plants: penalties.json, then the plant's own, then those of the stage.
 
-
 PLAIN = (
     "spillage_cost",
     "turbined_cost",
@@ -172,7 +171,6 @@ def _was_filled(hydro: Hydro, stage_id: int) -> bool:
 
 # How much power a plant makes of its water in a stage: one rate, or planes.
 
-
 PRECOMPUTED = FphaConfig("precomputed")
 
 
@@ -300,9 +298,7 @@ def _given_planes(table: Table | None, hydro: Hydro, stage: Stage) -> Floats:
 # By the rules of format 0.19, what must flow or be generated is charged in every stage, also before a plant enters and
 # while it fills. It is a constant cost.
 ALWAYS = ("min_outflow_m3s", "min_turbined_m3s", "min_generation_mw")
-
 GROUP_LIMITS = ("min_turbined_m3s", "max_turbined_m3s", "min_generation_mw", "max_generation_mw")
-
 WITHOUT_MACHINES = ("min_outflow_m3s", "max_outflow_m3s", "min_spillage_m3s", "max_spillage_m3s")
 
 
@@ -442,7 +438,6 @@ class GroupResolver:
 
 
 # Connections between plants and buses, as indices.
-
 
 NO_PLANT = -1
 

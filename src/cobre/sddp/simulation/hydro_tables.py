@@ -128,9 +128,7 @@ def read_hydro_bus_generation(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 # Tables of water in transit: arrivals by stage, and the last releases, which a following study starts from.
 
-
 TRANSIT = ResultTable("in_transit", ("hydro_id", "lag"), ("in_transit_volume_hm3", "delayed_arrival_hm3"))
-
 SEED = ResultTable("transit_seed", ("hydro_id", "start_date", "end_date"), ("value_m3s",))
 
 

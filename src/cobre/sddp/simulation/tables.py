@@ -154,7 +154,6 @@ def rows_by_block(format: ResultTable, entity_ids: tuple[Ints, ...], num_blocks:
 
 # Thermal plants, buses, lines, sources, contracts and pumping stations.
 
-
 # From the outcome of a stage to one array, S x entities x K, for each number of a table.
 Reader = Callable[[StageOutcome], Iterable[Floats]]
 
@@ -259,12 +258,9 @@ def read_pumping_stations(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 # Thermal power that is decided ahead: what was committed, what is decided, what one more MW would be worth.
 
-
 # Numbers that only some rows have: NaN elsewhere.
 AHEAD = ("anticipated_committed_mw", "anticipated_decision_mw", "commitment_value_per_mw")
-
 ANTICIPATED_THERMALS = ResultTable(THERMALS.name, THERMALS.ids, (*THERMALS.numbers, *AHEAD))
-
 LANES = ResultTable("anticipated_lanes", ("thermal_id", "delivery_date"), ("deposited_decision_mw",))
 
 
@@ -328,7 +324,6 @@ def _decided(outcome: StageOutcome) -> Floats:
 
 # Costs of a stage by component; the components add up to the immediate cost.
 
-
 # The decisions behind every component, by their names among the LP's columns.
 DECISIONS: Mapping[str, tuple[str, ...]] = {
     "thermal_cost": ("thermal",),
@@ -352,7 +347,6 @@ DECISIONS: Mapping[str, tuple[str, ...]] = {
 
 # A source is paid for what it generates: for all that is available, less what is curtailed.
 SOURCE_COMPONENTS = ("non_controllable_reward", "curtailment_cost")
-
 COMPONENTS = (*DECISIONS, "generic_violation_cost", *SOURCE_COMPONENTS)
 
 HYDRO_VIOLATIONS = (
@@ -372,7 +366,6 @@ COSTS = ResultTable(
 
 # Only where a study has thermal plants that decide ahead.
 ANTICIPATED_COST = "anticipated_thermal_cost"
-
 COSTS_AHEAD = ResultTable(COSTS.name, COSTS.ids, (*COSTS.numbers, ANTICIPATED_COST))
 
 
@@ -426,7 +419,6 @@ def _source_costs(outcome: StageOutcome) -> tuple[Floats, Floats]:
 
 
 # Constraints that users wrote: by how much they are violated, and what that costs.
-
 
 VIOLATIONS = ResultTable("violations/generic", ("constraint_id",), ("slack_value", "slack_cost"))
 

@@ -43,7 +43,6 @@ from cobre.solver.batches import (
 
 # How many bytes ranks exchange in an iteration, by purpose.
 
-
 # What no way of sharing the work can do without: what each path costs, each cut, and the states that selection reads.
 NEEDED = frozenset({"path costs", "cuts", "trial states"})
 
@@ -85,7 +84,6 @@ def least_traffic(exchanged: Mapping[str, int]) -> int:
 
 
 # The chains of the lower bound, which are the same in every iteration.
-
 
 OPENINGS_PER_CHAIN = 5  # fixed, so that the bits do not depend on how many ranks or threads share the work
 

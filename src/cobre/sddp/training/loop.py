@@ -246,7 +246,6 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
 
 # Columns of the exchanged table, one row for each rank; what the solver did and the pieces of work follow.
 RULE, INTERRUPTION, SOLVER_S, EXCHANGE_S, FIRST_COUNT = range(5)
-
 FIRST_PIECE = FIRST_COUNT + records.WIDTH
 
 

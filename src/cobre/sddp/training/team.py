@@ -24,7 +24,6 @@ from cobre.solver.program import StageProgram
 
 # The memory in which the ranks of a team leave their results: counters, paths, and the solves of one stage.
 
-
 COUNTERS = 2  # a double buffer: while one counts, the leader sets the other one back
 
 

@@ -23,7 +23,6 @@ from cobre.solver.batches import Bases, Batch, Chains, Outputs, no_bases
 
 # The nodes of one stage of the scenario tree, as a team shares them out.
 
-
 LEAVES_PER_UNIT = 8  # of a team: a call of the solver for each leaf would cost more than its LP
 
 

@@ -38,7 +38,6 @@ from cobre.solver.program import Corrections, Names, StageProgram
 # inputs do not contain incoming lags, so the incoming state is followed by its lags once more (`with_lags`), as states
 # that are passed on.
 
-
 NO_CUTS = CutRows([], 0, np.zeros(0, np.uint8))
 
 
@@ -203,7 +202,6 @@ def _fixed(bounds: Floats, column: int, value: float) -> Floats:
 
 
 # The states at which an inner approximation has its vertices: visited ones, and corners of a box around all others.
-
 
 MAX_CORNERS = 256
 

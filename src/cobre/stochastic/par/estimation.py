@@ -94,7 +94,6 @@ def _doubles(values: Floats | Indices) -> Floats:
 
 # Models of all hydros from history: statistics and coefficients.
 
-
 _MIN_OBSERVATIONS = 2
 
 

@@ -170,7 +170,6 @@ class KnownPast:
 # Slots come in the order of the next stage's lags: the first holds lag 1, and so on; seasons that are read later
 # follow.
 
-
 NO_SLOT = -1
 
 

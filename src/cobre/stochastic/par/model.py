@@ -6,7 +6,6 @@ whose season has no statistics takes no part.
 """
 
 from collections.abc import Iterator
-from datetime import date
 
 import numpy as np
 
@@ -209,15 +208,11 @@ def inflow_memory(
             reading[stages, :depth] = end_reads
         lags = initial_lags(case, reading, None if periods is None else periods.cycle, may_miss=may_miss)
         return InflowMemory(own, None, lags.values, lags.notes)
-    past = KnownPast(case, _earliest(periods, own.shape[1]), may_miss=may_miss)
+    first_day = min(periods.earlier(found, own.shape[1]).days[0] for found in periods.of_stages)
+    past = KnownPast(case, first_day, may_miss=may_miss)
     slots = lag_slots(periods, own, lambda found: past.days_of(found.days), depth)
     first = _first(past, slots, end_reads)
     return InflowMemory(slots.psi, slots.steps, first, tuple(past.notes))
-
-
-def _earliest(periods: StagePeriods, depth: int) -> date:
-    """Return the first day that some stage may remember."""
-    return min(periods.earlier(found, depth).days[0] for found in periods.of_stages)
 
 
 def _first(past: KnownPast, slots: LagSlots, end_reads: Floats | None) -> Floats:

@@ -5,7 +5,6 @@ from datetime import date
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import Case
@@ -15,11 +14,8 @@ from cobre.stochastic.par.seasons import SeasonCycle
 
 # Observed inflows: windows of days by hydro, in columns, because a deck has hundreds of thousands of them.
 
-
 Days = Indices
-
 HISTORY_FILE = "scenarios/inflow_history.parquet"
-
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -58,7 +54,7 @@ def history_windows(case: Case) -> Mapping[int, InflowWindows]:
     if table is None:
         return {}
     ids = table["hydro_id"].astype(np.int64)
-    start, end = (_ordinals(table[name]) for name in ("start_date", "end_date"))
+    start, end = (table[name].astype("datetime64[D]").astype(np.int64) + _EPOCH for name in ("start_date", "end_date"))
     known = np.array([hydro.id for hydro in case.system.hydros], np.int64)
     problem = "needs the id of a hydro and an end_date after its start_date"
     _refuse(~np.isin(ids, known) | (end <= start), ids, start, problem)
@@ -72,10 +68,6 @@ def history_windows(case: Case) -> Mapping[int, InflowWindows]:
     firsts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.zeros(0, np.int64)
     parts = (np.split(column, firsts[1:]) for column in (start, end, value))
     return {int(ids[at]): InflowWindows(*columns) for at, *columns in zip(firsts, *parts, strict=True)}
-
-
-def _ordinals(days: NDArray[np.datetime64]) -> Days:
-    return days.astype("datetime64[D]").astype(np.int64) + _EPOCH
 
 
 def _refuse(is_wrong: Flags, ids: Days, start: Days, problem: str) -> None:
@@ -163,13 +155,9 @@ class _Occurrences:
 #
 # A season with deviation 0 is white noise of order 0: it remembers nothing, and nothing remembers it.
 
-
 _SAME_M3S = 1e-6
-
 _ROUNDING = 1e-10
-
 _NEGATIVE_SHARE = 0.1
-
 _SATURATED_SHARE = 0.5
 
 

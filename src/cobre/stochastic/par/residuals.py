@@ -17,7 +17,6 @@ from cobre.stochastic.par.statistics import SampleStatistics, lag_residuals, ord
 from cobre.stochastic.par.terms import AutoregressiveTerms
 
 _TOLERANCE = 1e-15
-
 _MAX_YEARS = 2000
 
 # Correlations of a process that is stationary may pass 1 on the way to their limit, but not by that much.
@@ -50,7 +49,6 @@ def residual_variance(correlations: Floats, season: int, coefficients: Floats) -
 # Correlation between plants of the residuals that their inflow models leave of history.
 #
 # Every season has a matrix of its own, unless it has few years: then the residuals of all seasons make one for it.
-
 
 # Years that each pair of plants must have in common for a season to have a matrix of its own.
 _MIN_PAIRS = 30

@@ -18,11 +18,8 @@ from cobre.stochastic import NoiseModelError
 
 # The days of a season: months, ISO weeks, or dates of one's own.
 
-
 LAST_WEEK = 52  # the 53rd week of a long year belongs to it
-
 FEBRUARY, LAST_OF_FEBRUARY, DECEMBER = 2, 28, 12
-
 ORDINARY_YEAR = 2023  # lengths are those of a year that is not a leap year
 
 

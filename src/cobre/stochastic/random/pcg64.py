@@ -16,13 +16,9 @@ from cobre.core.arrays import Floats, Indices
 from cobre.stochastic.random.seeds import Words
 
 _MULTIPLIER_HIGH = np.uint64(0x2360ED051FC65DA4)
-
 _MULTIPLIER_LOW = np.uint64(0x4385DF649FCCF645)
-
 _LOW_32 = np.uint64(0xFFFFFFFF)
-
 _32 = np.uint64(32)
-
 _63 = np.uint64(63)
 
 
@@ -151,9 +147,7 @@ def _output(state: Wide) -> Words:
 # too. About one draw in a hundred leaves the fast path and needs an exponential or a logarithm. Those come from the C
 # library, one at a time, in native code as in `math`: NumPy's versions differ between processors.
 
-
 _LAYERS = 256
-
 _TAIL_START = 3.654152885361009
 
 # The area of a layer. Fewer digits than a float has: the published tables were made with exactly this number.
@@ -195,9 +189,7 @@ def _rounded(values: list[float]) -> Floats:
 # Its sixth tail coefficient ends in 349 where Moro's paper has 919; its openings show that, and ours must be the
 # same. Probabilities next to 0 and 1 are cut off at 8.21 standard deviations, as there.
 
-
 _NUMERATOR = (2.50662823884, -18.61500062529, 41.39119773534, -25.44106049637)
-
 _DENOMINATOR = (1.0, -8.47351093090, 23.08336743743, -21.06224101826, 3.13082909833)
 
 _TAIL = (
@@ -213,9 +205,7 @@ _TAIL = (
 )
 
 _CENTRE = 0.42
-
 _MIN_PROBABILITY = 1e-20
-
 _MAX_QUANTILE = 8.21
 
 

@@ -20,7 +20,6 @@ from cobre.stochastic.random.seeds import Words, stage_seeds
 # deviations below the mean in all dimensions, and others coincide with it. So these points are not those of the Rust
 # program, on purpose.
 
-
 _MANTISSA_BITS = 53
 
 
@@ -65,9 +64,7 @@ def first_primes(count: int) -> list[int]:
 #
 # Direction numbers are those of Joe and Kuo. Checked bit for bit against openings that the Rust program wrote.
 
-
 _BITS = 32
-
 _LOW_32 = np.uint64(0xFFFFFFFF)
 
 
@@ -84,7 +81,7 @@ def sobol_points(seed: int, numbers: Indices, dimension: int) -> Floats:
     for column in range(dimension):
         points = _combine(_directions(column), gray)
         scrambled = (points * factors[column] + offsets[column]) & _LOW_32
-        values[:, column] = norm_quantile(_as_probabilities(scrambled))
+        values[:, column] = norm_quantile(scrambled.astype(np.float64) / 2.0**_BITS)
     return values
 
 
@@ -108,10 +105,6 @@ def _combine(directions: NDArray[np.uint64], gray: Indices) -> NDArray[np.uint64
     for bit in range(int(gray.max(initial=0)).bit_length()):
         points ^= np.where((gray >> bit) & 1, directions[bit], np.uint64(0))
     return points
-
-
-def _as_probabilities(points: NDArray[np.uint64]) -> Floats:
-    return points.astype(np.float64) / 2.0**_BITS
 
 
 @cache

@@ -18,7 +18,6 @@ from cobre.core.arrays import Floats, Indices
 # A message is a list of 64-bit words in little-endian order. Its last word carries the bytes that are left over, and
 # the length in its top byte. Fields may be arrays or single numbers; they are broadcast against each other.
 
-
 Words = NDArray[np.uint64]
 
 
@@ -46,7 +45,6 @@ Integers = ArrayLike
 
 # Bases of the draws that choose a window of history or a column of an external library: ASCII "historic", "external".
 HISTORICAL_BASE = 0x686973746F726963
-
 EXTERNAL_BASE = 0x65787465726E616C
 
 
@@ -59,11 +57,8 @@ BOUND_BASE = 0x7570706572626E64
 
 
 _BITS_32 = 32
-
 _LENGTH_SHIFT = np.uint64(56)
-
 _GROUPED_TAG = 1
-
 _CLASS_TAG = 2
 
 

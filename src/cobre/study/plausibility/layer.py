@@ -37,7 +37,6 @@ from cobre.study.plausibility.expected import Expected, expected_numbers
 
 # Codes.
 
-
 LOAD_ABOVE_CAPACITY = warning_code(
     "load-above-capacity",
     Layer.PLAUSIBILITY,
@@ -131,7 +130,6 @@ IDLE_HYDRO = warning_code(
 )
 
 IDLE_LINE = warning_code("idle-line", Layer.PLAUSIBILITY, "cannot carry anything in any stage: its limits are 0")
-
 UNUSABLE_NUMBER = error_code("unusable-number", Layer.MEANING, "{value} in {stages}: {cause}", remedy="{advice}")
 
 NOTES = {
@@ -157,9 +155,7 @@ def finding_of_note(note: NoiseNote) -> Finding:
 
 # Capacity beside load, for the system and for each bus: what cannot be served, and what must run without a load.
 
-
 LOADS = SCENARIO_TABLES["load_seasonal_stats"].file
-
 TOLERANCE = 1e-6  # relative: sums of megawatts
 
 
@@ -227,9 +223,7 @@ ADEQUACY_RULES = (capacity_of_the_system, capacity_of_buses, minima_of_buses)
 
 # Prices in an order that makes sense, and in a range that a solver can tell apart.
 
-
 PER_HM3 = ("storage_violation_below_cost", "filling_target_violation_cost")
-
 WIDEST_RANGE = 1e9  # double precision has 16 digits, and the solver's tolerance takes 7 of them
 
 
@@ -317,17 +311,11 @@ PRICE_RULES = (deficit_above_plants, minimum_generation_above_plants, range_of_p
 
 # Inflows beside turbines and limits: wrong units, means below zero, minimums that no water can meet.
 
-
 INFLOWS = SCENARIO_TABLES["inflow_seasonal_stats"].file
-
 HISTORY = SCENARIO_TABLES["inflow_history"].file
-
 PLANT_BOUNDS, GROUP_BOUNDS = (OVERRIDE_TABLES[name].file for name in ("hydro_bounds", "hydro_unit_group_bounds"))
-
 OUTFLOW, OF_MACHINES = "min_outflow_m3s", ("min_turbined_m3s", "min_generation_mw")
-
 TIMES_TURBINES = 20.0  # turbines are built for about the mean inflow; wrong units are off by far more
-
 LARGEST_RIVER_M3S = 209_000.0  # mean of the Amazon at its mouth
 
 
@@ -517,7 +505,6 @@ NAME_RULES = (names_used_twice, plants_that_never_run)
 
 
 Rule = Callable[[Case, Expected, Findings], None]
-
 RULES: tuple[Rule, ...] = (*NAME_RULES, *ADEQUACY_RULES, *WATER_RULES, *PRICE_RULES)
 
 

@@ -46,11 +46,8 @@ from cobre.study.preparation.study_solver import MAX_DENSE_ROWS_VARIABLE, make_s
 from cobre.study.requests import CaseRequest, Overrides, with_iterations
 
 FOLDER_VARIABLE = "COBRE_CACHE_DIR"
-
 MIN_SECONDS_VARIABLE = "COBRE_CACHE_MIN_SECS"
-
 OFF = ("", "off", "none", "0")
-
 MAX_BYTES = 1 << 30
 
 """All entries together. One of the largest official decks has 60 MB."""
@@ -60,11 +57,8 @@ MIN_SECONDS = 0.5
 """CPU seconds that preparing must take before an entry is kept: less is not worth a file."""
 
 ENDING = ".study"
-
 FORMAT = 2
-
 _FOLDERS = ("", "system", "scenarios", "constraints")
-
 _ENDINGS = (".json", ".parquet")
 
 
@@ -230,7 +224,6 @@ def _modules(folder: Path) -> Iterator[Path]:
 
 
 # Fingerprints, which must be equal on all ranks and in a resumed run: of the programs and of the problem.
-
 
 _PROBED_SCENARIOS = 4
 
