@@ -30,7 +30,7 @@ LP_TESTS = (
         "unit/sddp/problem/test_openings.py",
         "unit/sddp/lp",
     ),
-    *("unit/sddp/training/test_team.py", "integration/oracles/test_calendars.py"),
+    *("unit/sddp/test_team.py", "integration/oracles/test_calendars.py"),
 )
 COMM_TESTS = ("unit/comm", "faults", "conformance", "mpi", "integration/comm")
 KIT = ("--quick --backend local", "--quick --backend shm --ranks 1,3", "--quick --backend tcp --ranks 1,3")

@@ -4,9 +4,9 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
 from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.ranks import WorkSplit
+from cobre.sddp.team import Team
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.loop import iterate
-from cobre.sddp.training.team import Team
 from cobre.solver.batches import no_bases
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver

@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.comm import Backend, ReduceOp, SharedMemoryProvider, SharedRegion
-from cobre.core.arrays import Indices
+from cobre.comm import Backend, Communicator, ReduceOp, SharedMemoryProvider, SharedRegion
+from cobre.core.arrays import Floats, Indices
 from cobre.records import dataclass
 
 # Alignment of arrays in a shared region.
@@ -185,3 +185,12 @@ class WorkSplit:
         share, extra = divmod(self.total, self.size)
         start = rank * share + min(rank, extra)
         return range(start, start + share + (rank < extra))
+
+
+def gather_rows(comm: Communicator, split: WorkSplit, own: Floats, label: str) -> Floats:
+    """Gather all ranks' rows of a table, in the order of the items that they belong to."""
+    width = own.shape[1]
+    table = np.empty((split.total, width))
+    counts = [count * width for count in split.counts]
+    comm.allgatherv(np.ascontiguousarray(own).reshape(-1), table.reshape(-1), counts, label=label)
+    return table

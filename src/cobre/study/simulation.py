@@ -27,12 +27,11 @@ from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION
 from cobre.sddp.problem.boundary import BoundaryCutPool
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.sddp.ranks import WorkSplit
+from cobre.sddp.ranks import WorkSplit, gather_rows
 from cobre.sddp.simulation.controlled_costs import MAX_VALUES, controlled_costs, controlled_mean, is_sharper
 from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutcome, SimulationOutput, simulate
 from cobre.sddp.simulation.spool import ScenarioColumns, Sink
 from cobre.sddp.simulation.tables import COSTS, EntityIds
-from cobre.sddp.training.team import gather_rows
 from cobre.solver.batches import LpSolver, SolveStatistics
 from cobre.stochastic.random.seeds import PATH_BASE, uniform_draws
 from cobre.study.preparation.study_cache import prepare_on_ranks

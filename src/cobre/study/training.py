@@ -42,6 +42,7 @@ from cobre.sddp.problem.boundary import BoundaryCutPool
 from cobre.sddp.problem.problem import PreparedStudy, Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import IterationRecord
+from cobre.sddp.team import Team
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.loop import (
     Interruption,
@@ -52,7 +53,6 @@ from cobre.sddp.training.loop import (
     train,
 )
 from cobre.sddp.training.risk_draws import RiskDraws
-from cobre.sddp.training.team import Team
 from cobre.sddp.upper_bounds.sampled import MIN_FINAL_PATHS, Draw, final_paths, sample_paths
 from cobre.solver.batches import LpSolver, no_bases
 from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, restore, with_policy_costs

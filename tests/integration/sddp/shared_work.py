@@ -13,8 +13,8 @@ from cobre.comm import PeerLostError, ShmConfig, create_communicator
 from cobre.io.case import load_case
 from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutput
 from cobre.sddp.simulation.simulate import simulate as simulate_scenarios
+from cobre.sddp.team import TreeNodeTables
 from cobre.sddp.training.policy_cost import evaluate_policy
-from cobre.sddp.training.team import TreeNodeTables
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver

@@ -16,7 +16,7 @@ from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION, Sampler
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.problem.scenario_tree import ScenarioTree
-from cobre.sddp.ranks import WorkSplit
+from cobre.sddp.ranks import WorkSplit, gather_rows
 from cobre.sddp.records import Phase
 from cobre.sddp.simulation.spool import (
     JoinedNumbers,
@@ -32,8 +32,8 @@ from cobre.sddp.simulation.spool import (
 from cobre.sddp.simulation.tables import EntityIds, StageOutcome
 from cobre.sddp.simulation.wave import Wave, Waves
 from cobre.sddp.stage_solve import StageBatch, StageResult, sampled, simulate_stages, solve_paths
+from cobre.sddp.team import Team, taken_from
 from cobre.sddp.training.context import SolveCounter
-from cobre.sddp.training.team import Team, gather_rows, taken_from
 from cobre.solver.batches import (
     Bases,
     CutRows,

@@ -18,12 +18,12 @@ from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem.problem import Problem
-from cobre.sddp.ranks import WorkSplit
+from cobre.sddp.ranks import WorkSplit, gather_rows
 from cobre.sddp.records import Phase, TrialPoints
 from cobre.sddp.stage_solve import NameFailure, StageSolve, sampled, solve_paths, solve_stage
+from cobre.sddp.team import Team
 from cobre.sddp.training.opening_blocks import BackwardChains, StageBlocks
 from cobre.sddp.training.risk_draws import RiskDraws
-from cobre.sddp.training.team import Team, gather_rows
 from cobre.sddp.training.visited_states import SelectionStates, VisitedStates
 from cobre.solver.batches import (
     Bases,

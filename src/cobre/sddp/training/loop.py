@@ -20,6 +20,7 @@ from cobre.sddp import records
 from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import IterationRecord, PhaseTimes, RankLoad
+from cobre.sddp.team import share_bases
 from cobre.sddp.training.context import (
     Clock,
     IterationMark,
@@ -31,7 +32,6 @@ from cobre.sddp.training.context import (
 )
 from cobre.sddp.training.passes import add_cuts, path_costs, plan_backward, run_forward
 from cobre.sddp.training.policy_cost import BackwardCosts, measure_trial_points, simulated_costs, upper_bounds
-from cobre.sddp.training.team import share_bases
 from cobre.sddp.training.tree_iteration import iterate_tree
 from cobre.sddp.training.visited_states import apply_selection
 from cobre.solver.batches import SolveStatistics

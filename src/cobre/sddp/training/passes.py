@@ -5,14 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from cobre._native import average_cuts
+from cobre.comm import Communicator
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.records import dataclass
-from cobre.sddp.cut_pool import stray_coefficients
+from cobre.sddp.cut_pool import CutPool, stray_coefficients
 from cobre.sddp.problem.problem import Problem
+from cobre.sddp.ranks import WorkSplit, gather_rows
 from cobre.sddp.records import Phase
 from cobre.sddp.stage_solve import StageSolve, discounted_costs
 from cobre.sddp.training.context import Clock, TrainingContext
-from cobre.sddp.training.team import exchange_cuts
 from cobre.solver.batches import Bases, Batch, Chains, NewCuts, Outputs, PathOutputs
 
 # The forward pass: every path through the stages under the present policy, all paths of a team side by side.
@@ -149,3 +150,19 @@ def _cut_target(context: TrainingContext, stage: int, slots: range) -> NewCuts |
         return None
     weights = problem.risk[stage - 1].spectral_weights(problem.openings[stage].count)
     return None if weights is None else pool.target(stage - 1, slots.start, weights)
+
+
+def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: int, slots: range, own: Floats) -> None:
+    """Put all ranks' cuts of a stage (rows of intercept and coefficients) into their slots, in the order of paths.
+
+    Where all ranks see the pool's memory each writes its own cuts, and nothing else is copied. Elsewhere cuts are
+    gathered first: a pool is stored component by component, so they cannot be received in place.
+    """
+    own = pool.stored_columns(stage, own)
+    if pool.is_shared_by_all_ranks:
+        pool.write_at(stage, slots.start + split.block(comm.rank).start, own)
+    else:
+        table = gather_rows(comm, split, own, f"cuts of stage {stage}")
+        if pool.is_leader:
+            pool.write_at(stage, slots.start, table)
+    pool.publish(stage, slots)

@@ -32,9 +32,9 @@ from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import IterationRecord, Phase, TrialPoints
 from cobre.sddp.stage_solve import StageBatch, discounted_costs, sampled, simulate_stages
+from cobre.sddp.team import Team
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.passes import Paths
-from cobre.sddp.training.team import Team
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.solver.batches import PathOutputs, Realisations, Step
 

@@ -20,8 +20,7 @@ from cobre.core.config import iterations_in_window
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.plugins.interfaces import CutSelection
-from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.training.team import gather_rows
+from cobre.sddp.ranks import WorkSplit, gather_rows
 
 MAX_GATHERED_BYTES = 16 << 20  # in one message, where ranks do not see each other's memory
 MAX_CHUNK_BYTES = 256 << 20  # unless one iteration has more

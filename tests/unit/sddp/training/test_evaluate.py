@@ -10,9 +10,9 @@ from small_cases import SmallCase, hydro, thermal
 from cobre.comm.launch import run
 from cobre.sddp.plugins.interfaces import EVALUATION_BIT
 from cobre.sddp.simulation.simulate import PolicySimulator
+from cobre.sddp.team import Team
 from cobre.sddp.training.loop import iterate
 from cobre.sddp.training.policy_cost import evaluate_policy
-from cobre.sddp.training.team import Team
 from cobre.solver.batches import PathOutputs
 
 FRESH = {

@@ -10,7 +10,7 @@ from small_cases import SmallCase, hydro, thermal
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.sddp.ranks import ALIGNMENT, WorkSplit
 from cobre.sddp.stage_solve import StageBatch
-from cobre.sddp.training.team import (
+from cobre.sddp.team import (
     ArrayLayout,
     SolutionLayout,
     SolutionTables,
