@@ -86,16 +86,18 @@ class InternalError(CobreError, RuntimeError):
 class MissingLibraryError(CobreError, ModuleNotFoundError):
     """An optional library that is not installed; the message has the command that installs it.
 
-    requirement: what pip installs; `[extra]` names an extra of this distribution.
+    requirement: what pip installs; `[extra]` names an extra of this distribution. library: the name, which arrives
+    from workers, too, where Python's own `name` does not.
     """
 
     def __init__(self, name: str, requirement: str) -> None:
+        self.library = name
         self.remedy = install_command(requirement)
         super().__init__(f"{name} is not installed: {self.remedy}", name=name)
 
     def details(self) -> dict[str, Any]:
         """Add `library`."""
-        return super().details() | {"library": self.name}
+        return super().details() | {"library": self.library}
 
 
 def install_command(requirement: str) -> str:

@@ -26,7 +26,7 @@ from cobre.comm import (
 )
 from cobre.comm.config import BACKEND_VARIABLE
 from cobre.comm.cores import usable_cores
-from cobre.comm.detection import SRUN_WITH_MPI, detect, find_launch, installed_backends, slurm_tasks
+from cobre.comm.detection import SRUN_WITH_MPI, detect, find_launch, installed_backends, require_installed, slurm_tasks
 from cobre.comm.factory import borrowed, create_communicator, registered_config, require_communicator, select_backend
 from cobre.comm.launch import WorkerError
 from cobre.comm.types import BackendKind
@@ -243,6 +243,7 @@ def choose_placement(
         reason = ONE_CORE if usable_cores() == 1 else ONE_THREAD_PER_RANK
         return Placement.of(joined.value, None, threads, reason)
     if kind is BackendKind.MPI:
+        require_installed(kind, installed_backends())  # a launcher alone would not help
         raise BackendNotAvailableError("mpi", _how_to_start_mpi(num_workers or usable_cores(), environ))
     is_alone = kind is BackendKind.LOCAL or (kind is BackendKind.AUTO and threads_suffice)
     size = num_workers or (1 if is_alone else usable_cores())

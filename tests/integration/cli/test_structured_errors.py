@@ -19,13 +19,34 @@ from cobre.runs.events import read_events
 
 MPIEXEC = {"PMI_RANK": "0", "PMI_SIZE": "2"}
 LIMIT_S = 100
-# An interpreter in which mpi4py cannot be imported, even if it is installed.
-WITHOUT_MPI4PY = """
-import importlib.util, runpy, sys
-found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *rest: None if name == "mpi4py" else found(name, *rest)
+# An interpreter in which a library cannot be found, even if it is installed, and one in which it can, even if it is not.
+COMMAND = """
 sys.argv[0] = "cobre"
 runpy.run_module("cobre.cli", run_name="__main__", alter_sys=True)
+"""
+WITHOUT = """
+import importlib.util, runpy, sys
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "{}" else found(name, *rest)
+"""
+WITHOUT_MPI4PY = WITHOUT.format("mpi4py") + COMMAND
+WITH_MPI4PY = (
+    """
+import importlib.util, runpy, sys
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: found("json" if name == "mpi4py" else name, *rest)
+"""
+    + COMMAND
+)
+WITHOUT_DISTRIBUTED = """
+import json, sys
+sys.modules["distributed"] = None
+from cobre.cli.error_reporting import exit_code_of
+from cobre.errors import MissingLibraryError
+try:
+    import cobre.dask
+except MissingLibraryError as error:
+    print(json.dumps(error.details() | {"exit_code": exit_code_of(error)}))
 """
 REMEDY_BY_CONSTRUCTOR = {
     "BackendError",
@@ -39,7 +60,6 @@ REMEDY_BY_CONSTRUCTOR = {
 }
 SELECTION = {
     "invalid": ((), {"COBRE_COMM_BACKEND": "rdma"}, "InvalidBackendError", "rdma", "COBRE_COMM_BACKEND"),
-    "not available": (("--backend", "mpi"), {}, "BackendNotAvailableError", "mpi", None),
     "missing": ((), {"COBRE_TCP_RANK": "0"}, "MissingConfigurationError", "tcp", "COBRE_TCP_SIZE"),
     "malformed": (
         (),
@@ -75,6 +95,14 @@ def test_errors_of_selection_as_json(tmp_path, name):
     assert found["exit_code"] == code == ExitCode.USAGE
 
 
+def test_mpi_without_a_launcher_names_the_launcher(tmp_path):
+    arguments = [QUICK_CASE, "--output", tmp_path / "out", "--backend", "mpi", "--workers", "3"]
+    found, code = printed_error(arguments, {}, ("-c", WITH_MPI4PY))
+    assert (found["kind"], found["backend"], found["variable"]) == ("BackendNotAvailableError", "mpi", None)
+    assert "mpiexec -n 3" in found["remedy"]
+    assert found["exit_code"] == code == ExitCode.USAGE
+
+
 def test_an_unknown_backend_on_the_command_line_is_an_error_of_selection(tmp_path):
     found, code = printed_error([QUICK_CASE, "--output", tmp_path / "out", "--backend", "rdma"], {})
     assert (found["kind"], found["backend"], found["variable"]) == ("InvalidBackendError", "rdma", None)
@@ -96,12 +124,36 @@ def test_an_output_that_cannot_be_written_has_a_remedy(tmp_path):
     assert found["remedy"]
 
 
-@pytest.mark.parametrize("arguments", [(), ("--backend", "mpi")])
-def test_a_missing_library_has_the_code_of_missing_extras(tmp_path, arguments):
-    found, code = printed_error([QUICK_CASE, "--output", tmp_path / "out", *arguments], MPIEXEC, ("-c", WITHOUT_MPI4PY))
+@pytest.mark.parametrize(
+    ("arguments", "environ"), [((), MPIEXEC), (("--backend", "mpi"), MPIEXEC), (("--backend", "mpi"), {})]
+)
+def test_a_missing_library_has_the_code_of_missing_extras(tmp_path, arguments, environ):
+    found, code = printed_error([QUICK_CASE, "--output", tmp_path / "out", *arguments], environ, ("-c", WITHOUT_MPI4PY))
     assert (found["kind"], found["backend"], found["library"]) == ("BackendNotAvailableError", "mpi", "mpi4py")
     assert found["remedy"].startswith("pip install 'pycobre[hpc]'")
     assert found["exit_code"] == code == ExitCode.MISSING_EXTRA
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_missing_solver_has_the_code_of_missing_extras(tmp_path, monkeypatch, workers):
+    """It is looked for by the ranks, after the case was read."""
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT.format("highspy"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)  # in the workers, too
+    arguments = [QUICK_CASE, "--output", tmp_path / "out", "--workers", workers]
+    found, code = printed_error(arguments, {})
+    assert (found["kind"], found["library"]) == ("MissingLibraryError", "highspy")
+    assert found["remedy"].startswith("pip install 'highspy")
+    assert found["exit_code"] == code == ExitCode.MISSING_EXTRA
+
+
+def test_a_missing_dask_has_the_code_of_missing_extras():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_DISTRIBUTED], check=True, capture_output=True, text=True, timeout=LIMIT_S
+    )
+    found = json.loads(done.stdout)
+    assert (found["kind"], found["library"]) == ("MissingLibraryError", "distributed")
+    assert found["remedy"].startswith("pip install 'pycobre[dask]'")
+    assert found["exit_code"] == ExitCode.MISSING_EXTRA
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from cobre.comm import (
     MissingConfigurationError,
 )
 from cobre.comm.cores import usable_cores
+from cobre.comm.detection import PREFERENCE
 from cobre.runs.events import new_event
 from cobre.study.config_outline import ConfigOutline
 from cobre.study.placement import (
@@ -134,10 +135,19 @@ def test_a_backend_for_workers_means_workers(environ):
         ("auto", None, {"COBRE_SHM_SIZE": "2"}, MissingConfigurationError, "COBRE_SHM_NAME"),
     ],
 )
-def test_what_cannot_be_is_refused_here(backend, workers, environ, error, words):
+def test_what_cannot_be_is_refused_here(monkeypatch, backend, workers, environ, error, words):
+    monkeypatch.setattr("cobre.study.placement.installed_backends", lambda: PREFERENCE)
     with pytest.raises(error, match=words) as caught:
         choose_placement(WorldRequest(backend, workers), environ)
     assert isinstance(caught.value, BackendError)
+
+
+@pytest.mark.parametrize("environ", [{}, SRUN])
+def test_without_mpi4py_a_launcher_would_not_help(monkeypatch, environ):
+    monkeypatch.setattr("cobre.study.placement.installed_backends", lambda: PREFERENCE[1:])
+    with pytest.raises(BackendNotAvailableError, match="mpi4py is not installed") as caught:
+        choose_placement(WorldRequest("mpi", 4), environ)
+    assert caught.value.library == "mpi4py"
 
 
 @pytest.mark.parametrize("workers", [0, -1, True, 1.5, "2"])
