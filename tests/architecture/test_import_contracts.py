@@ -16,6 +16,7 @@ SOURCE = Path(cobre.__file__).parent
 SETTINGS = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["tool"]["importlinter"]
 BACKENDS = "backends are known to comm alone"
 MPI = "mpi4py is imported in one module"
+NAMES = ("local", "mpi", "shm", "tcp")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_the_contract_covers_all_of_the_package_but_comm(graph):
 
 def test_only_comm_names_classes_of_backends():
     """`cobre.comm` has these classes for its users; an import of them from there breaks no contract."""
-    backends = {f"{name}Communicator" for name in ("Local", "Mpi", "Shm", "Tcp")}
+    backends = {f"{name.capitalize()}Communicator" for name in NAMES}
     for path in SOURCE.rglob("*.py"):
         if path.is_relative_to(SOURCE / "comm"):
             continue
@@ -78,3 +79,25 @@ def test_only_comm_names_classes_of_backends():
             if isinstance(node, ast.ImportFrom):
                 names = {alias.name for alias in node.names}
             assert not names & backends, f"{path.relative_to(SOURCE)} names {names & backends}"
+
+
+IMPORTING = {"import_module", "__import__", "resolve_name", "run_module"}
+
+
+def test_no_backend_is_imported_by_a_string():
+    """Contracts see import statements only. `cobre.comm` itself loads backends by name, but mpi4py in one module."""
+    for path in SOURCE.rglob("*.py"):
+        inside = path.is_relative_to(SOURCE / "comm")
+        hidden = ("mpi4py",) if inside else ("mpi4py", "cobre.comm.backends", *(f"cobre.comm.{name}" for name in NAMES))
+        for call in ast.walk(ast.parse(path.read_text())):
+            if (
+                not isinstance(call, ast.Call)
+                or getattr(call.func, "attr", getattr(call.func, "id", "")) not in IMPORTING
+            ):
+                continue
+            texts = [
+                part.value for part in ast.walk(call) if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            ]
+            assert not any(text.startswith(hidden) for text in texts), (
+                f"{path.relative_to(SOURCE)}: {ast.unparse(call)}"
+            )

@@ -19,7 +19,7 @@ from cobre.runs.events import read_events
 
 MPIEXEC = {"PMI_RANK": "0", "PMI_SIZE": "2"}
 LIMIT_S = 100
-# An interpreter in which a library cannot be found, even if it is installed, and one in which it can, even if it is not.
+# Interpreters in which a library cannot be found, even if it is installed, or can, even if it is not.
 COMMAND = """
 sys.argv[0] = "cobre"
 runpy.run_module("cobre.cli", run_name="__main__", alter_sys=True)

@@ -25,6 +25,7 @@ from cobre.comm import (
 from cobre.comm.testing.leaks import no_leaks
 from cobre.io.findings.finding import InvalidCaseError
 from cobre.study.placement import Placement, WorldRequest, choose_placement
+from cobre.study.preparation.study_cache import RankMismatchError
 
 PROGRAMS = Path(__file__).resolve().parents[3] / "examples" / "own_processes"
 ITERATIONS = 4
@@ -200,6 +201,44 @@ def test_an_error_reaches_all_ranks_and_closes_nothing(case, tmp_path, backend):
     (broken / "config.json").write_text("{}")
     found = launch.run(failing, 2, backend, (broken,), output=launch.discard)
     assert found == [("InvalidCaseError", True, "broken"), ("AbortedError", True, "broken")]
+
+
+def with_arguments_of_its_own(comm, arguments):
+    """Train with another case or other settings on each rank; return the error."""
+    try:
+        cobre.train(comm=comm, **arguments[comm.rank])
+    except RankMismatchError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("ranks_per_host", "changes", "words"),
+    [
+        (0, {"iterations": 3}, "settings of the call"),
+        (1, {"iterations": 3}, "settings of the call"),
+        (0, {"config_overrides": {"training.tree_seed": 7}}, "settings of the call"),
+        (0, {"case": "other settings"}, "content of the case: files other than those"),
+        (0, {"case": "other plants"}, "content of the case: files other than those"),
+        (0, {"case": "in memory"}, "settings of the call"),
+    ],
+    ids=["iterations", "iterations, two hosts", "setting", "config.json", "files", "object"],
+)
+def test_ranks_that_ask_for_different_trainings_are_refused(case, tmp_path, ranks_per_host, changes, words):
+    """On one host, too, where one rank reads the case for all of them."""
+    same = {"case": case, "iterations": 2}
+    if changes.get("case") == "other settings":
+        changes = {"case": small_copy(case, tmp_path, tree_seed=5)}
+    elif changes.get("case") == "other plants":
+        changes = {"case": small_copy(case, tmp_path)}
+        thermals = changes["case"] / "system" / "thermals.json"
+        thermals.write_text(thermals.read_text().replace('"max_mw": ', '"max_mw": 1'))
+    elif changes.get("case") == "in memory":
+        changes = {"case": cobre.load_case(case)}
+    environment = {"COBRE_TCP_RANKS_PER_HOST": str(ranks_per_host)}
+    found = launch.run(with_arguments_of_its_own, 2, "tcp", ([same, same | changes],), environment=environment)
+    assert found[0] == found[1]
+    assert found[0].startswith("rank 1 differs from rank 0: ") and words in found[0], found
 
 
 @pytest.mark.parametrize("kind", [BackendKind.SHM, "shm", BackendKind.AUTO])

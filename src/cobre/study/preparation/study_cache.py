@@ -231,6 +231,9 @@ _PROBED_SCENARIOS = 4
 # what they are. Every other field, and so a new one, takes part in the digest.
 _WITHOUT_EFFECT_ON_BITS = {"stopping_rules", "stopping_mode", "enabled", "parallelism", "plugins"}
 
+OTHER_FILES = "files other than those of its node's leader"
+"""In place of the digest of a case: this rank named a directory with other files."""
+
 _WORDS = {
     "cobre": "version of cobre",
     "solver": "LP solver",
@@ -240,9 +243,9 @@ _WORDS = {
 
 
 class RankMismatchError(CobreError):
-    """Ranks that cannot work together: different versions or a different case."""
+    """Ranks that cannot work together: different versions, another case or other settings."""
 
-    remedy = "give all ranks the same case and the same versions of Cobre and its libraries"
+    remedy = "give all ranks the same case, the same settings and the same versions of Cobre and its libraries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,20 +277,52 @@ class Fingerprint:
         return asdict(self)
 
 
-def agree_on(comm: Communicator, own: Fingerprint) -> None:
-    """Raise on every rank unless all ranks have the fingerprint of rank 0."""
+def agree_on(comm: Communicator, own: Fingerprint, settings: str) -> None:
+    """Raise on every rank unless all ranks have the fingerprint of rank 0, and its settings.
+
+    settings: a digest of those of the call, of which the fingerprint leaves out some.
+    """
     width = 512
-    encoded = [value.encode()[:width].ljust(width, b"\0") for value in own.as_dict().values()]
+    encoded = [value.encode()[:width].ljust(width, b"\0") for value in (*own.as_dict().values(), settings)]
     mine = np.frombuffer(b"".join(encoded), np.uint8)
     table = np.empty((comm.size, len(encoded), width), np.uint8)
     comm.allgatherv(mine, table.reshape(-1), [mine.size] * comm.size, label="versions and case")
-    everyone = [Fingerprint(*(part.tobytes().rstrip(b"\0").decode() for part in row)) for row in table]
-    for rank, other in enumerate(everyone):
-        if differences := other.differences(everyone[0]):
+    everyone = [[part.tobytes().rstrip(b"\0").decode() for part in row] for row in table]
+    for rank, (*texts, its_settings) in enumerate(everyone):
+        differences = Fingerprint(*texts).differences(Fingerprint(*everyone[0][:-1]))
+        if its_settings != everyone[0][-1]:
+            differences.append("settings of the call")
+        if differences:
             raise RankMismatchError(
                 f"rank {rank} differs from rank 0: {'; '.join(differences)} (here: rank {rank}, there: rank 0). "
-                "Give all ranks the same versions and the same case"
+                "Give all ranks the same versions, the same case and the same settings"
             )
+
+
+def requested_settings(request: CaseRequest) -> str:
+    """Return a digest of the settings of a call: its overrides, or the configuration of a case in memory."""
+    digest = hashlib.sha256()
+    if isinstance(request.case, Case):
+        feed(digest, request.case.config)
+    else:
+        feed(digest, sorted((name, repr(value)) for name, value in (request.overrides or {}).items()))
+    return digest.hexdigest()
+
+
+def requested_files(request: CaseRequest) -> str:
+    """Return a digest of config.json, and of names and sizes of the other input files.
+
+    Empty for a case in memory, and where this rank does not see the folder: the leader of its node reads it.
+    """
+    if not isinstance(request.case, Path):
+        return ""
+    digest = hashlib.sha256()
+    try:
+        _feed(digest, (request.case / CONFIG_FILE).read_bytes())
+        _feed(digest, repr([(name, path.stat().st_size) for name, path in _inputs(request.case)]).encode())
+    except OSError:
+        return ""
+    return digest.hexdigest()
 
 
 def case_digest(study: PreparedStudy, plugins: Plugins = NO_PLUGINS) -> str:
@@ -365,11 +400,11 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
     cache = StudyCache.of(request) if comm.is_leader else None
     pending: list[StudyCache] = []
 
-    def build() -> tuple[PreparedStudy, tuple[str, ...], str]:
+    def build() -> tuple[PreparedStudy, tuple[str, ...], str, str]:
         least_s = min_seconds()  # before anything is read: a wrong value is an error at once
         kept = None if cache is None else cache.load(lambda text: emit(new_event("warning", message=text)))
         if kept is not None:
-            return kept.study, kept.warnings, kept.case_digest
+            return kept.study, kept.warnings, kept.case_digest, requested_files(request)
         from cobre.study.preparation.prepare import prepare
 
         began = time.process_time()
@@ -378,11 +413,11 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
         study = prepare(case, report)
         if cache is not None and comm.rank == 0 and time.process_time() - began >= least_s:
             pending.append(cache)
-        return study, (*warnings, *study.notes), ""
+        return study, (*warnings, *study.notes), "", requested_files(request)
 
     with cobre.without_collection():
         shared = share(comm, build)
-    study, warnings, known_digest = shared.value
+    study, warnings, known_digest, files = shared.value
     if isinstance(request.case, Case):  # which the caller keeps anyway
         study = replace(study, case=request.case)
     for warning in warnings:
@@ -405,7 +440,10 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
         known_digest=known_digest,
     )
     if comm.size > 1:
-        agree_on(comm, ready.fingerprint)
+        own, seen = ready.fingerprint, requested_files(request)
+        if files and seen and files != seen:  # what was prepared is the case of this node's leader
+            own = replace(own, case=OTHER_FILES)
+        agree_on(comm, own, requested_settings(request))
     return ready
 
 

@@ -110,11 +110,11 @@ def test_differences_name_both_values():
 
 def test_one_rank_agrees_with_itself():
     with LocalCommunicator() as comm:
-        agree_on(comm, OWN)
+        agree_on(comm, OWN, "")
 
 
 def disagree(comm, prints):
-    agree_on(comm, Fingerprint(*prints[comm.rank]))
+    agree_on(comm, Fingerprint(*prints[comm.rank]), "")
     return comm.rank
 
 
@@ -139,4 +139,4 @@ def test_mismatch_between_ranks_names_ranks_and_difference():
 def test_long_versions_are_compared_as_far_as_they_go():
     """A version is text that others write: it may be long, and not ASCII."""
     with LocalCommunicator() as comm:
-        agree_on(comm, replace(OWN, solver="ü" * 400))
+        agree_on(comm, replace(OWN, solver="ü" * 400), "")
