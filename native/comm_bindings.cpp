@@ -39,7 +39,7 @@ std::vector<size_t> to_sizes(nb::handle sequence) {
     return sizes;
 }
 
-// A Python function of seconds and a list of names; None: nobody wants to know.
+// A Python function of seconds and a list of names; None: no callback.
 cobre::shm::OnWait to_on_wait(nb::object function) {
     if (function.is_none()) return nullptr;
     return [function = std::move(function)](double seconds, const std::vector<std::string>& missing) {

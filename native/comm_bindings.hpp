@@ -1,4 +1,4 @@
-// What Python sees of the communication layer: guard, shared memory, reductions and processes.
+// Python bindings of the communication layer: guard, shared memory, reductions and processes.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// What Python sees of the LP kernel.
+// Python bindings of the LP kernel.
 #pragma once
 
 #include <nanobind/nanobind.h>

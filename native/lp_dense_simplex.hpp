@@ -36,7 +36,7 @@ private:
         bool is_row = false;
         size_t position = 0;  // of a column: in `basic_columns_`
         Row row{};
-        double infeasibility = 0.0;  // distance to the bound, with the sign of the way back
+        double infeasibility = 0.0;  // signed distance to the violated bound; positive: below the lower one
     };
     struct Candidate {
         Int index;            // a column, or columns + position of an active row

@@ -106,7 +106,7 @@ protected:
     }
     // A number of pivots that only a cycle reaches.
     int64_t pivot_limit() const {
-        return counts_.pivots + kMinPivots + kPivotsPerLine * (stage_->rows + stage_->columns);
+        return counts_.pivots + kLeastPivotLimit + kPivotsPerLine * (stage_->rows + stage_->columns);
     }
 
     const StageModel* stage_ = nullptr;

@@ -70,7 +70,7 @@ void Solver::pass_lp_to_highs(double cost_factor) {
           "load an LP");
     // Limited by iterations and not by seconds: seconds differ from run to run, and so would the results.
     check(api_.set_int(highs_, "simplex_iteration_limit",
-                       kHighsPivotsPerLine * (stage.columns + stage.rows) + kMinHighsPivots),
+                       kHighsPivotsPerLine * (stage.columns + stage.rows) + kLeastHighsPivotLimit),
           "set the iteration limit");
     cuts_with_dual_.clear();
     is_in_highs_.assign(static_cast<size_t>(cuts_->count()), 0);

@@ -103,7 +103,7 @@ bool SparseDualSimplex::primal_pivots(int64_t limit) {
 
 // Each round ends with a basis that is optimal for the dual method, and the number of pivots is limited.
 bool SparseDualSimplex::improve_duals() {
-    const int64_t limit = counts_.pivots + kMinPrimalPivots + row_count() / kRowsPerPrimalPivot;
+    const int64_t limit = counts_.pivots + kLeastPrimalPivotLimit + row_count() / kRowsPerPrimalPivot;
     for (int round = 0; round < kMaxImprovements; ++round) {
         if (!primal_pivots(limit)) return round > 0;
         if (!refactor() || pivot_to_optimum(pivot_limit()) != SimplexStatus::optimal) return false;

@@ -130,9 +130,10 @@ SimplexStatus SparseDualSimplex::optimise(const Bounds& bounds) {
 // which is dual feasible at once, and dual pivots follow. On LPs with costs over twelve decades these pivots may lead
 // back to the same basis, round after round, so later rounds factorise anew and make primal pivots instead.
 //
-// It ends: pivots are limited, every round adds a row or a cut that stays or counts as a repair, and repairs are limited.
+// It ends: pivots are limited, every round adds a row or a cut that stays or counts as a failed check, and failed checks
+// are limited.
 SimplexStatus SparseDualSimplex::pivot_to_optimum(int64_t limit) {
-    for (int repairs = 0; counts_.pivots < limit;) {
+    for (int failed_checks = 0; counts_.pivots < limit;) {
         pass_stop();
         Leaving leaving;
         if (find_leaving(leaving)) {
@@ -141,11 +142,12 @@ SimplexStatus SparseDualSimplex::pivot_to_optimum(int64_t limit) {
                 if (factorisation_.needs_refactor() && !refactor()) return SimplexStatus::gave_up;
                 continue;
             }
-            if (is_freshly_factorised_ || ++repairs > kMaxRepairs || !refactor()) return SimplexStatus::gave_up;
+            if (is_freshly_factorised_ || ++failed_checks > kMaxFailedChecks || !refactor())
+                return SimplexStatus::gave_up;
             continue;
         }
         if (add_violated_rows() || add_violated_cut()) continue;
-        const bool flips = repairs < kMaxFlipRounds;
+        const bool flips = failed_checks < kMaxFlipRounds;
         if (!flips && !is_freshly_factorised_ && !factorise()) return SimplexStatus::gave_up;
         compute_reduced_costs();
         const bool has_moved = flips && reset_nonbasic();
@@ -153,17 +155,17 @@ SimplexStatus SparseDualSimplex::pivot_to_optimum(int64_t limit) {
         if (!infeasible_.empty()) {
             // Values from scratch may be infeasible where updated ones were not. Without an end to that the basis is
             // worthless: whoever calls starts from slacks.
-            if (repairs++ < kMaxRepairs) continue;
+            if (failed_checks++ < kMaxFailedChecks) continue;
             return SimplexStatus::gave_up;
         }
-        if (!flips && repairs < kMaxPrimalRounds && primal_pivots(limit)) {
-            if (repairs++ >= kMaxRepairs || !refactor()) return SimplexStatus::gave_up;
+        if (!flips && failed_checks < kMaxPrimalRounds && primal_pivots(limit)) {
+            if (failed_checks++ >= kMaxFailedChecks || !refactor()) return SimplexStatus::gave_up;
             continue;
         }
         // A start that is not dual feasible (a cost without a bound to hold it) gets here with variables at the wrong
         // bound. When they move, so do the states, and rows and cuts that held may be violated.
         if (has_moved && (add_violated_rows() || add_violated_cut())) {
-            if (repairs++ < kMaxRepairs) continue;
+            if (failed_checks++ < kMaxFailedChecks) continue;
             return SimplexStatus::gave_up;
         }
         if (is_consistent()) {
@@ -171,7 +173,7 @@ SimplexStatus SparseDualSimplex::pivot_to_optimum(int64_t limit) {
                 row_count() - std::count(status_.begin() + columns_, status_.end(), static_cast<int8_t>(basic));
             return SimplexStatus::optimal;
         }
-        if (++repairs > kMaxRepairs || is_freshly_factorised_ || !refactor()) return SimplexStatus::gave_up;
+        if (++failed_checks > kMaxFailedChecks || is_freshly_factorised_ || !refactor()) return SimplexStatus::gave_up;
     }
     return SimplexStatus::gave_up;
 }

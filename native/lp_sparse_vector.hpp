@@ -50,7 +50,7 @@ public:
             const double before = value_[at], after = before + number;
             list_[count_] = at;
             count_ += before == 0.0;
-            value_[at] = std::abs(after) < kTiny ? kListed : after;
+            value_[at] = std::abs(after) < kTiny ? kListedZero : after;
         }
 
     private:

@@ -64,10 +64,10 @@ constexpr double kZeroReducedCost = 1e-12;         // cost: the sign of a smalle
 
 // Sparse vectors and factors ------------------------------------------------------------------------------------------
 
-constexpr double kTiny = 1e-14;       // value: smaller results of a solve are rounding errors and become zero
-constexpr double kListed = 1e-60;     // value that stands for zero at an index that stays listed
-constexpr double kCancelled = 1e-13;  // relative: a sum of two terms that is smaller is rounding and becomes zero
-constexpr Int kMaxDenseUpdates = 40;  // of a dense inverse before it is computed from scratch
+constexpr double kTiny = 1e-14;        // value: smaller results of a solve are rounding errors and become zero
+constexpr double kListedZero = 1e-60;  // value of a zero whose index stays in the list of entries
+constexpr double kCancelled = 1e-13;   // relative: a sum of two terms that is smaller is rounding and becomes zero
+constexpr Int kMaxDenseUpdates = 40;   // of a dense inverse before it is computed from scratch
 // Entries of updates that cost as much as one entry of the matrix in a factorisation. 24 and 96 take as long.
 constexpr size_t kUpdateWork = 48;
 constexpr Int kFewInactiveRows = 16;  // inactive rows leave the working LP when there are more, and half of all rows
@@ -88,14 +88,18 @@ constexpr int kExponentOfLargeCosts = 26;  // of two: the largest cost for HiGHS
 
 // Limits of loops: counts, never seconds, which differ from run to run ---------------------------------------------------
 
-constexpr int64_t kMinPivots = 200, kPivotsPerLine = 10;  // of a solve, and per row and column: only a cycle needs more
-constexpr int kMaxBasisRepairs = 3;  // of a singular basis to start from, before a start from slacks
-constexpr int kMaxRepairs = 20;      // rounds of a solve after which its basis is given up
-constexpr int kMaxFlipRounds = 2;  // of bound flips for reduced costs of the wrong sign; later ones make primal pivots
-constexpr int kMaxPrimalRounds = 10;  // repairs after which the duality gap decides whether such a sign matters
-constexpr Int kMinPrimalPivots = 50, kRowsPerPrimalPivot = 2;     // to improve duals: so many, and one for so many rows
-constexpr int kMaxImprovements = 5;                               // rounds of primal pivots followed by dual ones
-constexpr Int kMinHighsPivots = 10000, kHighsPivotsPerLine = 50;  // simplex iterations of HiGHS, and per row and column
+// Pivots of a solve: so many, and more for each row and column. Only a cycle needs more.
+constexpr int64_t kLeastPivotLimit = 200, kPivotsPerLine = 10;
+constexpr int kMaxBasisRepairs = 3;  // of a singular starting basis, before a start from slacks
+// Pivots or solutions of a solve that fail their check against values from scratch, before the basis is given up.
+constexpr int kMaxFailedChecks = 20;
+constexpr int kMaxFlipRounds = 2;  // failed checks up to which wrong reduced costs are flipped; then come primal pivots
+constexpr int kMaxPrimalRounds = 10;  // failed checks after which the duality gap decides whether such a sign matters
+// Primal pivots to improve duals: so many, and one for so many rows.
+constexpr Int kLeastPrimalPivotLimit = 50, kRowsPerPrimalPivot = 2;
+constexpr int kMaxImprovements = 5;  // rounds of primal pivots followed by dual ones
+// Simplex iterations of HiGHS: so many, and more for each row and column.
+constexpr Int kLeastHighsPivotLimit = 10000, kHighsPivotsPerLine = 50;
 constexpr Int kMaxInteriorPointSteps = 1000;  // of HiGHS; an interior point method that converges takes dozens
 
 }  // namespace cobre::lp

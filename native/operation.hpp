@@ -31,7 +31,7 @@ public:
     virtual CurrentCall current_call() const = 0;
 
 protected:
-    ~CallSource() = default;  // nobody owns one through this class
+    ~CallSource() = default;  // never deleted through this class
 };
 
 // In the order of `Operation`.

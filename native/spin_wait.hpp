@@ -1,4 +1,4 @@
-// The one way to wait for another core: spin, then yield between spins, then let the caller sleep.
+// Waiting for another core: spin, then yield between spins, then let the caller sleep.
 //
 // Waking a sleeping core costs both sides 15 to 50 us, so a wait that is likely to be short should not sleep. But with
 // fewer cores than runnable threads, the one we wait for may need the very core that we burn.
