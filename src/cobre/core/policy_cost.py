@@ -1,4 +1,4 @@
-"""The cost of a policy, estimated from the excess of its paths' costs over the cuts (docs/adr/0060).
+"""The cost of a policy, estimated from the excess of its paths' costs over the cuts (docs/explanation/policy-cost.md).
 
 A sample keeps its size and three sums, not its paths: samples of several iterations are pooled from these.
 """
