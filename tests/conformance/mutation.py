@@ -3,7 +3,7 @@
     python tests/conformance/mutation.py --backend shm --variant futex
     python tests/conformance/mutation.py --backend shm --variant futex --case 'mutants/WrongRank:*'
 
-The short form is `test_mutants.py`. Exit code: 0 if all cells passed.
+The short form is `test_kit_mutants.py`. Exit code: 0 if all cells passed.
 """
 
 import sys

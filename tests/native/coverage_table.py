@@ -25,12 +25,12 @@ LP_TESTS = (
     *(
         "unit/solver",
         "unit/sddp/test_cut_pool.py",
-        "unit/sddp/test_averages.py",
+        "unit/sddp/test_averaged_cuts.py",
         "unit/sddp/plugins",
         "unit/sddp/problem/test_openings.py",
         "unit/sddp/lp",
     ),
-    *("unit/sddp/test_team.py", "integration/oracles/test_calendars.py"),
+    *("unit/sddp/test_team.py", "integration/oracles/test_inflow_lag_calendars.py"),
 )
 COMM_TESTS = ("unit/comm", "faults", "conformance", "mpi", "integration/comm")
 KIT = ("--quick --backend local", "--quick --backend shm --ranks 1,3", "--quick --backend tcp --ranks 1,3")

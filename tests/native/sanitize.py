@@ -14,7 +14,7 @@ import sys
 from instrumented import BUILD, PROGRAMS, ROOT, build_program, compiler, environment
 
 # Those that load no Arrow, whose thread pools are not built with the sanitizer.
-LP_TESTS = ("solver", "sddp/problem/test_openings.py", "sddp/test_averages.py", "comm/test_fold.py")
+LP_TESTS = ("solver", "sddp/problem/test_openings.py", "sddp/test_averaged_cuts.py", "comm/test_ordered_fold.py")
 KIT = ("--backend", "shm", "--ranks", "1,3", "--quick")
 
 # What a program may do that a sanitizer would not let pass:

@@ -5,15 +5,15 @@ The rows that have nothing to do with communication (a full disk, an output that
 
 cause                        | tested by
 -----------------------------|-------------------------------------------------------------------------------
-a rank raises                | test_a_rank_that_raises, kit raise, kit case, mpi/test_job_end.py
-mpiexec and mpi4py differ    | mpi/test_worlds.py::test_the_launcher_of_another_mpi_is_refused
-a rank is killed             | test_a_rank_that_is_killed, kit kill, mpi/test_job_end.py,
+a rank raises                | test_a_rank_that_raises, kit raise, kit case, mpi/test_mpi_job_end.py
+mpiexec and mpi4py differ    | mpi/test_mpi_worlds.py::test_the_launcher_of_another_mpi_is_refused
+a rank is killed             | test_a_rank_that_is_killed, kit kill, mpi/test_mpi_job_end.py,
                              | test_the_last_call_of_a_rank_that_dies_is_not_an_old_one,
-                             | test_tcp_network.py::test_a_worker_that_dies_on_another_host_is_known_at_once
+                             | test_tcp_network_faults.py::test_a_worker_that_dies_on_another_host_is_known_at_once
 a rank is frozen             | test_a_frozen_rank, test_a_long_wait_names_the_missing_rank, kit stop, kit compute_long,
                              | test_a_wait_of_half_a_minute_names_the_missing_rank
-a link is cut                | test_tcp_network.py::test_a_cut_link, test_tcp_network.py::test_a_black_hole,
-                             | test_tcp_network.py::test_a_host_that_is_unreachable
+a link is cut                | test_tcp_network_faults.py::test_a_cut_link, test_tcp_network_faults.py::test_a_black_hole,
+                             | test_tcp_network_faults.py::test_a_host_that_is_unreachable
 a rank never starts          | test_a_rank_that_never_starts, kit never_arrives,
                              | test_tcp_rendezvous.py::test_missing_ranks_are_named_on_all_ranks
 two claim one rank           | test_tcp_network_start.py::test_two_hosts_that_claim_one_rank, kit duplicate_rank
@@ -36,7 +36,7 @@ versions differ              | test_handshake.py::test_versions_are_compared_on_
 the parent dies              | test_launch_stop.py::test_nothing_survives_the_death_of_the_parent
 more ranks than cores        | test_launch_run.py::test_more_ranks_than_cores_work_with_one_warning, kit crowd
 exit without close           | test_exit_without_close, kit exit_without_close,
-                             | mpi/test_job_end.py::test_an_orderly_end_is_no_failure
+                             | mpi/test_mpi_job_end.py::test_an_orderly_end_is_no_failure
 """
 
 import logging

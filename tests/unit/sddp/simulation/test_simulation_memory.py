@@ -5,7 +5,7 @@ import pytest
 from memory_use import peak_bytes
 from solving import train_folder
 from systems_water import random_inflows
-from test_streaming import into, streaming
+from test_streamed_rows import into, streaming
 
 from cobre.io.output import growing_tables
 from cobre.io.output.growing_tables import table_pieces

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from solving import simulate_trained, train_folder
 from systems_water import random_inflows
-from test_simulate import fingerprint
+from test_simulations import fingerprint
 
 from cobre.comm import launch
 from cobre.sddp.simulation.simulate import stage_extractors

@@ -83,7 +83,7 @@ KILLED = """
 import sys
 sys.path[:0] = sys.argv[3:]
 from pathlib import Path
-from test_streaming import into, streaming
+from test_streamed_rows import into, streaming
 from solving import train_folder
 into(streaming(Path(sys.argv[2])), train_folder(Path(sys.argv[1])), 10**6)
 """
