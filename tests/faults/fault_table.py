@@ -3,7 +3,8 @@
     python tests/faults/fault_table.py --backend shm --variant futex
     python tests/faults/fault_table.py --backend tcp --variant star --ranks 2 --case 'faults/kill*'
 
-The short form is `test_quick_fault_table.py`. Exit code: 0 if all cells passed; 1 if one failed, or if a full run skipped one.
+The short form is `test_quick_fault_table.py`. Exit code: 0 if all cells passed; 1 if one failed, or if a full run
+skipped one.
 """
 
 import sys

@@ -12,7 +12,8 @@ a rank is killed             | test_a_rank_that_is_killed, kit kill, mpi/test_mp
                              | test_tcp_network_faults.py::test_a_worker_that_dies_on_another_host_is_known_at_once
 a rank is frozen             | test_a_frozen_rank, test_a_long_wait_names_the_missing_rank, kit stop, kit compute_long,
                              | test_a_wait_of_half_a_minute_names_the_missing_rank
-a link is cut                | test_tcp_network_faults.py::test_a_cut_link, test_tcp_network_faults.py::test_a_black_hole,
+a link is cut                | test_tcp_network_faults.py::test_a_cut_link,
+                             | test_tcp_network_faults.py::test_a_black_hole,
                              | test_tcp_network_faults.py::test_a_host_that_is_unreachable
 a rank never starts          | test_a_rank_that_never_starts, kit never_arrives,
                              | test_tcp_rendezvous.py::test_missing_ranks_are_named_on_all_ranks

@@ -10,10 +10,10 @@ value less that cost. Cuts of a convex cost-to-go are below it, and later ones o
 by rounding alone. Where inflows that are truncated at zero depend on their past the cost-to-go is not convex in the
 lags. Then cuts may be above the value, and the lower bound above the cost of the policy (docs/adr/0045).
 
-What the policy of the forward pass costs follows from the same numbers (docs/explanation/policy-cost.md). The backward pass has
-solved the opening that a path drew, and knows the mean over all of them: the difference is the effect of chance at
-this stage, and its mean is 0. A path's cost less these effects has the same mean, and hardly any variance once cuts
-agree with the cost of the policy.
+What the policy of the forward pass costs follows from the same numbers (docs/explanation/policy-cost.md). The backward
+pass has solved the opening that a path drew, and knows the mean over all of them: the difference is the effect of
+chance at this stage, and its mean is 0. A path's cost less these effects has the same mean, and hardly any variance
+once cuts agree with the cost of the policy.
 """
 
 from collections.abc import Sequence
