@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -33,9 +34,47 @@ __extension__ typedef unsigned __int128 Wide;
     for (size_t k = 0; k < count; ++k) total[k] = total[k] + scale * (factor * values[k]);
 }
 
-[[gnu::always_inline]] inline void add_scaled_body(double* __restrict total, double factor,
-                                                   const double* __restrict values, size_t count) {
-    for (size_t k = 0; k < count; ++k) total[k] = total[k] + factor * values[k];
+// A draw times a matrix: sums of its rows, weighted by the draw, from the first row on. Each strip of columns stays in
+// registers from the first row to the last.
+constexpr size_t kPacks = 6;
+
+struct One {
+    using Numbers = double;
+    static constexpr size_t lanes = 1;
+};
+struct Two {
+    typedef double Numbers __attribute__((vector_size(16)));
+    static constexpr size_t lanes = 2;
+};
+struct Four {
+    typedef double Numbers __attribute__((vector_size(32)));
+    static constexpr size_t lanes = 4;
+};
+
+template <typename Pack, size_t packs>
+[[gnu::always_inline]] inline void mix_strip(const double* draw, size_t rows, const double* matrix, size_t stride,
+                                             double* out) {
+    using Numbers = typename Pack::Numbers;
+    Numbers total[packs]{};
+    for (size_t row = 0; row < rows; ++row, matrix += stride)
+        for (size_t k = 0; k < packs; ++k) {
+            Numbers values;
+            std::memcpy(&values, matrix + k * Pack::lanes, sizeof values);
+            total[k] = total[k] + draw[row] * values;
+        }
+    std::memcpy(out, total, sizeof total);
+}
+
+template <typename Pack>
+[[gnu::always_inline]] inline void mix_draw_body(const double* draw, size_t rows, const double* matrix, size_t columns,
+                                                 double* out) {
+    constexpr size_t strip = kPacks * Pack::lanes;
+    size_t column = 0;
+    for (; column + strip <= columns; column += strip)
+        mix_strip<Pack, kPacks>(draw, rows, matrix + column, columns, out + column);
+    for (; column + Pack::lanes <= columns; column += Pack::lanes)
+        mix_strip<Pack, 1>(draw, rows, matrix + column, columns, out + column);
+    for (; column < columns; ++column) mix_strip<One, 1>(draw, rows, matrix + column, columns, out + column);
 }
 
 #if defined(__x86_64__)
@@ -49,17 +88,17 @@ constexpr bool use_avx2 = false;
 COBRE_WIDE void add_products_wide(double* total, double factor, double scale, const double* values, size_t count) {
     add_products_body(total, factor, scale, values, count);
 }
-COBRE_WIDE void add_scaled_wide(double* total, double factor, const double* values, size_t count) {
-    add_scaled_body(total, factor, values, count);
+COBRE_WIDE void mix_draw_wide(const double* draw, size_t rows, const double* matrix, size_t columns, double* out) {
+    mix_draw_body<Four>(draw, rows, matrix, columns, out);
 }
 
 void add_products(double* total, double factor, double scale, const double* values, size_t count) {
     if (use_avx2) return add_products_wide(total, factor, scale, values, count);
     add_products_body(total, factor, scale, values, count);
 }
-void add_scaled(double* total, double factor, const double* values, size_t count) {
-    if (use_avx2) return add_scaled_wide(total, factor, values, count);
-    add_scaled_body(total, factor, values, count);
+void mix_draw(const double* draw, size_t rows, const double* matrix, size_t columns, double* out) {
+    if (use_avx2) return mix_draw_wide(draw, rows, matrix, columns, out);
+    mix_draw_body<Two>(draw, rows, matrix, columns, out);
 }
 
 // The published layers of the ziggurat: widths from the widest on, and the density at each.
@@ -153,12 +192,8 @@ void mix(ConstMatrix draws, ConstMatrix transposed, Matrix out) {
     if (draws.shape(1) != count || out.shape(0) != draws.shape(0) || out.shape(1) != width)
         throw nb::value_error("mix: draws of as many numbers as the matrix has rows, and room for the results");
     nb::gil_scoped_release unlocked;
-    for (size_t draw = 0; draw < draws.shape(0); ++draw) {
-        double* total = out.data() + draw * width;
-        std::fill_n(total, width, 0.0);
-        for (size_t row = 0; row < count; ++row)
-            add_scaled(total, draws.data()[draw * count + row], transposed.data() + row * width, width);
-    }
+    for (size_t draw = 0; draw < draws.shape(0); ++draw)
+        mix_draw(draws.data() + draw * count, count, transposed.data(), width, out.data() + draw * width);
 }
 
 void draw_normals(Words high, Words low, Increments increment_high, Increments increment_low, Vector widths,

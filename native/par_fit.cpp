@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -358,53 +359,66 @@ void explained_variance(Cube correlations, size_t season, Table coefficients,
         }
 }
 
-// Kernels over the partners of a column, compiled for every processor and for AVX2: element by element, so that bits are
-// the same. Rows that a pair does not share add a zero, which changes no sum that began with 0.
-struct Partners {
-    Numbers shared, sum_own, sum_other, mean_own, mean_other, product, square_own, square_other;
+// Sums over the rows that a column shares with each of a strip of partners, which stay in registers from the first row to
+// the last. Compiled for every processor and for AVX2: element by element, so that bits are the same. Rows that a pair
+// does not share add a zero, which changes no sum that began with 0.
+constexpr size_t kPartners = 8;
 
-    explicit Partners(size_t count)
-        : shared(count),
-          sum_own(count),
-          sum_other(count),
-          mean_own(count),
-          mean_other(count),
-          product(count),
-          square_own(count),
-          square_other(count) {}
-
-    void clear() {
-        for (Numbers* part : {&shared, &sum_own, &sum_other, &product, &square_own, &square_other})
-            std::fill(part->begin(), part->end(), 0.0);
-    }
+struct Two {
+    typedef double Numbers __attribute__((vector_size(16)));
+};
+struct Four {
+    typedef double Numbers __attribute__((vector_size(32)));
 };
 
-[[gnu::always_inline]] inline void add_row_body(Partners& of, double own, const double* __restrict others,
-                                                const double* __restrict is_known, size_t count) {
-    double* __restrict shared = of.shared.data();
-    double* __restrict sum_own = of.sum_own.data();
-    double* __restrict sum_other = of.sum_other.data();
-    for (size_t k = 0; k < count; ++k) {
-        shared[k] = shared[k] + is_known[k];
-        sum_own[k] = sum_own[k] + (is_known[k] != 0.0 ? own : 0.0);
-        sum_other[k] = sum_other[k] + (is_known[k] != 0.0 ? others[k] : 0.0);
-    }
-}
+// Columns that follow each other, row by row, and 1 or 0 for each value that is known or not.
+struct Strip {
+    const double *values, *is_known;
+};
 
-[[gnu::always_inline]] inline void add_deviations_body(Partners& of, double own, const double* __restrict others,
-                                                       const double* __restrict is_known, size_t count) {
-    const double* __restrict mean_own = of.mean_own.data();
-    const double* __restrict mean_other = of.mean_other.data();
-    double* __restrict product = of.product.data();
-    double* __restrict square_own = of.square_own.data();
-    double* __restrict square_other = of.square_other.data();
-    for (size_t k = 0; k < count; ++k) {
-        const double left = is_known[k] != 0.0 ? own - mean_own[k] : 0.0;
-        const double right = is_known[k] != 0.0 ? others[k] - mean_other[k] : 0.0;
-        product[k] = product[k] + left * right;
-        square_own[k] = square_own[k] + left * left;
-        square_other[k] = square_other[k] + right * right;
+struct PairSums {
+    double product[kPartners], square_own[kPartners], square_other[kPartners];
+};
+
+// own: values of the column, one for each row of the strips; `rows` lists where it is known.
+template <typename Pack>
+[[gnu::always_inline]] inline void sum_pairs_body(const std::vector<size_t>& rows, const double* own,
+                                                  const Strip& strip, PairSums& out) {
+    using Numbers = typename Pack::Numbers;
+    constexpr size_t lanes = sizeof(Numbers) / sizeof(double), packs = kPartners / lanes;
+    const auto load = [](const double* from) {
+        Numbers pack;
+        std::memcpy(&pack, from, sizeof pack);
+        return pack;
+    };
+    const Numbers zero{};
+    Numbers shared[packs]{}, sum_own[packs]{}, sum_other[packs]{};
+    for (const size_t row : rows)
+        for (size_t k = 0; k < packs; ++k) {
+            const Numbers is_known = load(strip.is_known + row * kPartners + k * lanes);
+            const Numbers others = load(strip.values + row * kPartners + k * lanes);
+            shared[k] = shared[k] + is_known;
+            sum_own[k] = sum_own[k] + (is_known != zero ? own[row] - zero : zero);
+            sum_other[k] = sum_other[k] + (is_known != zero ? others : zero);
+        }
+    Numbers product[packs]{}, square_own[packs]{}, square_other[packs]{};
+    for (size_t k = 0; k < packs; ++k) {
+        const Numbers divisor = shared[k] < 1.0 - zero ? 1.0 - zero : shared[k];
+        sum_own[k] = sum_own[k] / divisor, sum_other[k] = sum_other[k] / divisor;  // means from here on
     }
+    for (const size_t row : rows)
+        for (size_t k = 0; k < packs; ++k) {
+            const Numbers is_known = load(strip.is_known + row * kPartners + k * lanes);
+            const Numbers others = load(strip.values + row * kPartners + k * lanes);
+            const Numbers left = is_known != zero ? own[row] - sum_own[k] : zero;
+            const Numbers right = is_known != zero ? others - sum_other[k] : zero;
+            product[k] = product[k] + left * right;
+            square_own[k] = square_own[k] + left * left;
+            square_other[k] = square_other[k] + right * right;
+        }
+    std::memcpy(out.product, product, sizeof product);
+    std::memcpy(out.square_own, square_own, sizeof square_own);
+    std::memcpy(out.square_other, square_other, sizeof square_other);
 }
 
 #if defined(__x86_64__)
@@ -415,53 +429,47 @@ constexpr bool use_avx2 = false;
 #define COBRE_WIDE
 #endif
 
-COBRE_WIDE void add_row_wide(Partners& of, double own, const double* others, const double* is_known, size_t count) {
-    add_row_body(of, own, others, is_known, count);
-}
-COBRE_WIDE void add_deviations_wide(Partners& of, double own, const double* others, const double* is_known,
-                                    size_t count) {
-    add_deviations_body(of, own, others, is_known, count);
+COBRE_WIDE void sum_pairs_wide(const std::vector<size_t>& rows, const double* own, const Strip& strip, PairSums& out) {
+    sum_pairs_body<Four>(rows, own, strip, out);
 }
 
-void add_row(Partners& of, double own, const double* others, const double* is_known, size_t count) {
-    if (use_avx2) return add_row_wide(of, own, others, is_known, count);
-    add_row_body(of, own, others, is_known, count);
-}
-void add_deviations(Partners& of, double own, const double* others, const double* is_known, size_t count) {
-    if (use_avx2) return add_deviations_wide(of, own, others, is_known, count);
-    add_deviations_body(of, own, others, is_known, count);
+void sum_pairs(const std::vector<size_t>& rows, const double* own, const Strip& strip, PairSums& out) {
+    if (use_avx2) return sum_pairs_wide(rows, own, strip, out);
+    sum_pairs_body<Two>(rows, own, strip, out);
 }
 
 // Products and squares of deviations of all pairs of columns, each over the rows that both have, from means over these.
-// Values that are not known must be 0. Sums run over rows in order, for all partners of a column at a time.
+// Values that are not known must be 0. Sums run over rows in order, strip after strip of columns.
 void pair_products(Table values, FlagsIn known, TableOut products, TableOut squares) {
-    const size_t rows = values.shape(0), count = values.shape(1);
+    const size_t num_rows = values.shape(0), count = values.shape(1);
     for (const auto* table : {&products, &squares})
-        if (table->shape(0) != count || table->shape(1) != count || known.shape(0) != rows || known.shape(1) != count)
+        if (table->shape(0) != count || table->shape(1) != count || known.shape(0) != num_rows ||
+            known.shape(1) != count)
             throw nb::value_error("pair_products: tables of columns x columns");
     nb::gil_scoped_release unlocked;
-    Numbers is_known(rows * count);
-    for (size_t at = 0; at < rows * count; ++at) is_known[at] = known.data()[at] ? 1.0 : 0.0;
-    Partners of(count);
-    for (size_t i = 0; i < count; ++i) {
-        const size_t partners = count - i;
-        const auto each_row = [&](auto add) {
-            for (size_t at = i; at < rows * count; at += count)
-                if (is_known[at] != 0.0) add(of, values.data()[at], values.data() + at, is_known.data() + at, partners);
-        };
-        of.clear();
-        each_row(add_row);
-        for (size_t k = 0; k < partners; ++k) {
-            const double divisor = std::max(of.shared[k], 1.0);
-            of.mean_own[k] = of.sum_own[k] / divisor;
-            of.mean_other[k] = of.sum_other[k] / divisor;
+    Numbers columns(num_rows * count);  // one after another
+    std::vector<std::vector<size_t>> rows(count);
+    for (size_t row = 0; row < num_rows; ++row)
+        for (size_t column = 0; column < count; ++column) {
+            columns[column * num_rows + row] = values.data()[row * count + column];
+            if (known.data()[row * count + column]) rows[column].push_back(row);
         }
-        each_row(add_deviations);
-        for (size_t k = 0; k < partners; ++k) {
-            const size_t j = i + k;
-            products.data()[i * count + j] = products.data()[j * count + i] = of.product[k];
-            squares.data()[j * count + i] = of.square_other[k];
-            squares.data()[i * count + j] = of.square_own[k];
+    Numbers strip(num_rows * kPartners), is_known(num_rows * kPartners);
+    PairSums sums;
+    for (size_t first = 0; first < count; first += kPartners) {
+        const size_t width = std::min(kPartners, count - first);
+        for (size_t row = 0; row < num_rows; ++row)
+            for (size_t k = 0; k < width; ++k) {
+                strip[row * kPartners + k] = columns[(first + k) * num_rows + row];
+                is_known[row * kPartners + k] = known.data()[row * count + first + k] ? 1.0 : 0.0;
+            }
+        for (size_t i = 0; i < first + width; ++i) {
+            sum_pairs(rows[i], columns.data() + i * num_rows, {strip.data(), is_known.data()}, sums);
+            for (size_t j = std::max(i, first); j < first + width; ++j) {
+                products.data()[i * count + j] = products.data()[j * count + i] = sums.product[j - first];
+                squares.data()[j * count + i] = sums.square_other[j - first];
+                squares.data()[i * count + j] = sums.square_own[j - first];
+            }
         }
     }
 }
