@@ -271,7 +271,8 @@ class ProductionModels:
             return [*found, (otherwise, left)] if left else found
         by_season: dict[int | None, list[Stage]] = {}
         for stage in left:
-            by_season.setdefault(stage.season_id if stage.season_id in production.seasons else None, []).append(stage)
+            season_id = stage.season_id
+            by_season.setdefault(season_id if season_id in production.seasons else None, []).append(stage)
         for season_id, of_season in by_season.items():
             found.append((otherwise if season_id is None else production.seasons[season_id], of_season))
         return found

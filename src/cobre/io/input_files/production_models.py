@@ -1,7 +1,6 @@
 """system/hydro_production_models.json and its tables: production functions of hydro plants."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -176,7 +175,8 @@ def _fpha(record: FphaRecord | None) -> FphaConfig | None:
     if record is None:
         return None
     given = {name: getattr(record, name) for name in FphaRecord.__dataclass_fields__}
-    given["fitting_window"] = None if record.fitting_window is None else FittingWindow(**asdict(record.fitting_window))
+    if (window := record.fitting_window) is not None:
+        given["fitting_window"] = FittingWindow(**{name: getattr(window, name) for name in window.__match_args__})
     return FphaConfig(**{name: value for name, value in given.items() if value is not None})
 
 

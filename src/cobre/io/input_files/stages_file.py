@@ -23,7 +23,7 @@ from cobre.core.temporal import (
 )
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.findings.finding import Findings, Layer, Subject, about, error_code
+from cobre.io.findings.finding import Findings, Layer, about, error_code
 from cobre.io.findings.schema_messages import report_duplicates
 from cobre.records import dataclass
 
@@ -245,19 +245,21 @@ def _by_entity_and_stage(
 ) -> Factors:
     report_duplicates(file, (word, "stage"), [row[:2] for row in rows], findings, "block_factors")
     return {
-        (entity_id, stage_id): _in_order_of_blocks(file, about(word, entity_id, "stage", stage_id), factors, findings)
+        (entity_id, stage_id): _in_order_of_blocks(file, (word, entity_id, "stage", stage_id), factors, findings)
         for entity_id, stage_id, factors in sorted(rows, key=lambda row: row[:2])
     }
 
 
 def _in_order_of_blocks(
-    file: str, subject: Subject, factors: tuple[BlockFactor, ...], findings: Findings
+    file: str, place: tuple[str | int, ...], factors: tuple[BlockFactor, ...], findings: Findings
 ) -> tuple[float, ...]:
-    ordered = sorted(factors, key=lambda factor: factor.block_id)
-    found = [factor.block_id for factor in ordered]
-    if found != list(range(len(found))):
-        findings.add(BLOCKS_OF_FACTORS, file, subject, "block_factors", value=", ".join(map(str, found)))
-    return tuple(factor.factor for factor in ordered)
+    expected = list(range(len(factors)))
+    if [factor.block_id for factor in factors] != expected:
+        factors = tuple(sorted(factors, key=lambda factor: factor.block_id))
+        found = [factor.block_id for factor in factors]
+        if found != expected:
+            findings.add(BLOCKS_OF_FACTORS, file, about(*place), "block_factors", value=", ".join(map(str, found)))
+    return tuple([factor.factor for factor in factors])
 
 
 # post_study_stages.json: stages after the study, and bounds of deliveries in them.

@@ -361,11 +361,11 @@ def observations_before_the_study(case: Case, findings: Findings) -> None:
     """Require recent observations before the study, and warn of negative ones."""
     start, field = case.horizon.stages[0].start_date, "recent_observations"
     for row in case.initial_conditions.recent_observations:
-        subject = about("hydro", row.hydro_id)
         if row.end_date > start:
-            facts = {"value": row.end_date, "start": start}
+            subject, facts = about("hydro", row.hydro_id), {"value": row.end_date, "start": start}
             findings.add(ENDS_AFTER_STUDY_START, CONDITIONS_FILE, subject, f"{field}.end_date", **facts)
         if row.value_m3s < 0:
+            subject = about("hydro", row.hydro_id)
             findings.add(NEGATIVE_OBSERVATION, CONDITIONS_FILE, subject, f"{field}.value_m3s", value=row.value_m3s)
 
 

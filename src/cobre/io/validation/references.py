@@ -255,7 +255,11 @@ def _block_factors(case: Case, ids: DeclaredIds, findings: Findings) -> None:
         (SOURCE_FILE, "non-controllable source", "ncs_id", case.scenarios.non_controllable_factors),
     )
     for file, word, field, factors in kinds:
+        known_ids, known_stages = ids.by_class[word], ids.stages
         for entity_id, stage_id in factors:
+            is_known = known_ids is None or entity_id in known_ids
+            if is_known and (known_stages is None or stage_id in known_stages):
+                continue  # as nearly all of thousands
             subject = about(word, entity_id, "stage", stage_id)
             ids.require(word, entity_id, file, subject, field, findings)
             ids.require_stage(stage_id, file, subject, "stage_id", findings)

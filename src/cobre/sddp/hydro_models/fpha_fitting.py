@@ -12,6 +12,7 @@ lines through the point without spillage that fit best.
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from math import fsum
 
 import numpy as np
@@ -198,10 +199,18 @@ def fitting_volumes(hydro: Hydro, geometry: ReservoirGeometry, config: FphaConfi
         high = _limit(hydro, window.volume_max_hm3, window.volume_max_percentile, most)
     low, high = min(max(low, least), most), min(max(high, least), most)
     if high - low > MIN_WINDOW_HM3:
-        return np.linspace(low, high, config.volume_discretization_points)
+        return _evenly(low, high, config.volume_discretization_points)
     below, above = low - ONE_VOLUME_REACH_HM3, high + ONE_VOLUME_REACH_HM3
     is_one_point = most - least <= MIN_WINDOW_HM3
     return np.array([below, above] if is_one_point else [max(below, least), min(above, most)])
+
+
+@lru_cache(maxsize=256)
+def _evenly(low: float, high: float, count: int) -> Floats:
+    """Return numbers spread evenly; the levels downstream of a plant share them."""
+    numbers = np.linspace(low, high, count)
+    numbers.setflags(write=False)
+    return numbers
 
 
 def _limit(hydro: Hydro, volume_hm3: float | None, percentile: float | None, default_hm3: float) -> float:
@@ -216,7 +225,7 @@ def _limit(hydro: Hydro, volume_hm3: float | None, percentile: float | None, def
 def _grid(function: ProductionFunction, config: FphaConfig) -> _Grid:
     volumes = fitting_volumes(function.hydro, function.geometry, config)
     most = config.turbined_fit_max_m3s or function.hydro.generation.max_turbined_m3s
-    flows = np.linspace(0.0, most, config.turbine_discretization_points)
+    flows = _evenly(0.0, most, config.turbine_discretization_points)
     volume, flow = np.tile(volumes, len(flows)), np.repeat(flows, len(volumes))
     exact = function.powers_mw(volume, flow, np.zeros(1))[:, 0]
     return _Grid(volume, flow, exact, np.minimum(exact, function.hydro.generation.max_generation_mw))
@@ -241,9 +250,11 @@ def _falls_with_spillage(function: ProductionFunction, facets: Sequence[Facet], 
     max_spilled = function.max_spilled_m3s
     if max_spilled <= 0:
         return [0.0] * len(facets)
-    ranks = list(zip(grid.exact_mw.tolist(), grid.turbined_m3s.tolist(), grid.volume_hm3.tolist(), strict=True))
+    rank = np.empty(len(grid.exact_mw), np.int64)
+    rank[np.lexsort((grid.volume_hm3, grid.turbined_m3s, grid.exact_mw))] = np.arange(len(rank))
+    ranks = rank.tolist()
     points = [max(facet.points, key=ranks.__getitem__) for facet in facets]
-    spilled = np.linspace(0.0, max_spilled, SPILLAGE_POINTS)
+    spilled = _evenly(0.0, max_spilled, SPILLAGE_POINTS)
     power = function.powers_mw(grid.volume_hm3[points], grid.turbined_m3s[points], spilled)
     centred = spilled - max_spilled / 2.0
     squares = fsum((centred * centred).tolist())

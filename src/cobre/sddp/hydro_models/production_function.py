@@ -1,6 +1,7 @@
 """Power from volume and flows: head, losses and efficiency of one plant."""
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def geometry_by_hydro(table: Table | None) -> dict[int, ReservoirGeometry]:
 COEFFICIENTS = tuple(f"coefficient_{power}" for power in range(5))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: arrays are kept in the instance
 class TailraceFamily:
     """Segments in order of outflow: `limits_m3s` are their ends, one more than there are rows of coefficients."""
 
@@ -92,13 +93,19 @@ class TailraceFamily:
 
     def levels_m(self, outflow_m3s: Floats) -> Floats:
         """Return `level_m` for many outflows."""
-        flow = np.clip(outflow_m3s, self.limits_m3s[0], self.limits_m3s[-1])
-        segment = np.searchsorted(self.limits_m3s[1:-1], flow, side="left")
-        coefficients = np.array(self.coefficients)[segment]
-        level = np.zeros_like(flow)
-        for power in reversed(range(coefficients.shape[-1])):
-            level = level * flow + coefficients[..., power]
+        flow = np.minimum(np.maximum(outflow_m3s, self.limits_m3s[0]), self.limits_m3s[-1])
+        inner_limits, by_power = self._arrays
+        segment = inner_limits.searchsorted(flow) if len(inner_limits) else None
+        level = np.zeros(flow.shape)
+        for of_segments in reversed(by_power):
+            level *= flow
+            level += of_segments[0] if segment is None else of_segments.take(segment)
         return level
+
+    @cached_property
+    def _arrays(self) -> tuple[Floats, Floats]:
+        """Limits between segments; coefficients by power and segment."""
+        return np.array(self.limits_m3s[1:-1]), np.ascontiguousarray(np.array(self.coefficients).T)
 
 
 @dataclass(frozen=True, slots=True)

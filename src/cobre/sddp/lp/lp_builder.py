@@ -127,7 +127,8 @@ def _labels_of(name: str, shape: tuple[int, ...], flags: bytes) -> tuple[str, ..
     present = np.frombuffer(flags, bool).reshape(shape)
     if present.ndim == 0:
         return (name,) if present else ()
-    return tuple(f"{name}[{','.join(map(str, index))}]" for index in np.argwhere(present).tolist())
+    pattern = f"{name}[{','.join(['%d'] * present.ndim)}]"
+    return tuple([pattern % index for index in zip(*(axis.tolist() for axis in np.nonzero(present)), strict=True)])
 
 
 def _by_rows(entries: EntryList, num_rows: int, num_columns: int) -> tuple[Ints, Ints, Floats]:

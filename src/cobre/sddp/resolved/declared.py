@@ -8,6 +8,7 @@ import numpy as np
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import ABSENT_ID, Table
 from cobre.core.entities import WithService
+from cobre.core.temporal import Stage
 
 Item = TypeVar("Item")
 
@@ -25,11 +26,6 @@ def indices(items: Iterable[Item], index: Callable[[Item], int]) -> Indices:
 def positions_by_id(ids: Iterable[int]) -> Mapping[int, int]:
     """Return the position of each id."""
     return {entity_id: position for position, entity_id in enumerate(ids)}
-
-
-def per_block(values: Floats, num_blocks: int) -> Floats:
-    """Repeat a number in every block: [entities] to [entities, blocks]."""
-    return np.repeat(values[:, np.newaxis], num_blocks, axis=1)
 
 
 class ServiceTimes:
@@ -68,7 +64,10 @@ class OverrideRows:
         self._table: Table = table or {}
         self._stages = self._table.get("stage_id", np.empty(0, dtype=np.int32))
         self._positions = self._find_positions(ids, order)
+        self._is_of_one_block = self._table.get("block_id", np.empty(0, np.int32)) != ABSENT_ID
+        self._has_blocks = bool(self._is_of_one_block.any())
         self._columns: dict[str, Floats] = {}
+        self._in_blocks: dict[tuple[str, int], Floats] = {}  # declared values, by column and number of blocks
         self._given_rows: dict[str, dict[int, Indices]] = {}  # by column: rows that have a value, by stage
 
     def _find_positions(self, ids: Sequence[str], order: Mapping[Any, int]) -> Indices:
@@ -82,20 +81,28 @@ class OverrideRows:
         by_id = np.argsort(known)
         return positions[by_id[np.searchsorted(known[by_id], columns[0])]]
 
-    def by_block(self, stage_id: int, name: str, declared: Floats) -> Floats:
-        """Put a column's values over `declared` [entities, blocks]: rows for all blocks first, rows for one block last.
+    def by_block(self, stage: Stage, name: str, declared: Floats) -> Floats:
+        """Put a column's values over `declared` [entities], the same in every stage, and return [entities, blocks].
 
-        Without any, `declared` itself: stages share it.
+        Rows for all blocks come first, rows for one block last. Without any, stages share one array.
         """
-        rows = self._rows(name).get(stage_id)
+        rows, whole = self._rows(name).get(stage.id), self._in_every_block(name, declared, len(stage.blocks))
         if rows is None:
-            return declared
-        values = declared.copy()
-        blocks = self._table["block_id"][rows]
-        of_all, of_one = rows[blocks == ABSENT_ID], rows[blocks != ABSENT_ID]
-        values[self._positions[of_all], :] = self._column(name)[of_all, np.newaxis]
-        values[self._positions[of_one], blocks[blocks != ABSENT_ID]] = self._column(name)[of_one]
+            return whole
+        values = whole.copy()
+        of_all = rows
+        if self._has_blocks:
+            is_of_one = self._is_of_one_block[rows]
+            of_all, of_one = rows[~is_of_one], rows[is_of_one]
+        values[self._positions[of_all]] = self._column(name)[of_all, np.newaxis]
+        if self._has_blocks:
+            values[self._positions[of_one], self._table["block_id"][of_one]] = self._column(name)[of_one]
         return values
+
+    def _in_every_block(self, name: str, declared: Floats, num_blocks: int) -> Floats:
+        if (name, num_blocks) not in self._in_blocks:
+            self._in_blocks[name, num_blocks] = np.repeat(declared[:, np.newaxis], num_blocks, axis=1)
+        return self._in_blocks[name, num_blocks]
 
     def by_stage(self, stage_id: int, name: str, declared: Floats) -> Floats:
         """Put a column's values over `declared` [entities]; without any, return `declared` itself."""

@@ -34,7 +34,6 @@ from cobre.sddp.resolved.declared import (
     ServiceTimes,
     indices,
     numbers,
-    per_block,
     positions_by_id,
     zero_unless,
 )
@@ -187,7 +186,8 @@ class ProductionResolver:
         self._history = case.scenarios.inflow_history
         self._table = ProductivityTable(case.production.energy_productivity)
         self._by_id = {hydro.id: hydro for hydro in self._hydros}
-        self._fitted: dict[tuple[int, FphaConfig, float | None], Fit] = {}
+        self._fitted: dict[tuple[int, FphaConfig], dict[float | None, Fit]] = {}  # by level downstream
+        self._chosen: dict[int, list[tuple[ProductionChoice, Sequence[Stage]]]] = {}
 
     @cached_property
     def _mean_inflow_m3s(self) -> Mapping[int, float]:
@@ -223,14 +223,19 @@ class ProductionResolver:
         for choice, stages in self._choices(hydro):
             config = choice.fpha_config or PRECOMPUTED
             if choice.model == "fpha" and config.source != "precomputed":
+                fitted = self._fitted.setdefault((hydro.id, config), {})
                 for level_m, of_level in self._downstream_levels_m(hydro, stages):
-                    yield self._fit_to(hydro, config, level_m), of_level
+                    if level_m not in fitted:
+                        fitted[level_m] = self._fit_to(hydro, config, level_m)
+                    yield fitted[level_m], of_level
 
     def _choices(self, hydro: Hydro) -> list[tuple[ProductionChoice, Sequence[Stage]]]:
         """Return the choices for a plant while it is in service."""
-        is_always_there = hydro.entry_stage_id is None and hydro.exit_stage_id is None
-        serving = [stage for stage in self._stages if is_always_there or is_in_service(hydro, stage.id)]
-        return self._models.stages_by_choice(hydro, serving)
+        if hydro.id not in self._chosen:
+            is_always_there = hydro.entry_stage_id is None and hydro.exit_stage_id is None
+            serving = [stage for stage in self._stages if is_always_there or is_in_service(hydro, stage.id)]
+            self._chosen[hydro.id] = self._models.stages_by_choice(hydro, serving)
+        return self._chosen[hydro.id]
 
     def _productivities(self, hydro: Hydro, choice: ProductionChoice, stages: Sequence[Stage]) -> Iterable[float]:
         if choice.model == "fpha":
@@ -249,13 +254,10 @@ class ProductionResolver:
 
     def _fit_to(self, hydro: Hydro, config: FphaConfig, level_m: float | None) -> Fit:
         families = self._families.get(hydro.id)
-        key = (hydro.id, config, level_m)
-        if key not in self._fitted:
-            tailrace = None if families is None else families.at(level_m)
-            mean_inflow_m3s = self._mean_inflow_m3s.get(hydro.id)
-            function = ProductionFunction(hydro, self._geometry[hydro.id], tailrace, mean_inflow_m3s)
-            self._fitted[key] = fit_production(function, config, self._models.plane_reduction, self._rules)
-        return self._fitted[key]
+        tailrace = None if families is None else families.at(level_m)
+        mean_inflow_m3s = self._mean_inflow_m3s.get(hydro.id)
+        function = ProductionFunction(hydro, self._geometry[hydro.id], tailrace, mean_inflow_m3s)
+        return fit_production(function, config, self._models.plane_reduction, self._rules)
 
     def _downstream_levels_m(
         self, hydro: Hydro, stages: Sequence[Stage]
@@ -368,7 +370,7 @@ class HydroResolver:
     def _block_limits(self, stage: Stage, is_active: Flags, is_filling: Flags) -> Mapping[str, Floats]:
         limits = {}
         for name, declared in self._declared.items():
-            values = self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
+            values = self._bounds.by_block(stage, name, declared)
             # While a plant fills, its machines and its channel rest; water over the spillway obeys all limits.
             counts = is_active | is_filling if name in WITHOUT_MACHINES else is_active
             limits[name] = values if name in self._always else zero_unless(counts, values)
@@ -431,7 +433,7 @@ class GroupResolver:
         )
 
     def _limit(self, stage: Stage, name: str) -> Floats:
-        values = self._bounds.by_block(stage.id, name, per_block(self._declared[name], len(stage.blocks)))
+        values = self._bounds.by_block(stage, name, self._declared[name])
         if name in self._always:
             return values
         return zero_unless(self._service.at(stage.id), values)

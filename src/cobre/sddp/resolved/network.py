@@ -15,7 +15,7 @@ from cobre.core.stage_data import (
     ThermalNumbers,
 )
 from cobre.core.temporal import Stage
-from cobre.sddp.resolved.declared import OverrideRows, ServiceTimes, numbers, per_block, positions_by_id, zero_unless
+from cobre.sddp.resolved.declared import OverrideRows, ServiceTimes, numbers, positions_by_id, zero_unless
 
 
 class ThermalResolver:
@@ -39,7 +39,7 @@ class ThermalResolver:
         return ThermalNumbers(zero_unless(is_active, least), zero_unless(is_active, most), cost)
 
     def _of(self, stage: Stage, name: str, declared: Floats) -> Floats:
-        return self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
+        return self._bounds.by_block(stage, name, declared)
 
 
 class LineResolver:
@@ -67,7 +67,7 @@ class LineResolver:
         )
 
     def _of(self, stage: Stage, name: str, declared: Floats) -> Floats:
-        return self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
+        return self._bounds.by_block(stage, name, declared)
 
 
 class BusResolver:
@@ -142,11 +142,11 @@ class PumpingResolver:
     def of(self, stage: Stage) -> PumpingNumbers:
         """Return the numbers of all pumping stations in a stage."""
         is_active = self._service.at(stage.id)
-        least = per_block(numbers(self._stations, lambda station: station.flow.min_m3s), len(stage.blocks))
-        most = per_block(numbers(self._stations, lambda station: station.flow.max_m3s), len(stage.blocks))
+        least = numbers(self._stations, lambda station: station.flow.min_m3s)
+        most = numbers(self._stations, lambda station: station.flow.max_m3s)
         return PumpingNumbers(
-            zero_unless(is_active, self._bounds.by_block(stage.id, "min_m3s", least)),
-            zero_unless(is_active, self._bounds.by_block(stage.id, "max_m3s", most)),
+            zero_unless(is_active, self._bounds.by_block(stage, "min_m3s", least)),
+            zero_unless(is_active, self._bounds.by_block(stage, "max_m3s", most)),
         )
 
 
@@ -168,7 +168,7 @@ class ContractResolver:
         return ContractNumbers(zero_unless(is_active, least), zero_unless(is_active, most), price)
 
     def _of(self, stage: Stage, name: str, declared: Floats) -> Floats:
-        return self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
+        return self._bounds.by_block(stage, name, declared)
 
 
 def block_factors(ids: list[int], stage: Stage, factors: Mapping[tuple[int, int], tuple[float, ...]]) -> Floats:
