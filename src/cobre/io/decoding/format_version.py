@@ -16,6 +16,7 @@ from cobre.core.file_names import CONFIG_FILE
 from cobre.io.decoding.json_documents import Document
 from cobre.io.findings.finding import Finding, Findings, Layer, error_code, subject_text
 from cobre.io.findings.schema_messages import MISSING_FIELD, Choices, FileLocation
+from cobre.io.storage.arrow_columns import open_parquet
 from cobre.records import dataclass
 
 CONSTRAINTS = "constraints/generic_constraints.json"
@@ -165,10 +166,10 @@ def _has_integrated_column(folder: Path) -> bool:
     if not path.is_file():
         return False
     import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import parquet  # noqa: PLC0415
 
     try:
-        return INTEGRATED_COLUMN in parquet.read_schema(path).names
+        with open_parquet(path) as file:
+            return INTEGRATED_COLUMN in file.schema_arrow.names
     except (pa.ArrowException, OSError, ValueError):
         return False  # reported when the table is read
 

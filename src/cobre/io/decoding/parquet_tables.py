@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from cobre.core.case import ABSENT_ID, Table
 from cobre.io.decoding.json_documents import EMPTY_FILE, MAX_NUMBER
 from cobre.io.findings.finding import Code, Findings, Layer, about, error_code, warning_code
-from cobre.io.storage.arrow_columns import check_unpacked_size, null_rows, system_allocator
+from cobre.io.storage.arrow_columns import (
+    check_unpacked_size,
+    null_rows,
+    open_parquet,
+    read_columns,
+    system_allocator,
+)
 from cobre.io.storage.confined import check_untrusted
 from cobre.records import dataclass
 
@@ -107,16 +113,15 @@ def sorted_by_keys(columns: Table, table: TableFormat) -> Table:
 
 def _open(path: Path, table: TableFormat, findings: Findings) -> "pa.Table | None":
     import pyarrow as pa  # noqa: PLC0415  (a case without tables needs no Arrow)
-    from pyarrow import parquet  # noqa: PLC0415
 
     wanted = {column.name for column in table.columns}
     try:
-        with parquet.ParquetFile(check_untrusted(path)) as file:
+        with open_parquet(check_untrusted(path)) as file:
             check_unpacked_size(file, path)
             present = file.schema_arrow.names
             if unknown := [name for name in present if name not in wanted]:
                 findings.add(UNKNOWN_COLUMNS, table.file, value=", ".join(f"`{name}`" for name in unknown))
-            return file.read(columns=[name for name in present if name in wanted], use_threads=False)
+            return read_columns(file, wanted)
     except (pa.ArrowException, OSError, ValueError) as error:
         if path.is_file() and path.stat().st_size == 0:
             findings.add(EMPTY_FILE, table.file, needed="a Parquet table")
