@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cobre.core.arrays import Floats, Indices
+from cobre import _native
+from cobre.core.arrays import Floats, Indices, sum_in_order
 from cobre.stochastic.correlation import jacobi_eigen
 from cobre.stochastic.random import pcg64
 from cobre.stochastic.random.pcg64 import Pcg64Streams
@@ -199,3 +200,31 @@ def test_normals_have_the_bits_of_the_plain_ziggurat():
 def test_no_streams_and_no_dimensions_give_empty_arrays():
     assert pcg64.standard_normals(Pcg64Streams(np.zeros(0, dtype=np.uint64)), 4).shape == (0, 4)
     assert pcg64.standard_normals(Pcg64Streams(np.arange(3, dtype=np.uint64)), 0).shape == (3, 0)
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 23, 24, 25, 53])
+def test_correlated_draws_have_the_bits_of_sums_from_the_first_row_on(width):
+    random = np.random.default_rng(width)
+    draws, matrix, mixed = random.normal(size=(5, 9)), random.normal(size=(9, width)), np.full((5, width), np.nan)
+    _native.mix(draws, matrix, mixed)
+    total = np.zeros((5, width))
+    for row in range(9):
+        total = total + draws[:, row : row + 1] * matrix[row]
+    assert mixed.tobytes() == total.tobytes()
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 17])
+def test_products_of_pairs_have_the_bits_of_sums_over_the_rows_that_both_have(count):
+    random = np.random.default_rng(count)
+    known = random.random((12, count)) < 0.7
+    values = np.where(known, random.normal(100.0, 30.0, size=known.shape), 0.0)
+    products, squares = np.full((count, count), np.nan), np.full((count, count), np.nan)
+    _native.pair_products(values, known, products, squares)
+    for i in range(count):
+        for j in range(count):
+            rows = np.flatnonzero(known[:, i] & known[:, j])
+            own, other = (values[rows, column].tolist() for column in (i, j))
+            mean_own, mean_other = (sum_in_order(part) / max(len(rows), 1) for part in (own, other))
+            left, right = [value - mean_own for value in own], [value - mean_other for value in other]
+            assert products[i, j] == sum_in_order(a * b for a, b in zip(left, right, strict=True))
+            assert squares[i, j] == sum_in_order(a * a for a in left)

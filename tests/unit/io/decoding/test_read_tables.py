@@ -1,5 +1,7 @@
 """Parquet tables: types, nulls, compressions, order of rows."""
 
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -49,6 +51,17 @@ def test_a_whole_table(tmp_path, table):
         expected = {"id": "int32", "index": "int64", "number": "float64", "date": "datetime64[D]"}[column.kind]
         assert columns[column.name].dtype == expected
         assert columns[column.name].size == 3
+
+
+def test_where_arrow_has_its_reader_elsewhere_tables_are_the_same(tmp_path, monkeypatch):
+    write(tmp_path, BOUNDS, whole(BOUNDS))
+    expected, _ = read(tmp_path, BOUNDS)
+    monkeypatch.setitem(sys.modules, "pyarrow._parquet", None)
+    columns, problems = read(tmp_path, BOUNDS)
+    assert not list(problems)
+    assert {name: values.tolist() for name, values in columns.items()} == {
+        name: values.tolist() for name, values in expected.items()
+    }
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=by_file)

@@ -99,3 +99,16 @@ def test_a_study_loads_neither_pandas_nor_the_compute_functions(tmp_path, worker
     command = [sys.executable, "-c", program, EXAMPLE, tmp_path / "output", str(workers)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert ran.stdout == f"{[[]] * workers}\n", ran.stderr
+
+
+def test_tables_of_a_case_are_read_without_the_file_systems_of_arrow():
+    program = (
+        "import sys, cobre\n"
+        "case = cobre.load_case(sys.argv[1])\n"
+        "assert case.scenarios.load_seasonal_stats['mean_mw'].size\n"
+        "print(sorted({'pyarrow.fs', 'ssl', 'pyarrow.dataset'} & set(sys.modules)))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, EXAMPLE], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert ran.stdout == "[]\n", ran.stderr
