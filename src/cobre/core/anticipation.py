@@ -8,7 +8,7 @@ decides. Where that is the delivery stage itself, the plant is dispatched like a
 
 from collections.abc import Sequence
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate
 
 from cobre.core.arrays import sum_in_order
@@ -112,7 +112,7 @@ def _stage_at(ends: Sequence[float], moment: float) -> int:
     return next(stage for stage, end in enumerate(ends) if moment <= end + _SLACK_HOURS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: distances are kept in the instance
 class Anticipation:
     """The deliveries of one plant, and the stage that decides each of them."""
 
@@ -120,19 +120,25 @@ class Anticipation:
     deciders: tuple[int, ...]
     num_stages: int
 
-    @property
+    @cached_property
     def distances(self) -> int:
         """The largest number of stages between a decision and its delivery; 0 if nothing is decided ahead."""
         return max((at - stage for at, stage in self._ahead()), default=0)
 
-    @property
+    @cached_property
     def decided_distances(self) -> tuple[int, ...]:
         """The distances, in stages, at which stages of the study decide; ascending."""
         return tuple(sorted({at - stage for at, stage in self._ahead() if stage != BEFORE_STUDY}))
 
-    def decided_in(self, stage: int) -> tuple[int, ...]:
-        """Return deliveries that a stage decides ahead."""
-        return tuple(at for at, decider in self._ahead() if decider == stage)
+    @property
+    def decided(self) -> tuple[int, ...]:
+        """Deliveries that stages of the study decide ahead, in the order in which they do."""
+        return tuple(at for _, at in sorted((stage, at) for at, stage in self._ahead() if stage != BEFORE_STUDY))
+
+    def decides(self, stage: int, delivery: int) -> bool:
+        """Return whether a stage of the study decides a later delivery."""
+        is_ahead = stage < delivery < len(self.deciders) and stage < self.num_stages
+        return is_ahead and self.deciders[delivery] == stage
 
     def is_known_after(self, stage: int, delivery: int) -> bool:
         """Return whether a future delivery was decided by the end of a stage (BEFORE_STUDY: when the study begins)."""

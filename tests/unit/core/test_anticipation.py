@@ -71,7 +71,9 @@ def test_what_a_plant_decides_ahead_and_when_it_is_known():
     assert found == Anticipation(plant(2, AnticipatedConfig(lead_stages=2)), (BEFORE_STUDY, BEFORE_STUDY, 0, 1), 3)
     # Delivery 1 was decided before the study (-1), two stages ahead; deliveries 2 and 3 by stages 0 and 1.
     assert (found.distances, found.decided_distances) == (2, (2,))
-    assert [found.decided_in(stage) for stage in range(3)] == [(2,), (3,), ()]
+    assert found.decided == (2, 3)
+    every = [(stage, at) for stage in range(3) for at in range(4)]
+    assert [pair for pair in every if found.decides(*pair)] == [(0, 2), (1, 3)]
     assert found.is_known_after(BEFORE_STUDY, 1)
     assert not found.is_known_after(BEFORE_STUDY, 2)
     assert found.is_known_after(0, 2)
@@ -80,4 +82,5 @@ def test_what_a_plant_decides_ahead_and_when_it_is_known():
 
 def test_a_plant_that_decides_in_the_delivery_stage_decides_nothing_ahead():
     found = Anticipation(plant(1), (0, 1, 2, 3), 3)
-    assert (found.distances, found.decided_distances, found.decided_in(1)) == (0, (), ())
+    assert (found.distances, found.decided_distances, found.decided) == (0, (), ())
+    assert not found.decides(1, 1)

@@ -169,7 +169,7 @@ def leads_within_the_study(case: Case, findings: Findings) -> None:
         if lead is not None and lead > len(deliveries.hours):
             facts = {"value": lead, "count": len(deliveries.hours)}
             findings.add(LEAD_BEYOND_STUDY, THERMALS, subject, LEAD_STAGES, **facts)
-        for delivery in _decided(plant):
+        for delivery in plant.decided:
             index = delivery - deliveries.num_stages
             if index >= 0 and (plant.thermal.id, index) not in given:
                 findings.add(DELIVERY_WITHOUT_BOUNDS, POST_STUDY_FILE, subject, "thermal_bounds", value=index)
@@ -301,7 +301,7 @@ def deliveries_without_a_price(case: Case, findings: Findings) -> None:
     if case.config.policy.boundary is not None:
         return
     for plant, deliveries in _plants(case):
-        if any(delivery >= deliveries.num_stages for delivery in _decided(plant)):
+        if any(delivery >= deliveries.num_stages for delivery in plant.decided):
             findings.add(DELIVERY_WITHOUT_VALUE, POST_STUDY_FILE, named("thermal", plant.thermal))
 
 
@@ -313,10 +313,6 @@ def _plants(case: Case) -> Iterator[tuple[Anticipation, Deliveries]]:
 
 def _windows(case: Case, plant: Anticipation) -> list[PastCommitment]:
     return [row for row in case.initial_conditions.past_commitments if row.thermal_id == plant.thermal.id]
-
-
-def _decided(plant: Anticipation) -> list[int]:
-    return [delivery for stage in range(plant.num_stages) for delivery in plant.decided_in(stage)]
 
 
 RULES: tuple[Rule, ...] = (

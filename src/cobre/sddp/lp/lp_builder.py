@@ -118,7 +118,7 @@ def _spread(flags: ArrayLike, shape: tuple[int, ...]) -> Flags:
 
 
 def _labels(name: str, present: Flags) -> tuple[str, ...]:
-    return _labels_of(name, present.shape, np.ascontiguousarray(present).tobytes())
+    return _labels_of(name, present.shape, present.tobytes())
 
 
 @lru_cache(maxsize=512)

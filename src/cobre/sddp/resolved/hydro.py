@@ -368,14 +368,14 @@ class HydroResolver:
         }
 
     def _block_limits(self, stage: Stage, is_active: Flags, is_filling: Flags) -> Mapping[str, Floats]:
-        limits = {}
+        limits, is_there = {}, is_active | is_filling
         for name, declared in self._declared.items():
             values = self._bounds.by_block(stage, name, declared)
             # While a plant fills, its machines and its channel rest; water over the spillway obeys all limits.
-            counts = is_active | is_filling if name in WITHOUT_MACHINES else is_active
+            counts = is_there if name in WITHOUT_MACHINES else is_active
             limits[name] = values if name in self._always else zero_unless(counts, values)
         # A plant that is not there limits nothing. What a plant without a channel may divert leaves the system.
-        limits["max_outflow_m3s"] = np.where((is_active | is_filling)[:, None], limits["max_outflow_m3s"], np.inf)
+        limits["max_outflow_m3s"] = np.where(is_there[:, None], limits["max_outflow_m3s"], np.inf)
         return limits
 
     def _evaporation(self, stage: Stage) -> tuple[Floats, Floats]:

@@ -47,23 +47,24 @@ class LineResolver:
 
     def __init__(self, case: Case) -> None:
         self._lines = case.system.lines
-        self._price = case.penalties.line.exchange_cost
+        price = case.penalties.line.exchange_cost
         order = positions_by_id(line.id for line in self._lines)
         self._bounds = OverrideRows(case.overrides.line_bounds, ("line_id",), order)
         self._prices = OverrideRows(case.overrides.penalty_overrides_line, ("line_id",), order)
         self._service = ServiceTimes(self._lines)
+        self._direct = numbers(self._lines, lambda line: line.capacity.direct_mw)
+        self._reverse = numbers(self._lines, lambda line: line.capacity.reverse_mw)
+        self._cost = numbers(self._lines, lambda line: price if line.exchange_cost is None else line.exchange_cost)
+        self._loss = numbers(self._lines, lambda line: line.losses_percent / 100.0)
 
     def of(self, stage: Stage) -> LineNumbers:
         """Return the numbers of all lines in a stage."""
         is_active = self._service.at(stage.id)
-        direct = self._of(stage, "direct_mw", numbers(self._lines, lambda line: line.capacity.direct_mw))
-        reverse = self._of(stage, "reverse_mw", numbers(self._lines, lambda line: line.capacity.reverse_mw))
-        own = numbers(self._lines, lambda line: self._price if line.exchange_cost is None else line.exchange_cost)
         return LineNumbers(
-            direct_mw=zero_unless(is_active, direct),
-            reverse_mw=zero_unless(is_active, reverse),
-            exchange_cost=self._prices.by_stage(stage.id, "exchange_cost", own),
-            loss_fraction=numbers(self._lines, lambda line: line.losses_percent / 100.0),
+            direct_mw=zero_unless(is_active, self._of(stage, "direct_mw", self._direct)),
+            reverse_mw=zero_unless(is_active, self._of(stage, "reverse_mw", self._reverse)),
+            exchange_cost=self._prices.by_stage(stage.id, "exchange_cost", self._cost),
+            loss_fraction=self._loss,
         )
 
     def _of(self, stage: Stage, name: str, declared: Floats) -> Floats:
@@ -105,28 +106,31 @@ class SourceResolver:
 
     def __init__(self, case: Case) -> None:
         self._sources = case.system.non_controllable_sources
-        self._price = case.penalties.non_controllable_source.curtailment_cost
+        price = case.penalties.non_controllable_source.curtailment_cost
         order = positions_by_id(source.id for source in self._sources)
         self._bounds = OverrideRows(case.overrides.ncs_bounds, ("ncs_id",), order)
         self._prices = OverrideRows(case.overrides.penalty_overrides_ncs, ("ncs_id",), order)
         self._stats = OverrideRows(case.scenarios.non_controllable_stats, ("ncs_id",), order)
         self._factors = case.scenarios.non_controllable_factors
         self._service = ServiceTimes(self._sources)
+        self._most = numbers(self._sources, lambda source: source.max_generation_mw)
+        self._cost = numbers(
+            self._sources, lambda source: price if source.curtailment_cost is None else source.curtailment_cost
+        )
+        self._may_curtail = np.array([source.allow_curtailment for source in self._sources], dtype=np.bool_)
+        self._ids = [source.id for source in self._sources]
 
     def of(self, stage: Stage) -> SourceNumbers:
         """Return the numbers of all non-controllable sources in a stage."""
-        sources, price = self._sources, self._price
-        is_active = self._service.at(stage.id)
-        most = numbers(sources, lambda source: source.max_generation_mw)
-        own = numbers(sources, lambda source: price if source.curtailment_cost is None else source.curtailment_cost)
+        is_active, count = self._service.at(stage.id), len(self._sources)
         return SourceNumbers(
             is_active=is_active,
-            available_mw=zero_unless(is_active, self._bounds.by_stage(stage.id, "available_generation_mw", most)),
-            may_curtail=np.array([source.allow_curtailment for source in sources], dtype=np.bool_),
-            curtailment_cost=self._prices.by_stage(stage.id, "curtailment_cost", own),
-            mean=self._stats.by_stage(stage.id, "mean", np.ones(len(sources))),
-            std=self._stats.by_stage(stage.id, "std", np.zeros(len(sources))),
-            factor=block_factors([source.id for source in sources], stage, self._factors),
+            available_mw=zero_unless(is_active, self._bounds.by_stage(stage.id, "available_generation_mw", self._most)),
+            may_curtail=self._may_curtail,
+            curtailment_cost=self._prices.by_stage(stage.id, "curtailment_cost", self._cost),
+            mean=self._stats.by_stage(stage.id, "mean", np.ones(count)),
+            std=self._stats.by_stage(stage.id, "std", np.zeros(count)),
+            factor=block_factors(self._ids, stage, self._factors),
         )
 
 
@@ -138,15 +142,15 @@ class PumpingResolver:
         order = positions_by_id(station.id for station in self._stations)
         self._bounds = OverrideRows(case.overrides.pumping_bounds, ("pumping_station_id",), order)
         self._service = ServiceTimes(self._stations)
+        self._least = numbers(self._stations, lambda station: station.flow.min_m3s)
+        self._most = numbers(self._stations, lambda station: station.flow.max_m3s)
 
     def of(self, stage: Stage) -> PumpingNumbers:
         """Return the numbers of all pumping stations in a stage."""
         is_active = self._service.at(stage.id)
-        least = numbers(self._stations, lambda station: station.flow.min_m3s)
-        most = numbers(self._stations, lambda station: station.flow.max_m3s)
         return PumpingNumbers(
-            zero_unless(is_active, self._bounds.by_block(stage, "min_m3s", least)),
-            zero_unless(is_active, self._bounds.by_block(stage, "max_m3s", most)),
+            zero_unless(is_active, self._bounds.by_block(stage, "min_m3s", self._least)),
+            zero_unless(is_active, self._bounds.by_block(stage, "max_m3s", self._most)),
         )
 
 
@@ -158,14 +162,18 @@ class ContractResolver:
         order = positions_by_id(contract.id for contract in self._contracts)
         self._bounds = OverrideRows(case.overrides.contract_bounds, ("contract_id",), order)
         self._service = ServiceTimes(self._contracts)
+        self._least = numbers(self._contracts, lambda contract: contract.limits.min_mw)
+        self._most = numbers(self._contracts, lambda contract: contract.limits.max_mw)
+        self._price = numbers(self._contracts, lambda contract: contract.price_per_mwh)
 
     def of(self, stage: Stage) -> ContractNumbers:
         """Return the numbers of all contracts in a stage."""
         is_active = self._service.at(stage.id)
-        least = self._of(stage, "min_mw", numbers(self._contracts, lambda contract: contract.limits.min_mw))
-        most = self._of(stage, "max_mw", numbers(self._contracts, lambda contract: contract.limits.max_mw))
-        price = self._of(stage, "price_per_mwh", numbers(self._contracts, lambda contract: contract.price_per_mwh))
-        return ContractNumbers(zero_unless(is_active, least), zero_unless(is_active, most), price)
+        return ContractNumbers(
+            zero_unless(is_active, self._of(stage, "min_mw", self._least)),
+            zero_unless(is_active, self._of(stage, "max_mw", self._most)),
+            self._of(stage, "price_per_mwh", self._price),
+        )
 
     def _of(self, stage: Stage, name: str, declared: Floats) -> Floats:
         return self._bounds.by_block(stage, name, declared)

@@ -29,7 +29,8 @@ class CommitmentResolver:
         self._after: Mapping[tuple[int, int], PostStudyBound] = {
             (row.thermal_id, row.post_study_stage_index): row for row in case.post_study.thermal_bounds
         }
-        self.decided = tuple(slot for _, slot in self._slots(is_decided=True))
+        self._decided = tuple(self._slots(is_decided=True))
+        self.decided = tuple(slot for _, slot in self._decided)
         self.passed = tuple(slot for _, slot in self._slots(is_decided=False))
 
     def initial(self, slots: Sequence[StateSlot]) -> Floats:
@@ -46,9 +47,9 @@ class CommitmentResolver:
         is_decided, is_carried = np.zeros(count, bool), np.zeros(count, bool)
         least, most, cost = np.zeros(count), np.zeros(count), np.zeros(count)
         is_after, days = np.zeros(count, bool), np.full(count, "NaT", "datetime64[D]")
-        for number, (plant, slot) in enumerate(self._slots(is_decided=True)):
+        for number, (plant, slot) in enumerate(self._decided):
             delivery = stage + slot.distance
-            is_decided[number] = delivery in plant.decided_in(stage)
+            is_decided[number] = plant.decides(stage, delivery)
             is_carried[number] = plant.is_known_after(stage, delivery) and not is_decided[number]
             if is_decided[number]:
                 least[number], most[number], price = self._at_delivery(plant, delivery)
