@@ -1,9 +1,34 @@
 """Names of columns and rows in words."""
 
-import pytest
-from lp_name_samples import known_columns, known_rows
+from functools import cache
+from pathlib import Path
 
+import pytest
+
+from cobre.io.case import load_case
 from cobre.runs.explanation import Dictionary
+from cobre.study.preparation.prepare import prepare
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@cache
+def _names():
+    study = prepare(load_case(EXAMPLES / "four_regions"))
+    return study.problem.stages[0].program.names
+
+
+def _one_of_each(names):
+    return sorted({name.partition("[")[0]: name for name in names}.values())
+
+
+def known_columns():
+    return _one_of_each(_names().columns)
+
+
+def known_rows():
+    return _one_of_each(_names().rows)
+
 
 ENTITIES = {
     "hydros": [{"id": 7, "name": "Upper"}, {"id": 9, "name": "Lower"}],
