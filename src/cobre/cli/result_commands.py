@@ -32,7 +32,7 @@ def top(folder: Path) -> None:
       cobre top results
       ssh cluster -t cobre top /scratch/results
     """
-    from cobre.cli.progress import can_draw
+    from cobre.cli.run_output import can_draw
     from cobre.runs.events import EventFollower
 
     with report_errors():

@@ -170,8 +170,7 @@ def default_output(case: Path) -> Path:
 
 def _run(request: RunRequest, options: Mapping[str, Any]) -> None:
     """Carry out a request and print its summary. In a world of several ranks only rank 0, which has events, prints."""
-    from cobre.cli.progress import choose_progress
-    from cobre.cli.run_summary import print_summary, write_report
+    from cobre.cli.run_output import choose_progress, print_summary, write_report
     from cobre.comm.detection import find_launch
     from cobre.core.stopping import StopKind
     from cobre.study.config_outline import ConfigOutline, with_config_document

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cobre import __version__
-from cobre.cli.progress import SignalWatcher, trial_advice, workers_in_words
+from cobre.cli.run_output import SignalWatcher, trial_advice, workers_in_words
 from cobre.core.bounds import BOUND_NAMES, BoundMethod
 from cobre.core.verdict import ComputedBound
 from cobre.runs.events import Event, number_of

@@ -7,8 +7,7 @@ import pytest
 from event_streams import START, iteration, phase, started
 from rich.console import Console
 
-from cobre.cli.progress import LineProgress
-from cobre.cli.run_summary import print_summary
+from cobre.cli.run_output import LineProgress, print_summary
 from cobre.cli.run_table import run_table
 from cobre.notebook.progress_html import progress_html
 from cobre.runs.summary import RunSummary

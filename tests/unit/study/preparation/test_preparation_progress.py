@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cobre.cli.progress import LineProgress
+from cobre.cli.run_output import LineProgress
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.steps import Step
 from cobre.runs.view import RunView

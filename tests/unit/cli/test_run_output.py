@@ -7,7 +7,7 @@ import pytest
 from event_streams import iteration, phase, started
 
 import cobre
-from cobre.cli.progress import LineProgress, QuietProgress, SignalWatcher, choose_progress
+from cobre.cli.run_output import LineProgress, QuietProgress, SignalWatcher, choose_progress
 from cobre.cli.run_table import LiveProgress
 
 
