@@ -78,7 +78,7 @@ def test_keys_alone_reach_a_plant(tab):
         ("lines", ["Flow", "Congestion: share of hours and scenarios at the limit"]),
     ],
 )
-def test_other_things_than_plants(tab, study, kind, expected):
+def test_buses_and_lines_in_the_explorer(tab, study, kind, expected):
     entity = study["entities"][kind][0]
     tab.value(f'location.hash = "{kind}-{entity["id"]}"')
     shown(tab, entity["name"])

@@ -54,7 +54,7 @@ def iterations_in(output):
     return log.read_text().count('"event":"iteration"') if log.exists() else 0
 
 
-def test_the_image_is_small_in_rights_and_tells_its_version(image):
+def test_the_image_has_no_privileges_and_prints_its_version(image):
     assert podman("run", "--rm", "--read-only", "--cap-drop=ALL", *LIMITS, image, "version").startswith("cobre ")
     assert podman("run", "--rm", "--entrypoint=id", *LIMITS, image, "-u") == str(NOBODY)
     history = podman("history", "--no-trunc", "--format={{.CreatedBy}}", image)

@@ -77,7 +77,7 @@ def test_labels_select_the_pods(kinds):
         assert kinds["Service"]["spec"]["selector"] == labels
 
 
-def test_the_network_policy_lets_ranks_and_names_through_and_nothing_else(kinds):
+def test_the_network_policy_allows_only_ranks_and_name_resolution(kinds):
     port = int(environment(pod_template(kinds), 0)["COBRE_TCP_PORT"])
     policy = kinds["NetworkPolicy"]["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
@@ -87,7 +87,7 @@ def test_the_network_policy_lets_ranks_and_names_through_and_nothing_else(kinds)
     assert {(entry["protocol"], entry["port"]) for entry in names["ports"]} == {("UDP", 53), ("TCP", 53)}
 
 
-def test_the_secret_lies_where_ranks_look_for_it_and_in_a_mode_that_they_accept(kinds, tmp_path):
+def test_the_secret_is_mounted_where_ranks_read_it_with_an_accepted_mode(kinds, tmp_path):
     spec = pod_template(kinds)["spec"]
     [volume] = [volume["secret"] for volume in spec["volumes"] if "secret" in volume]
     assert volume["secretName"] == kinds["Secret"]["metadata"]["name"]

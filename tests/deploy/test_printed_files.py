@@ -12,7 +12,7 @@ from cobre.launchfiles.files import UNUSABLE_SECRET, printed_files
 
 
 @pytest.mark.parametrize("name", sorted(printed_files()))
-def test_deploy_holds_what_is_printed(name):
+def test_files_in_deploy_equal_the_printed_ones(name):
     kept = (DEPLOY / name).read_text()
     assert kept == printed_files()[name], "run: python -m cobre.launchfiles.files deploy"
 
@@ -46,7 +46,7 @@ def test_the_image_and_the_dockerfile_are_of_this_version():
         assert f'image: "{tag}"' in (DEPLOY / name).read_text()
 
 
-def test_awkward_texts_stay_what_they_are():
+def test_awkward_texts_are_quoted():
     """Quotes, dollars, colons and hashes in a path are part of the path."""
     path = """./it's "my" case: #1 ${HOME} {x} @name@"""
     study = yaml.safe_load(cobre("launch", "compose", "--ranks", 2, "--case", path, "--output", path))
@@ -143,7 +143,7 @@ def test_a_slurm_script_that_could_not_work_is_refused(words, said):
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
-def test_a_job_goes_back_to_the_queue_only_when_asked_for():
+def test_a_job_is_requeued_only_on_request():
     assert "scontrol requeue" not in cobre("launch", "slurm", "--ranks", 2)
     assert "scontrol requeue" in cobre("launch", "slurm", "--ranks", 2, "--requeue")
 

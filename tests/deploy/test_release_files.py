@@ -67,7 +67,7 @@ def test_there_is_one_version():
 
 
 def test_the_changelog_keeps_its_form():
-    """*Unreleased* comes first, then this version with the date of its citation."""
+    """*Unreleased* is first, then this version with the date of its citation."""
     text = (ROOT / "CHANGELOG.md").read_text()
     released = str(yaml.safe_load((ROOT / "CITATION.cff").read_text())["date-released"])
     sections = re.findall(r"^## (.+)$", text, re.MULTILINE)

@@ -44,7 +44,7 @@ def test_an_mpi_launcher_in_the_environment_does_not_win():
 
 
 @pytest.mark.parametrize("name", ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"])
-def test_outside_a_step_the_error_says_what_to_do(name):
+def test_running_outside_a_step_is_refused_with_a_remedy(name):
     environ = {key: value for key, value in STEP.items() if key != name}
     with pytest.raises(NoStepError, match=f"{name} not set: start this by srun"):
         step_environment(environ)
@@ -166,7 +166,7 @@ def test_the_script_removes_its_secret_when_the_step_fails(tmp_path):
 
 
 def test_the_script_with_mpi_leaves_ranks_to_mpi(tmp_path):
-    """The launcher of the site says who is who; the script only names the backend."""
+    """The site's launcher assigns the ranks; the script only names the backend."""
     script = tmp_path / "job.sh"
     script.write_text(cobre("launch", "slurm", "--mpi", "pmi2", "--ranks", 2))
     environ = job_environment(tmp_path, 2, STEP_NODES="localhost")

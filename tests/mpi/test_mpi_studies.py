@@ -9,7 +9,7 @@ import pytest
 
 CASE = environments.ROOT / "examples" / "two_reservoirs"
 FLAGS = ("--iterations", "4", "--plain", "--no-report")
-# MPICH tells ranks apart as if they were on so many nodes, taken in turn. Open MPI has no such thing.
+# MPICH can pretend that ranks are on this many nodes, taken in turn. Open MPI has no such setting.
 NODES = "MPIR_CVAR_NUM_CLIQUES"
 REGIONS = """
 import os

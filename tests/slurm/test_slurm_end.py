@@ -55,7 +55,7 @@ def check_whole(job, digest, iterations=MANY):
 
 
 @pytest.mark.parametrize(("wheel", "iterations"), [(None, MANY), ("mpich", FEW)])
-def test_the_time_limit_stops_the_job_which_resumes_by_itself(cluster, tmp_path, digest, wheel, iterations):
+def test_a_job_stopped_by_its_time_limit_is_requeued_and_resumes(cluster, tmp_path, digest, wheel, iterations):
     """Check that Slurm sends TERM before the limit, and that the job requeues itself and resumes."""
     mpi = ["--mpi"] if wheel else []
     text = script(tmp_path, "--requeue", "--time", "00:02:00", *mpi, iterations=iterations)
@@ -72,7 +72,7 @@ def test_the_time_limit_stops_the_job_which_resumes_by_itself(cluster, tmp_path,
     assert job.log.count(f"cobre {__version__}:") == 1 + int(job.field("Restarts")), "all runs are in one log"
 
 
-def test_a_job_that_is_cancelled_stays_so_and_can_be_submitted_again(cluster, tmp_path, digest):
+def test_a_cancelled_job_is_not_requeued_and_resumes_when_submitted_again(cluster, tmp_path, digest):
     text = script(tmp_path, "--requeue")
     job = submit(cluster, tmp_path, text)
     job.wait_for_iterations(3)

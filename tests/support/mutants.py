@@ -170,7 +170,7 @@ class WrongRoot(DelegatingCommunicator):
 
 
 class TruncatedBroadcast(DelegatingCommunicator):
-    """Does not deliver what lies beyond the first chunk."""
+    """Does not deliver data beyond the first chunk."""
 
     def _broadcast(self, buffer: Array, root: int) -> None:
         data = buffer.reshape(-1).view(np.uint8)

@@ -25,7 +25,7 @@ def main():
         command = ["unshare", "--mount", "sh", "-c", mount, "sh", sys.executable, *sys.argv]
         os.execvpe(
             command[0], command, os.environ | {PRIVATE: "1"}
-        )  # one process: Ctrl-C reaches whoever has the table
+        )  # one process: Ctrl-C reaches the process that has the table
     sys.exit(_torture(options))
 
 

@@ -119,7 +119,7 @@ def test_nothing_is_compiled_before_the_first_record():
     assert Late.__init__ is compiled
 
 
-def test_what_goes_beyond_is_left_to_the_standard_library():
+def test_unsupported_options_fall_back_to_the_standard_library():
     @dataclass(frozen=True, slots=True, order=True)
     class Rank:
         number: int

@@ -36,7 +36,7 @@ def converted(bridge, deck, tmp_path_factory):
     return case, cobre(*command, timeout=LIMIT_S, XDG_CACHE_HOME=str(CACHE))
 
 
-def test_the_case_is_the_known_one_file_by_file(converted):
+def test_the_converted_case_equals_the_recorded_one_file_by_file(converted):
     case, _ = converted
     expected = shared_deck("pmo_2018")
     names = {path.relative_to(expected) for path in expected.rglob("*") if path.is_file()}
@@ -70,7 +70,7 @@ def test_as_json_with_a_bridge_that_is_named(bridge, deck, tmp_path):
 
 
 @pytest.mark.parametrize("model", ["newave", "decomp"])
-def test_a_folder_that_is_no_deck_is_refused_and_leaves_nothing(bridge, tmp_path, model):
+def test_a_folder_without_a_deck_is_refused_and_nothing_is_written(bridge, tmp_path, model):
     (tmp_path / "deck").mkdir()
     for options in ([], ["--json"]):
         done = cobre("convert", model, tmp_path / "deck", tmp_path / "case", "--bridge", bridge, *options)

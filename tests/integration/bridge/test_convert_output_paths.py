@@ -10,7 +10,7 @@ import pytest
 from cli_runs import cobre
 from processes import finish, start_python, wait_for_pids, wait_until_gone
 
-# Writes files by their paths, as cobre-bridge does, whatever lies there.
+# Writes files by their paths, as cobre-bridge does, also through links.
 STAND_IN = """
 import os, sys, time
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_a_new_case_appears_as_a_whole(bridge, deck, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--json", "--force"])
-def test_a_deck_that_is_refused_leaves_nothing(bridge, deck, tmp_path, option):
+def test_nothing_is_written_for_a_refused_deck(bridge, deck, tmp_path, option):
     (deck / "refused").touch()
     done = convert(bridge, deck, tmp_path / "case", option)
     assert done.returncode == 3 and "cannot be converted" in done.stderr
@@ -93,7 +93,7 @@ def test_a_deck_of_the_other_model_is_refused_by_name(bridge, deck, tmp_path, na
     assert not (tmp_path / "case").exists()
 
 
-def test_a_forced_conversion_goes_through_no_link(bridge, deck, tmp_path):
+def test_a_forced_conversion_follows_no_link(bridge, deck, tmp_path):
     case, elsewhere = tmp_path / "case", tmp_path / "elsewhere"
     (elsewhere / "system").mkdir(parents=True)
     for name in ("config.json", "system/buses.json"):

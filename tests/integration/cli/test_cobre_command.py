@@ -89,7 +89,7 @@ def test_every_example_is_a_template():
     assert listed == sorted(path.parent.name for path in EXAMPLES.glob("*/config.json"))
 
 
-def test_init_overwrites_nothing(tmp_path):
+def test_init_does_not_overwrite_files(tmp_path):
     (tmp_path / "mine.txt").write_text("precious")
     done = cobre("init", tmp_path)
     assert done.returncode == ExitCode.OUTPUT
@@ -114,7 +114,7 @@ def test_validate_for_programs(tmp_path):
     assert json.loads(cobre("validate", QUICK_CASE, "--json").stdout)["is_valid"]
 
 
-def test_a_run_for_programs_prints_json_and_nothing_else(tmp_path):
+def test_a_run_with_json_prints_only_json(tmp_path):
     done = cobre("run", QUICK_CASE, "-o", tmp_path / "out", "--iterations", 2, *ONE_PROCESS, "--json", "--quiet")
     summary = json.loads(done.stdout)
     assert summary["iterations"] == 2
@@ -154,7 +154,7 @@ def test_simulate_uses_a_stored_policy(trained, tmp_path):
     assert not (tmp_path / "out" / "training").exists()
 
 
-def test_simulate_does_not_write_over_what_was_trained(trained):
+def test_simulate_does_not_overwrite_training_results(trained):
     before = (trained / "summary.json").read_bytes()
     done = cobre("simulate", QUICK_CASE, "--policy", trained, "-o", trained, *ONE_PROCESS)
     assert done.returncode == ExitCode.OUTPUT

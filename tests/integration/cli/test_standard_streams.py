@@ -70,7 +70,7 @@ def test_a_command_whose_answer_is_lost_fails(finished, where, words):
 
 
 @pytest.mark.parametrize("where", ["2> /dev/full", "2>&-"])
-def test_without_standard_error_the_exit_code_still_tells(tmp_path, where):
+def test_the_exit_code_is_right_without_standard_error(tmp_path, where):
     done = redirected(where, "report", tmp_path / "none")
     assert (done.returncode, done.stdout, done.stderr) == (8, "", "")
 

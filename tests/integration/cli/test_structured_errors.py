@@ -203,7 +203,7 @@ def kinds_below(*kinds):
     return seen
 
 
-def test_every_error_with_an_exit_code_says_what_to_do():
+def test_every_error_with_an_exit_code_has_a_remedy():
     groups = (group if isinstance(group, tuple) else (group,) for group, _ in error_reporting._kinds())
     with_code = kinds_below(*itertools.chain(*groups))
     assert len(with_code) > 40

@@ -9,7 +9,7 @@ a rank raises                | test_a_rank_that_raises, kit raise, kit case, mpi
 mpiexec and mpi4py differ    | mpi/test_mpi_worlds.py::test_the_launcher_of_another_mpi_is_refused
 a rank is killed             | test_a_rank_that_is_killed, kit kill, mpi/test_mpi_job_end.py,
                              | test_the_last_call_of_a_rank_that_dies_is_not_an_old_one,
-                             | test_tcp_network_faults.py::test_a_worker_that_dies_on_another_host_is_known_at_once
+                             | test_tcp_network_faults.py::test_a_worker_that_dies_on_another_host_is_detected_at_once
 a rank is frozen             | test_a_frozen_rank, test_a_long_wait_names_the_missing_rank, kit stop, kit compute_long,
                              | test_a_wait_of_half_a_minute_names_the_missing_rank
 a link is cut                | test_tcp_network_faults.py::test_a_cut_link,

@@ -205,7 +205,7 @@ class TestRefusals:
             ({"connect_timeout_s": None}, "connect_timeout_s must be a number of seconds, not None"),
         ],
     )
-    def test_arguments_that_make_no_sense(self, client, arguments, words):
+    def test_invalid_arguments_are_refused(self, client, arguments, words):
         with pytest.raises((TypeError, ValueError), match=words):
             cobre.dask.train(client, CASE, **arguments)
 

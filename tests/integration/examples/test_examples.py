@@ -55,7 +55,7 @@ def test_example_is_valid_without_a_warning(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_example_says_what_it_shows(name):
+def test_the_readme_of_an_example_has_its_command_and_iterations(name):
     readme = (EXAMPLES / name / "README.md").read_text()
     iterations = json.loads((EXAMPLES / name / "config.json").read_text())["training"]["stopping_rules"][0]["limit"]
     assert f"cobre run examples/{name}" in readme

@@ -1,4 +1,4 @@
-"""Cases of a chosen size: as large as they were asked for, accepted by both programs, and solved alike."""
+"""Cases of a chosen size: they have that size, are accepted by both programs, and have the same bounds in both."""
 
 import json
 import subprocess
@@ -83,7 +83,7 @@ def test_seeds_give_other_systems(tmp_path):
         (("--planes", "1"), "--planes: expected 0 or at least 2, got 1"),
     ],
 )
-def test_sizes_that_make_no_sense(tmp_path, options, words):
+def test_invalid_sizes_are_refused(tmp_path, options, words):
     done = generate(tmp_path / "case", *options)
     assert done.returncode == 2
     assert words in done.stderr

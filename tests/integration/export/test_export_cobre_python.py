@@ -176,7 +176,7 @@ def changed_manifest(source, **entry):
 
 
 @pytest.mark.parametrize("name", ["../../elsewhere.parquet", "/dev/zero", "link.parquet"])
-def test_a_manifest_that_names_files_elsewhere_is_refused(run, tmp_path, name):
+def test_a_manifest_that_names_files_outside_the_run_is_refused(run, tmp_path, name):
     case, whole, _ = run
     source = shutil.copytree(whole, tmp_path / "run")
     shutil.copyfile(whole / "simulation" / "costs.parquet", tmp_path / "elsewhere.parquet")

@@ -142,7 +142,7 @@ def test_a_peer_simulates_our_policy_and_finds_our_costs(exported, tmp_path, pro
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_policy_of_a_peer_costs_here_what_it_costs_there(exported, tmp_path, program):
+def test_a_policy_of_a_peer_has_the_same_cost_in_both_programs(exported, tmp_path, program):
     (case, _), (python, module) = accepted(exported, program), PROGRAMS[program]
     if "lml1" in (case / "config.json").read_text():
         pytest.skip("cobre-python simulates with the cuts that selection left active, and we with all")
@@ -225,7 +225,7 @@ def test_the_dashboard_of_our_run(exported, tmp_path, program):
     assert all(name in page for name in names)
 
 
-def test_comparison_with_what_newave_published(bridge, tmp_path):
+def test_comparison_with_published_newave_results(bridge, tmp_path):
     """Our own means, in the files of NEWAVE: the comparison finds no difference, so it reads them as they are."""
     shutil.copytree(shared_deck("pmo_2018_common_12"), tmp_path / "case")
     repaired_deck(tmp_path / "deck")

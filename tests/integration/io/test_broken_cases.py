@@ -233,7 +233,7 @@ def test_mistakes_in_seven_files_are_found_in_one_go(tmp_path):
     assert missing == [], str(report)
 
 
-def test_an_unknown_bus_does_not_hide_what_later_layers_find(tmp_path):
+def test_an_unknown_bus_does_not_hide_findings_of_later_layers(tmp_path):
     names = (
         "an unknown bus",
         "a volume outside the reservoir",

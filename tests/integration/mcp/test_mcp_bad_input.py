@@ -36,14 +36,14 @@ class TestBadInput:
             ("fly", {}, "fly"),
         ],
     )
-    def test_is_answered_in_words(self, server, run, tool, arguments, words):
+    def test_bad_input_is_answered_in_words(self, server, run, tool, arguments, words):
         with pytest.raises(ToolFailedError) as caught:
             server.call(tool, arguments)
 
         assert words in str(caught.value)
         assert "Traceback" not in str(caught.value)
 
-    def test_is_answered_for_programs_too(self, server, run):
+    def test_errors_have_a_kind_and_a_remedy_for_programs(self, server, run):
         with pytest.raises(ToolFailedError) as caught:
             server.query_results(job="run", table="nothing")
 
@@ -90,7 +90,7 @@ class TestCommand:
 
         assert (done.returncode, done.stdout) == (0, "")
 
-    def test_the_error_says_how_to_install_what_is_missing(self, tmp_path):
+    def test_the_error_says_how_to_install_a_missing_library(self, tmp_path):
         program = "import sys; sys.modules['mcp'] = None; from cobre.cli.main import main; main(prog_name='cobre')"
         done = _command("-c", program, "mcp", "--root", str(tmp_path))
 

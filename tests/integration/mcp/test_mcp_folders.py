@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long
 
 class TestFoldersOfOthers:
     @pytest.mark.parametrize("path", ["../private", "case/../../private", "/etc", "/", "..", ""])
-    def test_are_refused_by_every_tool(self, server, run, path):
+    def test_paths_outside_the_folders_are_refused_by_every_tool(self, server, run, path):
         calls = {
             "validate_case": {"case": path},
             "start_study": {"case": path},

@@ -14,13 +14,13 @@ pytestmark = pytest.mark.long
 
 
 class TestResources:
-    def test_are_listed_for_each_run(self, server, run):
+    def test_resources_are_listed_for_each_run(self, server, run):
         files = {uri.rsplit("/", 1)[1] for uri in server.resources() if uri.startswith("cobre://runs/studies/run/")}
 
         assert files == {"summary.json", "study.json", "convergence.json", "events.jsonl", "report.html"}
         assert len(server.templates()) == 5
 
-    def test_are_what_the_run_wrote(self, server, run):
+    def test_resources_equal_the_files_of_the_run(self, server, run):
         base = "cobre://runs/studies/run"
 
         assert json.loads(server.read(f"{base}/summary.json")) == json.loads((run / "summary.json").read_text())
@@ -30,7 +30,7 @@ class TestResources:
         assert server.read(f"{base}/events.jsonl") == (run / "events.jsonl").read_text()
         assert server.read(f"{base}/report.html").startswith("<!DOCTYPE html>")
 
-    def test_a_report_is_made_where_there_is_none(self, server, run, studies):
+    def test_a_missing_report_is_rendered_without_writing_it(self, server, run, studies):
         copy = studies / "without report"
         shutil.copytree(run, copy, ignore=shutil.ignore_patterns("report.html"))
 

@@ -15,7 +15,7 @@ import cobre
 pytestmark = pytest.mark.long
 
 
-def test_the_server_lists_what_it_can_do(server):
+def test_the_server_lists_its_tools(server):
     tools = {tool.name: tool for tool in server.tools()}
 
     assert set(tools) == {

@@ -66,7 +66,7 @@ def test_few_scenarios_are_not_controlled(tmp_path):
     assert cobre.simulate(case, policy, scenarios=20, threads=1).controlled_mean_cost is None
 
 
-def test_guesses_have_the_mean_0_whatever_costs_are():
+def test_guesses_have_mean_0_for_any_costs():
     """Control costs that are pure noise: they change little, and their mean does not."""
     generator = np.random.default_rng(5)
     stages, scenarios, count = 6, 400, 5

@@ -48,7 +48,7 @@ def after(noise, stage, slots, inflow):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_bound_is_what_the_policy_costs(tmp_path, name):
+def test_the_bound_equals_the_cost_of_the_policy(tmp_path, name):
     """Check that the converged bound is the mean over all scenarios: cuts know all that inflows depend on."""
     found, _ = CASES[name]
     periods = [replace(period, openings=2) for period in found.periods[:7]]

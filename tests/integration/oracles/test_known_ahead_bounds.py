@@ -79,7 +79,7 @@ def test_policy_states_include_commitments_and_water_in_transit(tmp_path):
     assert "storage:0" not in values
 
 
-def test_a_case_that_is_saved_keeps_what_is_ahead(tmp_path):
+def test_a_saved_case_keeps_commitments_and_water_in_transit(tmp_path):
     case = load_case(both().write(tmp_path / "case"))
     cobre.save_case(case, tmp_path / "saved")
     again = load_case(tmp_path / "saved")

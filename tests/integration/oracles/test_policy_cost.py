@@ -26,7 +26,7 @@ def cost_of(case, policy, settings):
 
 
 @pytest.mark.parametrize("iterations", [1, 4])
-def test_an_iteration_knows_the_cost_of_the_policy_that_it_began_with(tmp_path, iterations):
+def test_an_iteration_estimates_the_cost_of_the_policy_that_it_began_with(tmp_path, iterations):
     case, result = trained(tmp_path, None, iterations)
     exact = cobre.bound(case, result.policy, method="enumeration")
     found = cost_of(case, result.policy, MANY)

@@ -70,7 +70,7 @@ def test_a_closed_gap_ends_the_run(tmp_path, rule):
     assert "exact upper bound" in result.stop_reason
 
 
-def test_a_policy_of_a_tree_goes_through_a_file(tmp_path):
+def test_the_policy_of_a_tree_is_unchanged_when_written_and_read(tmp_path):
     folder = write_crafted(tmp_path / "case", TREES["cascade"])
     cobre.run.run(folder, tmp_path / "run", threads=1)
     trained = cobre.train(folder, threads=1)

@@ -120,7 +120,7 @@ def nested(system, costs, path=()):
     return (1 - share) * sum(values) / len(values) + share * tail / (alpha * len(values))
 
 
-def test_the_sampled_estimate_lies_between_the_bounds(tmp_path):
+def test_the_sampled_estimate_is_between_the_bounds(tmp_path):
     """Check in expectation: lower bound <= estimate <= exact cost of the policy."""
     system = reservoirs()
     case, result = trained(tmp_path, system, iterations=2)
@@ -215,7 +215,7 @@ def test_the_stopping_rule_ends_a_risk_averse_run(tmp_path):
     assert result.lower_bound == pytest.approx(best, rel=0.005)
 
 
-def test_the_command_keeps_what_it_found_for_the_report(tmp_path):
+def test_the_command_stores_the_bound_for_the_report(tmp_path):
     case = write_case(tmp_path, reservoirs(), forward_passes=2, iterations=4)
     output = tmp_path / "results"
     assert command("run", case, "-o", output, "--quiet", "--no-report", "--workers", "1").returncode == 0

@@ -77,7 +77,7 @@ def _week(cuts, volume, lag, eta):
     inflow = 50.0 + 0.5 * lag + SIGMA * eta
     right = [(0.0, 0.0, 0.0), *((cut[0] + cut[2] * inflow, cut[1], cut[2]) for cut in cuts)]
     filled = volume + (inflow - 50.0) * 168.0 * 0.0036
-    # The end volume lies between 0 and 200; the water above it is spilled at 0.01 / 0.0036 $ per hm3.
+    # The volume at the end is between 0 and 200; the water above it is spilled at 0.01 / 0.0036 $ per hm3.
     price, most = 0.01 / 0.0036, min(200.0, filled)
     kinks = {(a[0] - b[0]) / (b[1] - a[1]) for a in right for b in right if a[1] != b[1]}
     ends = [end for end in (0.0, most, *kinks) if 0.0 <= end <= most]

@@ -42,7 +42,7 @@ DETERMINISTIC = (
 
 
 @pytest.mark.parametrize("expected", DETERMINISTIC, ids=lambda expected: expected.name)
-def test_deterministic_case_costs_what_was_published(expected):
+def test_the_deterministic_case_has_the_published_cost(expected):
     result = cobre.train(CASES / expected.name, threads=1)
     assert result.lower_bound == pytest.approx(expected.cost, abs=expected.tolerance, rel=0.0)
 

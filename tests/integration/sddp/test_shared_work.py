@@ -45,7 +45,7 @@ def late_in_turns(rank, job):
 
 
 @pytest.mark.parametrize("is_late", [late_always, late_in_turns])
-def test_a_rank_that_comes_late_finds_its_work_done(case, alone, is_late):
+def test_a_late_rank_has_no_work_left(case, alone, is_late):
     def work(comm):
         def before(job, counter, units):
             if is_late(comm.rank, job):
@@ -72,7 +72,7 @@ def test_all_ranks_and_threads_take_from_one_counter(case, alone, ranks, threads
 
 @pytest.mark.parametrize("job", [simulate, evaluate])
 @pytest.mark.parametrize("is_late", [late_always, late_in_turns])
-def test_scenarios_of_a_rank_that_comes_late_are_simulated_by_the_other(case, job, is_late):
+def test_scenarios_of_a_late_rank_are_simulated_by_the_other(case, job, is_late):
     def work(comm):
         def before(number, counter, units):
             if is_late(comm.rank, number):

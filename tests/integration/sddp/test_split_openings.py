@@ -65,7 +65,7 @@ def test_ranks_without_shared_memory_change_no_bit(case, alone, monkeypatch):
 
 
 @pytest.mark.parametrize(("threads", "passes", "units"), [(1, 1, 8), (3, 1, 8), (2, 40, 4 * 40)])
-def test_units_follow_from_passes_whatever_the_threads(case, monkeypatch, threads, passes, units):
+def test_the_number_of_blocks_depends_on_passes_and_not_on_threads(case, monkeypatch, threads, passes, units):
     solved, solve = [], training_passes.solve_openings
 
     def noted(context, iteration, plan):

@@ -171,7 +171,7 @@ class Plant:
         self.id, self.name = number, name
 
 
-def test_numbers_are_the_same_unless_a_name_is_elsewhere():
+def test_plants_are_matched_by_id_unless_a_name_has_another_number():
     names = {0: "A", 1: "B", 2: "C"}
     assert new_ids(names, [Plant(0, "A"), Plant(1, "renamed"), Plant(2, "C")]) is None
     assert new_ids(names, [Plant(0, "B"), Plant(1, "C"), Plant(2, "D")]) == {1: 0, 2: 1}

@@ -54,7 +54,7 @@ def test_a_bound_of_a_changed_case_is_refused_and_the_file_is_named(run):
     assert not (run / "results" / "bound.json").exists()
 
 
-def test_a_case_that_only_looks_different_is_the_same_problem(run):
+def test_a_reformatted_case_is_the_same_problem(run):
     """Another layout of the file, and another iteration limit, change nothing that a bound depends on."""
     path = run / "case" / THERMALS
     path.write_text(json.dumps(json.loads(path.read_text()), indent=8))

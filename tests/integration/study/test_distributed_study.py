@@ -66,13 +66,13 @@ def test_simulation_with_workers_gives_the_same_tables(case, alone):
     )
 
 
-def test_a_case_that_was_loaded_goes_to_the_workers(case, alone):
+def test_workers_receive_a_case_in_memory(case, alone):
     loaded = cobre.load_case(case, {"training.stopping_rules": [{"type": "iteration_limit", "limit": ITERATIONS}]})
     assert cobre.train(loaded, num_workers=2).digest == alone.digest
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_progress_comes_worker_by_worker_in_the_order_of_iterations(case, workers):
+def test_progress_is_reported_in_the_order_of_iterations(case, workers):
     events = []
     cobre.train(case, num_workers=workers, iterations=ITERATIONS, progress_callback=events.append)
     count = workers or 1

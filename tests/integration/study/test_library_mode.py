@@ -135,7 +135,7 @@ def with_another_world_s_variables(comm, case):
     return cobre.train(case, comm=comm, iterations=ITERATIONS).digest, comm.backend
 
 
-def test_variables_that_change_during_a_training_change_nothing(case, alone, monkeypatch):
+def test_environment_variables_changed_during_training_are_ignored(case, alone, monkeypatch):
     """The backend is chosen once: a communicator that was handed over, or the one that the start selected."""
 
     def change(_event):
@@ -196,7 +196,7 @@ def failing(comm, case):
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_an_error_reaches_all_ranks_and_closes_nothing(case, tmp_path, backend):
+def test_an_error_reaches_all_ranks_and_closes_no_borrowed_communicator(case, tmp_path, backend):
     broken = small_copy(case, tmp_path)
     (broken / "config.json").write_text("{}")
     found = launch.run(failing, 2, backend, (broken,), output=launch.discard)

@@ -35,7 +35,7 @@ def results(case):
     return trained.digest, {name: table.to_pydict() for name, table in simulated.tables.items()}
 
 
-def test_loaded_case_means_what_its_directory_means(folder, reference):
+def test_a_loaded_case_and_its_directory_are_the_same_study(folder, reference):
     assert results(cobre.load_case(folder)) == reference
 
 

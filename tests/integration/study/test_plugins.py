@@ -129,7 +129,7 @@ def test_no_cost_of_the_policy_is_estimated_from_paths_that_are_not_representati
     assert cobre.train(CASE, iterations=2, sampler=plugins["sampler"]).policy_cost is None
 
 
-def test_a_study_stores_what_a_run_stores(plugins, tmp_path):
+def test_a_study_stores_the_same_files_as_a_run(plugins, tmp_path):
     study = cobre.Study(
         CASE, tmp_path / "out", config_overrides={"training.stopping_rules": limit(3)}, threads=1, **plugins
     )
@@ -283,7 +283,7 @@ class ChangesFlags(Flags):
 @pytest.mark.parametrize(
     "plugin", [{"risk_measure": ChangesCosts()}, {"cut_selection": ChangesFlags("")}], ids=" ".join
 )
-def test_plugins_cannot_change_what_they_are_given(plugin):
+def test_plugins_cannot_change_their_arguments(plugin):
     """Check that costs stay as they are: cuts of changed costs once gave a lower bound of 0."""
     with pytest.raises(ValueError, match="read-only"):
         cobre.train(CASE, iterations=2, **plugin)

@@ -250,7 +250,7 @@ def test_resuming_with_other_forward_passes_is_refused(two_checkpoints, case, tm
     assert (code, "content of the case" in err) == (7, True)
 
 
-def test_the_policy_of_another_run_can_be_what_a_run_begins_with(two_checkpoints, case, tmp_path):
+def test_a_run_can_start_from_the_policy_of_another_run(two_checkpoints, case, tmp_path):
     warm = [
         must_run(case, tmp_path / name, *flags, "--iterations", "2", "--warm-start", two_checkpoints)
         for name, flags in (("local", LOCAL), ("shm", SHM_3))

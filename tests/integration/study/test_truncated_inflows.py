@@ -84,7 +84,7 @@ def trained(folder, method, **others):
 
 
 @pytest.mark.parametrize("method", TRUNCATED)
-def test_cuts_above_the_cost_to_go_are_measured_and_said(tmp_path, method):
+def test_cuts_above_the_cost_to_go_are_measured_and_reported(tmp_path, method):
     """Check that every interface reports a lower bound above the policy's cost, with the excess at trial points."""
     case, result, exact = trained(tmp_path, method)
     assert exact.upper_bound < 0.98 * exact.lower_bound

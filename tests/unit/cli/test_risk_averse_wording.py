@@ -90,7 +90,7 @@ def test_sentences_wrap_on_a_terminal_and_stay_whole_in_a_log(monkeypatch):
     assert "levelled off: " + ("words " * 30).strip() in summary()
 
 
-def test_a_cost_from_one_path_stands_beside_its_gap():
+def test_a_cost_from_one_path_is_printed_with_its_gap():
     facts = {"is_risk_averse": False, "lower_bound": 100.0, "upper_bound": 140.0, "upper_bound_half_width": 3.0}
     shown = summary(**facts, gap=0.5, policy_cost=150.0, policy_cost_half_width=None, policy_cost_paths=1)
     assert "estimated cost of the policy 150.00 $ (from 1 path, without a confidence interval)" in shown

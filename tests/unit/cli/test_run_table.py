@@ -117,7 +117,7 @@ def test_forty_columns_get_a_smaller_view():
     assert "ranks 90 to 90 % busy" in text
 
 
-def test_low_terminals_get_the_smaller_view_too():
+def test_low_terminals_get_the_smaller_view():
     assert len(plain(training(10), 100, height=8).splitlines()) <= 8
 
 

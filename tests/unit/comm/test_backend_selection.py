@@ -1,4 +1,4 @@
-"""Backend selection: environment x installed x asked for."""
+"""Backend selection: environment x installed libraries x requested backend."""
 
 import logging
 import subprocess

@@ -93,7 +93,7 @@ def test_a_case_that_is_not_there_is_not_valid(tmp_path):
     assert "does not exist" in found["errors"][0]["message"]
 
 
-def test_every_entry_point_refuses_what_a_run_refuses(tmp_path):
+def test_every_entry_point_refuses_a_case_that_a_run_refuses(tmp_path):
     """An inflow model whose variance grows without end: no file is wrong by itself."""
     folder = write_all_kinds(tmp_path / "case", "generated")
     path = folder / "scenarios" / "inflow_ar_coefficients.parquet"

@@ -123,7 +123,7 @@ def test_a_stored_policy_alone(finished, case_dir, limit, tmp_path):
     assert len(cobre.results.load_simulation(tmp_path, "costs")) == 6 * 12
 
 
-def test_nothing_enabled_does_nothing(case_dir, tmp_path):
+def test_a_run_with_nothing_enabled(case_dir, tmp_path):
     overrides = {"training.enabled": False, "simulation.enabled": False}
     result = cobre.run.run(case_dir, tmp_path / "out", config_overrides=overrides)
     assert (result["iterations"], result["lower_bound"], result["upper_bound"]) == (0, 0.0, None)
@@ -135,7 +135,7 @@ def test_simulation_without_a_policy_says_where_it_should_be(case_dir, tmp_path)
         cobre.run.run(case_dir, tmp_path, config_overrides={"training.enabled": False, "simulation.enabled": True})
 
 
-def test_the_error_of_a_worker_comes_as_if_it_had_happened_here(case_dir, tmp_path):
+def test_the_error_of_a_worker_is_raised_with_its_type(case_dir, tmp_path):
     overrides = {"training.enabled": False, "simulation.enabled": True}
     with pytest.raises(cobre.errors.ValidationError, match="policy"):
         cobre.run.run(case_dir, tmp_path, config_overrides=overrides, num_workers=2)

@@ -64,7 +64,7 @@ def test_into_the_working_directory(tmp_path, monkeypatch):
     assert (tmp_path / "config.schema.json").exists()
 
 
-def test_where_nothing_can_be_written(tmp_path):
+def test_schemas_into_an_unwritable_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(cobre.errors.OutputError, match="file"):
         cobre.schema.export(tmp_path / "file")

@@ -85,7 +85,7 @@ def test_reason_states_confidence_and_numbers():
 
 
 def test_a_rule_looks_at_its_own_number_of_paths():
-    """Another rule asked for more; what it sees there may not change this one's answer."""
+    """Simulated costs that another rule requested do not change this rule's answer."""
     few, _ = rules(SimulationBased(4, 1), SimulationBased(40, 1))
     costs = np.concatenate([[99.0, 101.0, 99.0, 101.0], np.full(36, 500.0)])
     assert few.reason_to_stop(history(100.0), costs) == few.reason_to_stop(history(100.0), costs[:4]) is not None

@@ -96,7 +96,7 @@ def test_text_in_a_csv_file_is_never_a_formula_nor_a_command(tmp_path):
     assert {value for _, value in found} == {"-1.5"}
 
 
-def test_a_table_that_no_sheet_holds_is_refused_and_nothing_is_written(run, tmp_path, monkeypatch):
+def test_a_table_too_long_for_a_sheet_is_refused_before_anything_is_written(run, tmp_path, monkeypatch):
     rows = stored(run, "costs").num_rows
     monkeypatch.setattr(files, "MAX_ROWS", rows)
     with pytest.raises(ExportError, match=rf"costs has {rows:,} rows.*--table stages.*--to csv"):

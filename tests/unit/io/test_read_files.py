@@ -111,7 +111,7 @@ def test_json_that_is_nested_too_deeply(folder):
 
 
 @pytest.mark.parametrize("number", ["9" * 100_000, "-1e400"])
-def test_a_number_that_nothing_can_hold_is_one_error_and_hides_no_other(folder, number):
+def test_a_number_out_of_range_is_one_error_and_hides_no_other(folder, number):
     text = (folder / "system/thermals.json").read_text()
     wrong = text.replace('"cost_per_mwh":', f'"no_field": 1, "ramp": {number}, "cost_per_mwh":', 1)
     (folder / "system/thermals.json").write_text(wrong)
@@ -223,7 +223,7 @@ def test_dollar_schema_is_allowed_at_the_root_of_every_file(tmp_path):
     assert case is not None, [str(problem) for problem in problems]
 
 
-def test_dollar_schema_is_refused_elsewhere(folder):
+def test_schema_key_is_refused_inside_objects(folder):
     content = json.loads((folder / "system/buses.json").read_text())
     content["buses"][0]["$schema"] = "x"
     (folder / "system/buses.json").write_text(json.dumps(content))

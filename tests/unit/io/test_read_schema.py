@@ -77,7 +77,7 @@ def value_at(node, way):
 @pytest.mark.parametrize("name", ["config.json", "stages.json", "penalties.json", "system/hydros.json"])
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_no_json_whatever_ends_in_an_exception(tmp_path, name, data):
+def test_no_json_document_raises_an_exception(tmp_path, name, data):
     documents = sound_documents()
     if not (tmp_path / name).exists():
         write_case(tmp_path, documents, {})

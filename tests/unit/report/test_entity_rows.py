@@ -58,7 +58,9 @@ def test_patterns():
 
 
 def test_blocks_are_summed_averaged_or_the_last_is_taken():
-    grid = np.array([[[[1.0, 3.0, np.nan], [np.nan, np.nan, np.nan]]]])  # a stage without the third block, and nobody
+    grid = np.array(
+        [[[[1.0, 3.0, np.nan], [np.nan, np.nan, np.nan]]]]
+    )  # a stage without the third block, and an entity without rows
     hours = np.array([[1.0, 2.0, 0.0]])
     np.testing.assert_array_equal(added(grid), [[[4.0, 0.0]]])
     np.testing.assert_array_equal(last(grid), [[[3.0, np.nan]]])

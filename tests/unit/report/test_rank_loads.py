@@ -28,5 +28,5 @@ def test_a_single_rank_never_straggles():
 
 
 @pytest.mark.parametrize("load", ["words", [["a", "b"]], [[1.0]], [[1.0, 2.0], [3.0]], None, []])
-def test_loads_that_make_no_sense_are_none(load):
+def test_invalid_loads_are_ignored(load):
     assert loads_of(view_of([iteration(1, load)])) is None

@@ -83,7 +83,7 @@ def test_all_scenarios_on_demand(run_copy, tmp_path):
     assert turbined["block_statistics"] == ["mean", "5 %", "95 %"]
 
 
-def test_option_output_writes_elsewhere(run_copy, tmp_path):
+def test_option_output_sets_the_path_of_the_report(run_copy, tmp_path):
     (run_copy / "report.html").unlink(missing_ok=True)
     assert report(run_copy, "--output", tmp_path / "there.html").returncode == 0
     assert (tmp_path / "there.html").exists()

@@ -64,7 +64,7 @@ def test_every_chart_says_how_to_read_it(finished_page):
         assert re.match(r'[^<]*><figcaption><h3>[^<]+</h3><p class="explanation">[A-Z][^<]+\.</p>', card), key
 
 
-def test_axes_say_what_is_counted(finished_page):
+def test_charts_have_captions_of_their_axes(finished_page):
     text = Page(finished_page).text
     for caption in ("$ by iteration", "s by iteration", "s by rank", "scenarios, by cost in"):
         assert caption in text
@@ -79,7 +79,7 @@ def test_report_is_written_to_the_output_directory(run_copy):
     assert (run_copy / "report.html").stat().st_size < 1_000_000
 
 
-def test_names_are_text_and_nothing_else(run_copy):
+def test_names_are_escaped(run_copy):
     study = json.loads((run_copy / "study.json").read_text())
     study["name"] = "<script>alert(1)</script> & $title"
     study["entities"]["hydros"][0]["name"] = '</script><img src=x onerror="alert(2)">'

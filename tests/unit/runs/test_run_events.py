@@ -60,7 +60,7 @@ def test_nan_and_infinity_are_written_as_null():
     assert json.loads(line) == {"event": "x", "a": None, "b": [None, 1.0, {"c": None}], "d": [2, None]}
 
 
-def test_an_event_is_one_line_whatever_it_says():
+def test_an_event_is_one_line_for_any_text():
     assert "\n" not in encode(new_event("warning", message="one\ntwo\u2028three"))
 
 

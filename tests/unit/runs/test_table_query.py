@@ -85,7 +85,7 @@ def test_nan_becomes_null(run):
     json.dumps(answer.as_dict(), allow_nan=False)
 
 
-def test_bounds_are_a_table_too(run):
+def test_bounds_can_be_queried_as_a_table(run):
     assert query_table(run, TableQuery("convergence", ["lower_bound"])).rows[-1] == {"lower_bound": 2.0}
 
 

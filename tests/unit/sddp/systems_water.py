@@ -293,7 +293,7 @@ def other_discount_rates():
 
 
 def random_inflows(**others):
-    """Two reservoirs in a row with inflows that nobody knows."""
+    """Two reservoirs in a row with random inflows."""
     return SmallCase(
         **{
             "hydros": [hydro(0, downstream=1, storage=(5.0, 60.0)), hydro(1, storage=(2.0, 30.0))],

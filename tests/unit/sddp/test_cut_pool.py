@@ -46,14 +46,14 @@ def test_components_not_stored_read_as_zero():
     assert pool.nbytes == 8 * (3 + 4) * sum(chunk.shape[1] for chunk in pool.rows(0).chunks)
 
 
-def test_a_cut_that_depends_on_what_is_not_stored_is_refused():
+def test_a_cut_with_a_coefficient_that_is_not_stored_is_refused():
     pool = CutPool(LocalCommunicator(), 2, 3, STORED)
     assert pool.stored_columns(0, np.array([[5.0, 1.0, 0.0, 2.0]])).tolist() == [[5.0, 1.0, 2.0]]
     with pytest.raises(InternalError, match="depends on a state"):
         pool.stored_columns(0, np.array([[5.0, 1.0, 1e-9, 2.0]]))
 
 
-def test_cuts_from_elsewhere_may_depend_on_more():
+def test_cuts_of_a_warm_start_may_depend_on_more_states():
     pool = CutPool(LocalCommunicator(), 2, 3, STORED)
     theirs = CutSet(np.array([1.0]), np.array([[0.0, 4.0, 0.0]]))
     pool.ensure_components(0, theirs.coefficients)
@@ -85,7 +85,7 @@ def test_lags_are_stored_for_as_long_as_a_later_stage_reads_them():
     assert all(stored_components(programs, is_priced=True)[-1])
 
 
-def test_trained_cuts_depend_on_nothing_else(tmp_path):
+def test_trained_cuts_depend_on_stored_components_only(tmp_path):
     trained = train_folder(random_inflows().write(tmp_path))
     pool = trained.context.pool
     assert not pool.stored_cuts(pool.num_stages - 1).coefficients.size

@@ -59,7 +59,7 @@ def test_numbers_are_the_same_lie_in_one_place_and_cannot_be_written() -> None:
     run(on_two_ranks, 2, backend="shm")
 
 
-def test_a_rank_that_is_alone_keeps_what_it_built() -> None:
+def test_a_single_rank_keeps_the_problem_that_it_built() -> None:
     problem = two_reservoirs().problem
     with LocalCommunicator() as comm:
         shared = share(comm, lambda: problem)
@@ -68,7 +68,7 @@ def test_a_rank_that_is_alone_keeps_what_it_built() -> None:
     assert (shared.shared_bytes, shared.saved_bytes) == (0, 0)
 
 
-def test_stages_share_what_they_have_in_common() -> None:
+def test_stages_share_equal_arrays() -> None:
     first, second, *_ = two_reservoirs().problem.stages
     assert second.program.row_start is first.program.row_start
     assert second.program.names.rows is first.program.names.rows

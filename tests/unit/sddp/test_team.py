@@ -59,7 +59,7 @@ def test_members_have_their_blocks_side_by_side(members):
         assert len(indices) == sum(split.counts[member] for member in members)
 
 
-def test_a_rank_without_items_owns_nothing():
+def test_a_rank_without_items_owns_an_empty_slice():
     split = WorkSplit(2, 4)
     team = Team((0, 1, 2, 3), 3)
     assert len(team.indices(split)[team.own(split)]) == 0
@@ -84,7 +84,7 @@ def test_tables_lie_apart_and_on_lines_of_their_own(problem):
     assert layout.nbytes == places[-1].end
 
 
-def test_the_tables_hold_what_a_walk_gives(problem):
+def test_tables_of_a_team_have_the_sizes_of_the_problem(problem):
     layout = TeamLayout.of(problem, PATHS)
     program = problem.stages[1].program
     assert layout.states.shape == (3, PATHS, problem.dimension)

@@ -1,4 +1,4 @@
-"""LPs without a dual feasible start, which our own simplex may hand over to HiGHS: right optima and slopes.
+"""LPs without a dual feasible start, which our own simplex may leave to HiGHS: right optima and slopes.
 
 Power of the thermal plant has no lower bound here: what is too much is sold at its price. No bound holds such a column
 at the slack basis. The sparse simplex ends with primal pivots. Some LPs of the dense one end at HiGHS, which is given
@@ -72,7 +72,7 @@ def test_optimum_is_that_of_the_whole_lp(order: int, max_dense_rows: int) -> Non
 
 @BOTH_METHODS
 def test_gradients_are_slopes_of_the_cost(max_dense_rows: int) -> None:
-    """A cut made of one lies below the true cost everywhere, and touches it at its own state."""
+    """A cut made from one is below the true cost everywhere, and equal to it at its own state."""
     stage, states, noise = selling(1), random_states(2, 1), small_loads()
     batch, cuts = solved(stage, states, max_dense_rows)
     for number, (state, w) in enumerate((state, w) for state in states for w in range(OPENINGS)):

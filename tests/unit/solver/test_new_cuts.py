@@ -109,7 +109,7 @@ def test_ranks_make_each_cut_once() -> None:
 
 
 def test_a_cut_waits_for_the_other_chain() -> None:
-    """Somebody else has solved one chain of each trial point before: whoever solves the other one makes the cut."""
+    """Another process has solved one chain of each trial point: the solver of the last chain makes the cut."""
     parts, weights = chunks(), Expectation().spectral_weights(OPENINGS)
     whole = solve(None)
     chains = 2 * POINTS

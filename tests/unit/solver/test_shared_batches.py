@@ -113,7 +113,7 @@ def test_paths_are_walked_together(cuts):
 
 
 def test_units_taken_by_other_ranks_are_not_solved_again(cuts, chains):
-    """The counter stands at the last chain: this solver does that one, whoever has the others."""
+    """The counter is at the last chain: this solver takes that one alone."""
     shared = shared_batch()
     shared.counter[0] = POINTS - 1
     batch = new_solver().solve(0, cuts, chains, Outputs(gradient=True, shared=shared))

@@ -84,7 +84,7 @@ def test_paths_are_their_stages_one_after_the_other(order: int, starts_from_basi
     assert solved.pivots == pivots
 
 
-def test_only_what_is_asked_for_is_kept() -> None:
+def test_only_requested_results_are_kept() -> None:
     order = 1
     everything = loaded(1, order).solve_paths(steps(order, no_bases(program(order))), random_states(PATHS, order), ALL)
     plain = loaded(1, order).solve_paths(
@@ -244,7 +244,7 @@ def test_a_stage_that_is_loaded_again_leaves_the_others_as_they_were() -> None:
     assert found[0] == found[1]
 
 
-def test_a_failure_tells_the_basis_that_a_path_brought_along() -> None:
+def test_a_failure_carries_the_basis_of_the_path() -> None:
     good = steps(0, no_bases(program()))
     bad = [good[0], carrying(good[1])]
     bad[1].realisations.inflow_m3s[:] = -1000.0

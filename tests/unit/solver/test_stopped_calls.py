@@ -76,7 +76,7 @@ def test_a_caller_that_has_had_enough_before_the_call(threads):
         short_call(solver)
 
 
-def test_calls_of_the_library_end_too():
+def test_calls_of_highs_can_be_stopped():
     """These LPs of the dense simplex end at HiGHS, many of them with other settings; those must not stay."""
     solver = SimplexSolver(1, SimplexOptions(max_dense_rows=100, max_added_per_round=1))
     expected = long_call(solver, 20, selling(0), small_loads()).gradient.tobytes()

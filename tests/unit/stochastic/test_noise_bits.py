@@ -192,7 +192,7 @@ def test_normals_have_the_bits_of_the_plain_ziggurat():
     numbers = pcg64.standard_normals(native, 60)
     assert numbers.tobytes() == plain_normals(plain, 60).tobytes()
     assert np.abs(numbers).max() > pcg64._TAIL_START, "no draw reached the tail"
-    # The streams stand where the plain ones stand: whoever draws on gets the same.
+    # The streams have advanced as far as the plain ones: the next draws are equal.
     assert native.next_u64().tobytes() == plain.next_u64().tobytes()
     assert pcg64.standard_normals(native, 3).tobytes() == plain_normals(plain, 3).tobytes()
 

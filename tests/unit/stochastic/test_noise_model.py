@@ -82,7 +82,7 @@ def test_memory_of_inflows_is_a_sum_over_lags():
     assert model.lag_inflow(0, model.initial_lags[None]).tolist() == [[0.5 * 100.0 + 0.25 * 90.0]]
 
 
-def test_canonical_order_decides_who_gets_which_noise():
+def test_noise_is_assigned_in_canonical_order():
     case = mixed_case()
     later = replace(case.system.hydros[0], operational_start_date=date(2025, 1, 1))
     swapped = replace(case.system, hydros=canonical_order((later, case.system.hydros[1])))

@@ -192,7 +192,7 @@ def test_openings_are_scaled_by_the_library():
     assert [len(opening) for opening in model.openings] == [5, 5, 5]  # never more than the library has
 
 
-def test_a_library_gives_noise_to_a_load_that_had_none():
+def test_a_library_adds_noise_to_a_load_without_noise():
     libraries, _, loads, _ = external()
     case = external_case(libraries)
     flat = load_stats([(0, t, 75.0, 0.0) for t in range(3)])
@@ -225,7 +225,7 @@ def replayed(model):
     return np.array(found)
 
 
-def test_inflows_with_memory_keep_their_model_and_replay_all_the_same():
+def test_replayed_inflows_with_memory_keep_their_model():
     libraries, inflows, _, _ = external()
     only_inflow = {"external_inflow_scenarios": libraries["external_inflow_scenarios"]}
     model = build_noise_model(memory_case(only_inflow, ScenarioSource.of("external", seed=7)))

@@ -89,7 +89,7 @@ def test_directory_that_cannot_be_created_raises_write_error(tmp_path):
 
 
 def test_checking_the_lock_does_not_block_a_run(tmp_path, monkeypatch):
-    """The one who asks holds the file at the first attempt, and has gone after the first pause."""
+    """A process that queries the lock holds the file at the first attempt, and not after the first pause."""
     (tmp_path / LOCK_FILE).touch()
     asking = (tmp_path / LOCK_FILE).open("rb")
     fcntl.flock(asking, fcntl.LOCK_SH)

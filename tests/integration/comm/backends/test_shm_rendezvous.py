@@ -86,7 +86,7 @@ def test_a_stopped_rank_is_reported_beside_the_one_that_is_missing(name):
     assert "no heartbeat" in out
 
 
-def test_ranks_that_are_all_killed_while_they_join_leave_nothing(name):
+def test_ranks_that_are_all_killed_while_they_join_leave_no_files(name):
     ranks = two_of_three(name)
     assert is_joining(name) and names(name) == [], "a socket, no name"
     for rank in ranks:
@@ -128,7 +128,7 @@ def test_a_socket_of_another_user_is_refused_by_name(name, rank):
 
 
 @needs_root
-def test_another_user_who_asks_for_the_segment_gets_nothing(name):
+def test_another_user_is_refused_the_segment(name):
     first = start_rank(name, 0)
     wait_until(lambda: is_joining(name), "rank 0 waits")
     _, out, err = finish(as_another_user("ask", name))
@@ -151,7 +151,7 @@ def test_a_process_of_the_same_user_may_hang_up_or_keep_silent(name):
 
 
 @pytest.mark.parametrize("content", ["nothing", "another file"])
-def test_a_listener_that_gives_no_segment_is_none(name, content, tmp_path):
+def test_a_listener_that_sends_no_segment_is_ignored(name, content, tmp_path):
     (tmp_path / "file").write_bytes(b"mine")
     (tmp_path / "file").chmod(0o600)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock, (tmp_path / "file").open("r+b") as stream:

@@ -120,7 +120,7 @@ def test_regions_have_no_names(name):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a namespace of processes needs root")
-def test_ranks_that_do_not_see_each_others_processes_share_regions_all_the_same(name):
+def test_ranks_in_separate_pid_namespaces_share_regions(name):
     apart = ("unshare", "--pid", "--fork", "--kill-child")
     ranks = [start_rank(name, 0, turn=LOOK), start_rank(name, 1, turn=LOOK, wrapper=apart)]
     for rank in ranks:
@@ -130,7 +130,7 @@ def test_ranks_that_do_not_see_each_others_processes_share_regions_all_the_same(
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_rank_that_dies_in_the_midst_of_regions_leaves_nothing(name, victim):
+def test_a_rank_that_dies_while_regions_are_created_leaves_no_files(name, victim):
     ranks = [start_rank(name, rank, turn=REGIONS) for rank in range(2)]
     for rank in ranks:
         assert rank.stdout.readline() == "joined\n"
@@ -156,7 +156,7 @@ def test_rank_zero_may_die_at_any_moment(name, rendezvous):
     assert not is_joining(name)
 
 
-def test_what_killed_worlds_left_goes_with_the_next_start_of_any_world(name):
+def test_files_of_killed_worlds_are_removed_by_the_next_start_of_any_world(name):
     first = start_rank(name, 0, RENDEZVOUS="name")
     wait_until(lambda: names(name), "rank 0 waits")
     first.send_signal(signal.SIGKILL)

@@ -175,7 +175,7 @@ def test_a_broken_pipe_ends_the_run_without_output(script):
     wait_until_gone([pid])
 
 
-def test_importing_the_launcher_starts_nothing_and_imports_no_pickler():
+def test_importing_the_launcher_starts_no_process_and_imports_no_pickler():
     program = "import sys, cobre.comm.launch as l; print('cloudpickle' in sys.modules, l.run.__name__)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert ran.stdout == "False run\n"

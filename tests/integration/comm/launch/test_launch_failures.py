@@ -98,7 +98,7 @@ def test_a_rank_that_exits_has_failed_with_that_code(leave):
 
 
 @pytest.mark.parametrize("leave", [sys.exit, os._exit])
-def test_a_rank_that_exits_with_success_but_without_a_value_has_failed_too(leave):
+def test_a_rank_that_exits_with_0_without_a_value_has_failed(leave):
     with pytest.raises(WorkerError) as caught:
         launch.run(lambda comm: leave(0), **LOCAL)
     assert caught.value.exit_code == 0
@@ -136,7 +136,7 @@ def test_ranks_that_refuse_to_stop_are_killed(no_patience):
     assert caught.value.rank == 0
 
 
-def test_a_stopped_process_is_killed_too(no_patience):
+def test_a_stopped_process_is_killed(no_patience):
     def frozen(comm):
         comm.barrier()
         if comm.rank == 0:
@@ -211,7 +211,7 @@ def test_a_function_that_cannot_be_imported_on_the_rank_is_reported(tmp_path, mo
         launch.run(here_only.work, **LOCAL)
 
 
-def test_the_error_of_an_inner_run_comes_out_of_the_outer_one():
+def test_the_error_of_an_inner_run_is_raised_by_the_outer_one():
     def outer(comm):
         launch.run(stages, 2, args=(1,))
 
@@ -281,5 +281,5 @@ def test_a_process_that_keeps_the_output_open_does_not_hold_the_run():
     os.kill(pid, signal.SIGKILL)
 
 
-def test_success_leaves_nothing_behind_either():
+def test_a_successful_run_leaves_no_processes_or_files():
     assert launch.run(lambda comm: comm.rank, 2) == [0, 1]

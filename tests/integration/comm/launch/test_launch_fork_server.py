@@ -90,7 +90,7 @@ ENDS = {
 }
 
 
-def test_where_a_library_has_started_a_thread_nothing_is_forked(module, caplog):
+def test_no_fork_server_where_a_library_has_started_a_thread(module, caplog):
     name = module(THREAD)
     with caplog.at_level(logging.INFO, "cobre.comm"):
         assert launch.run(parents, 2, preload=[name]) == [os.getpid()] * 2
@@ -98,18 +98,18 @@ def test_where_a_library_has_started_a_thread_nothing_is_forked(module, caplog):
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_where_the_fork_server_ends_while_loading_every_rank_loads_by_itself(module, caplog, how):
+def test_separate_interpreters_where_the_fork_server_ends_while_loading(module, caplog, how):
     with caplog.at_level(logging.INFO, "cobre.comm"):
         assert launch.run(parents, 2, preload=[module(ENDS[how])]) == [os.getpid()] * 2
     assert "died while it was loading" in caplog.text
 
 
-def test_without_pidfds_nothing_is_forked(monkeypatch):
+def test_no_fork_server_without_pidfds(monkeypatch):
     monkeypatch.delattr(os, "pidfd_open")
     assert launch.run(parents, 2) == [os.getpid()] * 2
 
 
-def test_what_is_printed_while_loading_is_rank_0s_and_blocks_nobody(module):
+def test_output_printed_while_loading_is_attributed_to_rank_0_without_blocking(module):
     """A megabyte is more than any pipe holds."""
     name = module("import sys\nprint('x' * 1_000_000)\nsys.stderr.write('y' * 1_000_000 + '\\n')\n")
     said = []
@@ -250,7 +250,7 @@ VICTIMS = [
 
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("attempt", range(3))
-def test_killed_at_any_instant_nothing_is_left(tmp_path, victim, attempt):
+def test_a_fork_server_killed_at_any_moment_leaves_no_process(tmp_path, victim, attempt):
     """The fork server and its forks have the same command line; the oldest is the fork server."""
     mark = f"{os.getpid()}-{VICTIMS.index(victim)}-{attempt}"
     script = tmp_path / "world.py"

@@ -70,7 +70,7 @@ def test_large_arguments_and_results_pass():
     assert all(np.array_equal(value, table + rank) for rank, value in enumerate(values))
 
 
-def test_one_rank_of_shared_memory_is_a_world_too():
+def test_a_world_of_one_rank_on_shm():
     assert launch.run(summed, 1, args=([4],)) == [4.0]
 
 
@@ -212,7 +212,7 @@ def test_a_program_on_stdin_works():
 
 @pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize("closed", ["<&-", "<&- >&- 2>&-"])
-def test_closed_streams_take_nothing_from_the_ranks(tmp_path, closed, size):
+def test_ranks_work_when_the_parents_streams_are_closed(tmp_path, closed, size):
     """The launcher's own files would get the numbers of the streams, and ranks would lose them."""
     program = "import sys\nfrom cobre.comm import launch\nopen(sys.argv[1], 'w').write(str(launch.run({}, {})))\n"
     script = tmp_path / "script.py"

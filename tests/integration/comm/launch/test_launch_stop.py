@@ -156,7 +156,7 @@ def test_a_rank_begins_its_task_with_signals_as_python_has_them(size):
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
-def test_ctrl_c_comes_out_of_run_as_keyboard_interrupt(tmp_path, folder):
+def test_ctrl_c_raises_keyboard_interrupt_from_run(tmp_path, folder):
     process = start_function(tmp_path, folder)
     pids = wait_for_pids(folder, 2)
     process.send_signal(signal.SIGINT)
@@ -236,7 +236,7 @@ def test_inner_runs_die_with_the_outermost_parent(tmp_path, folder):
 
 
 @pytest.mark.parametrize("how", ["wait()", "os.kill(os.getpid(), signal.SIGSTOP)"])
-def test_what_ranks_have_started_dies_with_the_parent_too(tmp_path, folder, how):
+def test_processes_started_by_ranks_end_with_the_parent(tmp_path, folder, how):
     child = "import subprocess; child = subprocess.Popen(['sleep', '1000'])"
     process = start_function(tmp_path, folder, how, f"{child}; pathlib.Path(folder, str(child.pid)).touch()")
     pids = wait_for_pids(folder, 4)
@@ -245,7 +245,7 @@ def test_what_ranks_have_started_dies_with_the_parent_too(tmp_path, folder, how)
     wait_until_gone(pids)
 
 
-def test_a_rank_that_is_busy_in_native_code_dies_with_the_parent_too(tmp_path, folder):
+def test_a_rank_in_native_code_ends_with_the_parent(tmp_path, folder):
     # One regular expression holds the interpreter for longer than any test lasts.
     process = start_function(tmp_path, folder, "import re; re.match(r'(a+)+$', 'a' * 60 + 'b')")
     pids = wait_for_pids(folder, 2)
@@ -259,7 +259,7 @@ def test_a_rank_whose_parent_has_already_gone_does_not_start():
     assert subprocess.run(worker, timeout=60, check=False).returncode == -signal.SIGKILL
 
 
-def test_the_end_of_the_lifeline_ends_the_rank_and_what_it_started():
+def test_the_end_of_the_parent_pipe_ends_the_rank_and_its_processes():
     program = (
         "import subprocess, sys, time\n"
         "from cobre.comm.launch.rank_main import watch_lifeline\n"

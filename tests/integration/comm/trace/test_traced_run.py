@@ -48,7 +48,7 @@ def slices(trace):
     return [event for event in trace["traceEvents"] if event["ph"] == "X"]
 
 
-def test_the_file_is_what_viewers_read(merged):
+def test_the_merged_file_has_the_format_of_viewers(merged):
     trace, _ = merged
     assert trace["displayTimeUnit"] == "ms"
     for event in trace["traceEvents"]:

@@ -39,7 +39,7 @@ def test_every_file_names_its_schema_and_is_otherwise_the_same(pair):
         assert content == json.loads((example / file).read_text())
 
 
-def test_a_new_case_states_what_the_formats_have_other_defaults_for(pair):
+def test_a_new_case_states_settings_whose_defaults_differ_between_formats(pair):
     """So that what the format changes is only what a user does not see in the files."""
     old, new = map(cobre.load_case, pair)
     assert new.config.modeling == old.config.modeling

@@ -244,7 +244,7 @@ def test_overrides_are_merged_before_checking():
     assert config.training.stopping_rules == (IterationLimit(1),)
 
 
-def test_overrides_do_not_change_what_was_given():
+def test_overrides_do_not_change_the_given_config():
     content = with_training()
     read(content, {"training.selection.forward_passes": 9})
     assert content == with_training()

@@ -24,7 +24,7 @@ def test_few_similar_findings_keep_their_own_lines():
     assert lines_of(findings) == [str(finding) for finding in findings]
 
 
-def test_findings_of_one_code_in_one_field_are_alike_whatever_their_values():
+def test_findings_of_one_code_in_one_field_are_grouped_for_any_values():
     code = code_named("statistics-missing")
 
     def missing(file, field, *stages):

@@ -73,7 +73,7 @@ def test_locations_name_the_entity_and_the_field(content, path, entity, field):
         ({"gnl_config": {}}, "gnl_config", "is not a field of the format", "now `anticipated_config`"),
     ],
 )
-def test_violations_say_what_was_found_and_what_is_expected(fields, field, message, remedy):
+def test_violations_give_the_value_found_and_the_expected_one(fields, field, message, remedy):
     assert messages(plant(**fields)) == [("thermal 3 (NORTH)", field, message, remedy)]
 
 

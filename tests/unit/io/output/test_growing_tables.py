@@ -82,7 +82,7 @@ def test_after_a_failure_closed_segments_stay(tmp_path):
     assert files(tmp_path / UNFINISHED) == ["0000/costs.parquet", "0000/record.json", "0000/violations/generic.parquet"]
 
 
-def test_after_a_failure_without_closed_segments_nothing_stays(tmp_path):
+def test_no_files_after_a_failure_without_closed_segments(tmp_path):
     tables = GrowingTables(tmp_path, "this", resume=False)
     tables.append("costs", rows(0))
     tables.abandon()

@@ -69,7 +69,7 @@ def test_results_of_an_earlier_run_go_and_other_files_stay(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["../hydros", "/etc/hydros", "Hydros", "a//b", "", "a b"])
-def test_names_cannot_lead_elsewhere(tmp_path, name):
+def test_names_of_tables_cannot_leave_the_directory(tmp_path, name):
     with pytest.raises(ValueError, match="is not a table name"):
         write_results(tmp_path / "out", {name: HYDROS}, {})
     assert not (tmp_path / "out").exists()

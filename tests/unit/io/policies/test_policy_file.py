@@ -69,7 +69,7 @@ def test_round_trip(tmp_path, written):
     assert (tmp_path / "again.bin").read_bytes() == written.read_bytes()
 
 
-def test_the_same_policy_is_the_same_file_whatever_the_order_of_keys(tmp_path):
+def test_the_policy_file_does_not_depend_on_the_order_of_keys(tmp_path):
     for name, seeds in (("a", {"tree": 1, "forward": 2}), ("b", {"forward": 2, "tree": 1})):
         metadata = PolicyMetadata((), (), (), (), {}, 0, seeds, 1.0)
         write_policy(tmp_path / name, PolicyData(metadata, ()))

@@ -48,7 +48,7 @@ def test_the_same_content_gives_the_same_bytes(path):
     assert path.read_bytes() == first
 
 
-def test_slices_and_foreign_byte_orders_are_stored_as_what_they_mean(path):
+def test_slices_and_foreign_byte_orders_are_stored_by_value(path):
     grid = np.arange(12.0).reshape(3, 4)
     write_arrays(path, {}, {"columns": grid[:, ::2], "swapped": grid.astype(">f8"), "turned": grid.T})
     _, arrays = read(path)

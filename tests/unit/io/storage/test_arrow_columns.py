@@ -29,7 +29,7 @@ EXAMPLE = Path(__file__).parents[4] / "examples" / "two_reservoirs"
         ([None] * 9 + [3], pa.int32()),
     ],
 )
-def test_a_list_gives_what_arrow_gives(values, kind):
+def test_a_list_gives_the_same_column_as_arrow(values, kind):
     made = column_of(values, kind)
     made.validate(full=True)
     assert made.equals(pa.array(values, kind))
@@ -47,7 +47,7 @@ def test_a_list_gives_what_arrow_gives(values, kind):
         np.array([1.0, np.nan]),
     ],
 )
-def test_an_array_gives_what_arrow_gives(values):
+def test_an_array_gives_the_same_column_as_arrow(values):
     made = column_of(values)
     made.validate(full=True)
     assert made.type == pa.array(values).type

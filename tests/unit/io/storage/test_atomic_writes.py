@@ -86,7 +86,7 @@ def test_a_new_directory_may_take_the_place_of_an_empty_one(tmp_path):
     assert names(tmp_path / "case") == ["a"]
 
 
-def test_a_new_directory_refuses_what_is_there(tmp_path):
+def test_a_new_directory_must_not_exist(tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "a").write_text("mine")
     (tmp_path / "file").write_text("mine")
@@ -146,7 +146,7 @@ def test_an_error_about_another_file_is_left_alone(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_a_write_that_the_system_cuts_short_leaves_nothing(tmp_path):
+def test_a_write_that_the_system_cuts_short_leaves_no_file(tmp_path):
     # A real failure in the middle of a write, in a process of its own: the limit cannot be raised again.
     program = textwrap.dedent(f"""
         import resource, signal

@@ -108,7 +108,7 @@ def test_partial_files_of_killed_runs_are_removed_and_nothing_else(places):
     assert names(out / "simulation") == []
 
 
-def test_the_first_cause_wins_over_what_fails_while_cleaning_up():
+def test_the_first_error_is_raised_and_not_that_of_the_cleanup():
     def clean_up():
         raise OSError("the file system is read-only")
 

@@ -93,7 +93,7 @@ def test_the_case_is_sound_before_it_is_spoilt(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name in PLACES for value in PLACES[name][2]], ids=str)
-def test_a_bad_value_is_named_with_what_to_do(tmp_path, name, value):
+def test_a_bad_value_is_named_with_a_remedy(tmp_path, name, value):
     place, field, _ = PLACES[name]
     errors = problems_after(tmp_path, together(use_019, put(place, value))).errors
     assert [error.file for error in errors] == [place.partition(":")[0]] * len(errors)

@@ -142,7 +142,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("name", SPOILT)
-def test_wrong_numbers_of_things(tmp_path, name):
+def test_wrong_counts(tmp_path, name):
     spoil, words = SPOILT[name]
     problems = problems_after(tmp_path, spoil)
     texts = [str(problem) for problem in problems.errors]

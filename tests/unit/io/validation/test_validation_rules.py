@@ -89,7 +89,7 @@ def sound(tmp_path_factory):
 
 
 @pytest.mark.parametrize("each", RULES, ids=lambda rule: rule.check.__name__)
-def test_a_rule_looks_at_declared_inputs_only(sound, each):
+def test_a_rule_reads_declared_inputs_only(sound, each):
     seen = set()
     each(Recorder(sound, INPUTS, seen), Findings())
     assert seen <= each.inputs

@@ -51,7 +51,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_curves_that_make_no_sense(tmp_path, name):
+def test_invalid_curves(tmp_path, name):
     changed, message = WRONG[name]
     found = problems_after(tmp_path / "case", curves(**changed))
     assert any(message in str(problem) and FILE in str(problem) for problem in found.errors), list(map(str, found))

@@ -119,7 +119,7 @@ def test_spilled_flows_go_up_to_twice_the_mean_inflow(mean_m3s, max_spilled_m3s)
     assert fit_production(function, COMPUTED).planes[0, 3] == pytest.approx(expected, rel=1e-12)
 
 
-def test_planes_are_as_many_as_the_grid_gives_whatever_the_limit():
+def test_the_number_of_planes_depends_on_the_grid_and_not_on_the_limit():
     config = replace(
         COMPUTED, volume_discretization_points=15, turbine_discretization_points=12, max_planes_per_hydro=3
     )

@@ -123,7 +123,7 @@ def test_a_mean_is_compared_with_the_next():
     assert merged[:, 2] == pytest.approx([(slopes[0] + slopes[1]) / 2, slopes[2]])
 
 
-def test_angle_and_distance_of_planes_that_are_known():
+def test_angle_and_distance_of_given_planes():
     flat, steep = np.array([0.0, 0.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0, 0.0])
     assert angle_deg(flat, steep) == pytest.approx(45.0)
     region = Region(0.0, 3.0, 5.0, 2.0)

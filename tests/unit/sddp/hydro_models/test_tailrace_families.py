@@ -44,7 +44,7 @@ def test_levels_stay_beyond_the_segments():
     assert found == pytest.approx([15.6, 17.5, 23.125, 30.0, 33.1, 33.1])
 
 
-def test_segments_follow_one_another_whatever_their_order_in_the_file():
+def test_segments_are_sorted():
     found = curves((1, 2, 50.0, 50.0, 100.0, 15.0), (1, 1, 50.0, 0.0, 50.0, 10.0, 0.1)).at(None)
     assert [found.level_m(flow) for flow in (0.0, 25.0, 50.0, 75.0, 500.0)] == [10.0, 12.5, 15.0, 15.0, 15.0]
 

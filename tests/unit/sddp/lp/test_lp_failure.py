@@ -120,7 +120,7 @@ def test_plant_below_another_is_not_blamed_for_too_little_water(tmp_path):
     ("status", "words"),
     [("unbounded", "earns money without limit"), ("unbounded or infeasible", "Check the limits")],
 )
-def test_advice_follows_what_is_certain(context, status, words):
+def test_advice_is_given_only_where_it_is_certain(context, status, words):
     stage, zeros = context.problem.stages[1], np.zeros(1)
     basis = StartingBasis(None, (), 0)
     failed = FailedSolve(stage, "here", status, np.array([60.0]), zeros, zeros, zeros, basis)

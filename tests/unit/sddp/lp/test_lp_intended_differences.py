@@ -79,7 +79,7 @@ def test_shortage_is_penalized_once(tmp_path):
     assert lower_bound(case, tmp_path) == pytest.approx(2 * HOURS * (4.0 * 450.0 + 10.0 * 20.0))
 
 
-def test_minimums_of_a_plant_that_is_not_there_cost_nothing(tmp_path):
+def test_minimums_of_a_plant_out_of_service_have_no_cost(tmp_path):
     case = SmallCase(
         hydros=[hydro(0, turbined=(3.0, 50.0), power=(2.0, 50.0), outflow=(5.0, None), entry_stage_id=1)],
         thermals=THERMALS,

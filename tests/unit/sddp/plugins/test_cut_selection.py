@@ -25,7 +25,7 @@ def chosen(config, states=STATES, iteration=4, active=ALL):
     return cut_selection(config).choose(CUTS, states, CREATED, iteration, active).tolist()
 
 
-def test_level1_keeps_what_is_best_somewhere():
+def test_level1_keeps_cuts_that_are_best_at_some_state():
     assert chosen(CutSelectionConfig(Level1Selection())) == [1, 1, 1, 0, 1]
 
 
@@ -84,7 +84,7 @@ def test_dynamic_without_a_window_drops_nothing():
     assert cut_selection(CutSelectionConfig()) is None
 
 
-def test_a_cap_drops_what_was_idle_the_longest():
+def test_a_cap_drops_the_cuts_that_were_idle_longest():
     """Two states in each of three iterations: line 0 was best first, line 1 then, line 2 last; line 3 and 4 never."""
     states = np.array([[0.0], [0.1], [1.0], [1.0], [1.9], [2.0]])
     shifted = CutSet(CUTS.intercepts + np.array([0.0, 0.1, 0.0, 0.0, 0.0]), CUTS.coefficients)

@@ -183,7 +183,7 @@ def test_study_without_memory_carries_the_inflows_that_the_end_asks_for(tmp_path
     assert bounds == sorted(bounds)
 
 
-def test_lags_before_the_study_that_the_end_reads_must_be_known(tmp_path):
+def test_lags_before_the_study_that_boundary_cuts_read_are_required(tmp_path):
     folder = written(system(LONG, 3), tmp_path / "long", 3)
     trained_policy(folder, tmp_path / "policy.bin", 3)
     short = written(system(SHORT), tmp_path / "short")
@@ -191,7 +191,7 @@ def test_lags_before_the_study_that_the_end_reads_must_be_known(tmp_path):
         priced_context(short, {"policy.boundary": {"path": "../policy.bin"}})
 
 
-def test_the_last_stage_looks_beyond_its_end(tmp_path):
+def test_the_last_stage_has_the_cost_to_go_of_the_boundary(tmp_path):
     folder = written(system(LONG), tmp_path / "long")
     trained_policy(folder, tmp_path / "policy.bin", 3)
     short = written(system(SHORT), tmp_path / "short")

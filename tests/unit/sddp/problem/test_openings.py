@@ -30,7 +30,7 @@ def test_a_sampled_realisation_has_a_position_in_the_order() -> None:
     assert stage.positions(other, np.array([0, 1, 2], np.int32)).tolist() == [0, 2, 3]
 
 
-def test_two_chains_go_from_what_was_met_to_both_ends() -> None:
+def test_two_chains_go_from_the_drawn_opening_to_both_ends() -> None:
     states, bases = np.array([[7.0], [8.0]]), Bases(np.zeros((2, 3), np.int8), np.zeros((2, 2), np.int32))
     chains = opening().chains(states, bases, np.array([2, 0], np.int32))
     assert chains.start.tolist() == [0, 2, 4, 8, 8]

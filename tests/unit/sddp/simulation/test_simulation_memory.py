@@ -32,7 +32,7 @@ def test_simulation(tmp_path, trained, monkeypatch):
     simulated(trained, tmp_path / "first", 12 * CHUNK)  # what is loaded on first use
     few = peak_bytes(lambda: simulated(trained, tmp_path / "few", 2 * CHUNK))
     many = peak_bytes(lambda: simulated(trained, tmp_path / "many", 12 * CHUNK))
-    # By scenario: its cost, and where its row group lies; its rows take 12 kB.
+    # By scenario: its cost and the offset of its row group; its rows take 12 kB.
     assert many - few < 10 * CHUNK * 1000
 
 

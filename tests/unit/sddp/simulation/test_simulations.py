@@ -141,7 +141,7 @@ def test_a_failed_simulation_closes_its_shared_memory(folder):
 
 
 def test_simulation_follows_the_policy_that_it_is_given(trained, whole):
-    """Without cuts nobody saves water; cuts make the mean cost smaller."""
+    """Without cuts no water is saved; cuts lower the mean cost."""
     study, comm = trained.study, trained.context.comm
     empty = CutPool(comm, study.problem.num_stages, study.problem.dimension)
     blind = simulate_into(Collected(), trained, 64, comm, pool=empty)

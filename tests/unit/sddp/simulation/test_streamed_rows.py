@@ -69,7 +69,7 @@ def test_a_simulation_of_which_only_the_end_was_missing(tmp_path, trained, in_me
     check(tmp_path, sink, into(sink, trained, done=sink.done), in_memory)
 
 
-def test_a_spool_in_a_file_changes_nothing(tmp_path, trained):
+def test_a_spool_in_a_file_gives_the_same_rows(tmp_path, trained):
     costs, tables = simulate_trained(trained, SCENARIOS)
     others, read = simulate_trained(trained, SCENARIOS, spool_folder=tmp_path)
     assert costs.costs.tobytes() == others.costs.tobytes()

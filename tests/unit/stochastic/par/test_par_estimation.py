@@ -320,7 +320,7 @@ def test_observations_by_kind(values, mean, std):
     assert statistics.std[3, 0] == pytest.approx(values.std() if std is None else std, rel=1e-12)
 
 
-def test_a_season_of_one_number_is_remembered_by_none():
+def test_a_season_with_constant_inflow_has_no_lags_on_it():
     grid = simulated(40, [(0.6, 0.2)] * 12)
     grid[:, 3, 0] = HALF_TEN
     found = describe_inflows(estimated_case(grid))

@@ -97,7 +97,7 @@ def test_a_black_hole_from_coordinator_to_worker(world):
 
 
 @pytest.mark.parametrize("action", ["barriers", "gathers"])
-def test_a_worker_that_dies_on_another_host_is_known_at_once(world, action):
+def test_a_worker_that_dies_on_another_host_is_detected_at_once(world, action):
     ranks = world.run_all(action, timeout_s=LIMIT_S)
     died = time.monotonic()
     ranks[2].kill()

@@ -116,7 +116,7 @@ def test_a_worker_that_is_restarted_before_the_start_takes_its_place_again(world
     world.gather([coordinator, second, world.start(2, "gather_when_told")])
 
 
-def test_a_worker_that_is_restarted_in_a_run_is_too_late(world):
+def test_a_worker_that_is_restarted_during_a_run_is_refused(world):
     ranks = world.run_all("barriers")
     ranks[1].kill()
     for rank in (ranks[0], ranks[2]):

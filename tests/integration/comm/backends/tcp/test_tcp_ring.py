@@ -116,7 +116,7 @@ def test_the_setting_of_rank_0_holds_for_all():
         assert all(world.everywhere(communicators, gather))
 
 
-def test_calls_that_differ_move_nothing():
+def test_calls_that_differ_transfer_no_data():
     def differ(comm):
         buffer = np.zeros(PART + (comm.rank == 2), np.uint8)
         try:
@@ -143,7 +143,7 @@ def warnings_of(caplog):
 
 @needs_hosts
 def test_hosts_that_cannot_reach_each_other_use_the_star(world_apart):
-    """The router drops what they send to each other: rank 0 says who could not reach whom, and the payload arrives."""
+    """The router drops packets between two hosts: rank 0 names them in a warning, and the payload arrives."""
     ranks = world_apart.start_all("gather_when_told", timeout_s=30.0)
     seen = ranks[0].wait_for("log", "large payloads go through rank 0")["log"]
     assert "rank 1 (host cobre1-" in seen and "cannot reach rank 2 (host cobre2-" in seen

@@ -80,7 +80,7 @@ def test_a_replayed_handshake_is_refused():
 
 
 def test_a_proof_covers_all_fields_of_the_hello():
-    """An attacker in between who turns rank 1 into rank 2 gets nowhere."""
+    """A handshake is refused when an attacker in between changes rank 1 to rank 2."""
     peer, coordinator = worker(), CoordinatorHandshake(SECRET)
     payload = peer.begin()[PREFIX_BYTES:]
     hello, mark = Hello.parse(payload[:-PROOF_BYTES]), payload[-PROOF_BYTES:]
@@ -99,7 +99,7 @@ def test_only_a_holder_of_the_secret_can_mark_its_first_message():
 
 
 def test_the_coordinators_proof_cannot_be_reflected():
-    """A worker's proof, sent back as the coordinator's, convinces nobody."""
+    """A worker's proof is refused when it is sent back as the coordinator's."""
     peer, coordinator = worker(), CoordinatorHandshake(SECRET)
     proof = peer.receive(coordinator.receive(peer.begin()))
     with pytest.raises(RefusedError, match="does not hold"):
