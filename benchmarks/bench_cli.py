@@ -17,8 +17,7 @@ import threading
 import time
 from pathlib import Path
 
-from cobre.cli.progress import LineProgress
-
+from cobre.cli.run_output import LineProgress
 from cobre.cli.run_table import LiveProgress
 from cobre.study.placement import Placement, run_in
 from cobre.study.requests import CaseRequest, RunRequest, with_iterations

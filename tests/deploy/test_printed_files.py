@@ -74,7 +74,7 @@ AWKWARD_NAMES = ["true", "no", "on", "null", "y", "e1"]
 @pytest.mark.parametrize("name", AWKWARD_NAMES)
 @pytest.mark.parametrize("words", [["k8s"], ["k8s", "--jobset"]])
 def test_a_name_that_yaml_has_another_use_for_stays_a_text(words, name):
-    """All texts that `study` shows up in, with this name in its place."""
+    """Compare all texts that contain `study` with those for this name."""
     plain, odd = (cobre("launch", *words, "--ranks", 2, "--name", one, "--case", one) for one in ("study", name))
     expected = [with_name(leaf, name) for leaf in leaves(list(yaml.safe_load_all(plain))) if not is_secret(leaf)]
     assert [leaf for leaf in leaves(list(yaml.safe_load_all(odd))) if not is_secret(leaf)] == expected

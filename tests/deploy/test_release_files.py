@@ -77,7 +77,7 @@ def test_the_changelog_keeps_its_form():
 
 
 def test_extras_are_the_profiles_of_the_documents():
-    """The plain install needs no MPI, `hpc` adds it, `dev` has every extra; the name is not taken."""
+    """A plain install needs no MPI, `hpc` adds it, and `dev` has every extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert project["name"] == DISTRIBUTION == "pycobre"

@@ -136,7 +136,7 @@ def test_a_missing_library_has_the_code_of_missing_extras(tmp_path, arguments, e
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_missing_solver_has_the_code_of_missing_extras(tmp_path, monkeypatch, workers):
-    """It is looked for by the ranks, after the case was read."""
+    """Ranks look for the solver after the case was read."""
     (tmp_path / "sitecustomize.py").write_text(WITHOUT.format("highspy"))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)  # in the workers, too
     arguments = [QUICK_CASE, "--output", tmp_path / "out", "--workers", workers]

@@ -39,7 +39,7 @@ def test_generator_gives_the_files_that_are_kept(regenerated, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_are_readable_by_the_rust_program(name):
-    """It knows two compressions; files are small enough to keep."""
+    """The Rust program reads two compressions; files are small enough to keep in the repository."""
     for file in data_files(EXAMPLES / name):
         if file.suffix == ".parquet":
             metadata = pq.read_metadata(EXAMPLES / name / file)
@@ -78,7 +78,7 @@ def test_large_case_has_its_documented_size():
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", NAMES)
 def test_first_bounds_are_those_of_the_rust_program(tmp_path, name):
-    """After that, degenerate vertices leave each program a choice of cuts."""
+    """Later bounds differ: degenerate vertices leave each program a choice of cuts."""
     peer_python()
     [(lower, upper), *_] = peer_bounds([copy_with_iterations(EXAMPLES / name, tmp_path / name, 2)])[0]
     first = cobre.train(EXAMPLES / name, iterations=1, threads=1).history[0]
@@ -97,6 +97,6 @@ def copy_with_iterations(case, target, iterations):
 
 
 def test_two_reservoirs_converges():
-    """The last iterations add next to nothing."""
+    """The last iterations hardly raise the bound."""
     history = cobre.train(EXAMPLES / "two_reservoirs", threads=2).history
     assert history[-1].lower_bound == pytest.approx(history[-15].lower_bound, rel=1e-3)

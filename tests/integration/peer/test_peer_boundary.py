@@ -76,7 +76,7 @@ def test_our_exported_policy_of_inflows_with_memory_is_their_boundary(tmp_path):
 
 @pytest.mark.parametrize("layout", ["cobre-python", "novomodelo"])
 def test_policies_of_graphs_of_nodes_are_left_out(layout, tmp_path):
-    """They refuse such a policy, so that it is not written; tables are, for the comparison with official results."""
+    """Peers refuse such a policy, so it is not written; tables are, for the comparison with official results."""
     case = write_crafted(tmp_path / "case", drawn_tree(1, branches=(2, 2)))
     cobre.run.run(case, tmp_path / "run", threads=1)
     arguments = ["export", str(tmp_path / "run"), "--to", layout, "--output", str(tmp_path / "exported")]

@@ -70,7 +70,7 @@ def test_negative_inflows_are_those_of_the_format(tmp_path, key):
 
 @pytest.mark.parametrize("name", OF_PLANTS_AT_REST)
 def test_minimums_cost_before_a_plant_is_in_service(tmp_path, name):
-    """By the rules of 0.19; in cases of 0.18 they cost nothing, by intention, though cobre-python charges for them."""
+    """Minimums are charged in cases of 0.19. In those of 0.18 they cost nothing, on purpose; cobre-python charges."""
     assert bound(AT_REST[name], tmp_path / "new") == pytest.approx(OF_PLANTS_AT_REST[name], rel=1e-9)
     units = {"outflow": 5.0}.get(name, 4.0)
     old = bound(replace(AT_REST[name], version="0.18"), tmp_path / "old")

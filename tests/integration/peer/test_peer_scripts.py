@@ -47,7 +47,7 @@ def differences(left, right, path=""):
 @pytest.mark.parametrize("case", ["two_reservoirs", "four_regions"])
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_the_same_script_gives_the_same(tmp_path, script, case):
-    """Where cobre-python is found; `test_..._on_ours` below run everywhere."""
+    """Compare both programs where cobre-python is found; `test_..._on_ours` below run everywhere."""
     python = peer_python()
     folders = [tmp_path / name for name in ("theirs", "ours")]
     for folder in folders:

@@ -64,7 +64,7 @@ def test_every_number_that_is_unique(both):
 
 
 def test_codes_are_theirs_by_meaning(both):
-    """Their numbers are constants; ours are what their dictionary says they mean."""
+    """cobre-python writes constants; ours are the codes by its dictionary."""
     _, theirs, ours = both
     for name, columns in theirs["values"].items():
         for code in CODES & columns.keys():

@@ -116,7 +116,7 @@ def test_the_record_of_a_run_has_names_volumes_and_past_inflows(long_run):
 
 
 def test_plants_that_are_numbered_otherwise_cost_the_same(tmp_path, long_run):
-    """By id as the policy has them; in another order, written differently, and without observations of their own."""
+    """Number plants as in the policy; then in another order, with names written differently, without observations."""
     alike = with_boundary(write(tmp_path / "alike", (GATE, UPPER, LOWER), SHORT, memory=False), long_run)
     cost = bound(alike)
     assert notes_of(alike) == []

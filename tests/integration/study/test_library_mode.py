@@ -136,7 +136,7 @@ def with_another_world_s_variables(comm, case):
 
 
 def test_environment_variables_changed_during_training_are_ignored(case, alone, monkeypatch):
-    """The backend is chosen once: a communicator that was handed over, or the one that the start selected."""
+    """The backend is chosen once: the communicator that was passed in, or the one selected at the start."""
 
     def change(_event):
         for name, value in ANOTHER_WORLD.items():
@@ -225,7 +225,7 @@ def with_arguments_of_its_own(comm, arguments):
     ids=["iterations", "iterations, two hosts", "setting", "config.json", "files", "object"],
 )
 def test_ranks_that_ask_for_different_trainings_are_refused(case, tmp_path, ranks_per_host, changes, words):
-    """On one host, too, where one rank reads the case for all of them."""
+    """Ranks are also refused on one host, where one rank reads the case for all of them."""
     same = {"case": case, "iterations": 2}
     if changes.get("case") == "other settings":
         changes = {"case": small_copy(case, tmp_path, tree_seed=5)}

@@ -158,7 +158,7 @@ def test_a_pipe_in_the_way_is_not_waited_for(case, tmp_path, name):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="making a directory immutable needs root")
 def test_directory_that_becomes_unwritable_is_reported(case, tmp_path):
-    """The first cause, not the lock that cannot be removed either."""
+    """The message is about the first cause, not about the lock, which cannot be removed either."""
     out = tmp_path / "out"
     study = start_study(case, out, "--workers", "2", *ENDLESS, "--checkpoint-every", "5")
     wait_for_checkpoint(out, study)

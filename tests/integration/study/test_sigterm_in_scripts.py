@@ -45,7 +45,7 @@ def run_script(program, workers, *arguments):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_script_that_trains_in_a_loop_ends(workers):
-    """It can keep the result of the training that was stopped; what it has opened is closed in order."""
+    """The script can save the result of the stopped training, and its open files are closed in order."""
     program = script(
         START,
         """

@@ -184,7 +184,7 @@ def test_resuming_with_more_iterations_continues_the_study(tmp_path, case, refer
 
 
 def test_a_fresh_run_keeps_its_own_checkpoints_where_an_older_run_left_later_ones(tmp_path, case):
-    """Otherwise there would be nothing to resume from, or only what belongs to the older run."""
+    """Without this, a resume would find no checkpoint, or one of the older run."""
     output = tmp_path / "output"
     must_run(case, output, *LOCAL, "--iterations", "4", "--checkpoint-every", "1")
     must_run(case, output, *LOCAL, "--iterations", "2", "--checkpoint-every", "1", "--overwrite")

@@ -152,7 +152,7 @@ def test_sigterm_to_one_rank_drops_the_iteration_of_all(tmp_path, endless_case):
 
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
 def test_a_third_signal_ends_the_run_at_once(tmp_path, case, flags):
-    """Wherever the third one comes, files are whole or absent, and the run can be resumed or started again."""
+    """At any moment of the third signal files are whole or absent, and the run can be resumed or started again."""
     output = tmp_path / "output"
     process = start_study(case, output, *flags, *ENDLESS, "--checkpoint-every", "1")
     wait_for_iteration(output, 1, process)

@@ -94,7 +94,7 @@ def test_bridge_runs_without_our_pythonpath(monkeypatch):
 
 @pytest.mark.parametrize(("model", "options"), [("newave", []), ("decomp", ["--no-fcf"])])
 def test_a_bridge_gets_only_options_that_it_has(model, options):
-    """The cost-to-go after the end is an option of DECOMP decks alone."""
+    """Only DECOMP decks have the option for the cost-to-go after the end."""
     request = DeckRequest(model, Path("deck"), Path("case"), has_boundary_policy=False)
     assert request.arguments(Path("deck"), Path("case")) == [
         "convert",

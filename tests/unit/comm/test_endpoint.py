@@ -30,7 +30,7 @@ def comm():
 
 
 def test_a_second_thread_gets_busy_and_never_closed(comm):
-    """The first thread's call may end between the refusal and the words for it."""
+    """The first thread's call may end between the refusal and its message."""
     enough = threading.Event()
 
     def stay_busy():
@@ -159,7 +159,7 @@ def test_a_barrier_before_the_constructor_has_run():
 
 
 def test_a_guard_that_was_taken_away(comm):
-    """The slot may hold anything: what is no guard is left to Python, which says so."""
+    """The slot may hold any object: Python reports one that is no guard."""
     guard = comm._guard
     comm._guard = "no guard"
     try:

@@ -55,7 +55,7 @@ def test_events_that_a_killed_run_did_not_finish_are_no_error(run_copy):
 
 
 def test_pandas_is_not_waited_for(run_copy):
-    """It takes half a second to load, where it is installed, and a report needs nothing of it."""
+    """pandas takes half a second to load where it is installed, and a report does not need it."""
     program = (
         "import sys; from pathlib import Path; from cobre.report import write_report as write; write(Path(sys.argv[1]))"
     )

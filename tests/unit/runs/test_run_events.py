@@ -38,7 +38,7 @@ def test_a_fact_may_be_called_kind():
 
 
 def test_the_gap_is_that_to_the_cost_of_the_policy():
-    """The mean of sampled paths is next best, but under a risk measure it bounds nothing."""
+    """Without that cost the gap is that to the mean of sampled paths, which bounds nothing under a risk measure."""
     known = replace(RECORD, policy_cost=PolicyCost(1.25, 0.125, paths=8))
     for is_risk_averse in (False, True):
         event = iteration_event(known, is_risk_averse=is_risk_averse)

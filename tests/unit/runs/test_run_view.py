@@ -117,7 +117,7 @@ def test_state_of_a_run_without_an_end_event(tmp_path):
     ],
 )
 def test_run_on_another_machine_is_judged_by_the_age_of_its_last_event(tmp_path, age_s, gap_s, status):
-    """Its directory may be copied here every few minutes, without the lock."""
+    """The directory may be copied from the other machine every few minutes, without the lock."""
     now = time.time()
     event = [iteration(number, time=now - age_s - gap_s * (3 - number)) for number in (1, 2, 3)]
     view = viewed(started(host="a-node-of-a-cluster"), *event)

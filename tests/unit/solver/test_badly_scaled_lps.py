@@ -79,7 +79,7 @@ def hidden_cost(coefficient: float) -> float:
 @BOTH_METHODS
 @pytest.mark.timeout(60)
 def test_ratio_test_ends_where_rounding_hides_its_tolerance(max_dense_rows: int) -> None:
-    """The second column is the only one left and seems to be out of reach of its own breakpoint."""
+    """The second column is the only candidate left, and rounding puts it beyond its own breakpoint."""
     coefficient = 4.9e8 / 2**17  # not so far from one that the stage would get other units
     cost = hidden_cost(coefficient)
     program = one_row([coefficient, coefficient], [cost / 2.0, cost], [1e-9, 1e-9])

@@ -90,7 +90,7 @@ def test_a_chain_does_not_depend_on_others() -> None:
 
 
 def test_a_solver_does_not_remember() -> None:
-    """The same batch again, after other work on other stages, has the same bits."""
+    """A repeated batch has the same bits after work on other stages."""
     stage, noise = program(1), realisations(5)
     solver = SimplexSolver(2)
     solver.load(0, stage)

@@ -62,7 +62,7 @@ def test_a_rank_that_joins_after_a_death_reports_it(name):
 
 
 def test_a_rank_that_dies_in_a_barrier_is_named_while_others_still_compute(name):
-    """It had arrived: its death is reported before the last rank arrives."""
+    """The dead rank had arrived: its death is reported before the last rank arrives."""
     ranks = [start_rank(name, rank, size=3, turn=WAITS, stdin=subprocess.PIPE) for rank in range(3)]
     for rank in ranks:
         assert rank.stdout.readline() == "joined\n"
@@ -137,7 +137,7 @@ def test_another_user_is_refused_the_segment(name):
 
 
 def test_a_process_of_the_same_user_may_hang_up_or_keep_silent(name):
-    """Neither keeps the ranks from joining."""
+    """Ranks join in spite of a process that hangs up or keeps silent."""
     first = start_rank(name, 0)
     wait_until(lambda: is_joining(name), "rank 0 waits")
     silent = []
@@ -183,7 +183,7 @@ def test_ranks_with_separate_network_namespaces_need_the_rendezvous_by_name(name
 
 
 def test_one_name_serves_one_world_after_the_other(name):
-    """Also at the same time: ranks of the second never meet in the first."""
+    """Worlds may also overlap in time: ranks of the second never join the first."""
     program = """
 import os, sys
 from cobre.comm import ShmConfig, create_communicator

@@ -143,7 +143,7 @@ def test_a_rank_that_dies_while_regions_are_created_leaves_no_files(name, victim
 
 @pytest.mark.parametrize("rendezvous", ["socket", "name"])
 def test_rank_zero_may_die_at_any_moment(name, rendezvous):
-    """Also while it waits for the others: the next rank removes the name, and a new rank 0 can start."""
+    """Rank 0 may also die while it waits for the others: the next rank removes the name, and a new rank 0 can start."""
     first = start_rank(name, 0, RENDEZVOUS=rendezvous)
     wait_until(lambda: is_joining(name), "rank 0 waits")
     first.send_signal(signal.SIGKILL)

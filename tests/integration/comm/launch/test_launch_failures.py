@@ -247,7 +247,7 @@ raise SystemExit(7)
 
 
 def test_ranks_that_are_killed_in_the_midst_of_making_a_region_leave_no_name_behind(no_patience):
-    """Each kills itself while it is inside a call that makes a region; the fixture looks."""
+    """Each rank kills itself inside a call that creates a region; the fixture looks for leftovers."""
 
     def watched(comm):
         def kill_inside():

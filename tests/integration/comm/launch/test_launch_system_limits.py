@@ -125,7 +125,7 @@ def test_an_interpreter_without_a_path(value):
 
 
 def test_ranks_that_end_with_a_fork_server_that_was_killed():
-    """As the kernel does for want of memory: the fork server may be the largest process."""
+    """The kernel does this when memory runs out: the fork server may be the largest process."""
 
     def kill_parent(comm):
         comm.barrier()
@@ -179,7 +179,7 @@ def test_a_rank_that_is_stopped_before_it_has_joined_is_the_one_to_blame(backend
 
 
 def test_a_rank_that_fails_before_it_has_joined_is_still_the_cause():
-    """The others miss it, too; but its own error says more."""
+    """The other ranks report it missing, too, but its own error says more."""
     limit = {"COBRE_TCP_CONNECT_TIMEOUT_SECS": "1"}
 
     class Fails:

@@ -142,7 +142,7 @@ def count_down(comm):
 
 
 def test_ranks_handle_a_forwarded_signal_and_return():
-    """All of them get the signal, and all of them return."""
+    """All ranks receive the signal and return."""
     ready = []
 
     def listen(rank, line):

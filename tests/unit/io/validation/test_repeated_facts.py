@@ -20,7 +20,7 @@ def test_more_hours_than_the_dates_have_are_refused(tmp_path, hours):
 
 @pytest.mark.parametrize(("hours", "is_named"), [(366.0, False), (400.0, False), (430.0, True), (300.0, True)])
 def test_hours_that_differ_a_little(tmp_path, hours, is_named):
-    """The calendar and the average month of 730 hours are common; other differences are worth a line."""
+    """The calendar and the average month of 730 hours are common; other differences are warnings."""
     found = [text for text in warnings_after(tmp_path, put(BLOCK, hours)) if "blocks.hours" in text]
     assert [("stage 1" in text and "has 696" in text) for text in found] == [True] * is_named
 

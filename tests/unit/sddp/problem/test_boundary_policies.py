@@ -159,7 +159,7 @@ def priced_context(folder, overrides):
 
 @pytest.mark.parametrize("lags", [0, 1, 3])
 def test_a_short_study_with_a_boundary_has_the_bound_of_the_long_one(tmp_path, lags):
-    """Also where the cuts at the end read inflows of months before the short study began (three lags, two stages)."""
+    """With three lags and two stages, cuts at the end read inflows of months before the short study."""
     folder = written(system(LONG, lags), tmp_path / "long", lags)
     bound = trained_policy(folder, tmp_path / "policy.bin")
     short = written(system(SHORT, lags), tmp_path / "short", lags)

@@ -177,7 +177,7 @@ def test_no_scenarios_are_refused(trained):
 
 
 def test_a_scenario_that_cannot_be_solved_is_named(tmp_path):
-    """The only opening of a stage is drier than when the policy was trained: a reservoir runs dry."""
+    """The only opening of a stage is drier than in training: a reservoir runs dry."""
     case = random_inflows(method="none", openings=1, inflow={0: (8.0, 0.0), 1: (2.0, 0.0)})
     trained = train(case, tmp_path / "case")
     trained.study.problem.openings[1].realisations.inflow_m3s[:, 0] = -40.0

@@ -157,7 +157,7 @@ def _contributions(phi, std, season):
 
 
 def test_a_lag_that_repeats_another_leaves_white_noise():
-    """Both lags tell the same, so that no equations of order 2 have one solution; order 1 is significant."""
+    """Both lags carry the same information: equations of order 2 have no unique solution; order 1 is significant."""
     correlation = np.ones((2, 3, 1))
     correlation[:, 1:] = [[[1.0], [0.5]], [[1.0], [0.5]]]
     fits = fit_hydros(PeriodicSample(correlation, np.ones((2, 1)), np.full((2, 1), 100)), 2)
@@ -312,7 +312,7 @@ HALF_TEN = np.where(YEARS < 21, 10.4, 20.0 + YEARS)  # 21 of 40 are 10 when roun
     ids=["constant", "one number", "saturated", "half", "half up", "a tenth negative", "many negative"],
 )
 def test_observations_by_kind(values, mean, std):
-    """As cobre-python 0.18 has it; None: the statistics of the sample."""
+    """Expected values are those of cobre-python 0.18; None: the statistics of the sample."""
     grid = simulated(40, [()] * 12, hydros=1)
     grid[:, 3, 0] = values
     statistics = sample_statistics(Observations(1900, grid))

@@ -74,7 +74,7 @@ def test_a_black_hole(world, action):
 
 
 def test_a_black_hole_from_worker_to_coordinator(world):
-    """The coordinator receives nothing from it, and can still send it the error."""
+    """The coordinator receives nothing from the worker, and can still send it the error."""
     ranks = world.run_all("barriers")
     begin = time.monotonic()
     world.network.swallow(2, inward=False)
@@ -109,7 +109,7 @@ def test_a_worker_that_dies_on_another_host_is_detected_at_once(world, action):
 
 
 def test_a_slow_link_is_not_a_silent_one(world):
-    """The payload takes longer than the timeout, on one rank's link; no rank times out, everything arrives."""
+    """The payload takes longer than the timeout on one rank's link: no rank times out, and all data arrives."""
     world.network.slow_down(1, "16mbit")
     ranks = world.start_all("gather_when_told", timeout_s=TIMEOUT_S / 2)
     begin = [rank.wait_for("running")["at"] for rank in ranks]

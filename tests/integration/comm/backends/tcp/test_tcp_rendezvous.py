@@ -239,7 +239,7 @@ def test_a_certificate_for_another_name_is_refused():
 
 
 def test_a_worker_without_tls_is_refused_and_both_sides_report_it():
-    """Also when rank 0 has given up before, and no process listens any more."""
+    """Rank 0 gives up first, so that no process listens when rank 1 gives up."""
     with tcp_world(2, connect_timeout_s=2.5) as world:
         coordinator = world.start(0, connect_timeout_s=1.0, **encrypted(0))
         text = str(failure(world.start(1)))

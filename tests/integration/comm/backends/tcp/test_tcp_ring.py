@@ -154,7 +154,7 @@ def test_hosts_that_cannot_reach_each_other_use_the_star(world_apart):
 @needs_hosts
 @pytest.mark.parametrize("coordinator", ["10.77.0.1", "coordinator"])
 def test_a_ring_of_hosts(world, coordinator):
-    """On one port everywhere, that of the coordinator, as a policy of Kubernetes demands."""
+    """All hosts use one port, that of the coordinator, as a network policy of Kubernetes requires."""
     for host in range(3):
         world.network.write_names(host, coordinator=["10.77.0.1"])
     ranks = world.start_all("gather_when_told", timeout_s=30.0, coordinator=coordinator, ring_ports="29500")
@@ -165,7 +165,7 @@ def test_a_ring_of_hosts(world, coordinator):
 
 @needs_hosts
 def test_a_black_hole_between_neighbours_is_found(world):
-    """Both still reach the coordinator, and send heartbeats; only the limit on unacknowledged bytes shows it."""
+    """Both hosts still send heartbeats to the coordinator; only the limit on unacknowledged bytes finds the fault."""
     ranks = world.run_all("gathers")
     begin = time.monotonic()
     world.network.swallow_between(1, 2)
@@ -326,7 +326,7 @@ def start():
     ],
 )
 def test_a_rank_that_is_killed_in_the_ring_is_named_at_once(start, size, hosts_of, victim, action):
-    """The coordinator, a host between two others, a ring of two, a rank that is not the leader of its host."""
+    """Kill the coordinator, a host between two others, a host of two, or a rank that does not lead its host."""
     ranks = start(action, size, ranks_per_host=hosts_of, ring_bytes=1)
     begin = time.monotonic()
     os.kill(ranks[victim].pid, signal.SIGKILL)

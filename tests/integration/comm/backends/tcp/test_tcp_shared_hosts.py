@@ -102,7 +102,7 @@ def test_shared_memory_is_this_users_alone():
 
 
 def test_another_object_behind_the_descriptor_is_refused():
-    """The memory behind the descriptor must be the one that was offered."""
+    """Ranks compare the memory behind the descriptor with the one that was offered."""
     memory = ShmSegment.create(2, 0)
     with pytest.raises(OSError, match="Stale"):
         ShmSegment.open(os.getpid(), memory.descriptor, memory.inode + 1)
@@ -143,7 +143,7 @@ def test_a_death_is_reported_while_a_rank_of_some_host_computes(start, action, l
 
 
 def test_a_death_in_a_fence_is_reported_on_its_host(start):
-    """Also when the coordinator has left since, and others before it."""
+    """The death is also reported when the coordinator and others have left."""
     ranks = start("die_before_a_fence")
     for rank in ranks[:2]:
         assert rank.wait_for("fenced")
@@ -191,7 +191,7 @@ except BackendError as error:
 @pytest.mark.parametrize("step", ["find_nodes", "NodeGroup", "join_memory"])
 @pytest.mark.parametrize("ranks_per_host", [0, 2])
 def test_a_death_while_ranks_join_shared_memory_is_reported_at_once(step, ranks_per_host):
-    """Before it has a slot there, its death does not show in memory; the limit of joining is far beyond the test's."""
+    """Shared memory does not show the death of a rank without a slot; joining has a longer timeout than the test."""
     address = new_address()
     options = {"secret": SECRET, "connect_timeout_s": 900.0, "timeout_s": 900.0, "ranks_per_host": ranks_per_host}
     configs = [TcpConfig(address, rank, 4, **options) for rank in range(4)]

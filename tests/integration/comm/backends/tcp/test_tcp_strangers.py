@@ -40,7 +40,7 @@ def test_idle_connections_and_garbage_do_not_stall_the_rendezvous(monkeypatch):
 
 
 def test_a_worker_whose_handshake_has_begun_is_not_dropped_for_strangers(monkeypatch):
-    """However many come between its first message and its proof, and whatever they send."""
+    """Any number of strangers may connect between the worker's first message and its proof, and send anything."""
     monkeypatch.setattr(acceptor, "MAX_PENDING", 16)
     with tcp_world(2) as world:
         coordinator = world.start(0)
@@ -88,7 +88,7 @@ while True:
 
 
 def test_three_flooding_strangers_do_not_keep_ranks_from_joining():
-    """Each is a process that connects as fast as it can."""
+    """Each stranger is a process that connects as fast as it can."""
     with tcp_world(3, connect_timeout_s=DEADLINE_S) as world:
         command = [sys.executable, "-c", FLOOD, world.coordinator]
         strangers = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
