@@ -114,7 +114,7 @@ def own_bridge(announce: Callable[[str], None], program: BridgeProgram = BRIDGE_
     Raises NoBridgeError if it cannot be installed.
     """
     folder = own_folder(program)
-    with _alone(folder, program):
+    with _installation_lock(folder, program):
         if not (folder / READY_FILE).exists():
             _install(folder, program, announce)
     return bridge_at(folder, program)
@@ -158,7 +158,7 @@ def _install(folder: Path, program: BridgeProgram, announce: Callable[[str], Non
         f"in an environment of its own (about 700 MB): {folder}"
     )
     shutil.rmtree(folder, ignore_errors=True)
-    _step([python, "-I", "-m", "venv", folder], f"no environment can be created in {folder}", program)
+    _run_installation_step([python, "-I", "-m", "venv", folder], f"no environment can be created in {folder}", program)
     pip: list[str | Path] = [
         folder / "bin" / "python",
         "-I",
@@ -168,7 +168,7 @@ def _install(folder: Path, program: BridgeProgram, announce: Callable[[str], Non
         "--quiet",
         "--disable-pip-version-check",
     ]
-    _step([*pip, pinned], f"{name} cannot be installed into {folder}", program)
+    _run_installation_step([*pip, pinned], f"{name} cannot be installed into {folder}", program)
     (folder / READY_FILE).write_text(f"{name} {program.version}\n", encoding="utf-8")
 
 
@@ -195,7 +195,7 @@ def _interpreters() -> Iterator[Path]:
     yield from sorted(pyenv.glob("versions/3.1[2-9]*/bin/python"))
 
 
-def _step(command: list[str | Path], failure: str, program: BridgeProgram) -> None:
+def _run_installation_step(command: list[str | Path], failure: str, program: BridgeProgram) -> None:
     """Run a step of the installation; its output is shown only if it fails, in a NoBridgeError."""
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
@@ -204,7 +204,7 @@ def _step(command: list[str | Path], failure: str, program: BridgeProgram) -> No
 
 
 @contextmanager
-def _alone(folder: Path, program: BridgeProgram) -> Iterator[None]:
+def _installation_lock(folder: Path, program: BridgeProgram) -> Iterator[None]:
     """Hold a lock, so that two commands do not create the same environment at once."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

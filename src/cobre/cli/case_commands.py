@@ -206,7 +206,7 @@ def _convert(
             found = own_bridge(lambda text: echo(text, err=True), program or BRIDGE_0_19)
         else:
             found = bridge_at(bridge, program)
-        (_answer if as_json else _print_result)(found, request)
+        (_convert_for_programs if as_json else _print_result)(found, request)
 
 
 def _print_result(bridge: "Bridge", request: "DeckRequest") -> None:
@@ -227,7 +227,7 @@ def _print_result(bridge: "Bridge", request: "DeckRequest") -> None:
     echo(f"next:\n  cobre run {as_argument(request.case)}")
 
 
-def _answer(bridge: "Bridge", request: "DeckRequest") -> None:
+def _convert_for_programs(bridge: "Bridge", request: "DeckRequest") -> None:
     from cobre.bridge.conversion import convert_deck_quietly
     from cobre.study.validation import validate
 

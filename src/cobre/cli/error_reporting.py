@@ -121,7 +121,7 @@ def exit_report_for(error: BaseException) -> "ExitReport | None":
     if isinstance(error, WorkerError):
         return _worker_exit_report(error)
     if isinstance(error, click.ClickException):
-        return ExitReport(_shown(error), error.exit_code, details=usage_details(error))
+        return ExitReport(_message_shown_by_click(error), error.exit_code, details=usage_details(error))
     code = exit_code_of(error)
     return None if code is None else ExitReport(f"cobre: {message_of(error)}", code, details=error_details(error))
 
@@ -163,7 +163,7 @@ def usage_details(error: click.ClickException) -> dict[str, Any]:
     return {"kind": "UsageError", "remedy": f"correct the command line; `{command} --help` lists its options"}
 
 
-def _shown(error: click.ClickException) -> str:
+def _message_shown_by_click(error: click.ClickException) -> str:
     text = io.StringIO()
     error.show(text)
     return text.getvalue().rstrip("\n")

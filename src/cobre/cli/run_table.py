@@ -46,7 +46,7 @@ def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping
     """Lay out the state of a run for a terminal of that size. is_stopping: Ctrl-C was pressed."""
     notes = [_short(STOPPING, "yellow")] if is_stopping and view.finished is None else []
     if width < WIDE or height < 10:
-        return Group(*_small(view, width, now), *notes)
+        return Group(*_small_view(view, width, now), *notes)
     width = min(width, FULL_WIDTH) - 1
     ranks = max(1, min(MAX_RANKS, height - 11))
     steps = (_steps(view, width, now), *_progress(view, width - NAME_WIDTH, now))
@@ -194,7 +194,7 @@ def _load(name: str, total: RankTotal, width: int) -> Text:
     return text.append(bar(share, min(width, 50)), style="green").append(f" {100 * share:3.0f} % busy", style="dim")
 
 
-def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
+def _small_view(view: RunView, width: int, now: float) -> Iterator[Text]:
     """Yield the run in a few short lines, for terminals too small for the table."""
     last = view.last
     if last is None:
@@ -261,7 +261,7 @@ class LiveProgress:
         self._began = time.time()
         self._signals = SignalWatcher()
         self._view.take({"event": "run_started", "time": self._began, "case": case, "version": __version__})
-        self._open()
+        self._open_display()
 
     def emit(self, event: "Event") -> None:
         """Take an event; warnings stay on the screen above the table."""
@@ -272,7 +272,7 @@ class LiveProgress:
         with self._lock:
             self._view.take(event)
         if self._live is None:
-            self._open()
+            self._open_display()
         if event["event"] == "warning":
             self._console.print(f"warning: {event['message']}", style="yellow", markup=False)
 
@@ -290,7 +290,7 @@ class LiveProgress:
             self._signals.close()
             self._signals = None
 
-    def _open(self) -> None:
+    def _open_display(self) -> None:
         self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
         self._live.start()
         self._drawer.start()

@@ -80,7 +80,7 @@ def _history(calls: Sequence[RecordedCall], now_ns: int) -> list[str]:
     if not calls:
         return []
     width = max(len(str(call)) for call in calls)
-    ends = [f"{_duration(call, now_ns)}, ended {_since(call.end_ns, now_ns)} ago" for call in calls]
+    ends = [f"{_duration(call, now_ns)}, ended {_time_since(call.end_ns, now_ns)} ago" for call in calls]
     return ["  last calls:", *(f"    {call!s:{width}}  {end}" for call, end in zip(calls, ends, strict=True))]
 
 
@@ -104,11 +104,11 @@ def format_ns(duration_ns: float) -> str:
 
 def _duration(call: RecordedCall, now_ns: int) -> str:
     if call.is_in_progress:
-        return f"under way for {_since(call.begin_ns, now_ns)}"
+        return f"under way for {_time_since(call.begin_ns, now_ns)}"
     return f"took {format_ns(call.end_ns - call.begin_ns)}"
 
 
-def _since(then_ns: int, now_ns: int) -> str:
+def _time_since(then_ns: int, now_ns: int) -> str:
     return format_ns(max(0, now_ns - then_ns))
 
 

@@ -85,14 +85,14 @@ def stage_rows(comparison: StudyComparison, quantity: str, entity: int | str | N
     if quantity not in known:
         raise ValueError(f"there is no {quantity!r} to plot; this comparison has {', '.join(known)}")
     rows = [row for row in rows if row["quantity"] == quantity]
-    found = [row for row in rows if _is_of(row, entity)]
+    found = [row for row in rows if _matches_entity(row, entity)]
     if not found:
         names = ", ".join(dict.fromkeys(str(row["entity"]) for row in rows if row["entity"] is not None))
         raise ValueError(f"{quantity} has no {entity!r}; there are {names}")
     return found
 
 
-def _is_of(row: DrawnRow, entity: int | str | None) -> bool:
+def _matches_entity(row: DrawnRow, entity: int | str | None) -> bool:
     return row["entity"] is None if entity is None else entity in (row["entity_id"], row["entity"])
 
 
@@ -200,11 +200,11 @@ def _summary(comparison: StudyComparison) -> str:
     for row in rows:
         css = ' class="part" style="padding-left:32px"' if row["component"] else ""
         title = f"<td{css}>{escape(row['component'] or row['title'])}</td>"
-        lines.append(_line(title, row, cost if row["quantity"] == COST else [row]))
+        lines.append(_number_row(title, row, cost if row["quantity"] == COST else [row]))
     return _table("The system over the whole horizon", ["", "unit", *HEAD], lines)
 
 
-def _line(first: str, row: Row, alike: Sequence[Row]) -> str:
+def _number_row(first: str, row: Row, alike: Sequence[Row]) -> str:
     """Render a row of numbers; a difference within its sampling error is faint."""
     divisor, unit = scale_of(alike, row["unit"])
     decimals = decimals_of(alike, divisor)
@@ -221,7 +221,7 @@ def _stage_tables(comparison: StudyComparison, quantities: Sequence[str]) -> str
     tables = []
     for key in quantities:
         chosen = [row for row in rows if row["quantity"] == key]
-        lines = [_line(f"<td>{escape(row['stage'])}</td>", row, chosen) for row in chosen]
+        lines = [_number_row(f"<td>{escape(row['stage'])}</td>", row, chosen) for row in chosen]
         tables.append(_folded(title_of(key), ["stage", "unit", *HEAD], lines))
     return "".join(tables)
 
@@ -231,7 +231,7 @@ def _entity_tables(comparison: StudyComparison) -> str:
     tables = []
     for key in dict.fromkeys(row["quantity"] for row in rows):
         chosen = [row for row in rows if row["quantity"] == key]
-        lines = [_line(f"<td>{escape(_entity(row))}</td>", row, chosen) for row in chosen]
+        lines = [_number_row(f"<td>{escape(_entity(row))}</td>", row, chosen) for row in chosen]
         tables.append(_folded(title_of(key), ["", "unit", *HEAD], lines))
     return "".join(tables)
 

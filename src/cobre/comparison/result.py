@@ -85,7 +85,7 @@ def summary(rows: "pa.Table") -> "pa.Table":
 
     is_wanted = pc.or_(pc.is_null(rows["entity"]), pc.equal(rows["entity_kind"], COMPONENT).fill_null(False))
     found = rows.filter(pc.and_(pc.is_null(rows["stage"]), is_wanted))
-    found = _total_first(found.filter(_is_something(found)))
+    found = _total_first(found.filter(_is_not_negligible(found)))
     return found.drop_columns(["entity_kind", "entity_id", "present_in", "stage_id", "stage"]).rename_columns(
         ["quantity", "title", "unit", "component", *NUMBERS]
     )
@@ -99,7 +99,7 @@ def _total_first(rows: "pa.Table") -> "pa.Table":
     return rows.take(order) if len(order) else rows
 
 
-def _is_something(rows: "pa.Table") -> "pa.Array":
+def _is_not_negligible(rows: "pa.Table") -> "pa.Array":
     """Return rows in which either study's mean is above the tolerance of indicators."""
     import pyarrow as pa
 
@@ -122,7 +122,7 @@ def by_entity(rows: "pa.Table") -> "pa.Table":
 
     is_entity = pc.and_(pc.is_valid(rows["entity_id"]), pc.is_null(rows["stage"]))
     found = rows.filter(is_entity)
-    return found.filter(_is_something(found)).drop_columns(["stage_id", "stage"])
+    return found.filter(_is_not_negligible(found)).drop_columns(["stage_id", "stage"])
 
 
 def only_in(money: Money, side: str) -> list[tuple[str, int, str]]:
@@ -256,8 +256,8 @@ class StudyComparison:
             "has_same_inflows": self.money.has_same_inflows,
             "confidence": CONFIDENCE,
             **{name: plain_rows(self.table(name)) for name in ("summary", "stages", "entities")},
-            "only_in_a": _named(self.only_in("A")),
-            "only_in_b": _named(self.only_in("B")),
+            "only_in_a": _entity_dicts(self.only_in("A")),
+            "only_in_b": _entity_dicts(self.only_in("B")),
         }
 
     def __str__(self) -> str:
@@ -276,7 +276,7 @@ class StudyComparison:
         return snippet(self)
 
 
-def _named(found: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
+def _entity_dicts(found: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
     return [{"kind": kind, "id": id_, "name": name} for kind, id_, name in found]
 
 

@@ -116,11 +116,13 @@ def only_lines(comparison: StudyComparison) -> list[str]:
                 for row in rows
                 if row["entity_kind"] == kind and row["entity_id"] == id_ and row["present_in"] == side
             ]
-            lines.append(f"Only in {side}: {name} ({_kind(kind)} {id_})" + (f": {', '.join(listed)}" if listed else ""))
+            lines.append(
+                f"Only in {side}: {name} ({_kind_in_words(kind)} {id_})" + (f": {', '.join(listed)}" if listed else "")
+            )
     return lines
 
 
-def _kind(kind: str) -> str:
+def _kind_in_words(kind: str) -> str:
     names = {"hydros": "hydro plant", "thermals": "thermal plant"}
     return names.get(kind, singular(kind).replace("_", " "))
 

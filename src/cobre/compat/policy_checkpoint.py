@@ -77,9 +77,9 @@ class _Stage:
     @classmethod
     def of(cls, position: int, given: Plain, lag_depth: int) -> "_Stage":
         where = f"stage_cuts[{position}]"
-        manifest = _item(given, "entity_manifest", where)
+        manifest = _require_item(given, "entity_manifest", where)
         names = tuple(_state_name(entity, f"{where}.entity_manifest[{at}]") for at, entity in enumerate(manifest))
-        dimension = _item(given, "state_dimension", where)
+        dimension = _require_item(given, "state_dimension", where)
         if len(names) != dimension:
             raise ValidationError(f"{where}: entity_manifest has {len(names)} entries for state_dimension={dimension}")
         if lag_depth and any(kind_of(name) != STORAGE for name in names):
@@ -90,20 +90,20 @@ class _Stage:
 
     def cuts(self, scale: float) -> StageCuts:
         """Return the cuts in the order of their slots; intercepts and coefficients in $ are divided by `scale`."""
-        given = sorted(_item(self.given, "cuts", self.where), key=lambda cut: int(cut.get("slot_index", 0)))
+        given = sorted(_require_item(self.given, "cuts", self.where), key=lambda cut: int(cut.get("slot_index", 0)))
         labels = [f"{self.where}, cut {cut.get('cut_id', at)}" for at, cut in enumerate(given)]
         pairs = list(zip(given, labels, strict=True))
         rows = [self._coefficients(cut, label) for cut, label in pairs]
         return StageCuts(
-            intercepts=np.array([_item(cut, "intercept", label) for cut, label in pairs], np.float64) / scale,
+            intercepts=np.array([_require_item(cut, "intercept", label) for cut, label in pairs], np.float64) / scale,
             coefficients=np.array(rows, np.float64).reshape(len(given), len(self.state_names)) / scale,
-            iteration=np.array([_item(cut, "iteration", label) for cut, label in pairs], np.int32),
-            forward_pass=np.array([_item(cut, "forward_pass_index", label) for cut, label in pairs], np.int32),
+            iteration=np.array([_require_item(cut, "iteration", label) for cut, label in pairs], np.int32),
+            forward_pass=np.array([_require_item(cut, "forward_pass_index", label) for cut, label in pairs], np.int32),
             is_active=np.array([bool(cut.get("is_active", True)) for cut in given], np.uint8),
         )
 
     def _coefficients(self, cut: Plain, where: str) -> list[float]:
-        values, width = list(_item(cut, "coefficients", where)), int(self.given["state_dimension"])
+        values, width = list(_require_item(cut, "coefficients", where)), int(self.given["state_dimension"])
         if len(values) != width:
             raise ValidationError(f"{where}: coefficients has {len(values)} entries, expected state_dimension={width}")
         return values + self._of_lags(cut.get("inflow_lag_coefficients") or {}, where)
@@ -125,18 +125,18 @@ class _Stage:
 
 
 def _state_name(entity: Plain, where: str) -> str:
-    kind, id_ = _item(entity, "entity_type", where), _item(entity, "entity_id", where)
+    kind, id_ = _require_item(entity, "entity_type", where), _require_item(entity, "entity_id", where)
     storage, lag = STATE_KINDS.index(STORAGE), STATE_KINDS.index(INFLOW_LAG)
     if kind == storage:
         return str(StateName(STORAGE, id_))
     if kind == lag:
-        return str(StateName(INFLOW_LAG, id_, _item(entity, "subindex", where)))
+        return str(StateName(INFLOW_LAG, id_, _require_item(entity, "subindex", where)))
     known = f"storage ({storage}) and lagged inflows ({lag})"
     raise ValidationError(f"{where}: entity_type is {kind}; a state here has {known}")
 
 
 def _metadata(stages: Sequence[_Stage], metadata: Plain, scale: float) -> PolicyMetadata:
-    producer = _item(metadata, "producer", "metadata")
+    producer = _require_item(metadata, "producer", "metadata")
     names = stages[0].state_names
     ends = tuple(metadata.get("stage_end_dates") or (stage.end_date() for stage in stages))
     # Stages follow one another; before the first one its beginning is unknown.
@@ -146,11 +146,11 @@ def _metadata(stages: Sequence[_Stage], metadata: Plain, scale: float) -> Policy
             raise ValidationError(f"metadata.{name} has {len(days)} dates for {len(stages)} stages")
     return PolicyMetadata(
         state_names=names,
-        stage_ids=tuple(int(_item(stage.given, "stage_id", stage.where)) for stage in stages),
+        stage_ids=tuple(int(_require_item(stage.given, "stage_id", stage.where)) for stage in stages),
         stage_start_dates=starts,
         stage_end_dates=ends,
         entity_ids={"hydros": entity_ids(names, STORAGE)},
-        iterations=int(_item(producer, "completed_iterations", "metadata.producer")),
+        iterations=int(_require_item(producer, "completed_iterations", "metadata.producer")),
         seeds={"tree_seed": int(producer.get("rng_seed") or 0)},
         cost_scale=scale,
         facts={"lower_bound": producer.get("final_lower_bound"), "upper_bound": producer.get("best_upper_bound")},
@@ -177,7 +177,7 @@ def _day(number: int) -> str:
         raise ValidationError(f"priced_state_date: {error}") from error
 
 
-def _item(given: Plain, name: str, where: str) -> Any:
+def _require_item(given: Plain, name: str, where: str) -> Any:
     if name not in given:
         raise ValidationError(f"{where} has no `{name}`")
     return given[name]

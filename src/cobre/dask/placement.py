@@ -61,7 +61,7 @@ def assign_ranks(
     check_client(client)
     threads_of: Mapping[str, int] = client.nthreads()
     addresses = choose_workers(sorted(threads_of), num_workers)
-    processes = _ask(client, addresses)
+    processes = _query_workers(client, addresses)
     check_processes(processes)
     coordinator = host_of(addresses[0])
     chosen_port = port or client.run(free_port, coordinator, workers=[addresses[0]])[addresses[0]]
@@ -143,7 +143,7 @@ def host_of(address: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _ask(client: "Client", addresses: Sequence[str]) -> Mapping[str, WorkerProcess]:
+def _query_workers(client: "Client", addresses: Sequence[str]) -> Mapping[str, WorkerProcess]:
     try:
         found: Mapping[str, WorkerProcess] = client.run(this_process, workers=list(addresses))
     except Exception as error:  # Dask may wrap an import error of the worker in another type

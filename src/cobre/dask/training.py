@@ -142,7 +142,7 @@ class RunMonitor:
         try:
             self._wait(emit)
         except BaseException:
-            self._ask_to_stop()
+            self._request_stop()
             self._wait_for_remaining()
             raise
         if self._failed():
@@ -165,7 +165,7 @@ class RunMonitor:
                     raise
                 self._is_asked_to_stop = True
             if self._is_asked_to_stop:  # repeated: a rank that had not started did not receive it
-                self._ask_to_stop()
+                self._request_stop()
 
     def _next_event(self) -> Event | None:
         try:
@@ -187,7 +187,7 @@ class RunMonitor:
     def _collect(self) -> None:
         for assignment, future in zip(self._assignments, self._futures, strict=True):
             if assignment.rank not in self._outcomes and future.done():
-                self._outcomes[assignment.rank] = _end_of(future)
+                self._outcomes[assignment.rank] = _outcome_of(future)
 
     def _look_for_lost_workers(self) -> None:
         try:
@@ -211,7 +211,7 @@ class RunMonitor:
             with contextlib.suppress(queue.Empty):
                 self._events.get(timeout=POLL_S)
 
-    def _ask_to_stop(self) -> None:
+    def _request_stop(self) -> None:
         run_id = self._assignments[0].world.run_id
         with contextlib.suppress(OSError, TimeoutError):
             present = self._client.nthreads()
@@ -257,7 +257,7 @@ def worker_error(
     return error
 
 
-def _end_of(future: "Future[Any]") -> RankOutcome | BaseException:
+def _outcome_of(future: "Future[Any]") -> RankOutcome | BaseException:
     """Return what the rank returned, or an error of Dask's own: the worker is lost, or the task was cancelled."""
     try:
         end: RankOutcome = future.result(timeout=GRACE_S)

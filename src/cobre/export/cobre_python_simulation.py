@@ -74,12 +74,12 @@ class _Scenarios:
             known = known_table(name, rows, self.facts)
             if name == "costs":
                 self._add_up(scenario, known)
-            self._put(name, scenario, known)
+            self._write_scenario_table(name, scenario, known)
             if name == "hydros" and self._lags is not None and self._lags.num_rows:
                 lags = lagged_inflows(rows, self._lags, self._steps)
-                self._put("inflow_lags", scenario, with_nodes(lags, self.facts))
+                self._write_scenario_table("inflow_lags", scenario, with_nodes(lags, self.facts))
 
-    def _put(self, name: str, scenario: int, table: "pa.Table") -> None:
+    def _write_scenario_table(self, name: str, scenario: int, table: "pa.Table") -> None:
         path = self._folder / name / f"scenario_id={scenario:04d}" / "data.parquet"
         write_table(path, name, table)
 

@@ -46,19 +46,19 @@ def signal_owner(output: Path, signals: Sequence[signal.Signals]) -> None:
 
     A file could name any process, and its number may have been reused: only the holder of the lock is signalled.
     """
-    pid, host = _named_owner(output)
+    pid, host = _read_owner(output)
     if host != socket.gethostname():
-        raise _elsewhere(output, pid, host)
+        raise _error_of_other_host(output, pid, host)
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:
         return
     except (AttributeError, OSError) as error:  # none on this platform, or a sandbox that forbids it
-        raise _elsewhere(output, pid, host) from error
+        raise _error_of_other_host(output, pid, host) from error
     try:
         # Checked after opening: from now on the descriptor refers to the process that has this number.
         if not _holds_lock(pid, output / LOCK_FILE):
-            raise _elsewhere(output, pid, host)
+            raise _error_of_other_host(output, pid, host)
         for signum in signals:
             signal.pidfd_send_signal(process, signum)
     except ProcessLookupError:
@@ -69,7 +69,7 @@ def signal_owner(output: Path, signals: Sequence[signal.Signals]) -> None:
         os.close(process)
 
 
-def _named_owner(output: Path) -> tuple[int, str]:
+def _read_owner(output: Path) -> tuple[int, str]:
     try:
         owner = _OWNER.search(read_untrusted(output / LOCK_FILE, 1000).decode(errors="replace"))
     except OSError:
@@ -79,7 +79,7 @@ def _named_owner(output: Path) -> tuple[int, str]:
     return int(owner[1]), owner[2]
 
 
-def _elsewhere(output: Path, pid: int, host: str) -> JobError:
+def _error_of_other_host(output: Path, pid: int, host: str) -> JobError:
     return JobError(f"the study in {output} is run by process {pid} on {host}: stop it there (kill -INT {pid})")
 
 
@@ -175,7 +175,7 @@ class Jobs:
         """Start it; returns the process id at once. Several tools may be called at a time."""
         with self._starting:
             self._check(request)
-            self._jobs[request.output] = job = _started(request)
+            self._jobs[request.output] = job = _start_process(request)
         return job.process.pid
 
     def job(self, output: Path) -> Job | None:
@@ -218,7 +218,7 @@ class Jobs:
         _check_output(request)
 
 
-def _started(request: StudyRequest) -> Job:
+def _start_process(request: StudyRequest) -> Job:
     began = time.time()
     with no_links_below(request.output), _log(request) as log:
         process = subprocess.Popen(

@@ -32,7 +32,7 @@ class Roots:
         for folder in self.folders:
             if not folder.is_dir():
                 raise RefusedPathError(f"{folder} is not a folder")
-        self._by_name = dict(_named(self.folders))
+        self._by_name = dict(_named_roots(self.folders))
 
     def resolve(self, text: str) -> Path:
         """Return the path that a client means, existing or not; relative ones start in the first root."""
@@ -80,7 +80,7 @@ def links_in(folder: Path) -> Iterator[Path]:
         yield from (Path(directory, name) for name in (*folders, *files) if Path(directory, name).is_symlink())
 
 
-def _named(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+def _named_roots(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     """Yield roots by the last part of their path, numbered where two have the same."""
     taken: set[str] = set()
     for folder in folders:

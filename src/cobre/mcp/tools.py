@@ -193,11 +193,11 @@ class Tools:
             return {"tables": available_tables(output)}
         query = TableQuery(
             table=table,
-            columns=_listed(columns) or (),
-            scenarios=_listed(scenarios),
-            stages=_listed(stages),
-            entities=_listed(entities),
-            group_by=_listed(group_by) or (),
+            columns=_as_list(columns) or (),
+            scenarios=_as_list(scenarios),
+            stages=_as_list(stages),
+            entities=_as_list(entities),
+            group_by=_as_list(group_by) or (),
             limit=limit,
             offset=offset,
         )
@@ -223,7 +223,7 @@ class Tools:
         comparison = compare_folders(self._roots.folder(first), self._roots.folder(second))
         answer = comparison.as_dict()
         if (money := answer["money"]) is not None:
-            for name in {"stages", "entities"} - set(_listed(details) or ()):
+            for name in {"stages", "entities"} - set(_as_list(details) or ()):
                 del money[name]
             money["in_words"] = str(comparison)
         return answer
@@ -334,7 +334,7 @@ class Tools:
         from cobre.study.validation import validate
 
         folder, target = self._case(case), self._roots.resolve(output)
-        patches = [Patch(change.file, change.op, change.path, change.value) for change in _listed(changes) or ()]
+        patches = [Patch(change.file, change.op, change.path, change.value) for change in _as_list(changes) or ()]
         patched_case(folder, target, patches)
         check_case_paths(self._roots, target)
         return {"case": str(target), **validate(target).findings()}
@@ -350,5 +350,5 @@ class Tools:
         return folder
 
 
-def _listed(given: Any) -> list[Any] | None:
+def _as_list(given: Any) -> list[Any] | None:
     return given if given is None or isinstance(given, list) else [given]

@@ -46,11 +46,11 @@ def row_pattern(pieces: Iterable[Keys]) -> RowPattern | None:
                 return None
             held = [key[:0] for key in held]
     if found is None:
-        return _of_one(held)
+        return _pattern_of_single_row(held)
     return found.pattern()
 
 
-def _of_one(held: Keys | None) -> RowPattern | None:
+def _pattern_of_single_row(held: Keys | None) -> RowPattern | None:
     if held is None or not len(held[0]):
         return None
     return RowPattern((int(held[0][0]),), held[1:])
@@ -157,10 +157,10 @@ class EntityRows:
         pattern = row_pattern(_pieces(columns, ["scenario_id", *names]))
         self._rows = 0 if pattern is None else pattern.rows  # of one scenario; 0: scenarios differ
         keys = [columns[name] for name in names] if pattern is None else pattern.keys
-        self.scenarios, scenario = _coded(columns["scenario_id"]) if pattern is None else (pattern.scenarios, None)
+        self.scenarios, scenario = _indexed(columns["scenario_id"]) if pattern is None else (pattern.scenarios, None)
         self.stages, stage = _coded_in_order(keys[0])
-        self.entities, of_entity = _coded(keys[1]) if entity else _one(len(stage))
-        self.blocks, block = _coded(keys[2]) if len(keys) > 2 else _one(len(stage))
+        self.entities, of_entity = _indexed(keys[1]) if entity else _index_of_one(len(stage))
+        self.blocks, block = _indexed(keys[2]) if len(keys) > 2 else _index_of_one(len(stage))
         self.shape = (len(self.scenarios), len(self.stages), len(self.entities), len(self.blocks))
         codes = (stage, of_entity, block)
         self._cell = _cells(
@@ -274,11 +274,11 @@ def _cells(codes: tuple[NDArray[Any], ...], shape: tuple[int, ...]) -> NDArray[n
     return None if is_whole else cell
 
 
-def _one(count: int) -> tuple[tuple[int, ...], NDArray[np.intp]]:
+def _index_of_one(count: int) -> tuple[tuple[int, ...], NDArray[np.intp]]:
     return (0,), np.zeros(count, np.intp)
 
 
-def _coded(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
+def _indexed(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
     """Return the distinct ids, ascending, and the index of each row's id among them."""
     if not len(ids):
         return (), np.zeros(0, np.intp)
@@ -293,8 +293,8 @@ def _coded(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
 
 
 def _coded_in_order(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
-    """Encode ids as `_coded` does, but in order of first appearance: ids of stages need not be ascending."""
-    known, code = _coded(ids)
+    """Encode ids as `_indexed` does, but in order of first appearance: ids of stages need not be ascending."""
+    known, code = _indexed(ids)
     first = np.zeros(len(known), np.intp)
     first[code[::-1]] = np.arange(len(code))[::-1]  # of equal indices, the last assignment stays
     order = np.argsort(first, kind="stable")

@@ -158,7 +158,7 @@ def put_legend(figure: Figure, axes: Axes, marks: Sequence[Mark]) -> None:
     """Add a legend in one row at the top, on a white background, also in dark notebooks."""
     figure.set_facecolor("white")
     axes.legend(
-        handles=[_handle(mark) for mark in marks],
+        handles=[_legend_artist(mark) for mark in marks],
         loc="lower right",
         bbox_to_anchor=(1, 1),
         ncols=len(marks),
@@ -181,7 +181,7 @@ def put_title(figure: Figure, axes: Axes, title: str) -> None:
     figure.text(0.01, 1.0 - 0.06 / (height + line), title, ha="left", va="top", fontsize=10)
 
 
-def _handle(mark: Mark) -> Artist:
+def _legend_artist(mark: Mark) -> Artist:
     if mark.kind in ("line", "dash"):
         return Line2D([], [], color=mark.colour, label=mark.name, linestyle="-" if mark.kind == "line" else "--")
     return Patch(facecolor=mark.colour, alpha=mark.strength, label=mark.name, linewidth=0)
@@ -237,7 +237,7 @@ def plot_fan(result: SimulationLike, quantity: str = "storage", entity: int | No
     quantity: a key of `quantities.QUANTITIES` whose table the result has. entity: the id of a plant, bus or line; None:
     the sum over all of them. Raises ValueError if there is no such quantity or entity, or no meaningful sum.
     """
-    cube = simulated_of(result).cube(_known(quantity, result.tables))
+    cube = simulated_of(result).cube(_require_quantity(quantity, result.tables))
     fan = Fan.over_scenarios(_chosen_figures(cube, quantity, entity), cube.labels)
     marks: tuple[Mark, ...] = fan_legend(cube.quantity.colour)
     with house_style():
@@ -262,7 +262,7 @@ def simulated_of(result: SimulationLike) -> Simulated:
     return Simulated(tables, StudyFacts(result.facts))
 
 
-def _known(quantity: str, tables: Mapping[str, Any]) -> str:
+def _require_quantity(quantity: str, tables: Mapping[str, Any]) -> str:
     possible = [name for name, found in QUANTITIES.items() if found.table in tables and not found.is_violation]
     if quantity not in possible:
         raise ValueError(f"there is no {quantity!r} to plot; this result has {', '.join(possible)}")
@@ -315,7 +315,7 @@ def plot_table(result: SimulationLike, table: str, column: str, entity: int | No
 
 def _table_title(result: SimulationLike, rows: "pa.Table", table: str, column: str, entity: int | None) -> str:
     """Name the column and its owner: an entity, or the table where all are added up."""
-    owner = _owner(rows)
+    owner = _id_column(rows)
     kind = None if owner is None else kind_of(owner)
     if entity is None or kind is None:
         return f"{column}, {table}"
@@ -324,7 +324,7 @@ def _table_title(result: SimulationLike, rows: "pa.Table", table: str, column: s
 
 def _blocks(rows: "pa.Table", cell: "np.ndarray", size: int) -> "np.ndarray":
     """Count the blocks by scenario and stage, from the rows of one entity."""
-    owner = _owner(rows)
+    owner = _id_column(rows)
     if "block_id" not in rows.column_names or owner is None:
         return np.bincount(cell, minlength=size)
     counts = np.bincount(cell, minlength=size)
@@ -332,7 +332,7 @@ def _blocks(rows: "pa.Table", cell: "np.ndarray", size: int) -> "np.ndarray":
     return counts / max(1, entities)
 
 
-def _owner(rows: "pa.Table") -> str | None:
+def _id_column(rows: "pa.Table") -> str | None:
     return next((name for name in rows.column_names if name.endswith("_id") and name not in KEYS), None)
 
 
@@ -343,7 +343,7 @@ def _chosen(rows: "pa.Table", table: str, column: str, entity: int | None) -> "p
     known = [name for name in names if not name.endswith("_id")]
     if column not in known:
         raise ValueError(f"the table {table} has no {column!r} to plot; it has {', '.join(known)}")
-    owner = _owner(rows)
+    owner = _id_column(rows)
     ids = [] if owner is None else sorted(set(rows[owner].to_pylist()))
     if entity is not None:
         if entity not in ids:

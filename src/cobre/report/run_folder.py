@@ -82,11 +82,11 @@ def read_run(folder: Path) -> RunFolder:
     file_errors: list[str] = []
     log = _log(folder / EVENT_FILE, file_errors)
     of_events = len(file_errors)
-    study = StudyFacts(_object(folder / STUDY_FILE, file_errors))
+    study = StudyFacts(_read_object(folder / STUDY_FILE, file_errors))
     file_errors += _missing_files(folder, log)
     manifests = {name: _manifest(folder / name, file_errors) for name in (TRAINING, SIMULATION)}
-    summary = _object(folder / SUMMARY_FILE, file_errors)
-    computed = _computed_bound(log, _object(folder / BOUND_FILE, file_errors))
+    summary = _read_object(folder / SUMMARY_FILE, file_errors)
+    computed = _computed_bound(log, _read_object(folder / BOUND_FILE, file_errors))
     bounds = _bounds(folder / TRAINING, manifests[TRAINING], log, file_errors)
     simulated = _simulated(folder / SIMULATION, manifests[SIMULATION], study, file_errors)
     _check_others(folder / TRAINING, manifests[TRAINING], (CONVERGENCE,), file_errors)
@@ -142,7 +142,7 @@ def _missing_files(folder: Path, log: RunView) -> list[str]:
     return [f"{name} is missing" for name in written if not (folder / name).exists()]
 
 
-def _object(path: Path, file_errors: list[str]) -> Mapping[str, Any]:
+def _read_object(path: Path, file_errors: list[str]) -> Mapping[str, Any]:
     """Read a JSON object; empty if the file is missing or damaged."""
     try:
         found = read_stored_object(path)

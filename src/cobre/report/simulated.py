@@ -70,7 +70,7 @@ def _hydro(title: str, unit: str, number: str, aggregation: Aggregation, colour:
     return Quantity(title, unit, "hydros", "hydro_id", number, aggregation, colour=colour, **more)
 
 
-def _missed(title: str, unit: str, number: str, aggregation: Aggregation = "average") -> Quantity:
+def _violation(title: str, unit: str, number: str, aggregation: Aggregation = "average") -> Quantity:
     return _hydro(title, unit, number, aggregation, VERMILLION, is_violation=True)
 
 
@@ -99,17 +99,17 @@ QUANTITIES: Mapping[str, Quantity] = {
     "outflow": _hydro("Outflow", "m³/s", "outflow_m3s", "average", SKY),
     "evaporation": _hydro("Evaporation", "m³/s", "evaporation_m3s", "average", GREY),
     "diverted": _hydro("Diverted flow", "m³/s", "diverted_outflow_m3s", "average", GREY),
-    "storage_violation": _missed("Storage below its minimum", "hm³", "storage_violation_below_hm3", "last"),
-    "filling_violation": _missed("Filling target missed", "hm³", "filling_target_violation_hm3", "last"),
-    "outflow_below": _missed("Outflow below its minimum", "m³/s", "outflow_slack_below_m3s"),
-    "outflow_above": _missed("Outflow above its maximum", "m³/s", "outflow_slack_above_m3s"),
-    "turbined_below": _missed("Turbined flow below its minimum", "m³/s", "turbined_slack_m3s"),
-    "generation_below": _missed("Generation below its minimum", "MW", "generation_slack_mw"),
-    "evaporation_over": _missed("Evaporation above the model's", "m³/s", "evaporation_violation_pos_m3s"),
-    "evaporation_under": _missed("Evaporation below the model's", "m³/s", "evaporation_violation_neg_m3s"),
-    "withdrawal_over": _missed("Withdrawal in excess", "m³/s", "water_withdrawal_violation_pos_m3s"),
-    "withdrawal_under": _missed("Withdrawal not met", "m³/s", "water_withdrawal_violation_neg_m3s"),
-    "negative_inflow": _missed("Correction of negative inflow", "m³/s", "inflow_nonnegativity_slack_m3s", "last"),
+    "storage_violation": _violation("Storage below its minimum", "hm³", "storage_violation_below_hm3", "last"),
+    "filling_violation": _violation("Filling target missed", "hm³", "filling_target_violation_hm3", "last"),
+    "outflow_below": _violation("Outflow below its minimum", "m³/s", "outflow_slack_below_m3s"),
+    "outflow_above": _violation("Outflow above its maximum", "m³/s", "outflow_slack_above_m3s"),
+    "turbined_below": _violation("Turbined flow below its minimum", "m³/s", "turbined_slack_m3s"),
+    "generation_below": _violation("Generation below its minimum", "MW", "generation_slack_mw"),
+    "evaporation_over": _violation("Evaporation above the model's", "m³/s", "evaporation_violation_pos_m3s"),
+    "evaporation_under": _violation("Evaporation below the model's", "m³/s", "evaporation_violation_neg_m3s"),
+    "withdrawal_over": _violation("Withdrawal in excess", "m³/s", "water_withdrawal_violation_pos_m3s"),
+    "withdrawal_under": _violation("Withdrawal not met", "m³/s", "water_withdrawal_violation_neg_m3s"),
+    "negative_inflow": _violation("Correction of negative inflow", "m³/s", "inflow_nonnegativity_slack_m3s", "last"),
     "thermal_cost": Quantity(
         "Cost of thermal generation", "$", "thermals", "thermal_id", "generation_cost", "total", colour=GREY
     ),

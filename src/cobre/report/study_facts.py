@@ -16,8 +16,8 @@ class StudyFacts:
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.content = content
         self._by_id: dict[str, dict[int, Mapping[str, Any]]] = {}
-        self._entities = _mapping(content.get("entities"))
-        stages = [stage for stage in _records(content.get("stages")) if isinstance(stage.get("id"), int)]
+        self._entities = _as_mapping(content.get("entities"))
+        stages = [stage for stage in _as_records(content.get("stages")) if isinstance(stage.get("id"), int)]
         self._starts = {stage["id"]: str(stage["start_date"]) for stage in stages if stage.get("start_date")}
         self._blocks = {
             stage["id"]: stage["block_hours"] for stage in stages if _are_positive(stage.get("block_hours"))
@@ -37,8 +37,8 @@ class StudyFacts:
     @property
     def has_exact_bounds(self) -> bool:
         """Whether training enumerated all paths of a tree."""
-        training = _mapping(_mapping(self.content.get("config")).get("training"))
-        return _mapping(training.get("selection")).get("method") == "enumerated"
+        training = _as_mapping(_as_mapping(self.content.get("config")).get("training"))
+        return _as_mapping(training.get("selection")).get("method") == "enumerated"
 
     @property
     def warnings(self) -> list[str]:
@@ -49,7 +49,7 @@ class StudyFacts:
     @property
     def line_limits(self) -> Sequence[Mapping[str, Any]]:
         """Limits of lines by stage and block, one record for each line."""
-        return _records(self.content.get("line_limits"))
+        return _as_records(self.content.get("line_limits"))
 
     def hours(self, stages: Iterable[int]) -> list[float] | None:
         """Return hours of each stage; None when study.json lacks some of them."""
@@ -65,7 +65,7 @@ class StudyFacts:
 
     def entities(self, kind: str) -> list[Mapping[str, Any]]:
         """Return the entities of a kind, in the order of the case."""
-        return [entry for entry in _records(self._entities.get(kind)) if _is_id(entry.get("id"))]
+        return [entry for entry in _as_records(self._entities.get(kind)) if _is_id(entry.get("id"))]
 
     @property
     def known_starts(self) -> Mapping[int, str]:
@@ -80,7 +80,7 @@ class StudyFacts:
     def entity(self, kind: str, id: int) -> Mapping[str, Any]:  # noqa: A002
         """Return the record of an entity; empty if there is none."""
         if kind not in self._by_id:
-            known = _records(self._entities.get(kind))
+            known = _as_records(self._entities.get(kind))
             self._by_id[kind] = {entry["id"]: entry for entry in reversed(known) if isinstance(entry.get("id"), int)}
         return self._by_id[kind].get(id, {})
 
@@ -104,11 +104,11 @@ def kind_of(column: str) -> str | None:
     return KINDS_BY_ID.get(column)
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _as_mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _records(value: object) -> Sequence[Mapping[str, Any]]:
+def _as_records(value: object) -> Sequence[Mapping[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 

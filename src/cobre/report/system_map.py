@@ -62,8 +62,8 @@ class _Cascade:
 
     def laid_out(self, outlet: int) -> CascadeLayout:
         """Lay out the system: the longest river is straight, each tributary takes the nearest free row."""
-        for plant in reversed(list(self._from(outlet))):
-            self._lengths[plant] = 1 + max((self._lengths[above] for above in self._above(plant)), default=0)
+        for plant in reversed(list(self._plants_above_outlet(outlet))):
+            self._lengths[plant] = 1 + max((self._lengths[above] for above in self._plants_upstream(plant)), default=0)
         waiting = [(outlet, self._lengths[outlet] - 1, 0)]
         while waiting:
             mouth, level, near = waiting.pop(0)
@@ -72,28 +72,28 @@ class _Cascade:
             for step, plant in enumerate(stem):
                 self._cells[plant] = (level - step, row)
                 self._taken.add((level - step, row))
-                others = [above for above in self._above(plant) if above not in stem]
-                waiting += [(above, level - step - 1, row) for above in sorted(others, key=self._by_length)]
-        return self._from_zero()
+                others = [above for above in self._plants_upstream(plant) if above not in stem]
+                waiting += [(above, level - step - 1, row) for above in sorted(others, key=self._length_key)]
+        return self._shift_to_origin()
 
-    def _above(self, plant: int) -> Sequence[int]:
+    def _plants_upstream(self, plant: int) -> Sequence[int]:
         return self._upstream.get(plant, ())
 
-    def _from(self, outlet: int) -> Iterator[int]:
+    def _plants_above_outlet(self, outlet: int) -> Iterator[int]:
         """Yield all plants, each after the one below it."""
         waiting = [outlet]
         while waiting:
             plant = waiting.pop()
             yield plant
-            waiting += self._above(plant)
+            waiting += self._plants_upstream(plant)
 
-    def _by_length(self, plant: int) -> tuple[int, int]:
+    def _length_key(self, plant: int) -> tuple[int, int]:
         return -self._lengths[plant], plant
 
     def _stem(self, mouth: int) -> list[int]:
         """Return the longest path upstream from a plant, that plant first."""
         stem = [mouth]
-        while above := sorted(self._above(stem[-1]), key=self._by_length):
+        while above := sorted(self._plants_upstream(stem[-1]), key=self._length_key):
             stem.append(above[0])
         return stem
 
@@ -106,7 +106,7 @@ class _Cascade:
                     return row
         return near  # not reached: some row is always free
 
-    def _from_zero(self) -> CascadeLayout:
+    def _shift_to_origin(self) -> CascadeLayout:
         levels, rows = zip(*self._cells.values(), strict=True)
         left, top = min(levels), min(rows)
         cells = {plant: (level - left, row - top) for plant, (level, row) in self._cells.items()}

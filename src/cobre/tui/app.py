@@ -137,7 +137,7 @@ class WatchApp(App[None]):
             fresh = self._follower.read_new()
             if self._follower.has_restarted:
                 self._forget()
-            self._take(fresh)
+            self._add_events(fresh)
         self._draw_text()
 
     def on_resize(self) -> None:
@@ -183,7 +183,7 @@ class WatchApp(App[None]):
         """Explain the keys until the next one is pressed."""
         self.push_screen(KeysScreen(binding for binding in self.BINDINGS if isinstance(binding, Binding)))
 
-    def _take(self, fresh: list[Event]) -> None:
+    def _add_events(self, fresh: list[Event]) -> None:
         if fresh:
             self.view.take_all(fresh)
             self._events = (self._events + fresh)[-MAX_LINES:]

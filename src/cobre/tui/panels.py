@@ -62,7 +62,7 @@ def figures(view: RunView, state: RunState, width: int) -> Text:
         text.append(f"on {view.last_activity.host}, last event {_ago(view)} ago\n\n", style="dim")
     if (last := view.last) is None:
         text.append(f"{view.no_bounds_reason}\n", style="dim")
-        return _append_rows(text, _later(view, width - NAME_WIDTH))
+        return _append_rows(text, _rows_of_later_phases(view, width - NAME_WIDTH))
     limit = f" of {view.iteration_limit}" if view.iteration_limit else ""
     room = width - NAME_WIDTH
     pace = rate(view.iterations_per_s, "it")
@@ -75,7 +75,7 @@ def figures(view: RunView, state: RunState, width: int) -> Text:
         ("gap", _fitting(room, *_gap_texts(view))),
         ("cuts", _fitting(room, f"{last['cuts']:,} per stage", f"{last['cuts']:,}")),
         ("pace", _fitting(room, f"{pace}, {rate(view.solves_per_s, 'LPs')}", pace)),
-        *_later(view, room),
+        *_rows_of_later_phases(view, room),
     )
     return _append_rows(text, rows).append("\n").append(_phases(view, width))
 
@@ -132,7 +132,7 @@ def page(view: RunView, folder: Path) -> str:
     return "\n\n".join(part.plain.strip() for part in parts)
 
 
-def _later(view: RunView, room: int) -> list[tuple[str, str]]:
+def _rows_of_later_phases(view: RunView, room: int) -> list[tuple[str, str]]:
     """Return the rows that appear only later in a run."""
     found = []
     if view.progress is not None:
@@ -174,12 +174,12 @@ def rank_timeline(view: RunView, width: int) -> Text:
     for rank, total in enumerate(view.loads):
         text.append(f"rank {rank:<4}", style="dim")
         for event in recent:
-            text.append(*_sign(event.get("load", ()), rank))
+            text.append(*_load_sign(event.get("load", ()), rank))
         text.append(f" {100 * total.busy_share:3.0f} %\n")
     return text
 
 
-def _sign(loads: list[list[float]], rank: int) -> tuple[str, str]:
+def _load_sign(loads: list[list[float]], rank: int) -> tuple[str, str]:
     if rank >= len(loads):
         return " ", ""
     busy_s, waiting_s = loads[rank]
@@ -299,7 +299,7 @@ def _text(event: Event) -> str:  # noqa: PLR0911 - one answer for each kind
         case "iteration":
             return _iteration(event)
         case "checkpoint" | "resumed":
-            return _saved(event)
+            return _checkpoint_text(event)
         case "training_finished":
             return f"training ended: {event.get('stop_reason')}; digest {str(event.get('digest'))[:16]}"
         case "simulation_finished":
@@ -312,7 +312,7 @@ def _text(event: Event) -> str:  # noqa: PLR0911 - one answer for each kind
             return ""
 
 
-def _saved(event: Event) -> str:
+def _checkpoint_text(event: Event) -> str:
     """Describe a checkpoint that was written, or that training continues from."""
     if event["event"] == "resumed":
         return f"resumed after iteration {event.get('iteration')}"

@@ -328,7 +328,7 @@ def first_failure_error(failed: Sequence[RankProcess], size: int) -> WorkerError
         # A rank that wrote no exception crashed or was killed: the end of its stderr is all there is.
         failure.traceback_text if failure else _stderr_tail(cause),
         *(f"Also, {_headline(other, failures[other.rank])}" for other in primary),
-        _rest(size - 1 - len(primary), all_healthy=not _hides_a_cause(cause, failure, others)),
+        _other_ranks_sentence(size - 1 - len(primary), all_healthy=not _hides_a_cause(cause, failure, others)),
     ]
     inner = original_exception(failure) if failure else None
     return WorkerError(cause.rank, cause.exit_code or 0, inner, "\n".join(filter(None, parts)))
@@ -363,7 +363,7 @@ def _never_joined(
         *(f"Run stopped: {_label(process, None)} {_why_absent(process)}" for process in absent),
         _stderr_tail(cause),
         *waited[:1],
-        _rest(size - len(absent), all_healthy=True),
+        _other_ranks_sentence(size - len(absent), all_healthy=True),
     ]
     return WorkerError(cause.rank, cause.exit_code or 0, None, "\n".join(filter(None, parts)))
 
@@ -402,7 +402,7 @@ def _hides_a_cause(cause: RankProcess, failure: RankFailure | None, others: Sequ
     return _is_secondary(cause, failure) and any(other.was_stopped for other in others)
 
 
-def _rest(count: int, *, all_healthy: bool) -> str:
+def _other_ranks_sentence(count: int, *, all_healthy: bool) -> str:
     if count == 0:
         return ""
     if not all_healthy:

@@ -40,10 +40,10 @@ class ProcessGroup:
     def __init__(self, leader: int, start: int) -> None:
         self._leader = leader
         self._start = start
-        self.descriptor = self._open()
+        self.descriptor = self._open_pidfd()
         """A pidfd, which becomes readable when the leader ends; None if there is none."""
 
-    def _open(self) -> int | None:
+    def _open_pidfd(self) -> int | None:
         try:
             descriptor = os.pidfd_open(self._leader)
         except (AttributeError, OSError):  # not on this platform; forbidden by a sandbox; too many files; already gone

@@ -69,19 +69,19 @@ class TraceWriter:
 
     def drain(self) -> int:
         """Write the calls that have ended since the last time, and return how many there were."""
-        with self._turn() as is_open:
+        with self._exclusive_access() as is_open:
             if not is_open:
                 return 0
             calls = self._unwritten()
             fresh = [call for call in calls if not call.is_in_progress]
-            self._write([*self._lost(fresh), *map(_event, fresh), *self._stuck(calls)])
+            self._write([*self._gap_lines(fresh), *map(_event, fresh), *self._stuck_lines(calls)])
             self._written = fresh[-1].sequence if fresh else self._written
             return len(fresh)
 
     def fail(self, failure: BaseException) -> None:
         """Write what broke the communicator, and in which call; everything is written, as the process may end now."""
         self.drain()
-        with self._turn() as is_open:
+        with self._exclusive_access() as is_open:
             if is_open:
                 calls = [call for call in self._unwritten() if call.is_in_progress]
                 sequence = calls[-1].sequence if calls else 0
@@ -92,14 +92,14 @@ class TraceWriter:
     def close(self) -> None:
         """Write the rest and the end mark, and close the file."""
         self.drain()
-        with self._turn() as is_open:
+        with self._exclusive_access() as is_open:
             if is_open:
                 self._write([{"closed": True, **_clocks()}])
                 self._file.close()
         self._guard = None
 
     @contextlib.contextmanager
-    def _turn(self) -> Iterator[bool]:
+    def _exclusive_access(self) -> Iterator[bool]:
         """Yield exclusive access.
 
         False if nothing can be written: the file is closed, or belongs to this fork's parent.
@@ -115,11 +115,11 @@ class TraceWriter:
             return []
         return named_calls(record for record in self._guard.recent() if record[0] > self._written)
 
-    def _lost(self, fresh: list[RecordedCall]) -> Iterator[dict[str, Any]]:
+    def _gap_lines(self, fresh: list[RecordedCall]) -> Iterator[dict[str, Any]]:
         if fresh and (lost := fresh[0].sequence - self._written - 1):
             yield {"lost": lost, "before": fresh[0].sequence}
 
-    def _stuck(self, calls: list[RecordedCall]) -> Iterator[dict[str, Any]]:
+    def _stuck_lines(self, calls: list[RecordedCall]) -> Iterator[dict[str, Any]]:
         for call in calls[-1:]:
             age_ns = time.monotonic_ns() - call.begin_ns
             if call.is_in_progress and call.sequence > self._announced and age_ns > STUCK_NS:

@@ -43,7 +43,7 @@ def banner(run: RunFolder) -> str:
     if run.state is RunState.STOPPED:
         text = "This run was stopped before its stopping rules were met. The policy so far was kept."
         return _banner("Stopped early", text, "notice")
-    done = f"Its log has {len(run.log.iterations)} iterations; the last entry is from {_moment(run.log.last_time)}."
+    done = f"Its log has {len(run.log.iterations)} iterations; the last entry is from {_utc_text(run.log.last_time)}."
     if run.state is RunState.RUNNING:
         return _banner(
             "Still running",
@@ -162,12 +162,12 @@ def subtitle(run: RunFolder) -> str:
     case = start.get("case") or run.study.content.get("case")
     reason = run.summary.get("stop_reason") or finished.get("stop_reason") or ""
     was_trained = run.summary.get("stop_kind", finished.get("stop_kind")) is not None
-    parts = [f"case {case}" if case else "", _moment(run.log.last_time) if run.log.last_time else ""]
+    parts = [f"case {case}" if case else "", _utc_text(run.log.last_time) if run.log.last_time else ""]
     parts.append(f"stopped: {reason}" if reason and was_trained else str(reason))
     return " · ".join(part for part in parts if part)
 
 
-def _moment(time: float) -> str:
+def _utc_text(time: float) -> str:
     if not time:
         return "an unknown time"
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -188,7 +188,7 @@ def provenance(run: RunFolder) -> Section:
     start = run.log.started
     if start:
         facts = {name: value for name, value in start.items() if name not in ("event", "time") and value != ""}
-        rows = [(name.replace("_", " "), _written(value)) for name, value in facts.items()]
+        rows = [(name.replace("_", " "), _value_text(value)) for name, value in facts.items()]
         parts.append(DataTable("start", "Start", (TableColumn("fact"), TableColumn("value")), rows))
     origin = list(flattened(run.study.content.get("conversion", {})))
     if origin:
@@ -218,9 +218,9 @@ def _method(facts: object) -> Iterator[tuple[str, str]]:
         if isinstance(value, list):
             for part in value:
                 if isinstance(part, dict):
-                    yield f"{label}, {_stages(part)}", _written_value(part.get("value"))
+                    yield f"{label}, {_stages(part)}", _setting_text(part.get("value"))
         elif value is not None:
-            yield label, _written(value)
+            yield label, _value_text(value)
 
 
 def _stages(part: Mapping[str, Any]) -> str:
@@ -228,10 +228,10 @@ def _stages(part: Mapping[str, Any]) -> str:
     return f"stage {first}" if first == last else f"stages {first} to {last}"
 
 
-def _written_value(value: object) -> str:
+def _setting_text(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_written(entry)}" for name, entry in value.items())
-    return _written(value)
+        return ", ".join(f"{name} {_value_text(entry)}" for name, entry in value.items())
+    return _value_text(value)
 
 
 def versions_of(run: RunFolder) -> Mapping[str, Any]:
@@ -247,13 +247,15 @@ def digests_of(run: RunFolder) -> dict[str, str]:
     finished = run.log.trained or {}
     simulated = run.log.simulated or {}
     found = {
-        "training": run.summary.get("digest") or _stated(run, "training") or finished.get("digest"),
-        "simulation": run.summary.get("simulation_digest") or _stated(run, "simulation") or simulated.get("digest"),
+        "training": run.summary.get("digest") or _manifest_digest(run, "training") or finished.get("digest"),
+        "simulation": run.summary.get("simulation_digest")
+        or _manifest_digest(run, "simulation")
+        or simulated.get("digest"),
     }
     return {name: str(digest) for name, digest in found.items() if digest}
 
 
-def _stated(run: RunFolder, results: str) -> Any:
+def _manifest_digest(run: RunFolder, results: str) -> Any:
     return run.manifests[results].get("run", {}).get("digest")
 
 
@@ -276,12 +278,12 @@ def flattened(settings: object, prefix: str = "") -> Iterator[tuple[str, str]]:
         for index, value in enumerate(settings):
             yield from flattened(value, f"{prefix}[{index}]")
     elif prefix:
-        yield prefix, _written(settings)
+        yield prefix, _value_text(settings)
 
 
-def _written(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_written, value)) or NO_VALUE
+        return ", ".join(map(_value_text, value)) or NO_VALUE
     if value is None or value == {}:
         return NO_VALUE
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -159,13 +159,13 @@ def generation(run: RunFolder) -> Section | None:
         for name, (_, colour) in SOURCES.items()
         if name != "deficit" and simulated.has(name)
     ]
-    parts: list[Chart | DataTable] = [_mix(simulated), *fans, _deficits(simulated, run.study)]
+    parts: list[Chart | DataTable] = [_generation_chart(simulated), *fans, _deficits(simulated, run.study)]
     if simulated.has("thermal_generation"):
         parts.append(_thermals(simulated, run.study))
     return Section("generation", "Generation", parts, "Power is averaged over the hours of a stage.")
 
 
-def _mix(simulated: Simulated) -> Chart:
+def _generation_chart(simulated: Simulated) -> Chart:
     layers = [
         StackLayer(title, colour, simulated.cube(name).total().mean(axis=0))
         for name, (title, colour) in SOURCES.items()
@@ -275,7 +275,7 @@ def hydro_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
         (
             study.entity_name("hydros", id_),
             _buses(study, id_),
-            _below(study, id_),
+            _downstream_name(study, id_),
             _mean(explorer, "storage", index),
             _fullness(study, id_, _mean(explorer, "storage", index)),
             _mean(explorer, "hydro_generation", index),
@@ -341,7 +341,7 @@ def _bus(study: StudyFacts, id_: object) -> Cell:
     return study.entity_name("buses", id_) if isinstance(id_, int) else None
 
 
-def _below(study: StudyFacts, id_: int) -> Cell:
+def _downstream_name(study: StudyFacts, id_: int) -> Cell:
     below = study.entity("hydros", id_).get("downstream_id")
     return study.entity_name("hydros", below) if isinstance(below, int) else None
 

@@ -203,11 +203,12 @@ def _expect(params: Params, size: int) -> Sequence[Value]:
     error = BAD_CALLS[params["call"]].error.__name__
     after = fingerprint(NEXT.predict(size))
     return [
-        {"error": error if _makes_it(params, rank, size) else "", "numbered": 0, "next": after} for rank in range(size)
+        {"error": error if _makes_invalid_call(params, rank, size) else "", "numbered": 0, "next": after}
+        for rank in range(size)
     ]
 
 
-def _makes_it(params: Params, rank: int, size: int) -> bool:
+def _makes_invalid_call(params: Params, rank: int, size: int) -> bool:
     return params["who"] == "all" or rank == size - 1
 
 
@@ -216,7 +217,7 @@ def arguments(comm: Backend, params: Params) -> Value:
     """Make the bad call on all ranks, or on one of them alone, which the others never notice."""
     before = comm.sequence
     error = ""
-    if _makes_it(params, comm.rank, comm.size):
+    if _makes_invalid_call(params, comm.rank, comm.size):
         error = _refused(comm, params["call"])
     numbered = comm.sequence - before
     return {"error": error, "numbered": numbered, "next": fingerprint(NEXT.perform(comm))}
