@@ -2,6 +2,8 @@
 
 import sys
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -41,21 +43,29 @@ def top(folder: Path) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty() and can_draw(sys.stdout)):
         _print_once(folder, follower)
         return
-    try:
+    with _requires_live_view():
         from cobre.tui.app import watch
+    watch(folder)
+
+
+@contextmanager
+def _requires_live_view() -> Iterator[None]:
+    """Exit with the code for missing extras where an import of the live view does not find its libraries."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("textual", "textual_plotext", "plotext"):
             raise
         fail(f"the live view is not installed: {install_command('[top]')}", ExitCode.MISSING_EXTRA)
-    watch(folder)
 
 
 def _print_once(folder: Path, follower: "EventFollower") -> None:
     """Print the present state of a run once, for pipes."""
     from cobre.runs.files import EVENT_FILE
     from cobre.runs.view import view_of
-    from cobre.tui.panels import page
 
+    with _requires_live_view():
+        from cobre.tui.panels import page
     with report_errors():
         view = view_of(follower.read_new())
     echo(page(view, folder))

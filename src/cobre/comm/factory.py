@@ -38,11 +38,13 @@ GROUP = "cobre.comm.backends"
 class RegisteredConfig(ABC):
     """Configuration by which a rank of a registered backend finds its world; usually a frozen dataclass.
 
-    kind: the name of the backend, that of its entry point. Raise `InitializationFailedError` for a value that is
-    invalid, `MissingConfigurationError` for a variable that is missing or malformed.
+    kind: the name of the backend, that of its entry point. rank_variables: those that a rank needs; where one is set,
+    the others must be, too, or each process would start a world of its own. Raise `InitializationFailedError` for a
+    value that is invalid, `MissingConfigurationError` for a variable that is missing or malformed.
     """
 
     kind: ClassVar[str]
+    rank_variables: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     @abstractmethod
@@ -69,7 +71,12 @@ class RegisteredConfig(ABC):
 
     @classmethod
     def is_rank(cls, environ: Mapping[str, str]) -> bool:
-        """Return whether the variables make this process a rank; by default, whether `from_env` finds what it needs."""
+        """Return whether the variables make this process a rank.
+
+        By default, whether one of `rank_variables` is set; without these, whether `from_env` finds what it needs.
+        """
+        if cls.rank_variables:
+            return any(environ.get(name) for name in cls.rank_variables)
         try:
             cls.from_env(environ)
         except MissingConfigurationError:

@@ -235,7 +235,10 @@ def choose_placement(
     if kind is BackendKind.AUTO and environ.get(BACKEND_VARIABLE):
         kind = _kind(environ[BACKEND_VARIABLE], BACKEND_VARIABLE)
     if not isinstance(kind, BackendKind):
-        size = None if registered_config(kind).is_rank(environ) else num_workers or usable_cores()
+        config_type = registered_config(kind)
+        size = None if config_type.is_rank(environ) else num_workers or usable_cores()
+        if size is None:
+            config_type.from_env(environ)  # raises when its variables are partially set
         reason = ONE_THREAD_PER_RANK if size is None else "" if num_workers else WORKERS_OF_BACKEND
         return Placement.of(kind, size, threads, reason)
     if (joined := _joined_backend(kind, environ)) is not None:

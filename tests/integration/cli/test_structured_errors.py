@@ -146,6 +146,17 @@ def test_a_missing_solver_has_the_code_of_missing_extras(tmp_path, monkeypatch, 
     assert found["exit_code"] == code == ExitCode.MISSING_EXTRA
 
 
+def test_a_missing_live_view_has_the_code_of_missing_extras(tmp_path):
+    """In a pipe, too, where it would print once."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "events.jsonl").write_text("")
+    program = "import sys; sys.modules['textual_plotext'] = None; from cobre.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "top", tmp_path / "out"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_S)
+    assert (done.returncode, done.stdout) == (ExitCode.MISSING_EXTRA, "")
+    assert done.stderr.startswith("cobre: the live view is not installed: pip install 'pycobre[top]'")
+
+
 def test_a_missing_dask_has_the_code_of_missing_extras():
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_DISTRIBUTED], check=True, capture_output=True, text=True, timeout=LIMIT_S

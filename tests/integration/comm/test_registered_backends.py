@@ -63,6 +63,23 @@ def test_the_command_trains_on_it(installed, tmp_path):
     assert json.loads(done.stdout)["digest"] == cobre.train(CASE, iterations=3, threads=1).digest
 
 
+@pytest.mark.parametrize(
+    ("environ", "variable"),
+    [
+        ({"FOLDER_RANK": "0", "FOLDER_SIZE": "2"}, "FOLDER_PATH"),
+        ({"FOLDER_PATH": "meet", "FOLDER_RANK": "0", "FOLDER_SIZE": "two"}, "FOLDER_SIZE"),
+    ],
+)
+def test_a_rank_without_all_of_its_variables_is_no_world_of_its_own(installed, tmp_path, environ, variable):
+    """It would run the whole study once for each rank."""
+    flags = ("--output", tmp_path / "out", "--iterations", "1", "--json")
+    done = run(installed, "-m", "cobre.cli", "run", CASE, *flags, COBRE_COMM_BACKEND="folder", **environ)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["kind"], found["backend"], found["variable"]) == ("MissingConfigurationError", "folder", variable)
+    assert found["exit_code"] == done.returncode == 2
+    assert not (tmp_path / "out").exists()
+
+
 SELECTED = """
 from cobre.comm import BackendError, available_backends, create_communicator
 from folder_backend import FolderConfig
