@@ -16,6 +16,8 @@ SOURCE = Path(cobre.__file__).parent
 SETTINGS = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["tool"]["importlinter"]
 BACKENDS = "backends are known to comm alone"
 MPI = "mpi4py is imported in one module"
+COMM = "comm knows nothing of the rest"
+ADAPTERS = "files, randomness, solver and terminal view know no communication"
 NAMES = ("local", "mpi", "shm", "tcp")
 
 
@@ -34,7 +36,7 @@ def is_kept(name, graph):
     return ForbiddenContract(name, session, options).check(deepcopy(graph), verbose=False).kept
 
 
-@pytest.mark.parametrize("name", [BACKENDS, MPI])
+@pytest.mark.parametrize("name", [BACKENDS, MPI, COMM, ADAPTERS])
 def test_the_contract_is_kept(graph, name):
     assert is_kept(name, graph)
 
@@ -53,6 +55,11 @@ def test_the_contract_is_kept(graph, name):
         (MPI, "cobre.comm.machine", "mpi4py"),
         (MPI, "cobre.sddp.training.loop", "mpi4py"),
         (MPI, "cobre", "mpi4py"),
+        (COMM, "cobre.comm.factory", "cobre.records"),
+        (COMM, "cobre.comm.factory", "pyarrow"),
+        (ADAPTERS, "cobre.io.case", "cobre.comm"),
+        (ADAPTERS, "cobre.tui.app", "cobre.comm.factory"),
+        (ADAPTERS, "cobre.solver.batches", "cobre.comm.cores"),
     ],
 )
 def test_a_forbidden_import_breaks_it(graph, name, importer, imported):

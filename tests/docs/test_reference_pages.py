@@ -35,6 +35,28 @@ def test_every_variable_in_the_code_is_documented():
     assert {name for name in used - INTERNAL - constants if f"`{name}`" not in page} == set()
 
 
+OF_OTHERS = {
+    "MPI4PY_LIBMPI",
+    "MPI4PY_MPIABI",
+    "NO_COLOR",
+    "OPENBLAS_THREAD_TIMEOUT",
+    "PYENV_ROOT",
+    "TERM",
+    "XDG_CACHE_HOME",
+}
+LOOKED_UP = re.compile(r"""(?:environ(?:\.(?:get|pop|setdefault)\(|\[)|getenv\()["']([A-Za-z0-9_]+)""")
+
+
+def test_variables_of_ours_begin_with_cobre():
+    of_configs = {name for config in CONFIGS for name in variables_of(config)}
+    assert len(of_configs) > 25
+    sources = [*(ROOT / "src" / "cobre").rglob("*.py"), *(ROOT / "native").iterdir()]
+    looked_up = {name for file in sources for name in LOOKED_UP.findall(file.read_text())}
+    assert "COBRE_WIDE_INSTRUCTIONS" in looked_up
+    strange = {name for name in of_configs | looked_up if not name.startswith(("COBRE_", "SLURM_"))}
+    assert strange - OF_OTHERS == set()
+
+
 def test_variables_of_launchers_are_documented():
     page = environment_page()
     for launcher in LAUNCHERS:

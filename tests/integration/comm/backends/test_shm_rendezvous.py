@@ -168,6 +168,14 @@ def test_a_listener_that_sends_no_segment_is_ignored(name, content, tmp_path):
     assert (tmp_path / "file").read_bytes() == b"mine"
 
 
+@pytest.mark.parametrize("rendezvous", ["socket", "name"])
+def test_a_rank_without_rank_0_creates_nothing(name, rendezvous):
+    """Rank 0 creates the segment; others only open and map it."""
+    _, out, err = finish(start_rank(name, 1, RENDEZVOUS=rendezvous, CONNECT_TIMEOUT_SECS="1"))
+    assert "rank 0 has not created segment" in out, err
+    assert not is_joining(name) and names(name) == []
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
 @pytest.mark.parametrize("rendezvous", ["socket", "name"])
 def test_ranks_with_separate_network_namespaces_need_the_rendezvous_by_name(name, rendezvous):
