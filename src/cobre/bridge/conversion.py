@@ -22,7 +22,7 @@ from cobre.bridge.environment import BRIDGE_0_18, BRIDGE_0_19, Bridge, DeckNotCo
 from cobre.bridge.gas_repairs import begins_with_last_week
 from cobre.bridge.repairs import Model, Repair, find_repairs, offer
 from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
-from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST
+from cobre.io.case_folder.case_files import CONVERSION_MANIFEST
 from cobre.io.storage.atomic import WriteError, as_write_error, new_directory, scratch_directory
 from cobre.io.storage.confined import move_file, no_links_below, remove_tree
 from cobre.records import dataclass

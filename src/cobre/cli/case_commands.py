@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _complete_template(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from cobre.io.case_folder.templates import templates
+    from cobre.io.case_folder.new_cases import templates
 
     return [entry.name for entry in templates() if entry.name.startswith(incomplete)]
 
@@ -44,7 +44,7 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
       cobre init my_case
       cobre init my_case --template four_regions
     """
-    from cobre.io.case_folder.templates import create_case, templates
+    from cobre.io.case_folder.new_cases import create_case, templates
 
     if is_list:
         for entry in templates():

@@ -180,7 +180,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.bridge.environment import DeckNotConvertedError, NoBridgeError
     from cobre.comm import BackendError, CommError
     from cobre.export.run_tables import ExportError
-    from cobre.io.case_folder.templates import UnknownTemplateError
+    from cobre.io.case_folder.new_cases import UnknownTemplateError
     from cobre.io.findings.finding import InvalidCaseError
     from cobre.io.policies.policy_file import PolicyFileError
     from cobre.io.storage.atomic import WriteError

@@ -8,14 +8,13 @@ from typing import Any, Final, Literal, TypeVar
 
 from numpy.typing import NDArray
 
-from cobre.core.anticipation import PastCommitment, PostStudy
 from cobre.core.arrays import Floats
 from cobre.core.config import Config
+from cobre.core.delays import PastCommitment, PastRelease, PostStudy
 from cobre.core.entities import Bus, EnergyContract, Line, NonControllableSource, Penalties, PumpingStation, Thermal
 from cobre.core.generic_constraints import GenericConstraints
 from cobre.core.hydro import Hydro, ProductionModels
 from cobre.core.temporal import Horizon
-from cobre.core.travel_time import PastRelease
 from cobre.records import dataclass
 from cobre.wording import counted
 

@@ -299,7 +299,7 @@ class Tools:
         ] = None,
     ) -> dict[str, Any]:
         """Return the content of a JSON file of a case; change_case changes it."""
-        from cobre.io.case_folder.case_patch import json_files, read_case_file
+        from cobre.io.case_folder.new_cases import json_files, read_case_file
 
         folder = self._case(case)
         if file is None:
@@ -312,7 +312,7 @@ class Tools:
         template: Annotated[str | None, Field(description="If omitted, all templates are listed.")] = None,
     ) -> dict[str, Any]:
         """Create a new case from a template; change_case can then modify a copy of it."""
-        from cobre.io.case_folder.templates import create_case, templates
+        from cobre.io.case_folder.new_cases import create_case, templates
 
         if template is None:
             return {"templates": {found.name: found.title for found in templates()}}
@@ -330,7 +330,7 @@ class Tools:
 
         Returns `valid`, errors and warnings as validate_case does. Either all changes are made or none.
         """
-        from cobre.io.case_folder.case_patch import Patch, patched_case
+        from cobre.io.case_folder.new_cases import Patch, patched_case
         from cobre.study.validation import validate
 
         folder, target = self._case(case), self._roots.resolve(output)

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from cobre.core.anticipation import Deliveries
 from cobre.core.arrays import HOURS_PER_DAY
 from cobre.core.case import Case, InflowObservation
+from cobre.core.delays import Deliveries, travel_arcs
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, ResolvedStudy
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, kind_of, state_names
-from cobre.core.travel_time import travel_arcs
 from cobre.io.policies.policy_file import STAGE_HOURS, PolicyMetadata, find_policy_file, read_policy
 from cobre.io.policies.policy_source import PolicySource, can_store, new_ids, source_of
 from cobre.policy.object import state_owners

@@ -14,8 +14,7 @@ from cobre.core.case import Case
 from cobre.core.stopping import StopKind
 from cobre.core.temporal import Stage
 from cobre.core.verdict import ComputedBound, verdict
-from cobre.io.case_folder.case_files import file_digests
-from cobre.io.input_files.conversion_manifest import read_conversion
+from cobre.io.case_folder.case_files import file_digests, read_conversion
 from cobre.io.output.results import software_versions
 from cobre.io.policies.policy_source import lag_records
 from cobre.io.saving.documents import config_document

@@ -53,7 +53,7 @@ from cobre.sddp.training.loop import (
     train,
 )
 from cobre.sddp.training.risk_draws import RiskDraws
-from cobre.sddp.upper_bounds.sampled import MIN_FINAL_PATHS, Draw, final_paths, sample_paths
+from cobre.sddp.upper_bounds.find import MIN_FINAL_PATHS, Draw, final_paths, sample_paths
 from cobre.solver.batches import LpSolver, no_bases
 from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, restore, with_policy_costs
 from cobre.study.iteration_progress import IterationProgress, ReplyPipe

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.errors import CobreError
-from cobre.io.case_folder.templates import templates
+from cobre.io.case_folder.new_cases import templates
 from cobre.io.output import read_results
 from cobre.io.storage.stored_json import write_json
 from cobre.records import dataclass

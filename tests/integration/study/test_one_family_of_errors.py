@@ -14,7 +14,7 @@ from cobre.comm import CommError, PeerLostError
 from cobre.comm.launch import WorkerError
 from cobre.core.case import changed
 from cobre.errors import CobreError
-from cobre.io.case_folder.templates import create_case
+from cobre.io.case_folder.new_cases import create_case
 
 
 @pytest.fixture(scope="module")

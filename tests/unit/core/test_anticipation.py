@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from cobre.core.anticipation import (
+from cobre.core.delays import (
     BEFORE_STUDY,
     Anticipation,
     Deliveries,

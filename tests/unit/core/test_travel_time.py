@@ -5,9 +5,9 @@ from datetime import date
 import numpy as np
 import pytest
 
+from cobre.core.delays import PastRelease, Spans, TravelArc, TravelAxis, travel_arcs
 from cobre.core.hydro import Hydro, HydroGeneration, Outflow, Reservoir
 from cobre.core.temporal import Block, Horizon, PolicyGraph, Stage
-from cobre.core.travel_time import PastRelease, Spans, TravelArc, TravelAxis, travel_arcs
 
 DAYS = (date(2024, 1, 1), date(2024, 1, 5), date(2024, 1, 9))
 

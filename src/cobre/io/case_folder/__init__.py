@@ -1,1 +1,1 @@
-"""The case directory: list of files, digests, schemas, patches, templates."""
+"""The case directory: its files and their schemas, and new cases from others."""

@@ -1,15 +1,16 @@
-"""The files of a case directory: required, optional, and moved ones."""
+"""The files of a case directory: which there are, their digests, and the record of a conversion."""
 
 import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.io.findings.finding import Findings, Layer, error_code, warning_code
-from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.io.storage.confined import MAX_TABLE_BYTES, open_untrusted
+from cobre.io.storage.stored_json import parse_stored
 
 NO_DIRECTORY = error_code("no-case-directory", Layer.STRUCTURE, "{value}", expected="the path of a case directory")
 MOVED_FILE = error_code("moved-file", Layer.STRUCTURE, "this file is no longer read", remedy="{advice}")
@@ -48,6 +49,7 @@ MOVED: Mapping[str, str] = {
     "system/scalar_parameters.json": "move it, unchanged, to constraints/generic_parameters.json",
 }
 
+CONVERSION_MANIFEST = "conversion_manifest.json"
 FOLDERS = ("system", "scenarios", "constraints")
 NOT_INPUT = (CONVERSION_MANIFEST,)  # records the case's origin; no result depends on it
 
@@ -105,3 +107,53 @@ def _digest(path: Path) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:
         return ""
+
+
+# The record of a conversion, which the bridges write into a converted case.
+
+_FACTS = (
+    "command",
+    "source_dir",
+    "bridge",
+    "bridge_version",
+    "timestamp",
+    "entity_counts",
+    "diagnostics_summary",
+    "repairs",
+)
+
+
+def read_conversion(folder: Path) -> dict[str, Any] | None:
+    """Return the origin of a case: command, deck, version, time, counts, and the number of deck files read.
+
+    None without the file or if it is malformed, since it is only informative.
+    """
+    try:
+        content = parse_stored((folder / CONVERSION_MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(content, dict):
+        return None
+    files = content.get("input_files")
+    found = {name: content[name] for name in _FACTS if content.get(name) is not None}
+    return found | ({"input_files": len(files)} if isinstance(files, list) else {})
+
+
+def conversion_in_words(facts: dict[str, Any]) -> str:
+    """Return the origin of a converted case, in one line."""
+    model = str(facts.get("command", "")).rpartition(" ")[2].upper()
+    parts = [f"converted from the {model} deck {facts.get('source_dir', '?')}".replace("the  deck", "a deck")]
+    if facts.get("bridge_version"):
+        parts.append(f"by {facts.get('bridge') or _bridge(str(facts['bridge_version']))} {facts['bridge_version']}")
+    if facts.get("timestamp"):
+        parts.append(f"on {str(facts['timestamp'])[:10]}")
+    if isinstance(repairs := facts.get("repairs"), list):
+        parts.append("after the repairs " + ", ".join(str(repair.get("name")) for repair in repairs))
+    counts = facts.get("diagnostics_summary")
+    listed = ", ".join(f"{count} {kind}" for kind, count in counts.items()) if isinstance(counts, dict) else ""
+    return " ".join(parts) + (f" ({listed})" if listed else "")
+
+
+def _bridge(version: str) -> str:
+    """Return the program of a version: the bridge was renamed with 0.19, and the manifest does not name it."""
+    return "cobre-bridge" if version.startswith("0.") and version < "0.19" else "novomodelo-bridge"

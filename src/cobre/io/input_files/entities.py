@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 
-from cobre.core.anticipation import PastCommitment
 from cobre.core.case import InflowObservation, InitialConditions
+from cobre.core.delays import PastCommitment, PastRelease
 from cobre.core.entities import (
     AnyEntity,
     Bus,
@@ -22,7 +22,6 @@ from cobre.core.entities import (
     canonical_order,
 )
 from cobre.core.hydro import Hydro
-from cobre.core.travel_time import PastRelease
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_files import JsonFile, decode
 from cobre.io.findings.finding import Findings, Layer, Subject, error_code, named

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from cobre.core.anticipation import PostStudy, PostStudyBound, PostStudyStage
+from cobre.core.delays import PostStudy, PostStudyBound, PostStudyStage
 from cobre.core.file_names import STAGES_FILE
 from cobre.core.temporal import (
     Block,

@@ -6,9 +6,9 @@ import numpy as np
 
 from cobre.core.arrays import HM3_PER_M3S_HOUR, HOURS_PER_DAY, MONTHS_PER_YEAR, sum_in_order
 from cobre.core.case import ABSENT_ID, Case
+from cobre.core.delays import PastRelease, travel_arcs
 from cobre.core.entities import PumpingStation, is_in_service
 from cobre.core.hydro import Filling, Hydro
-from cobre.core.travel_time import PastRelease, travel_arcs
 from cobre.io.findings.finding import (
     Findings,
     IdList,

@@ -7,12 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from cobre.core.anticipation import BEFORE_STUDY, Anticipation, Deliveries, PostStudyBound, anticipations
 from cobre.core.arrays import HM3_PER_M3S_HOUR, HOURS_PER_DAY, Floats
 from cobre.core.case import Case
+from cobre.core.delays import (
+    BEFORE_STUDY,
+    Anticipation,
+    Deliveries,
+    PastRelease,
+    PostStudyBound,
+    TravelArc,
+    TravelAxis,
+    anticipations,
+    travel_arcs,
+)
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT, CommitmentNumbers, StateSlot, ThermalNumbers, TransitNumbers
 from cobre.core.temporal import DAYS_PER_YEAR
-from cobre.core.travel_time import PastRelease, TravelArc, TravelAxis, travel_arcs
 from cobre.sddp.resolved.declared import positions_by_id
 
 

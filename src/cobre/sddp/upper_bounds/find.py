@@ -1,20 +1,152 @@
-"""The upper bound of a policy by the method that suits its study."""
+"""The upper bound of a policy by the method that suits its study: all paths, an inner approximation, or a sample."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats, sum_in_order
 from cobre.core.bounds import BoundMethod, BoundPlan, UpperBound
 from cobre.core.confidence import mean_with_half_width
 from cobre.errors import CobreError
+from cobre.records import dataclass
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.training.context import TrainingContext, lower_bound
 from cobre.sddp.training.tree_iteration import policy_value as value_on_nodes
 from cobre.sddp.upper_bounds.inner import inner_bound, risk_into, solve_all_openings, state_variables
-from cobre.sddp.upper_bounds.sampled import Draw, bounding_excess, sample_paths
+from cobre.stochastic.random.seeds import BOUND_BASE, uniform_draws
+
+# Paths drawn by the weights that the risk measure gives the openings: importance sampling for nested risk.
+#
+# At every state that a path visits, the stage is solved for all openings under the policy. The risk measure turns those
+# costs into weights q, and the next opening is drawn from q. What the policy costs under q is the lower bound plus, at
+# every state visited, what the risk of the openings exceeds the cost-to-go that the cuts gave it. Only these excesses
+# are averaged, so a policy that has converged has an estimate without variance.
+#
+# The weights are feasible for the dual of the risk measure: the expectation lies between the lower bound and the nested
+# cost of the policy, and is equal to both when the cuts rank the openings as their true costs do. It is an estimate of
+# the policy's cost, approached from below, not a bound on it (docs/adr/0037).
+#
+# A bound in expectation has all openings drawn alike, with excesses that grow by the largest ratio of a weight to its
+# probability from stage to stage. Risk measures are subadditive: risk(cost + excess) <= risk(cost) + risk(excess), and
+# the risk of an excess, which is not negative, is at most that ratio times its mean (`bounding_excess`).
+
+# A bound whose excesses grow by more than this from the first stage to the last is meaningless.
+MAX_GROWTH = 1e4
+FINAL_SHARE = 0.02
+"""Of the solves of training: what sampling the cost of the final policy may take. Solves, not seconds: bits are the
+same on any machine. They have more cuts and fewer starting bases than those of training: 3 % of its time."""
+MIN_FINAL_PATHS = 8
+"""Smallest useful number of paths: fewer give a wider interval than those of the last iterations."""
+MAX_FINAL_PATHS = 1000
+_SPREAD = 0x9E3779B97F4A7C15  # spreads the bits of a small seed over 64
+STAGE_BITS = 16  # the rest of a seed tells samples of different iterations apart
+
+
+@dataclass(frozen=True, slots=True)
+class SampledPaths:
+    """All ranks' paths. excess: $, how much more than the lower bound each path costs; states: entering, by stage."""
+
+    lower_bound: float
+    excess: Floats
+    states: Floats  # stages x paths x dimension
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How paths are drawn: how many, and by which random numbers; samples of different iterations differ."""
+
+    paths: int
+    iteration: int = 0
+    seed: int = 0
+
+    def at(self, stage: int) -> Floats:
+        """Draw a number in [0, 1) for each path."""
+        base = BOUND_BASE ^ (self.seed * _SPREAD & (2**64 - 1))
+        return uniform_draws(base, (self.iteration << STAGE_BITS) | stage, self.paths)
+
+
+def final_paths(problem: Problem, solves: int) -> int:
+    """Return how many paths of the final policy take `FINAL_SHARE` of the solves that training took."""
+    return min(MAX_FINAL_PATHS, int(FINAL_SHARE * solves) // sum(opening.count for opening in problem.openings))
+
+
+def bounding_excess(context: TrainingContext, draw: Draw) -> Floats | None:
+    """Return excesses by path, $: their mean plus the lower bound bounds the nested cost of the policy from above.
+
+    None where the bound is useless because excesses grow too much over the stages, or where a risk measure does not
+    say how large its weights get.
+    """
+    growth = [_growth(context.problem, stage) for stage in range(context.problem.num_stages)]
+    if None in growth or np.prod([ratio or 1.0 for ratio in growth[:-1]]) > MAX_GROWTH:
+        return None
+    return sample_paths(context, draw, is_weighted=False, growth=[ratio or 1.0 for ratio in growth]).excess
+
+
+def _growth(problem: Problem, stage: int) -> float | None:
+    """Return the largest ratio of a weight to the probability of its opening, 1 without a risk measure."""
+    count = problem.openings[stage].count
+    weights = risk_into(problem, stage).spectral_weights(count)
+    return None if weights is None else float(weights.max()) * count
+
+
+def sample_paths(
+    context: TrainingContext, draw: Draw, *, is_weighted: bool = True, growth: Sequence[float] | None = None
+) -> SampledPaths:
+    """Draw paths by the weights of the risk measure, or all openings alike. The same bits for any number of ranks.
+
+    growth: by stage, the factor of all later excesses, which then are not negative; None: they count as they are.
+    """
+    count = draw.paths
+    split = WorkSplit(count, context.comm.size)
+    own = split.block(context.comm.rank)
+    lower, excess, states = _simulate_sample(context, draw, own, is_weighted=is_weighted, growth=growth)
+    table = context.gather(split, np.column_stack([lower, excess, states]), "sampled paths")
+    stages, dimension = context.problem.num_stages, context.problem.dimension
+    by_stage = np.ascontiguousarray(table[:, 2:].reshape(count, stages, dimension).transpose(1, 0, 2))
+    return SampledPaths(float(table[0, 0]), table[:, 1].copy(), by_stage)
+
+
+def _simulate_sample(
+    context: TrainingContext, draw: Draw, own: range, *, is_weighted: bool, growth: Sequence[float] | None
+) -> tuple[Floats, Floats, Floats]:
+    """Return lower bound, excess and states (one row for each path, all stages side by side) of this rank's paths."""
+    problem = context.problem
+    states = np.tile(problem.initial_state, (len(own), 1))
+    lower, excess, expected = np.zeros(len(own)), np.zeros(len(own)), np.zeros(len(own))
+    visited, scale = [], problem.cost_scale
+    for stage in range(problem.num_stages):
+        visited.append(states)
+        found = solve_all_openings(context, stage, states)
+        weights = risk_into(problem, stage).weights(found.costs)
+        risk = weighted(weights, found.costs)
+        if stage == 0:
+            lower = risk * problem.cost_scale
+        else:
+            more = risk - expected
+            excess = excess + scale * (more if growth is None else np.maximum(more, 0.0))
+        draws = draw.at(stage)[own.start : own.stop]
+        chosen = _choose(weights if is_weighted else np.full_like(found.costs, 1.0 / found.costs.shape[1]), draws)
+        rows = np.arange(len(own))
+        states = np.ascontiguousarray(found.leaving[rows, chosen])
+        expected = found.future[rows, chosen]
+        scale = scale * float(problem.discounts[stage])
+        if growth is not None:
+            scale = scale * growth[stage]
+    return lower, excess, np.concatenate(visited, axis=1)
+
+
+def _choose(weights: Floats, draws: Floats) -> NDArray[np.intp]:
+    """Choose the opening that each draw in [0, 1) falls upon; never one without weight."""
+    reached = np.add.accumulate(weights, axis=1)
+    opening = np.argmax(reached > draws[:, None], axis=1)
+    last = weights.shape[1] - 1 - np.argmax(weights[:, ::-1] > 0.0, axis=1)
+    chosen: NDArray[np.intp] = np.where(draws < reached[:, -1], opening, last)
+    return chosen
+
 
 # The exact cost of a policy: every path of the opening tree, folded back by the risk measure node by node.
 
@@ -37,12 +169,12 @@ def policy_cost(context: TrainingContext) -> float:
         return value_on_nodes(context, problem.tree)
     states, costs = problem.initial_state[None], []
     for stage in range(problem.num_stages):
-        states, found = _simulate(context, stage, states)
+        states, found = _solve_nodes(context, stage, states)
         costs.append(found)
     return _folded(problem, costs) * problem.cost_scale
 
 
-def _simulate(context: TrainingContext, stage: int, states: Floats) -> tuple[Floats, Floats]:
+def _solve_nodes(context: TrainingContext, stage: int, states: Floats) -> tuple[Floats, Floats]:
     """Return the states that leave the nodes of a stage, and stage costs without the future: states x openings."""
     split = WorkSplit(len(states), context.comm.size)
     own = split.block(context.comm.rank)

@@ -8,7 +8,7 @@ import pytest
 
 import cobre
 from cobre.errors import CobreError
-from cobre.io.case_folder.case_patch import CasePatchError, Patch, json_files, patched_case
+from cobre.io.case_folder.new_cases import CasePatchError, Patch, json_files, patched_case
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "two_reservoirs"
 

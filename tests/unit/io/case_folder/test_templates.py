@@ -7,7 +7,7 @@ import pytest
 
 import cobre
 from cobre.io.case_folder.case_schemas import SCHEMAS
-from cobre.io.case_folder.templates import create_case, templates
+from cobre.io.case_folder.new_cases import create_case, templates
 from cobre.io.decoding.format_version import SCHEMA_ADDRESS
 
 TEMPLATES = {template.name: template.folder for template in templates()}

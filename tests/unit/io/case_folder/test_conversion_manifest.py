@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cobre.io.input_files.conversion_manifest import CONVERSION_MANIFEST, conversion_in_words, read_conversion
+from cobre.io.case_folder.case_files import CONVERSION_MANIFEST, conversion_in_words, read_conversion
 
 WRITTEN = {
     "command": "convert decomp",
