@@ -336,9 +336,12 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
 
 def _computed(summary: RunSummary) -> ComputedBound | None:
     """Return the result of the stopping rule `upper_bound`, else the sampled cost of the policy."""
-    if (found := ComputedBound.of(summary.bound)) is not None or summary.upper_bound_is_exact:
-        return found
-    return ComputedBound.of_policy(summary.lower_bound, summary.as_dict(), is_risk_averse=summary.is_risk_averse)
+    return ComputedBound.of_run(
+        summary.lower_bound,
+        summary.as_dict(),
+        is_exact=summary.upper_bound_is_exact,
+        is_risk_averse=summary.is_risk_averse,
+    )
 
 
 def _gap_error(summary: RunSummary) -> str:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from cobre.core.bounds import BOUND_NAMES, DEFAULT_CONFIDENCE, BoundMethod, gap_scale, relative_gap
+from cobre.core.stopping import StopKind
 from cobre.records import dataclass
 from cobre.wording import gap_percent
 
@@ -89,6 +90,20 @@ class ComputedBound:
             return None
         value, half_width, lower = numbers
         return cls(str(content["method"]), value, half_width, lower, confidence, is_enough, is_estimate)
+
+    @classmethod
+    def of_run(
+        cls, lower: float | None, content: Mapping[str, Any], *, is_exact: bool, is_risk_averse: bool
+    ) -> "ComputedBound | None":
+        """Return what the stopping rule `upper_bound` found, else the sampled cost of the policy; None without either.
+
+        content: a summary, or another object with its names. is_exact: the upper bound of the iterations is exact.
+        """
+        kind = content.get("stop_kind")
+        found = cls.of(content.get("bound"), is_enough=kind == StopKind.UPPER_BOUND)
+        if found is not None or is_exact:
+            return found
+        return cls.of_policy(lower, content, is_risk_averse=is_risk_averse, is_enough=kind == StopKind.GAP)
 
     @classmethod
     def of_policy(
@@ -193,6 +208,7 @@ class BoundHistory:
     computed: a bound of the policy after the last iteration, which takes precedence over sampled costs.
     overstated: $, by how much cuts were above a cost-to-go that is not convex, along the paths of the last iteration;
     None where it is convex, so that the lower bound is a bound.
+    single_path_cost: $, of the policy, from a single path: it has no confidence interval.
     """
 
     lower: Sequence[float]
@@ -202,6 +218,7 @@ class BoundHistory:
     is_risk_averse: bool = False
     computed: ComputedBound | None = None
     overstated: float | None = None
+    single_path_cost: float | None = None
 
     @property
     def path_costs(self) -> PathCosts:
@@ -210,10 +227,25 @@ class BoundHistory:
 
     @property
     def gap(self) -> float | None:
-        """To the computed bound, else to the costs of the last iteration where these are a bound; None elsewhere."""
+        """The gap that events, tables, summaries and reports show, relative to the lower bound.
+
+        To the computed bound or the sampled cost of the policy, else to the costs of the paths of the last iteration.
+        None before the first iteration, and under a risk measure where only costs of paths are known: they bound
+        nothing, and neither does a single path.
+        """
         if self.computed is not None:
             return self.computed.gap
-        return relative_gap(self.lower[-1], self.upper[-1]) if len(self.lower) and self.path_costs.is_bound else None
+        if not len(self.lower) or not self.path_costs.is_bound:
+            return None
+        cost = None if self.is_exact else self.single_path_cost
+        return relative_gap(self.lower[-1], self.upper[-1] if cost is None else cost)
+
+    @property
+    def gap_error(self) -> float | None:
+        """Half width of the 95 % confidence interval of a gap to sampled costs of paths; None for any other gap."""
+        if self.gap is None or self.computed is not None or self.is_exact or self.single_path_cost is not None:
+            return None
+        return self.half_width[-1] / self.scale if self.half_width[-1] > 0.0 else None
 
     @property
     def contradiction(self) -> str | None:

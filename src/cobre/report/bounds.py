@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
-from cobre.core.bounds import gap_scale, relative_gap
 from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, verdict
 from cobre.io.storage.arrow_columns import numbers_of
 from cobre.records import dataclass
@@ -34,7 +33,7 @@ class Bounds:
     is_exact: bool = False
     is_risk_averse: bool = False
     computed: ComputedBound | None = None
-    cost_alone: float | None = None  # $, of the policy, from a single path: without a confidence interval
+    single_path_cost: float | None = None  # $, of the policy: without a confidence interval
     overstated: float | None = None  # $, by which cuts were above the cost-to-go; None: the lower bound is a bound
     policy_cost: Floats | None = None
     policy_half_width: Floats | None = None
@@ -58,26 +57,13 @@ class Bounds:
 
     @property
     def gap(self) -> float | None:
-        """Relative to the lower bound: of the computed bound, else of the last iteration.
-
-        None before the first iteration, and under a risk measure without a computed bound.
-        """
-        if self.computed is None and self.cost_alone is not None and len(self):
-            return relative_gap(self.lower[-1], self.cost_alone)
+        """The gap after the last iteration, as `BoundHistory.gap` decides; None before the first."""
         return self._history.gap
 
     @property
     def gap_error(self) -> float | None:
         """Half width of the gap's 95 % confidence interval, relative to the lower bound; None if not sampled."""
-        if (
-            self.gap is None
-            or self.is_exact
-            or self.computed is not None
-            or self.cost_alone is not None
-            or not self.half_width[-1] > 0.0
-        ):
-            return None
-        return float(self.half_width[-1] / gap_scale(self.lower[-1]))
+        return self._history.gap_error
 
     @property
     def upper_name(self) -> str:
@@ -91,7 +77,7 @@ class Bounds:
     @property
     def _history(self) -> BoundHistory:
         lower, upper, half_width = (values.tolist() for values in (self.lower, self.upper, self.half_width))
-        kind = (self.is_exact, self.is_risk_averse, self.computed, self.overstated)
+        kind = (self.is_exact, self.is_risk_averse, self.computed, self.overstated, self.single_path_cost)
         return BoundHistory(lower, upper, half_width, *kind)
 
     def __len__(self) -> int:
@@ -196,6 +182,6 @@ def bounds_of_result(result: TrainingLike) -> Bounds:
         is_exact=is_exact,
         is_risk_averse=result.is_risk_averse,
         computed=result.computed_bound,
-        cost_alone=None if is_exact or result.is_risk_averse else result.policy_cost,
+        single_path_cost=None if is_exact or result.is_risk_averse else result.policy_cost,
         overstated=overstated,
     )

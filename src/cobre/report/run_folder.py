@@ -177,7 +177,7 @@ def _classified(bounds: Bounds, study: StudyFacts, log: RunView, computed: Compu
         is_exact=study.has_exact_bounds,
         is_risk_averse=study.is_risk_averse,
         computed=computed,
-        cost_alone=log.cost_alone,
+        single_path_cost=log.single_path_cost,
         overstated=log.bounds.overstated,
     )
 

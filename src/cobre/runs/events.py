@@ -18,6 +18,7 @@ from cobre.io.storage.atomic import WriteError, as_write_error
 from cobre.io.storage.confined import MAX_BYTES, open_own, open_untrusted, read_untrusted, remove_file
 from cobre.io.storage.stored_json import Event, events_in, whole_lines
 from cobre.runs.files import EVENT_FILE, OUTPUT
+from cobre.runs.summary import bound_history
 from cobre.sddp.records import IterationRecord, as_dict
 
 __all__ = [
@@ -68,7 +69,7 @@ def iteration_event(record: IterationRecord, *, is_risk_averse: bool = False) ->
         upper_bound=record.upper_bound,
         upper_bound_std=record.upper_bound_std,
         half_width=record.half_width,
-        gap=None if is_risk_averse and cost is None else record.gap,
+        gap=bound_history([record], is_risk_averse=is_risk_averse).gap,
         forward_passes=record.forward_passes,
         solves=record.solves,
         simplex_iterations=record.simplex_iterations,

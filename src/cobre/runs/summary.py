@@ -114,16 +114,22 @@ UPPER_BOUND_KINDS = {False: "statistical", True: "exact"}  # words of cobre-pyth
 
 
 def bound_history(
-    history: Sequence[IterationRecord], *, is_risk_averse: bool, computed: ComputedBound | None = None
+    history: Sequence[IterationRecord],
+    *,
+    is_risk_averse: bool,
+    computed: ComputedBound | None = None,
+    policy_cost: float | None = None,
 ) -> BoundHistory:
-    """Return the bounds of all iterations, in the form that `core.verdict.verdict` judges.
+    """Return the bounds of some iterations, in the form that `core.verdict.verdict` judges.
 
-    computed: None: what the iterations tell of the policy's cost.
+    computed, policy_cost: of the final policy; without them those that the last iteration tells.
     """
-    if computed is None and history and (cost := history[-1].policy_cost) is not None:
-        lower = history[-1].lower_bound
-        computed = ComputedBound.of_policy(lower, cost.as_dict(), is_risk_averse=is_risk_averse)
-    points = history[-1].trial_points if history else None
+    last = history[-1] if history else None
+    if computed is None and last is not None and last.policy_cost is not None:
+        cost = last.policy_cost
+        computed = ComputedBound.of_policy(last.lower_bound, cost.as_dict(), is_risk_averse=is_risk_averse)
+        policy_cost = cost.value if policy_cost is None else policy_cost
+    points = None if last is None else last.trial_points
     return BoundHistory(
         [record.lower_bound for record in history],
         [record.upper_bound for record in history],
@@ -132,6 +138,7 @@ def bound_history(
         is_risk_averse=is_risk_averse,
         computed=computed,
         overstated=None if points is None else points.overstated,
+        single_path_cost=policy_cost if computed is None else None,
     )
 
 

@@ -7,7 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cobre.core.bounds import relative_gap
 from cobre.core.policy_cost import NO_POLICY_COST
 from cobre.core.stopping import StopKind
 from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, PathCosts, verdict
@@ -166,14 +165,17 @@ class RunView:
     @property
     def bounds(self) -> BoundHistory:
         """The bounds so far; iterations without numbers are left out."""
+        return self._bounds_of(self.iterations)
+
+    def _bounds_of(self, iterations: Sequence[Event]) -> BoundHistory:
         names = ("lower_bound", "upper_bound", "half_width")
-        rows = [[number_of(event.get(name)) for name in names] for event in self.iterations]
+        rows = [[number_of(event.get(name)) for name in names] for event in iterations]
         whole = [[value for value in row if value is not None] for row in rows if None not in row]
         lower, upper, half = zip(*whole, strict=True) if whole else ((), (), ())
         bounds = BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse, self.computed_bound)
         points = (self.last or {}).get("trial_points")
         overstated = number_of(points.get("overstated")) if isinstance(points, Mapping) else None
-        return replace(bounds, overstated=overstated)
+        return replace(bounds, overstated=overstated, single_path_cost=self.single_path_cost)
 
     @property
     def verdict(self) -> ConvergenceVerdict | None:
@@ -183,28 +185,19 @@ class RunView:
     @property
     def computed_bound(self) -> ComputedBound | None:
         """The bound of the stopping rule `upper_bound`; else the cost of the policy, so far or after training."""
-        trained, kind = self.trained or {}, (self.trained or {}).get("stop_kind")
-        found = ComputedBound.of(trained.get("bound"), is_enough=kind == StopKind.UPPER_BOUND)
-        if found is not None or self.is_exact or self.last is None:
-            return found
-        known = trained if number_of(trained.get("policy_cost")) is not None else self.last
-        lower, is_enough = number_of(self.last.get("lower_bound")), kind == StopKind.GAP
-        return ComputedBound.of_policy(lower, known, is_risk_averse=self.is_risk_averse, is_enough=is_enough)
+        known, last = self.trained or {}, self.last or {}
+        if number_of(known.get("policy_cost")) is None:
+            known = {**known, **{name: last.get(name) for name in NO_POLICY_COST}}
+        lower = number_of(last.get("lower_bound"))
+        return ComputedBound.of_run(lower, known, is_exact=self.is_exact, is_risk_averse=self.is_risk_averse)
 
     @property
     def gap(self) -> float | None:
-        """From the lower bound to the cost of the policy or its upper bound, relative to the lower bound.
-
-        None under a risk measure where only the mean of sampled paths is known.
-        """
-        if (found := self.computed_bound) is not None:
-            return found.gap
-        if self.last is not None and (cost := self.cost_alone) is not None:
-            return relative_gap(self.last["lower_bound"], cost)
-        return number_of(self.last["gap"]) if self.last is not None and self.path_costs.is_bound else None
+        """The gap after the last iteration, as `BoundHistory.gap` decides; None before the first."""
+        return self._bounds_of(self.iterations[-1:]).gap
 
     @property
-    def cost_alone(self) -> float | None:
+    def single_path_cost(self) -> float | None:
         """The cost of the policy where it has no confidence interval, $: from a single path, no risk measure."""
         if self.computed_bound is not None or self.is_exact or self.is_risk_averse:
             return None

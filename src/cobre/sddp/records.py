@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from cobre.core.arrays import Floats
-from cobre.core.bounds import relative_gap
 from cobre.core.confidence import half_width_95
 from cobre.core.policy_cost import CostSample, PolicyCost
 from cobre.records import dataclass
@@ -139,12 +138,6 @@ class IterationRecord:
         0 for a single path, whose spread is unknown.
         """
         return half_width_95(self.upper_bound_std, self.forward_passes)
-
-    @property
-    def gap(self) -> float:
-        """From the lower bound to the cost of the policy, else to the upper bound; relative to the lower bound."""
-        found = self.policy_gap
-        return relative_gap(self.lower_bound, self.upper_bound) if found is None else found
 
     @property
     def policy_gap(self) -> float | None:

@@ -16,7 +16,7 @@ from cobre.core.confidence import half_width_95
 from cobre.core.hydro import Hydro
 from cobre.core.policy_cost import NO_POLICY_COST
 from cobre.core.stopping import StopKind
-from cobre.core.verdict import ComputedBound, ConvergenceVerdict, PathCosts, verdict
+from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, PathCosts, verdict
 from cobre.errors import MissingLibraryError
 from cobre.policy.object import Policy, policy_water_values, simulated_water_values
 from cobre.records import dataclass
@@ -116,11 +116,7 @@ class TrainingResult:
         As in summary.json: to the bound of the rule `upper_bound` where that ran; None under a risk measure where only
         the mean of sampled paths is known.
         """
-        if (found := self.computed_bound) is not None:
-            return found.gap
-        if self.is_risk_averse and not self.history[-1].is_exact:
-            return None
-        return self.history[-1].gap if self.policy_gap is None else self.policy_gap
+        return self._bound_history.gap
 
     @property
     def policy_gap(self) -> float | None:
@@ -130,19 +126,22 @@ class TrainingResult:
     @property
     def verdict(self) -> ConvergenceVerdict | None:
         """Whether training has converged, as far as the bounds say; None where they say nothing."""
-        history = bound_history(self.history, is_risk_averse=self.is_risk_averse, computed=self.computed_bound)
-        return verdict(history, is_interrupted=self.stop_kind.is_interruption)
+        return verdict(self._bound_history, is_interrupted=self.stop_kind.is_interruption)
 
     @property
     def computed_bound(self) -> ComputedBound | None:
         """The bound of the stopping rule `upper_bound`, else the sampled cost of the policy; None without either."""
-        found = ComputedBound.of(self.bound, is_enough=self.stop_kind is StopKind.UPPER_BOUND)
-        if found is not None or self.history[-1].is_exact:
-            return found
-        numbers = {name: getattr(self, name) for name in NO_POLICY_COST}
-        is_enough = self.stop_kind is StopKind.GAP
-        return ComputedBound.of_policy(
-            self.lower_bound, numbers, is_risk_averse=self.is_risk_averse, is_enough=is_enough
+        known = {name: getattr(self, name) for name in ("stop_kind", "bound", *NO_POLICY_COST)}
+        is_exact = self.history[-1].is_exact
+        return ComputedBound.of_run(self.lower_bound, known, is_exact=is_exact, is_risk_averse=self.is_risk_averse)
+
+    @property
+    def _bound_history(self) -> BoundHistory:
+        return bound_history(
+            self.history,
+            is_risk_averse=self.is_risk_averse,
+            computed=self.computed_bound,
+            policy_cost=self.policy_cost,
         )
 
     @property

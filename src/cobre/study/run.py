@@ -30,7 +30,7 @@ from cobre.study.results import SimulationResult
 from cobre.study.simulation import SimulatedPolicy, StreamedSimulation
 from cobre.study.starting_point import POLICY_OF_ANOTHER_PROBLEM, share_policy, starting_point, warn_of_other_problem
 from cobre.study.stop_request import StopRequest
-from cobre.study.summary import final_gap, simulation_event, summarize_run
+from cobre.study.summary import simulation_event, summarize_run
 from cobre.study.training import TrainedStudy, train_from
 
 
@@ -122,7 +122,7 @@ def _trained_event(trained: TrainedStudy) -> Event:
         lower_bound=last.lower_bound,
         upper_bound=last.upper_bound,
         half_width=last.half_width,
-        gap=final_gap(trained),
+        gap=trained.bounds.gap,
         policy_gap=None if trained.policy_cost is None else trained.policy_cost.gap(last.lower_bound),
         **trained.end,
         workers=[report.as_dict() for report in trained.workers],

@@ -11,16 +11,15 @@ from typing import Any
 from cobre.core.arrays import Floats
 from cobre.core.bounds import gap_scale
 from cobre.core.case import Case
-from cobre.core.stopping import StopKind
 from cobre.core.temporal import Stage
-from cobre.core.verdict import ComputedBound, verdict
+from cobre.core.verdict import verdict
 from cobre.io.case_folder.case_files import file_digests, read_conversion
 from cobre.io.output.results import software_versions
 from cobre.io.policies.policy_source import lag_records
 from cobre.io.saving.documents import config_document
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, new_event
-from cobre.runs.summary import RunSummary, bound_history
+from cobre.runs.summary import RunSummary
 from cobre.sddp.records import Phase, PhaseStatistics, added, as_dict
 from cobre.sddp.training.context import least_traffic, total_traffic
 from cobre.stochastic.par.seasons import season_cycle
@@ -59,8 +58,8 @@ def summarize_run(
 
 def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
     last = trained.history[-1]
-    computed = _computed(trained)
-    history = bound_history(trained.history, is_risk_averse=trained.study.is_risk_averse, computed=computed)
+    history = trained.bounds
+    computed = history.computed
     judged = verdict(history, is_interrupted=trained.stop.kind.is_interruption)
     traffic = total_traffic(record.traffic_bytes for record in trained.history)
     return RunSummary(
@@ -70,7 +69,7 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
         upper_bound_is_exact=last.is_exact,
         verdict=None if judged is None else judged.sentence,
         verdict_kind=None if judged is None else judged.kind,
-        gap=final_gap(trained),
+        gap=history.gap,
         gap_at_most=None if computed is None or computed.is_estimate or not computed.confidence else computed.end_gap,
         overstated=None if last.trial_points is None else last.trial_points.overstated,
         iterations=last.iteration,
@@ -81,19 +80,6 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
         traffic_least_bytes=least_traffic(traffic),
         **trained.end,
     )
-
-
-def final_gap(trained: TrainedStudy) -> float | None:
-    """Return the gap to the upper bound that is known, else to the cost of the policy, else to the paths' own costs.
-
-    None under a risk measure, where the mean of sampled paths bounds nothing.
-    """
-    if (computed := _computed(trained)) is not None:
-        return computed.gap
-    last, cost = trained.history[-1], trained.policy_cost
-    if last.is_exact or not trained.study.is_risk_averse:
-        return last.gap if cost is None else cost.gap(last.lower_bound)
-    return None
 
 
 def _stored_policy_summary(policy: Policy, output: str) -> RunSummary:
@@ -195,16 +181,6 @@ def _solver_work(source: TrainedStudy | Policy, simulation: SimulationResult | N
     if simulation is not None:
         parts.append({Phase.SIMULATION: simulation.solver})
     return added(parts)
-
-
-def _computed(trained: TrainedStudy) -> ComputedBound | None:
-    """Return the bound of the rule `upper_bound`, else the sampled cost of the policy; None without either."""
-    computed = ComputedBound.of(trained.bound, is_enough=trained.stop.kind is StopKind.UPPER_BOUND)
-    if computed is None and not trained.history[-1].is_exact:
-        lower, is_enough = trained.history[-1].lower_bound, trained.stop.kind is StopKind.GAP
-        is_risk_averse = trained.study.is_risk_averse
-        computed = ComputedBound.of_policy(lower, trained.end, is_risk_averse=is_risk_averse, is_enough=is_enough)
-    return computed
 
 
 # study.json: what a reader of results needs to know without the case: names, dates, settings, versions.

@@ -30,12 +30,13 @@ from cobre.core.policy_cost import (
     sampled_cost,
 )
 from cobre.core.stopping import Stop, rules_in_force
+from cobre.core.verdict import BoundHistory, ComputedBound
 from cobre.io.storage.atomic import cleanup
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.records import dataclass
 from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events, resumed_event
-from cobre.runs.summary import WorkerReport
+from cobre.runs.summary import WorkerReport, bound_history
 from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.problem.boundary import BoundaryCutPool
@@ -147,6 +148,16 @@ class TrainedStudy:
         """Return the pool itself, or a policy where a simulation of the stored policy would see cuts in other slots."""
         pool = self.context.pool
         return Policy.of(self.study, pool, self.history) if pool.has_gaps else pool
+
+    @property
+    def bounds(self) -> BoundHistory:
+        """The bounds of all iterations, with what is known of the final policy."""
+        last, is_risk_averse = self.history[-1], self.study.is_risk_averse
+        computed = ComputedBound.of_run(
+            last.lower_bound, self.end, is_exact=last.is_exact, is_risk_averse=is_risk_averse
+        )
+        cost = None if self.policy_cost is None else self.policy_cost.value
+        return bound_history(self.history, is_risk_averse=is_risk_averse, computed=computed, policy_cost=cost)
 
     @property
     def end(self) -> dict[str, Any]:

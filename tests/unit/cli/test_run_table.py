@@ -32,7 +32,7 @@ def test_everything_is_there():
         "20.0 s, 10.0 s left",
         "1,900,000.00 $",
         "2,100,000.00 $   ± 9.00 k$",
-        "5.00 %",
+        "10.53 %",
         "40 cuts per stage, 100 LPs/s",
         "forward 20 %   backward 60 %",
         "rank 0",

@@ -1,5 +1,7 @@
 """The verdict on bounds: its text, and that it claims no more than the figures show."""
 
+import functools
+
 import pytest
 
 from cobre.core.verdict import BoundHistory, ComputedBound, PathCosts, VerdictKind, verdict
@@ -150,3 +152,40 @@ def test_exact_costs_below_the_lower_bound_are_not_convergence():
     for found in (judged(FLAT, 98.0, 0.0, is_exact=True), judged(FLAT, 105.0, 1.0, computed=bound(-0.02))):
         assert found.kind is VerdictKind.LEVELLED_OFF
         assert "2.00 % below it, so it is too high" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("facts", "gap", "error"),
+    [
+        ({}, 0.2, 0.05),
+        ({"is_exact": True}, 0.2, None),
+        ({"is_risk_averse": True}, None, None),
+        ({"is_risk_averse": True, "is_exact": True}, 0.2, None),
+        ({"single_path_cost": 110.0}, 0.1, None),
+        ({"single_path_cost": 110.0, "is_risk_averse": True}, None, None),
+        ({"single_path_cost": 110.0, "is_exact": True}, 0.2, None),
+        ({"computed": bound(0.25), "is_risk_averse": True}, 0.25, None),
+        ({"computed": bound(0.25), "is_exact": True}, 0.25, None),
+    ],
+)
+def test_the_gap_is_that_to_the_best_known_cost(facts, gap, error):
+    history = BoundHistory([90.0, 100.0], [200.0, 120.0], [9.0, 5.0], **facts)
+    assert history.gap == pytest.approx(gap)
+    assert history.gap_error == pytest.approx(error)
+
+
+def test_there_is_no_gap_before_the_first_iteration():
+    assert BoundHistory([], [], []).gap is None
+    assert BoundHistory([], [], [], single_path_cost=1.0).gap_error is None
+
+
+def test_a_stopping_rule_that_computed_the_bound_counts_more_than_the_sampled_cost():
+    stored = {"method": "inner", "upper_bound": 105.0, "half_width": 0.0, "lower_bound": 100.0}
+    known = {"policy_cost": 102.0, "policy_cost_half_width": 1.0, "policy_cost_paths": 40}
+    of_run = functools.partial(ComputedBound.of_run, 100.0, is_risk_averse=False)
+    by_rule = of_run({**known, "bound": stored, "stop_kind": "upper_bound"}, is_exact=False)
+    sampled = of_run({**known, "bound": None, "stop_kind": "gap"}, is_exact=False)
+    assert (by_rule.value, by_rule.is_enough) == (105.0, True)
+    assert (sampled.value, sampled.is_enough) == (102.0, True)
+    assert of_run({**known, "stop_kind": "iteration_limit"}, is_exact=False).is_enough is False
+    assert of_run(known, is_exact=True) is None

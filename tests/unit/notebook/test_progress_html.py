@@ -8,7 +8,8 @@ from cobre.runs.view import RunView, view_of
 
 
 def iteration(number, lower_bound, **more):
-    event = {"event": "iteration", "iteration": number, "lower_bound": lower_bound, "upper_bound": 9.5, "gap": 0.25}
+    event = {"event": "iteration", "iteration": number, "lower_bound": lower_bound, "upper_bound": 9.5}
+    event |= {"gap": 9.5 / lower_bound - 1.0}
     return event | {"half_width": 0.5, "elapsed_s": 1.5, "time": 1.0, "cuts": 1, "load": [[3.0, 1.0]]} | more
 
 
@@ -29,7 +30,7 @@ def test_a_run():
     )
     text = progress_html(view_of(events))
     HTMLParser().feed(text)
-    for words in ("training", "2 of 40, 1.5 s", "9.50 ± 0.50 $", "25.00 %", "75 %, 50 %", "<polyline"):
+    for words in ("training", "2 of 40, 1.5 s", "9.50 ± 0.50 $", "137.50 %", "75 %, 50 %", "<polyline"):
         assert words in text
     assert "<b>" not in text
 

@@ -34,7 +34,7 @@ def iteration(number, ranks=2, **facts):
         "upper_bound": 2.1e6,
         "upper_bound_std": 1e4,
         "half_width": 9e3,
-        "gap": 0.05,
+        "gap": 2.1 / (2.0 - 1.0 / number) - 1.0,
         "forward_passes": 4,
         "solves": 100,
         "simplex_iterations": 300,

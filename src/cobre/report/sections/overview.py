@@ -25,10 +25,9 @@ _NAMES = {
 def upper_bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     """Return title, number and remark of the tile; an empty list without such a bound."""
     found = run.bounds.computed
-    if found is None and run.bounds.cost_alone is not None:
-        return [(_NAMES["sampled"][0], money_in_words(run.bounds.cost_alone), "from one path: no confidence interval")]
     if found is None:
-        return []
+        cost, remark = run.bounds.single_path_cost, "from one path: no confidence interval"
+        return [] if cost is None else [(_NAMES["sampled"][0], money_in_words(cost), remark)]
     title, kind = _NAMES[found.method]
     if found.confidence:
         kind = f"± {money_in_words(found.half_width)}, {100 * found.confidence:g} % confidence; {kind}"
