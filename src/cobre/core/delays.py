@@ -1,4 +1,4 @@
-"""What one stage decides and a later one receives: power of anticipated thermal plants, and water on its way."""
+"""Deliveries in later stages: power of anticipated thermal plants, and water in transit."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta

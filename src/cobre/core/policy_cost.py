@@ -67,8 +67,8 @@ class CostSample:
 class PolicyCost:
     """The cost of a policy, $, with half of its confidence interval: 0 where it is exact, None for a single path.
 
-    paths: how many were averaged; 0 where all were. iterations: of training whose paths they are; 0 for paths that were
-    drawn for the estimate alone. is_estimate: under a risk measure, where no sample of paths is a bound.
+    paths: how many were averaged; 0: all of them. iterations: the number of iterations that they are from; 0: they were
+    drawn for this estimate alone. is_estimate: under a risk measure, where no sample of paths is a bound.
     """
 
     value: float
@@ -80,7 +80,7 @@ class PolicyCost:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every path took part."""
+        """Whether the cost is that of all paths."""
         return self.paths == 0
 
     @property
@@ -124,7 +124,7 @@ def final_cost(final: CostSample, recent: CostSample, drift: float) -> PolicyCos
 
     drift: $, by how much the lower bound has risen since those iterations, on average; it counts as an error. Where
     the two disagree by more than chance, either earlier policies cost something else, or few paths of the final one
-    have missed what is rare: the interval then reaches from one to the other.
+    have missed rare events: the interval then covers both.
     """
     widths = [part.half_width(DEFAULT_CONFIDENCE) for part in (final, recent)]
     own = FINAL_WORTH * final.paths / (FINAL_WORTH * final.paths + recent.paths)

@@ -43,7 +43,7 @@ def is_written(item: "Field[Any]", value: object) -> bool:
 class Choice:
     """Annotation of a union of dataclasses, one of which is chosen by the value of a field.
 
-    tag: that field, whose default is the value. options: the classes, where they are not those of the union.
+    tag: the name of that field; its default is the value. options: the classes, if they differ from those of the union.
     """
 
     tag: str

@@ -23,7 +23,7 @@ class HydroNumbers:
     is_filling: Flags  # N: between the start of filling and entry
     was_filled: Flags  # N: entered after a filling, so that the minimum storage is soft
     filling_target_hm3: Floats  # N: by the end of this stage; NaN when not filling
-    declared_min_storage_hm3: Floats  # N: whatever an override says
+    declared_min_storage_hm3: Floats  # N: without overrides
     min_storage_hm3: Floats  # N
     max_storage_hm3: Floats
     water_withdrawal_m3s: Floats  # also while the plant is out of service
@@ -31,7 +31,7 @@ class HydroNumbers:
     max_outflow_m3s: Floats  # infinite without a limit
     min_turbined_m3s: Floats  # of the plant, in addition to those of its unit groups
     max_turbined_m3s: Floats
-    min_generation_mw: Floats  # likewise
+    min_generation_mw: Floats  # as above
     max_generation_mw: Floats
     min_diversion_m3s: Floats
     max_diversion_m3s: Floats
@@ -134,7 +134,7 @@ class SourceNumbers:
     available_mw: Floats
     curtailment_cost: Floats
     factor: Floats  # R x K
-    mean: Floats  # R: share of what is available
+    mean: Floats  # R: mean share of the available power
     std: Floats
 
 
@@ -264,6 +264,6 @@ class ResolvedStudy:
     topology: Topology
     layout: StateLayout
     initial_storage_hm3: Floats  # N, as given
-    initial_decided: Floats  # what was decided before the study, in the order of the layout
+    initial_decided: Floats  # decisions before the study, in the order of the layout
     initial_passed: Floats
     stages: tuple[StageData, ...]

@@ -168,8 +168,8 @@ class ComputedBound:
 class PathCosts:
     """Meaning of the costs of the forward passes: the upper bound of all paths of a tree, or the mean of a sample.
 
-    is_exact: of all paths of a tree, under the risk measure too. is_risk_averse: what is minimised is not the expected
-    cost. is_superseded: another upper bound was found for the policy, which tells more than a sample.
+    is_exact: of all paths of a tree, under the risk measure too. is_risk_averse: the objective is not the expected
+    cost. is_superseded: a better upper bound of the policy is known.
     """
 
     is_exact: bool = False
@@ -178,7 +178,7 @@ class PathCosts:
 
     @property
     def is_bound(self) -> bool:
-        """Whether they bound what is minimised: under a risk measure a sampled mean does not."""
+        """Whether they bound the objective: under a risk measure a sampled mean does not."""
         return self.is_exact or not self.is_risk_averse
 
     @property

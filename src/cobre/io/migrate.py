@@ -88,7 +88,7 @@ def migrate_to_019(old: Path, new: Path) -> MigrationReport:
 
 
 def as_019(case: Case, notes: Notes) -> Case:
-    """Return the same study in format 0.19, with notes on what is different there."""
+    """Convert a study to format 0.19; return it with notes on the differences."""
     training = case.config.training
     selection = _cut_selection(training.cut_selection, notes)
     config = replace(case.config, training=replace(training, cut_selection=selection))

@@ -228,7 +228,7 @@ def _days_ahead(
 
 
 def _worthless_water(case: Case, policy: ExternalCuts) -> list[str]:
-    """Say that water in transit at the end counts for nothing, where the policy does not know it."""
+    """Return a note that water in transit at the end has no value, where the policy has no state for it."""
     arcs = travel_arcs(case.system.hydros)
     known = {StateName.parse(name) for name in policy.state_names}
     targets = {name.entity_id for name in known if name.kind == IN_TRANSIT}

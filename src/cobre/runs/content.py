@@ -96,7 +96,7 @@ def iteration_limit(config: Mapping[str, Any]) -> int | None:
 
 
 class IncompleteRunError(CobreError):
-    """A directory that does not hold the results of a run that has ended: which, and what is missing."""
+    """A directory without the results of a finished run; the message names what is missing."""
 
     remedy = "give the output directory of a run that has ended; `cobre run --resume` continues one that has not"
 

@@ -132,7 +132,7 @@ class EventLog:
         with as_write_error(self._path):
             self._file: IO[str] = _opened(self._path, append=append)
             if append and not _ends_with_newline(self._path):
-                self._file.write("\n")  # a killed run may leave half a line: it must not take ours along
+                self._file.write("\n")  # a killed run may leave half a line: keep our line separate
 
     def emit(self, event: Event) -> None:
         """Append an event as a line; raises WriteError, on a full disk for instance."""
@@ -190,7 +190,7 @@ class EventFollower:
         """How many whole lines so far are no events."""
 
     def check(self) -> None:
-        """Raise NothingToFollowError when there is nothing to follow; the message says what is there instead."""
+        """Raise NothingToFollowError when there is nothing to follow; the message describes what was found."""
         folder = self._path.parent
         if not folder.exists():
             raise NothingToFollowError(f"{folder} does not exist: give the --output directory of a run")

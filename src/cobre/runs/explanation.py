@@ -170,7 +170,7 @@ class NothingToExplainError(CobreError):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why an LP failed, in the order a planner needs: what failed, what conflicts, what is missing, what helps."""
+    """Why an LP failed: contradicting limits, the smallest relaxation, initial state and inflows, and what to check."""
 
     file: str
     headline: str
@@ -201,7 +201,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class SavedFailure:
-    """A failed LP as a run saved it: the MPS file and what was recorded beside it."""
+    """A failed LP as a run saved it: the MPS file and the record beside it."""
 
     mps: Path
     facts: dict[str, Any]

@@ -46,16 +46,15 @@ class RunSummary:
     the method needs however the work is shared.
     is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing.
     bound: what the stopping rule `upper_bound` found for the policy, as in bound.json.
-    policy_cost: $, of the policy, from paths whose chance is taken out, with half of its 95 % confidence interval and
-    the number of paths; 0 paths: all of them, exact. None where the paths do not tell. gap: from the lower bound to
-    the cost of the policy, or to the bound of the rule `upper_bound`, relative to the lower bound; where neither is
-    known, to upper_bound, and None under a risk measure. gap_at_most: to the upper end of the confidence interval; None
-    where there is none, and under a risk measure, where an estimate from below has no such limit.
+    policy_cost: $, of the policy, estimated from paths without the effect of the drawn openings, with half of its 95 %
+    confidence interval and the number of paths; 0 paths: all of them, exact. None where it is not known.
+    gap: relative to the lower bound, as `core.verdict.BoundHistory.gap` decides. gap_at_most: to the upper end of the
+    confidence interval; None where there is none, and for an estimate from below, which has no such limit.
     simulated_controlled_mean_cost: the mean, controlled for the openings that scenarios drew, with the half width of
     its 95 % confidence interval; None where they are not drawn from the openings.
     simulation_note: where simulated scenarios disagree with it by more than chance explains, and why.
     lower_bound_is_valid: False where inflows truncated at zero depend on their past, so that the cost-to-go is not
-    convex. overstated: $, by how much its cuts then lay above it along the paths of the last iteration.
+    convex. overstated: $, by how much its cuts were then above it along the paths of the last iteration.
     verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.
     solver: what all ranks' solvers did, by phase (see `cobre.sddp.records`).
     """
@@ -122,7 +121,7 @@ def bound_history(
 ) -> BoundHistory:
     """Return the bounds of some iterations, in the form that `core.verdict.verdict` judges.
 
-    computed, policy_cost: of the final policy; without them those that the last iteration tells.
+    computed, policy_cost: of the final policy; default: those of the last iteration.
     """
     last = history[-1] if history else None
     if computed is None and last is not None and last.policy_cost is not None:
@@ -150,7 +149,7 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
     policy_cost: $, of the policies of the latest iterations, from their excess over the lower bound, with half of its
     95 % confidence interval and the number of paths (0: all of a tree); policy_gap_percent: of the lower bound.
     excess: $ by which values of trial points exceeded their cuts, mean and standard deviation over paths; overstated:
-    by which cuts lay above the values, where the cost-to-go is not convex; the worst is relative to the value.
+    by which cuts were above the values, where the cost-to-go is not convex; the worst is relative to the value.
     Solver statistics have one column per phase: `backward_pivots`, `forward_us_per_pivot` and so on.
     """
     import pyarrow as pa
@@ -187,7 +186,7 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
 
 
 def without_times(table: "pa.Table") -> "pa.Table":
-    """Drop the columns of times: what is left is equal in runs with the same bits."""
+    """Drop the columns of times: the others are equal in runs with the same bits."""
     return table.drop_columns([name for name in table.column_names if name.endswith(TIME_SUFFIX)])
 
 

@@ -58,7 +58,7 @@ class RunView:
     phase_seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     is_exact: bool = False  # the upper bound, of all paths of a tree
     is_risk_averse: bool = False
-    has_policy_cost: bool = False  # iterations tell what the policy costs
+    has_policy_cost: bool = False  # iterations have the cost of the policy
     warnings: list[str] = field(default_factory=list)
     checkpoint: Event | None = None
     progress: Event | None = None  # of the iteration that is being computed

@@ -1,6 +1,6 @@
 """Solves under a policy: chains of one stage, and paths through the stages. A failed LP is named, explained and saved.
 
-Forward passes, evaluations during training and simulations all take the same way through the stages, `solve_paths`. The
+Forward passes, evaluations during training and simulations all solve the stages by `solve_paths`. The
 forward pass takes all stages in one call; simulations take one at a time, because they read the solution of a stage
 before the next one replaces it. Both have the same bits.
 """

@@ -107,7 +107,7 @@ class Counters:
 
     @property
     def parity(self) -> int:
-        """Which of the two counters, and of whatever else is kept twice, the present job uses: 0 or 1."""
+        """Which half of the double buffers the present job uses: 0 or 1."""
         return self._jobs % COUNTERS
 
     @property
@@ -201,7 +201,7 @@ class SolutionTables:
         self._rooms = [room.view(memory) for room in layout.rooms]
 
     def paths(self, program: StageProgram, scenarios: int) -> SharedPaths:
-        """Begin a job: scenarios at one stage; its tables are there until the job after the next begins."""
+        """Begin a job: scenarios at one stage; its tables are valid until the job after the next begins."""
         counter = self._counters.begin_job()
         room, tables, at = self._rooms[self._counters.parity], [], 0
         for width in _solution_widths(program, has_solution=self._has_solution):

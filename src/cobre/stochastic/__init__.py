@@ -16,7 +16,7 @@ class NoiseModelError(ValidationError):
 
 @dataclass(frozen=True, slots=True)
 class NoiseNote:
-    """A warning: in which file, concerning what, and what was done about it. kind: a stable name of what it says."""
+    """A warning on a noise model: file, subject, and text. kind: a stable name for programs."""
 
     kind: str
     file: str

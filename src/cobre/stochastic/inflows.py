@@ -1,4 +1,4 @@
-"""The inflows of a study: given in files, or estimated from history, as far as the files leave it open.
+"""The inflows of a study: read from files where these give them, otherwise estimated from history.
 
 | history | statistics | coefficients | then |
 |---|---|---|---|

@@ -31,7 +31,7 @@ class NoiseModel:
     """Arrays by stage: inflows (stage, [lag,] hydro), loads (stage, bus), availability factors (stage, source).
 
     `lag_coefficients` are those of lags; `ar_coefficients` those of the slots of the state, which are the lags unless
-    `lag_steps` tells how slots change. `openings` are noise vectors (opening, entity) of each stage, equally likely.
+    `lag_steps` says how slots change. `openings` are noise vectors (opening, entity) of each stage, equally likely.
     The samplers give the noise of forward passes (iterations count from 1) and of simulations (iteration 0).
     `notes`: what a user should know.
     """

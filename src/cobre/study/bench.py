@@ -113,7 +113,7 @@ class Benchmark:
 
     @property
     def sampled(self) -> list[StageCost]:
-        """The stages whose backward solves were timed."""
+        """The stages in which backward solves were timed."""
         return [cost for cost in self.stages if cost.backward_s is not None]
 
     @property

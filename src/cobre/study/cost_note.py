@@ -1,4 +1,4 @@
-"""A note on simulations whose cost is mostly penalties: it depends more on penalties than on plants."""
+"""A note on simulations in which penalties are most of the cost."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

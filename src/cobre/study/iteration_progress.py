@@ -2,7 +2,7 @@
 
 The solver asks its caller every 50 ms whether to go on; on rank 0 an event is emitted then, at most one a second and
 about a hundred in an iteration. Nothing is counted for it that the solver does not count anyway. The first iteration of
-a long study tells how long the whole training will take: after ten seconds, from its first LPs, and again from its
+a long study reports how long the whole training will take: after ten seconds, from its first LPs, and again from its
 first backward LPs, which start from the basis of another opening, as nearly all LPs of a study do.
 """
 

@@ -73,7 +73,7 @@ class OutputInUseError(OutputError):
 def output_lock(folder: Path) -> Iterator[None]:
     """Hold the directory, in which nothing is written through a link, and remove what killed runs left half written.
 
-    The kernel releases the lock when this process ends, in whatever way; the file may stay.
+    The kernel releases the lock however this process ends; the file may remain.
     """
     path = folder / LOCK_FILE
     with no_links_below(folder):

@@ -38,7 +38,7 @@ from cobre.study.config_outline import ConfigOutline
 from cobre.study.requests import TrainingRequest
 from cobre.wording import MAX_THREADS, printable
 
-# Arguments of scripts, checked before anything is started, and as plain as what is made of them needs.
+# Arguments of scripts, checked and normalised before anything is started.
 #
 # Whole numbers may be those of NumPy; what leaves here is Python's own.
 
@@ -172,7 +172,7 @@ class WorldRequest:
         if self.comm is not None:
             require_communicator(self.comm)
             if self.workers is not None or self.backend != BackendKind.AUTO:
-                raise ValueError("comm is a world of its own: give either comm, or backend and num_workers")
+                raise ValueError("comm is a complete world: give either comm, or backend and num_workers")
         if isinstance(self.backend, BackendConfig) and self.workers is not None:
             raise ValueError(
                 f"{type(self.backend).__name__} describes a world whose ranks have been started: num_workers cannot "

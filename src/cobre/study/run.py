@@ -1,4 +1,4 @@
-"""The way of a run, on every rank: load, share, train, simulate, report.
+"""A run, step by step, on every rank: load, share, train, simulate, report.
 
 With an output directory, as `cobre run` and `cobre.run` want it. What `cobre.train` and `cobre.simulate` do on every
 rank, with results in memory, is `training.train_rank` and `simulation.simulate_rank`.

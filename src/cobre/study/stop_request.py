@@ -85,7 +85,7 @@ class StopRequest:
             self._wanted, self._wanted_at = why, time.monotonic()
 
     def is_wanted(self) -> bool:
-        """Return whether a signal, the time limit or a caller has asked for the end."""
+        """Return whether a signal, the time limit or the caller has requested the end."""
         return self.interruption() is not Interruption.NONE
 
     def interruption(self) -> Interruption:

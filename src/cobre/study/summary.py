@@ -146,7 +146,7 @@ def _simulation_note(ready: ReadyStudy, summary: RunSummary, simulation: Simulat
 
 
 def _reason(ready: ReadyStudy, simulation: SimulationResult, cost: float, half_width: float) -> str:
-    """Explain the difference, as far as the settings and the controlled mean tell."""
+    """Explain the difference from the settings and the controlled mean."""
     config = ready.study.case.config
     source = config.simulation.scenario_source or config.training.scenario_source
     mean, its_half_width = simulation.controlled_mean_cost, simulation.controlled_half_width

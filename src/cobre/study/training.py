@@ -1,4 +1,4 @@
-"""A training run from beginning to end, on whatever communicator it is given."""
+"""A training run from beginning to end, on any communicator."""
 
 import hashlib
 import os
@@ -322,7 +322,7 @@ def _policy_cost(context: TrainingContext, outcome: TrainingOutcome) -> PolicyCo
 
 
 def _is_near(record: IterationRecord, last: IterationRecord) -> bool:
-    """Return whether the policy of an iteration is nearly the last one, as far as the lower bound tells."""
+    """Return whether, by its lower bound, the policy of an iteration is nearly the last one."""
     return relative_gap(last.lower_bound, record.lower_bound) >= -MAX_DRIFT
 
 

@@ -60,7 +60,7 @@ class Token:
 
 
 class ExpressionError(CobreError, ValueError):
-    """An invalid expression: position, reason and remedy. others: what is wrong elsewhere in the same text."""
+    """An invalid expression: position, reason and remedy. others: further errors in the same text."""
 
     others: tuple["ExpressionError", ...] = ()
 

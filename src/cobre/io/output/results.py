@@ -42,7 +42,7 @@ LIBRARIES = ("numpy", "pyarrow", "highspy")
 
 
 class ResultsError(CobreError, OSError):
-    """A directory without complete results; the message says what is missing or damaged."""
+    """A directory without complete results; the message names the missing or damaged part."""
 
 
 def describe_table(path: Path, file: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ PART_OF_CASE = error_code(
 
 
 def canonical_case(case: Case, name: str | None = None) -> Case:
-    """Return the case as `load_case` would read it from its directory, whatever order its parts are in.
+    """Return the case as `load_case` would read it from its directory, in canonical order.
 
     Raises InvalidCaseError with all errors; messages name the files that the case would be read from.
     name: of the case in the message; None: its own.
@@ -151,7 +151,7 @@ def _with_settings(case: Case, settings: Mapping[str, Any]) -> Config:
 
 
 def _require_known(content: Mapping[str, Any], path: str) -> None:
-    """Raise KeyError where a name on the way to a setting, in a section that the file has, is not one of its names."""
+    """Raise KeyError if a part of a dotted setting name does not exist in a section that the file has."""
     section: Any = content
     for name in path.split(".")[:-1]:
         if not isinstance(section, Mapping) or name not in section:

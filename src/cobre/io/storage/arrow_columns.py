@@ -153,9 +153,10 @@ def null_rows(column: "pa.Array") -> NDArray[np.bool_]:
 
 @contextmanager
 def system_allocator() -> Iterator[None]:
-    """Let Arrow use the allocator of the C library for what is read meanwhile, whatever its default is.
+    """Make Arrow use the allocator of the C library inside the `with` block.
 
-    For tables that become NumPy arrays at once: Arrow's own allocator would keep their pages, 20 MB of a large deck.
+    For tables that are converted to NumPy arrays immediately: Arrow's own allocator would keep their pages, 20 MB of a
+    large deck.
     """
     import pyarrow as pa  # noqa: PLC0415
 

@@ -121,7 +121,7 @@ def cleanup(action: Callable[[], None]) -> Iterator[None]:
     """Call `action` when the block ends, with or without an error.
 
     If both the block and `action` fail, the error of the block is raised, with that of `action` as a note; with an
-    ExitStack it would be the other way round.
+    ExitStack it would be the reverse.
     """
     with on_failure(action):
         yield

@@ -1,8 +1,8 @@
 """Confined writing: below a given directory no symbolic link is followed.
 
 A case or output directory of another user may contain links to other files of the user. A path is therefore opened
-step by step from the directory that was named, by descriptors and without following links, so that what was checked
-is what is used, even if the directory is changed meanwhile.
+step by step from the directory that was named, by descriptors and without following links, so that the checked
+file is the one that is used, even if the directory is changed meanwhile.
 """
 
 import errno

@@ -91,7 +91,7 @@ def _padded(arrays: Sequence[NDArray[Any]]) -> Iterator[memoryview | bytes]:
 
 
 class _Encoder:
-    """Gives every value a number: plain ones first, then arrays, then objects in an order that parts come before."""
+    """Numbers all values: plain ones first, then arrays, then objects, each after its parts."""
 
     def __init__(self) -> None:
         self._known: dict[int, int] = {}  # by identity: 4 * number + class of value

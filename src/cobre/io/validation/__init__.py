@@ -45,7 +45,7 @@ GROUPS: tuple[tuple[Rule, ...], ...] = (
     ),
     production.COMPUTED_RULES,
 )
-"""Rules that follow what other rules check come in a later group."""
+"""Rules that depend on the result of other rules are in a later group."""
 
 
 def check_case(case: Case, documents: Documents, findings: Findings) -> None:

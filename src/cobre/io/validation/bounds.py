@@ -1,4 +1,4 @@
-"""Rows of tables: given once; bounds by stage and block that agree with what is declared, and only where they count."""
+"""Rows of tables: no duplicates, bounds that agree with declared limits, and no bounds without effect."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

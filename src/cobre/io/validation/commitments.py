@@ -1,4 +1,4 @@
-"""Anticipated thermal plants: leads within the study, and past commitments for what was decided before it."""
+"""Anticipated thermal plants: leads within the study, and commitments from before it."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

@@ -138,7 +138,7 @@ def require_declared(
 def check_references(case: Case, documents: Documents, undecoded: frozenset[str], findings: Findings) -> None:
     """Add an error for each reference to something that is not declared.
 
-    undecoded: files whose content is missing in the case; documents: their parsed JSON, as far as it could be parsed.
+    undecoded: files that could not be decoded; documents: their parsed JSON, where parsing succeeded.
     """
     ids = _declared_ids(case, documents, undecoded, findings)
     for check in CHECKS:

@@ -24,7 +24,7 @@ from cobre.core.hydro import FphaConfig, Hydro, PlaneReduction
 from cobre.records import dataclass
 from cobre.sddp.hydro_models.production_function import ProductionFunction, ReservoirGeometry
 
-# Fewer planes: neighbours that are nearly equal are merged into one half way between them.
+# Fewer planes: nearly equal neighbours are replaced by their average.
 #
 # Planes are looked at in their order. The next one joins the one before it, which may be a mean already, when the two
 # are near enough: by the angle between them, or by the mean square of their distance over volumes and flows, as a
@@ -138,7 +138,7 @@ ONE_VOLUME_REACH_HM3 = 1.0
 class _Grid:
     volume_hm3: Floats
     turbined_m3s: Floats
-    exact_mw: Floats  # whatever the machines can do
+    exact_mw: Floats  # without limits of the machines
     power_mw: Floats  # up to the most that they can
 
 

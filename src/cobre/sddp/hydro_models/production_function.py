@@ -248,7 +248,7 @@ def tailraces_m(hydro: Hydro, outflow_m3s: Floats) -> Floats:
 
 
 def net_head_m(hydro: Hydro, gross_m: float) -> float:
-    """Return what is left of a head after hydraulic losses; never negative."""
+    """Return the net head after hydraulic losses; never negative."""
     losses = hydro.hydraulic_losses
     if losses is None:
         return max(0.0, gross_m)

@@ -45,7 +45,7 @@ class Columns:
     storage_below: Indices  # N: soft minimum of plants that were filled, or that a dry period keeps below it
     filling_below: Indices  # N: short of the target of a filling
     commitment: Indices  # thermal power for later stages, by the layout of the state
-    in_transit: Indices  # water for later stages, likewise
+    in_transit: Indices  # water for later stages, as above
 
 
 def add_columns(lp: LpBuilder, plan: StagePlan) -> Columns:
@@ -120,7 +120,7 @@ def _power(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
             thermal.max_mw.shape,
             thermal.min_mw,
             thermal.max_mw,
-            # What was committed was paid for when it was decided.
+            # Committed power was paid for in the stage that decided it.
             np.where(data.commitment.is_committed[:, None], 0.0, thermal.cost * hours),
             (thermal.max_mw > 0) | (thermal.min_mw != 0),
         ),

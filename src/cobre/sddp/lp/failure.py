@@ -104,7 +104,7 @@ class FailedSolve:
         return StageFailedError(message, self.lp.plan.data.stage.id, self.status, saved)
 
     def explain(self, names: EntityNames) -> str:
-        """Return a message for a planner: stage, where, what is infeasible or unbounded, and what to look at."""
+        """Return a message for a planner: stage, scenario, what is infeasible or unbounded, and what to check."""
         stage = self.lp.plan.data.stage
         head = f"stage {stage.id} ({stage.start_date} to {stage.end_date}), {self.where}: the LP is {self.status}."
         reasons = list(self._dry_reservoirs(names)) if INFEASIBLE in self.status else []
@@ -135,7 +135,7 @@ class FailedSolve:
         """Write the LP as MPS and its inputs as JSON, and return the path of the MPS file."""
         check_writable(folder)
         path = folder / f"{name}.mps"
-        with tempfile.TemporaryDirectory(prefix="cobre-") as scratch:  # the LP library opens files in its own way
+        with tempfile.TemporaryDirectory(prefix="cobre-") as scratch:  # the LP library opens the file by its name
             made = Path(scratch) / path.name
             solver.save_failed(stage, made)
             write_file(path, made.read_bytes())

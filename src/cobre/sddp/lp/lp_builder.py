@@ -159,7 +159,7 @@ def power_of_two_scales(start: Ints, index: Ints, value: Floats, num_columns: in
 # Positions of states beyond storages, among the inputs of a stage LP and in the state vector.
 #
 # Inputs are the incoming decided states (storages first), the inflows, and the incoming states that are passed on.
-# The vector has the decided states, the lagged inflows lag by lag, and what is passed on.
+# The vector holds the decided states, the lagged inflows lag by lag, and the states that are only passed on.
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class StateIndex:
 
     @property
     def num_decided(self) -> int:
-        """How many states have a column: storages, and what is decided ahead."""
+        """How many states have a column: storages and deliveries that are decided ahead."""
         return self.num_hydros + len(self.layout.decided)
 
     @property

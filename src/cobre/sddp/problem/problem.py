@@ -123,7 +123,7 @@ class Problem:
         return np.concatenate([np.ones(1), np.multiply.accumulate(self.discounts)[:-1]])
 
     def is_last(self, stage: int) -> bool:
-        """Return whether a stage is the last of the study, whose future cost is 0 or that of a boundary policy."""
+        """Return whether a stage is the last of the study; its future cost is 0 or that of a boundary policy."""
         return stage == self.num_stages - 1
 
     def future_weight(self, stage: int) -> float:

@@ -34,7 +34,7 @@ class UnreachableMinimum:
     most_hm3: float
 
     def describe(self, stage_id: int, floor_hm3: float, price: float) -> str:
-        """Say what was found and what is done about it."""
+        """Describe the finding and its consequence."""
         start = "starts the study" if self.stage == 0 else f"may start stage {stage_id}"
         return (
             f"{start} with {self.start_hm3:g} hm3, must end stage {stage_id} with {self.limit_hm3:g} hm3, and reaches "

@@ -351,7 +351,7 @@ class HydroResolver:
         )
 
     def storage_limits(self, stage: Stage) -> tuple[Floats, Floats]:
-        """Return least and most storage, whatever the state of a plant."""
+        """Return least and most storage, without regard to the status of a plant."""
         least, most = self._declared_storage
         return (
             self._bounds.by_stage(stage.id, "min_storage_hm3", least),

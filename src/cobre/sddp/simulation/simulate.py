@@ -68,7 +68,7 @@ class PolicySimulator:
     ) -> Iterator[StageResult]:
         """Simulate scenarios stage by stage, together with the members of a team, which ask for the same.
 
-        What a result of a team holds is there until the next result.
+        The arrays of a result of a team are valid until the next result.
         """
         if (tree := self.problem.tree) is not None:
             return self._simulate_tree(tree, scenarios, starts, out, team)

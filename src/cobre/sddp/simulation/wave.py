@@ -1,4 +1,4 @@
-"""The rows of a wave on the way to rank 0: brought there stage by stage, or left in files that it reads at the end."""
+"""Transfer of the rows of a wave to rank 0: stage by stage, or through files that it reads at the end."""
 
 import secrets
 import tempfile
@@ -20,7 +20,7 @@ from cobre.sddp.simulation.spool import JoinedNumbers, Spool, StageExtractor, St
 
 
 class Collector:
-    """Brings rows of numbers from all ranks to rank 0; every rank must take part in every call.
+    """Sends rows of numbers from all ranks to rank 0. Collective: every rank makes every call.
 
     memory: where all ranks see what each writes; without it rows are gathered, which brings them to all ranks.
     max_numbers: that all ranks together bring at once.

@@ -43,7 +43,7 @@ MIN_FINAL_PATHS = 8
 """Smallest useful number of paths: fewer give a wider interval than those of the last iterations."""
 MAX_FINAL_PATHS = 1000
 _SPREAD = 0x9E3779B97F4A7C15  # spreads the bits of a small seed over 64
-STAGE_BITS = 16  # the rest of a seed tells samples of different iterations apart
+STAGE_BITS = 16  # the other bits of a seed are the number of the iteration
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ MAX_STATES = 8  # with more state variables an inner approximation is loose
 
 
 class BoundError(CobreError):
-    """A bound that cannot be found by the method that was asked for, and why."""
+    """The requested method cannot bound this study; the message says why."""
 
     remedy = "choose another method (--method), or `auto`"
 

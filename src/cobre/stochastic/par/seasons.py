@@ -1,7 +1,7 @@
 """The seasons of a year: their distances in a cycle, and the days of each occurrence.
 
 Seasons follow one another in a cycle. A calendar may have several cycles over the same days, such as months and
-quarters; the season of a stage tells to which it belongs. Positions number all seasons, cycle by cycle.
+quarters; the season of a stage determines its cycle. Positions number all seasons, cycle by cycle.
 """
 
 from abc import ABC, abstractmethod

@@ -14,7 +14,7 @@ from cobre.stochastic.par.seasons import SeasonCycle
 
 # Statistics of a grid of observations: means, deviations and correlations, season by season.
 #
-# Sums run over years in order, all hydros at a time, so the bits do not depend on a library's way of adding.
+# Sums run over years in order, all hydros at a time, so the bits do not depend on how a library adds.
 
 
 @dataclass(frozen=True, slots=True)

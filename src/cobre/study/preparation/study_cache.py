@@ -104,7 +104,7 @@ class StudyCache:
         return self.folder / f"{self.key}{ENDING}"
 
     def load(self, say: Callable[[str], None]) -> CachedStudy | None:
-        """Return what was kept; None where nothing was, or where it is damaged, which is reported to `say`."""
+        """Return the kept study; None if there is none or it is damaged, which is reported to `say`."""
         try:
             found = read_records(self.path)
             if not isinstance(found, CachedStudy):
@@ -125,7 +125,7 @@ class StudyCache:
         return found
 
     def save(self, entry: CachedStudy) -> None:
-        """Keep what was prepared, unless a file has changed since; what cannot be written is not kept."""
+        """Keep the prepared study, unless a file of the case has changed since; errors of writing are ignored."""
         with suppress(OSError, WriteError, RecordFileError):
             if _key(self.request) != self.key or self.path.exists():
                 return
