@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from cobre.core.bounds import DEFAULT_PATHS, BoundMethodName
-from cobre.io.storage.lock_file import is_in_use
 from cobre.mcp.jobs import JobError, Jobs, StudyRequest, cobre_command, job_environment, study_result, study_status
 from cobre.mcp.roots import (
     CaseChange,
@@ -23,7 +22,7 @@ from cobre.mcp.roots import (
     find_cases_and_runs,
 )
 from cobre.runs.content import case_of_run
-from cobre.runs.files import OUTPUT
+from cobre.runs.files import OUTPUT, is_in_use
 from cobre.study.placement import WorldRequest
 
 # `cobre bound` for an assistant: a process of its own, which is ended when it takes too long.

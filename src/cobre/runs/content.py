@@ -19,7 +19,6 @@ from cobre.io.output import ResultsError, open_results, read_manifest
 from cobre.io.output.results import RowsInMemory, RowSource, StoredRows
 from cobre.io.policies.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
 from cobre.io.storage.confined import UntrustedFileError, named_inside
-from cobre.io.storage.lock_file import is_in_use
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
 from cobre.runs.files import (
@@ -31,6 +30,7 @@ from cobre.runs.files import (
     STUDY_FILE,
     SUMMARY_FILE,
     TRAINING,
+    is_in_use,
 )
 from cobre.runs.summary import without_times
 from cobre.runs.view import RunView, read_view

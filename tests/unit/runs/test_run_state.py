@@ -2,8 +2,7 @@
 
 import pytest
 
-from cobre.io.storage.lock_file import LastActivity
-from cobre.runs.files import SUMMARY_FILE, RunState, state_of
+from cobre.runs.files import SUMMARY_FILE, LastActivity, RunState, state_of
 from cobre.study.output import output_lock
 
 HERE = LastActivity(None, 0.0)

@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from cobre.io.storage.atomic import WriteError
-from cobre.io.storage.lock_file import is_in_use
-from cobre.runs.files import LOCK_FILE
+from cobre.runs.files import LOCK_FILE, is_in_use
 from cobre.study.output import OutputInUseError, output_lock
 
 HOLD = """
