@@ -74,7 +74,7 @@ class MigrationReport:
 
     def __str__(self) -> str:
         lines = [f"{self.old} -> {self.new}", *(f"  {note}" for note in self.notes)]
-        return "\n".join([*lines, *(f"  still to be looked at: {line}" for line in lines_of(self.findings))])
+        return "\n".join([*lines, *(f"  to be checked: {line}" for line in lines_of(self.findings))])
 
 
 def migrate_to_019(old: Path, new: Path) -> MigrationReport:
@@ -123,23 +123,24 @@ def _cut_selection(chosen: CutSelectionConfig, notes: Notes) -> CutSelectionConf
 def _note_effects(case: Case, notes: Notes) -> None:
     method = case.config.modeling.non_negativity_method
     if method.startswith("truncation"):
-        text = f"under `{method}` negative inflows stay, also as lags, and a correction lifts them"
+        text = f"`{method}` keeps negative inflows, also as lags, and the LP corrects them"
         notes.now_effective(CONFIG_FILE, text)
     if any(constraint.slack_enabled for constraint in case.generic_constraints.constraints):
-        notes.converted(CONSTRAINTS, 'penalties of slacks have the basis "per_hour", as they had')
+        notes.converted(CONSTRAINTS, 'penalties of slacks have the basis "per_hour", as before')
     choices = [choice for plant in case.production.by_hydro.values() for choice in _choices(plant)]
     if any(choice.fpha_config is not None and choice.fpha_config.source == "computed" for choice in choices):
-        notes.now_effective(MODELS, "computed planes fall with spillage by another rule")
+        notes.now_effective(MODELS, "computed planes depend on spillage by another rule")
     late = [hydro.id for hydro in case.system.hydros if hydro.entry_stage_id or hydro.exit_stage_id is not None]
     if late:
         ids = ", ".join(map(str, late))
-        notes.now_effective(HYDROS, f"minimums of plants that enter or leave (hydro {ids}) cost also out of service")
+        text = f"minimums of plants that enter or leave (hydro {ids}) are charged for out of service, too"
+        notes.now_effective(HYDROS, text)
 
 
 def _hydro(hydro: Hydro, notes: Notes) -> Hydro:
     if hydro.generation.model != "linearized_head":
         return hydro
-    notes.converted(HYDROS, f"hydro {hydro.id}: the model linearized_head is constant_productivity, as it acted")
+    notes.converted(HYDROS, f"hydro {hydro.id}: the model linearized_head became constant_productivity, as before")
     return replace(hydro, generation=replace(hydro.generation, model="constant_productivity"))
 
 
@@ -148,7 +149,7 @@ def _production(models: ProductionModels, notes: Notes) -> ProductionModels:
     table = models.energy_productivity
     if table is not None and INTEGRATED not in table:
         table = {**table, INTEGRATED: table[EQUIVALENT].copy()}
-        notes.converted(PRODUCTIVITY, f"{INTEGRATED} has the values of {EQUIVALENT}, which served for both")
+        notes.converted(PRODUCTIVITY, f"{INTEGRATED} has the values of {EQUIVALENT}, which had both meanings")
     return replace(models, by_hydro=plants, energy_productivity=table)
 
 
@@ -159,7 +160,7 @@ def _choices(plant: HydroProduction) -> list[ProductionChoice]:
 def _plant(plant: HydroProduction, notes: Notes) -> HydroProduction:
     given = [*_choices(plant), *([] if plant.default is None else [plant.default])]
     if any(choice.model == "linearized_head" for choice in given):
-        notes.converted(MODELS, f"hydro {plant.hydro_id}: linearized_head is constant_productivity, as it acted")
+        notes.converted(MODELS, f"hydro {plant.hydro_id}: linearized_head became constant_productivity, as before")
     return replace(
         plant,
         stage_ranges=tuple(replace(part, choice=_choice(part.choice)) for part in plant.stage_ranges),

@@ -48,8 +48,9 @@ class RunSummary:
     bound: what the stopping rule `upper_bound` found for the policy, as in bound.json.
     policy_cost: $, of the policy, estimated from paths without the effect of the drawn openings, with half of its 95 %
     confidence interval and the number of paths; 0 paths: all of them, exact. None where it is not known.
-    gap: relative to the lower bound, as `core.verdict.BoundHistory.gap` decides. gap_at_most: to the upper end of the
-    confidence interval; None where there is none, and for an estimate from below, which has no such limit.
+    gap: from the lower bound to the bound of the rule `upper_bound`, else to the cost of the policy, else to
+    upper_bound, relative to the lower bound; None under a risk measure where only upper_bound is known. gap_at_most: to
+    the upper end of the confidence interval; None where there is none, and for an estimate from below.
     simulated_controlled_mean_cost: the mean, controlled for the openings that scenarios drew, with the half width of
     its 95 % confidence interval; None where they are not drawn from the openings.
     simulation_note: where simulated scenarios disagree with it by more than chance explains, and why.

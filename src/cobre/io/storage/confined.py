@@ -77,7 +77,8 @@ def open_own(path: Path, flags: int) -> int:
     if stat.S_ISREG(status.st_mode) and status.st_nlink <= 1:
         return descriptor
     os.close(descriptor)
-    raise OSError(errno.EMLINK if status.st_nlink > 1 else errno.ENXIO, "it is no file of its own", str(path))
+    reason = errno.EMLINK if status.st_nlink > 1 else errno.ENXIO
+    raise OSError(reason, "it is not a singly linked regular file", str(path))
 
 
 def move_file(source: Path, target: Path) -> None:
