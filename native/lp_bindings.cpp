@@ -62,7 +62,7 @@ struct BoundEngine {
         WorkCounter* counter = nullptr;
         Results to;
         if (outputs.shared.is_none()) {
-            to = results.allocate(model, static_cast<size_t>(batch.chains), solves, outputs);
+            to = results.allocate(model, solves, outputs);
         } else {
             const auto& shared = record_of<SharedBatch>(outputs.shared, "shared");
             counter = read_counter(shared.counter);
@@ -81,7 +81,8 @@ struct BoundEngine {
                             const nb::object& ask);
 };
 
-// Path p is a chain with the one item p. It starts from basis 0 where the stage has one.
+// Path p is a chain with the one item p. It starts from the basis that its step names, else from basis 0 where the stage
+// has one.
 struct PathIndices {
     std::vector<Int> chain_start, first_basis, no_basis;
 
@@ -100,9 +101,11 @@ PathStage read_step(const StageModel& model, const Step& step, const CutView& cu
     read_realisations(stage.batch, model, record_of<Realisations>(step.realisations, "realisations"),
                       realisation_index);
     const auto& bases = record_of<Bases>(step.bases, "bases");
-    read_bases(stage.batch, model, bases, {});
     const bool has_basis = Array<int8_t>(bases.status, "basis_status").height() > 0;
-    stage.batch.basis_index = (has_basis ? paths.first_basis : paths.no_basis).data();
+    std::span<const Int> index(has_basis ? paths.first_basis : paths.no_basis);
+    if (!step.basis_index.is_none()) index = Array<Int>(step.basis_index, "basis_index").span();
+    require(index.size() == realisation_index.size(), "basis_index: expected one for each path");
+    read_bases(stage.batch, model, bases, index);
     return stage;
 }
 

@@ -81,16 +81,17 @@ void bind_inputs(nb::module_& module) {
         .def_ro("first_realisation", &Chains::first_realisation);
 
     nb::class_<Step>(module, "Step")
-        .def(nb::init<Int, nb::object, nb::object, nb::object, nb::object, bool, nb::object>(), "stage"_a, "cuts"_a,
-             "realisations"_a, "realisation_index"_a, "bases"_a, "carries_basis"_a = false,
-             "carried_from"_a = nb::none())
+        .def(nb::init<Int, nb::object, nb::object, nb::object, nb::object, bool, nb::object, nb::object>(), "stage"_a,
+             "cuts"_a, "realisations"_a, "realisation_index"_a, "bases"_a, "carries_basis"_a = false,
+             "carried_from"_a = nb::none(), "basis_index"_a = nb::none())
         .def_ro("stage", &Step::stage)
         .def_ro("cuts", &Step::cuts)
         .def_ro("realisations", &Step::realisations)
         .def_ro("realisation_index", &Step::realisation_index)
         .def_ro("bases", &Step::bases)
         .def_ro("carries_basis", &Step::carries_basis)
-        .def_ro("carried_from", &Step::carried_from);
+        .def_ro("carried_from", &Step::carried_from)
+        .def_ro("basis_index", &Step::basis_index);
 }
 
 void bind_outputs(nb::module_& module) {
@@ -103,12 +104,15 @@ void bind_outputs(nb::module_& module) {
         .def_ro("rows", &NewCuts::rows);
 
     nb::class_<SharedBatch>(module, "SharedBatch")
-        .def(nb::init<nb::object, nb::object, nb::object, nb::object>(), "counter"_a, "objective"_a,
-             "gradient"_a = nb::none(), "finished"_a = nb::none())
+        .def(nb::init<nb::object, nb::object, nb::object, nb::object, nb::object, nb::object>(), "counter"_a,
+             "objective"_a, "gradient"_a = nb::none(), "finished"_a = nb::none(), "basis_status"_a = nb::none(),
+             "basis_cuts"_a = nb::none())
         .def_ro("counter", &SharedBatch::counter)
         .def_ro("objective", &SharedBatch::objective)
         .def_ro("gradient", &SharedBatch::gradient)
-        .def_ro("finished", &SharedBatch::finished);
+        .def_ro("finished", &SharedBatch::finished)
+        .def_ro("basis_status", &SharedBatch::basis_status)
+        .def_ro("basis_cuts", &SharedBatch::basis_cuts);
 
     nb::class_<Outputs>(module, "Outputs")
         .def(nb::init<bool, bool, bool, nb::object, nb::object>(), nb::kw_only(), "basis"_a = false,

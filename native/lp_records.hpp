@@ -39,7 +39,7 @@ struct NewCuts {
 };
 
 struct SharedBatch {
-    nanobind::object counter, objective, gradient, finished;
+    nanobind::object counter, objective, gradient, finished, basis_status, basis_cuts;
 };
 
 // cuts: `NewCuts` or None. shared: `SharedBatch` or None.
@@ -52,7 +52,7 @@ struct Step {
     Int stage;
     nanobind::object cuts, realisations, realisation_index, bases;
     bool carries_basis;
-    nanobind::object carried_from;
+    nanobind::object carried_from, basis_index;
 };
 
 // Tables that are None are not wanted.

@@ -8,9 +8,10 @@ namespace nb = nanobind;
 
 namespace cobre::lp {
 
-Results ChainResults::allocate(const StageModel& stage, size_t chains, size_t solves, const Outputs& outputs) {
+Results ChainResults::allocate(const StageModel& stage, size_t solves, const Outputs& outputs) {
     Results to;
-    const auto n = static_cast<Py_ssize_t>(solves), bases = static_cast<Py_ssize_t>(outputs.basis ? chains : 0);
+    const auto n = static_cast<Py_ssize_t>(solves);
+    const Py_ssize_t bases = outputs.basis ? n : 0;
     const Py_ssize_t solved = outputs.solution ? n : 0;
     objective = make_array(to.objective, {n});
     future_cost = make_array(to.future_cost, {n});
@@ -30,9 +31,9 @@ Results ChainResults::allocate(const StageModel& stage, size_t chains, size_t so
 Results ChainResults::use(const StageModel& stage, size_t solves, const SharedBatch& shared) {
     Results to;
     // A table that is not wanted is None, or has no rows.
-    const auto take = [solves](double*& target, const nb::object& given, const char* name, Int width) {
+    const auto take = [solves]<typename T>(T*& target, const nb::object& given, const char* name, Int width) {
         if (given.is_none()) return given;
-        const Array<double> table(given, name, true);
+        const Array<T> table(given, name, true);
         require(table.size() == 0 || table.size() == solves * static_cast<size_t>(width),
                 (std::string(name) + ": not the size of the results").c_str());
         if (table.size()) target = table.data();
@@ -41,7 +42,10 @@ Results ChainResults::use(const StageModel& stage, size_t solves, const SharedBa
     objective = take(to.objective, shared.objective, "objective", 1);
     gradient = take(to.gradient, shared.gradient, "gradient", stage.dimension());
     require(to.objective || solves == 0, "objective: not the size of the results");
-    future_cost = decided = inflow = primal = dual = basis_status = basis_cuts = nb::none();
+    basis_status = take(to.basis_status, shared.basis_status, "basis_status", stage.columns + stage.rows);
+    basis_cuts = take(to.basis_cuts, shared.basis_cuts, "basis_cuts", stage.num_decided + 1);
+    require(!to.basis_status == !to.basis_cuts, "basis_status, basis_cuts: half of a basis");
+    future_cost = decided = inflow = primal = dual = nb::none();
     return to;
 }
 

@@ -11,15 +11,15 @@
 
 namespace cobre::lp {
 
-// One row a solve, in the order of the chains or as `result_index` says; bases have one row a chain. Where tables are
-// shared there are objectives and gradients alone, and the rest is None.
+// One row a solve, in the order of the chains or as `result_index` says. Where tables are shared there are objectives,
+// gradients and bases alone, and the rest is None.
 struct ChainResults {
     nanobind::object objective, future_cost, gradient, decided, inflow, primal, dual, basis_status, basis_cuts;
     SolveCounts counts;
     bool has_stray_coefficients = false;  // of cuts that were made
 
     // New arrays; those that are not wanted have no rows.
-    Results allocate(const StageModel& stage, size_t chains, size_t solves, const Outputs& outputs);
+    Results allocate(const StageModel& stage, size_t solves, const Outputs& outputs);
     // Arrays in memory that several processes share.
     Results use(const StageModel& stage, size_t solves, const SharedBatch& shared);
 };

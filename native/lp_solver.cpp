@@ -301,7 +301,7 @@ void Solver::solve_chain(Int chain, const ChainBatch& batch, const Results& resu
         ++counts.solves;
         const auto row = static_cast<size_t>(batch.result_index ? batch.result_index[item] : item);
         store(row, results);
-        if (results.basis_status && item == first) store_basis(chain, results);
+        if (results.basis_status) store_basis(row, results);
     }
 }
 

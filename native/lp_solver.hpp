@@ -57,8 +57,8 @@ struct Results {
     double* gradient = nullptr;                    // x dimension
     double *decided = nullptr, *inflow = nullptr;  // x states, x hydros
     double *primal = nullptr, *dual = nullptr;     // x columns, x rows
-    int8_t* basis_status = nullptr;                // chains x (columns + rows), after the first solve of each chain
-    Int* basis_cuts = nullptr;                     // chains x (states + 1), filled up with -1
+    int8_t* basis_status = nullptr;                // x (columns + rows), of the optimum
+    Int* basis_cuts = nullptr;                     // x (states + 1), filled up with -1
 };
 
 // What a call did, summed over solves and threads.
@@ -148,7 +148,7 @@ private:
     // lp_solver_results.cpp: what a solve gives
     void store(size_t row, const Results& results);
     void store_gradient(double* gradient);
-    void store_basis(Int chain, const Results& results) const;
+    void store_basis(size_t row, const Results& results) const;
     void outgoing_passed(const double* state, double* to) const;
     void outgoing_lags(const double* lags, double* next) const;
 

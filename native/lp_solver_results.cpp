@@ -88,10 +88,10 @@ void Solver::store_gradient(double* gradient) {
                 stage.autoregression[static_cast<size_t>(lag) * n + hydro] * inflow_gradient_[hydro];
 }
 
-void Solver::store_basis(Int chain, const Results& results) const {
+void Solver::store_basis(size_t row, const Results& results) const {
     const auto width = static_cast<size_t>(stage_->columns + stage_->rows),
                max_cuts = static_cast<size_t>(stage_->num_decided + 1);
-    simplex_->basis(results.basis_status + chain * width, results.basis_cuts + chain * max_cuts);
+    simplex_->basis(results.basis_status + row * width, results.basis_cuts + row * max_cuts);
 }
 
 // States that this stage only passes on.

@@ -381,7 +381,13 @@ class SharedBatch:
     """
 
     def __init__(
-        self, counter: Indices, objective: Floats, gradient: Floats | None = None, finished: Indices | None = None
+        self,
+        counter: Indices,
+        objective: Floats,
+        gradient: Floats | None = None,
+        finished: Indices | None = None,
+        basis_status: NDArray[np.int8] | None = None,
+        basis_cuts: Ints | None = None,
     ) -> None: ...
     @property
     def counter(self) -> Indices:
@@ -395,6 +401,12 @@ class SharedBatch:
     @property
     def finished(self) -> Indices | None:
         """Where cuts are made, by trial point: chains that are solved, 0 at first."""
+    @property
+    def basis_status(self) -> NDArray[np.int8] | None:
+        """Solves x (columns + rows), of the optimal bases; None: not wanted."""
+    @property
+    def basis_cuts(self) -> Ints | None:
+        """Solves x (decided states + 1): active cuts of these bases; None with `basis_status`."""
 
 class Outputs:
     """Results of chains beyond objectives. With `shared`, its tables say what is wanted."""
@@ -410,7 +422,7 @@ class Outputs:
     ) -> None: ...
     @property
     def basis(self) -> bool:
-        """Optimal basis of the first solve of each chain."""
+        """Optimal basis of each solve."""
     @property
     def solution(self) -> bool:
         """Primal and dual values."""
@@ -436,6 +448,7 @@ class Step:
         bases: Bases,
         carries_basis: bool = False,
         carried_from: Ints | None = None,
+        basis_index: Ints | None = None,
     ) -> None: ...
     @property
     def stage(self) -> int:
@@ -451,7 +464,7 @@ class Step:
         """By path: the row of its realisation."""
     @property
     def bases(self) -> Bases:
-        """One basis that all paths start from, or none: a cold start."""
+        """What `basis_index` points into; without it one basis that all paths start from, or none: a cold start."""
     @property
     def carries_basis(self) -> bool:
         """Each path starts from its own optimal basis of the step before, which is kept, instead of from `bases`.
@@ -465,6 +478,9 @@ class Step:
         Columns count first, rows after them, in both stages. Columns without one start at their lower bound, rows
         without one are inactive; where that makes no basis, slacks replace columns.
         """
+    @property
+    def basis_index(self) -> Ints | None:
+        """By path: the basis that it starts from, -1: a cold start."""
 
 class SharedPaths:
     """As `SharedBatch`, for paths through some stages: their counter, and the tables of the results.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.comm import Backend, Communicator, ReduceOp, SharedMemoryProvider, SharedRegion
-from cobre.core.arrays import Floats, Indices
+from cobre.core.arrays import Indices
 from cobre.records import dataclass
 
 # Alignment of arrays in a shared region.
@@ -187,10 +187,10 @@ class WorkSplit:
         return range(start, start + share + (rank < extra))
 
 
-def gather_rows(comm: Communicator, split: WorkSplit, own: Floats, label: str) -> Floats:
+def gather_rows(comm: Communicator, split: WorkSplit, own: NDArray[Any], label: str) -> NDArray[Any]:
     """Gather all ranks' rows of a table, in the order of the items that they belong to."""
     width = own.shape[1]
-    table = np.empty((split.total, width))
+    table = np.empty((split.total, width), own.dtype)
     counts = [count * width for count in split.counts]
     comm.allgatherv(np.ascontiguousarray(own).reshape(-1), table.reshape(-1), counts, label=label)
     return table

@@ -61,6 +61,8 @@ class TeamLayout:
     status: tuple[ArrayLayout, ...]  # by stage
     cuts: tuple[ArrayLayout, ...]
     costs: ArrayLayout
+    bound_status: ArrayLayout  # of the lower bound's bases, by solve of the first stage
+    bound_cuts: ArrayLayout
     gradients: ArrayLayout
 
     @classmethod
@@ -77,15 +79,17 @@ class TeamLayout:
             *((np.int8, (paths, len(program.cost) + len(program.row_lower))) for program in programs),
             *((np.int32, (paths, program.num_decided + 1)) for program in programs),
             (np.float64, (COUNTERS, room)),
+            (np.int8, (problem.openings[0].count, len(programs[0].cost) + len(programs[0].row_lower))),
+            (np.int32, (problem.openings[0].count, programs[0].num_decided + 1)),
             (np.float64, (room * problem.dimension,)),
         ]
         layouts, end = [], COUNTERS * ALIGNMENT
         for dtype, shape in wanted:
             layouts.append(ArrayLayout(end, dtype, shape))
             end = layouts[-1].end
-        finished, states, objective, future_cost, *bases, solved, gradients = layouts
+        finished, states, objective, future_cost, *bases, solved, status, cuts, gradients = layouts
         by_stage = tuple(bases[:stages]), tuple(bases[stages:])
-        return cls(finished, states, objective, future_cost, *by_stage, solved, gradients)
+        return cls(finished, states, objective, future_cost, *by_stage, solved, status, cuts, gradients)
 
     @property
     def nbytes(self) -> int:
@@ -137,6 +141,7 @@ class TeamTables:
         self._status = [table.view(memory) for table in layout.status]
         self._cuts = [table.view(memory) for table in layout.cuts]
         self._costs, self._gradients = layout.costs.view(memory), layout.gradients.view(memory)
+        self._bound_bases = layout.bound_status.view(memory), layout.bound_cuts.view(memory)
 
     def paths(self) -> SharedPaths:
         """Begin a job: the paths of a forward pass."""
@@ -158,6 +163,12 @@ class TeamTables:
             batch = SharedBatch(counter, self._costs[parity, :count], gradients, finished=self._finished[parity])
             self._batches[parity, count, dimension] = batch
         return batch
+
+    def bound(self, count: int) -> SharedBatch:
+        """Begin a job: solves of the lower bound, with bases. Read these before a collective that ends the job."""
+        counter, parity = self._begin_job(), self._counters.parity
+        status, cuts = (table[:count] for table in self._bound_bases)
+        return SharedBatch(counter, self._costs[parity, :count], basis_status=status, basis_cuts=cuts)
 
     def _begin_job(self) -> Indices:
         """Begin a job and return its counter; the leader resets what the next job counts in, as `Counters` says."""
@@ -387,6 +398,10 @@ class Team:
     def solves(self, count: int, dimension: int) -> SharedBatch | None:
         """Begin some solves; return tables for costs and, unless `dimension` is 0, gradients; None when alone."""
         return self._tables.batch(count, dimension) if self._tables else None
+
+    def bound(self, count: int) -> SharedBatch | None:
+        """Begin the solves of the lower bound; return tables for costs and bases, None for a team of one."""
+        return self._tables.bound(count) if self._tables else None
 
     def scenarios(self, program: StageProgram, count: int) -> SharedPaths | None:
         """Return shared tables for some scenarios at a stage; None for a team of one."""

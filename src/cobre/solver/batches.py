@@ -89,7 +89,7 @@ class Batch(Work, Protocol):
     inflow: Floats  # solves x hydros, realised
     primal: Floats  # solves x columns, scaled
     dual: Floats  # solves x rows, scaled
-    basis_status: NDArray[np.int8]  # by chain, after its first solve
+    basis_status: NDArray[np.int8]  # solves x (columns + rows), optimal
     basis_cuts: Ints
     has_stray_coefficients: bool  # whether a cut that was made depends on a component that is not stored
 

@@ -89,6 +89,7 @@ class Benchmark:
     bytes_per_state: int = 0  # of one state visited at every stage; 0 where neither selection nor an export reads them
     state_window: int | None = None  # latest iterations whose states are kept; None: all
     blocks: int = 1  # parts of a trial point's openings that cores share
+    bound_chain: int = OPENINGS_PER_CHAIN  # openings that one core solves for the lower bound, one after the other
 
     @property
     def cuts(self) -> int:
@@ -133,7 +134,7 @@ class Benchmark:
 
         Exchanges and waiting are left out.
         """
-        chains = -(-self.stages[0].openings // OPENINGS_PER_CHAIN)
+        chains = -(-self.stages[0].openings // self.bound_chain)
         bound_s = self.bound_s * -(-chains // cores) / chains
         forward_s = -(-self.forward_passes // cores) * self.forward_path_s
         backward_s = -(-self.forward_passes * self.blocks // cores) * self.backward_path_s / self.blocks
@@ -154,10 +155,12 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         # Blocks of the whole study, however few paths are timed
         context.backward_chains = BackwardChains(study.problem, case.config.training.forward_passes)
         sample = sampled_stages(study.problem.num_stages, stages)
-        costs = tuple(_Round(context, number, sample).run() for number in range(1, rounds + 1))
-        bound_began = time.process_time()
-        lower_bound(context, rounds)
-        bound_s = time.process_time() - bound_began
+        costs, bound_s = [], 0.0
+        for number in range(1, rounds + 1):
+            costs.append(_Round(context, number, sample).run())
+            bound_began = time.process_time()
+            lower_bound(context, number)  # in a large first stage it starts from the bases of the one before
+            bound_s = time.process_time() - bound_began
         widths = [len(context.pool.components(stage)) for stage in range(context.pool.num_stages)]
         context.pool.close()
     config = case.config
@@ -167,13 +170,14 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         scenarios=config.simulation.num_scenarios if config.simulation.enabled else 0,
         dimension=study.problem.dimension,
         paths=paths,
-        rounds=costs,
+        rounds=tuple(costs),
         bound_s=bound_s,
         cpu_s=time.process_time() - began,
         bytes_per_cut=8 * sum(1 + width for width in widths),
         bytes_per_state=_state_bytes(config, widths, study.problem.dimension),
         state_window=None if config.exports.states else config.training.cut_selection.window,
         blocks=min(context.backward_chains.blocks(stage) for stage in range(study.problem.num_stages)),
+        bound_chain=OPENINGS_PER_CHAIN if context.bound_bases is None else 1,
     )
 
 
@@ -224,7 +228,8 @@ class _Round:
         if not self.states:
             self.states.append(np.tile(problem.initial_state, (context.split.total, 1)))
         state, step = self.states[-1], context.step(self.number, stage)
-        step = Step(stage, step.cuts, step.realisations, step.realisation_index, step.bases)  # never carries a basis
+        given = (step.cuts, step.realisations, step.realisation_index, step.bases)
+        step = Step(stage, *given, basis_index=step.basis_index)  # never carries a basis
         batch = context.solve_paths(Phase.FORWARD, self.number, [step], state, PathOutputs(basis=True))
         self.bases.append(Bases(batch.basis_status[0], batch.basis_cuts[0]))
         planned = context.backward_chains

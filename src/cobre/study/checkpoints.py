@@ -91,6 +91,7 @@ _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts"
 _CHANCES = "chances_of_openings"  # stage after stage; only where paths are drawn by the weights of the risk measure
 _FIRST_STAGE_ENDS = "history_first_stage_ends"  # of the latest iterations; only where a stopping rule reads them
 _STATES, _STATES_KEPT = "visited_states", "visited_entries"  # only where selection or an export reads them
+_BOUND_BASES, _BOUND_CUTS = "bound_bases", "bound_basis_cuts"  # by opening; only of a large first stage
 _COEFFICIENTS = "coefficients"
 LARGE = (_COEFFICIENTS, _STATES)  # read piece by piece
 _TIMES = ("forward_s", "backward_s", "bound_s", "exchange_s", "solver_s")
@@ -220,6 +221,8 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
         arrays[_FIRST_STAGE_ENDS] = np.array(ends)
     for stage, bases in enumerate(context.bases):
         arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"] = bases.status.copy(), bases.cuts.copy()
+    if (bound := context.bound_bases) is not None:
+        arrays[_BOUND_BASES], arrays[_BOUND_CUTS] = bound.status, bound.cuts  # never written to again
     if len(context.visited):
         arrays[_STATES_KEPT] = entry_flags(context.visited, pool.dimension)
         arrays[_STATES] = _visited(context.visited)
@@ -247,6 +250,8 @@ def _restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
     context.bases = [
         Bases(arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"]) for stage in range(len(context.bases))
     ]
+    if _BOUND_BASES in arrays:
+        context.bound_bases = Bases(arrays[_BOUND_BASES], arrays[_BOUND_CUTS])
     if context.risk_draws is not None and _CHANCES in arrays:
         context.risk_draws.restore(arrays[_CHANCES])
     if _STATES in checkpoint.large.shapes:

@@ -1,16 +1,24 @@
-"""Openings of large stages are solved in blocks: the same bits on any ranks and threads, and the same optima."""
+"""Openings of large stages are solved in blocks, those of the first stage each from its own basis: one digest."""
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cobre
+from cobre.comm import LocalConfig, create_communicator
 from cobre.io.case import load_case
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.training import passes as training_passes
+from cobre.sddp.training.context import first_stage_costs
+from cobre.sddp.training.loop import iterate
+from cobre.solver.batches import PathOutputs
 from cobre.study.preparation.prepare import prepare
+from cobre.study.preparation.study_solver import make_solver
+from cobre.study.training import training_context
 
 LARGE = Path(__file__).resolve().parents[3] / "examples" / "large"
 STAGES = 5
@@ -86,3 +94,54 @@ def test_blocks_change_pivots_and_no_optimum(case, alone, monkeypatch):
     assert chains.digest != alone[1]
     for one, other in zip(blocks.history, chains.history, strict=True):
         assert one.lower_bound == pytest.approx(other.lower_bound, rel=1e-6)
+
+
+# The lower bound: from the second iteration on each opening starts from its own optimum of the iteration before.
+
+
+SELECTED = {"training.cut_selection.selection": {"method": "level1", "check_frequency": 1}}
+
+
+def test_the_bound_is_solved_again_without_a_pivot(case):
+    study = prepare(load_case(case))
+    with create_communicator(LocalConfig()) as comm:
+        context = training_context(comm, study, make_solver(study, 1), 2)
+        iterate(context, 1, None)
+        bound, bases = first_stage_costs(context, 2), context.bound_bases
+        context.start_counting()
+        assert first_stage_costs(context, 3) == pytest.approx(bound, rel=1e-12)
+        assert context.counter.total.solves == bound.size
+        assert context.counter.total.pivots == 0
+        step = context.step(2, 0)  # the forward pass: the same LPs as long as no cut is inactive
+        opening = context.drawn_openings(step)
+        start = np.tile(study.problem.initial_state, (2, 1))
+        solved = context.solver.solve_paths([step], start, PathOutputs())
+        assert solved.pivots == 0
+        assert solved.objective[0] == pytest.approx(bound[0, opening], rel=1e-12)
+        context.go_back_to(replace(context.mark(), bound_bases=bases))
+        assert context.bound_bases is bases
+        context.pool.close()
+
+
+@pytest.mark.parametrize("selected", [{}, SELECTED], ids=["all cuts", "level 1"])
+def test_a_resumed_run_continues_with_the_bases_of_the_bound(case, tmp_path, selected):
+    settings = {"training.selection.forward_passes": 2, **selected}
+    whole = cobre.train(case, threads=1, iterations=4, config_overrides=settings)
+    kept = {"config_overrides": settings, "checkpoints": tmp_path / "kept", "checkpoint_every": 1}
+    cobre.train(case, threads=1, iterations=2, **kept)
+    more = cobre.train(case, num_workers=2, threads=1, backend="shm", iterations=3, resume=True, **kept)
+    assert [record.iteration for record in more.history] == [1, 2, 3]
+    assert cobre.train(case, threads=2, iterations=4, resume=True, **kept).digest == whole.digest
+    assert [record.simplex_iterations for record in whole.history[:3]] == [
+        record.simplex_iterations for record in more.history
+    ]
+
+
+def test_hosts_gather_the_bases_of_the_bound(case, alone, monkeypatch, tmp_path):
+    monkeypatch.setenv("COBRE_TCP_RANKS_PER_HOST", "1")
+    how = {"num_workers": 3, "threads": 1, "backend": "tcp"}
+    kept = {"checkpoints": tmp_path / "kept", "checkpoint_every": 1}
+    settings = {"training.selection.forward_passes": 3}
+    stopped = cobre.train(case, iterations=2, config_overrides=settings, **how, **kept)
+    assert stopped.history[1].traffic_bytes["bases of the lower bound"] > 0
+    assert trained(case, 3, threads=1, resume=True, **kept).digest == alone[3]

@@ -80,6 +80,22 @@ def test_two_solvers_together_give_the_bits_of_one(cuts, chains, threads):
     assert sum(batch.pivots for batch in batches) == alone.pivots
 
 
+def test_bases_of_all_solves_are_shared(cuts, chains):
+    alone = new_solver().solve(0, cuts, chains, Outputs(basis=True))
+    costs, counter = np.zeros(POINTS * OPENINGS), np.zeros(1, np.int64)
+    status, active = np.zeros_like(alone.basis_status), np.zeros_like(alone.basis_cuts)
+    assert len(status) == POINTS * OPENINGS
+    shared = SharedBatch(counter, costs, basis_status=status, basis_cuts=active)
+    solvers = [new_solver() for _ in range(2)]
+    side_by_side([lambda solver=solver: solver.solve(0, cuts, chains, Outputs(shared=shared)) for solver in solvers])
+    assert (costs.tobytes(), status.tobytes(), active.tobytes()) == tuple(
+        part.tobytes() for part in (alone.objective, alone.basis_status, alone.basis_cuts)
+    )
+    half = SharedBatch(np.zeros(1, np.int64), costs, basis_status=status)
+    with pytest.raises(ValueError, match="half of a basis"):
+        new_solver().solve(0, cuts, chains, Outputs(shared=half))
+
+
 def test_half_a_basis_is_refused(cuts):
     counter, costs = np.zeros(1, np.int64), np.zeros((1, POINTS))
     step = Step(0, cuts, realisations(POINTS), np.arange(POINTS, dtype=np.int32), no_bases(program(ORDER)))

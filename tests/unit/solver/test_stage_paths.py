@@ -120,6 +120,23 @@ def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(max_dens
     assert bits(loaded(4, 2, max_dense_rows).solve_paths(given, random_states(PATHS, 2), ALL)) == bits(solved)
 
 
+def test_paths_start_from_the_bases_that_a_step_names() -> None:
+    given, state, solver = steps(2, no_bases(program(2)))[0], random_states(PATHS, 2), loaded(1, 2)
+    cold = solver.solve_paths([given], state, ALL)
+    bases = Bases(cold.basis_status[0][::-1].copy(), cold.basis_cuts[0][::-1].copy())
+
+    def pivots(index: list[int]) -> int:
+        named = np.array(index, np.int32)
+        step = Step(0, given.cuts, given.realisations, given.realisation_index, bases, basis_index=named)
+        return solver.solve_paths([step], state, ALL).pivots
+
+    assert pivots([-1] * PATHS) == cold.pivots > 0
+    assert pivots(list(range(PATHS - 1, -1, -1))) == 0
+    for wrong, message in (([0] * (PATHS - 1), "expected one for each path"), ([PATHS] * PATHS, "no such basis")):
+        with pytest.raises(ValueError, match=f"basis_index: {message}"):
+            pivots(wrong)
+
+
 def test_the_first_step_carries_no_basis() -> None:
     first = carrying(steps(0, no_bases(program()))[0])
     with pytest.raises(ValueError, match="carries_basis: there is no stage before"):

@@ -3,8 +3,10 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from math import prod
 from operator import add
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,17 +85,17 @@ def least_traffic(exchanged: Mapping[str, int]) -> int:
     return sum(nbytes for purpose, nbytes in exchanged.items() if purpose in NEEDED)
 
 
-# The chains of the lower bound, which are the same in every iteration.
+# The chains of the lower bound.
 
 OPENINGS_PER_CHAIN = 5  # fixed, so that the bits do not depend on how many ranks or threads share the work
 
 
 @dataclass(frozen=True, slots=True)
 class LowerBoundPlan:
-    """Chains of the lower bound, the same in every iteration: a few neighbouring openings of the first stage each.
+    """Chains of the lower bound: a few neighbouring openings of the first stage each, or a single one.
 
-    own: this rank's chains among those of the team. order: the openings, chain by chain. mask: chains x
-    `OPENINGS_PER_CHAIN`, false where the last chain has no more openings.
+    own: this rank's chains among those of the team. order: the openings, chain by chain. mask: chains x openings of a
+    chain, false where the last chain has no more openings.
     """
 
     split: WorkSplit
@@ -107,16 +109,17 @@ class LowerBoundPlan:
     realisation_index: Ints
 
     @classmethod
-    def of(cls, comm: Communicator, problem: Problem, team: Team) -> "LowerBoundPlan":
-        """Plan the chains of a rank's team."""
+    def of(cls, comm: Communicator, problem: Problem, team: Team, chain: int = OPENINGS_PER_CHAIN) -> "LowerBoundPlan":
+        """Plan the chains of a rank's team, with so many openings each."""
         opening = problem.openings[0]
-        split = WorkSplit(-(-opening.count // OPENINGS_PER_CHAIN), comm.size)
+        split = WorkSplit(-(-opening.count // chain), comm.size)
         if problem.tree is not None:  # a root has one opening, and the team's tables are for nodes
             team = Team.alone(comm.rank)
         order = opening.order
-        if problem.is_large(0):
+        if problem.is_large(0) and chain > 1:
             order = StageBlocks.of(opening, np.array([opening.count], np.int32)).order_from(int(order[0]))
-        positions = _positions(team.indices(split), opening.count)
+        positions = chain * team.indices(split)[:, None] + np.arange(chain)
+        positions = np.where(positions < opening.count, positions, -1)
         lengths = (positions >= 0).sum(axis=1)
         return cls(
             split=split,
@@ -130,12 +133,16 @@ class LowerBoundPlan:
             realisation_index=order[positions[positions >= 0]],
         )
 
-    def chains(self, bases: Bases) -> Chains:
+    def chains(self, bases: Bases, own: Bases | None = None) -> Chains:
         """Return the chains; all start from the first of the bases, or cold without any.
 
-        In a large stage they start from the optimum of the first opening, on every rank of the same one.
+        In a large stage they start from the optimum of the first opening, on every rank of the same one. own: a basis
+        for each opening, from which chains of a single one start.
         """
         chains = len(self.mask)
+        if own is not None:
+            states = np.tile(self.state, (chains, 1))
+            return Chains(states, self.start, self.realisations, self.realisation_index, own, self.realisation_index)
         index = np.full(chains, 0 if len(bases.status) else -1, np.int32)
         points = (self.state, chains) if chains else (self.state[:0], 1)
         first = self.order[: len(points[0])]
@@ -143,11 +150,19 @@ class LowerBoundPlan:
             points[0], self.start, self.realisations, self.realisation_index, bases, index, None, points[1], first
         )
 
+    def by_chain(self, found: NDArray[Any]) -> NDArray[Any]:
+        """Return rows of the team's openings chain by chain, one row for each; zeros beyond the last opening."""
+        rows = np.zeros((*self.mask.shape, *found.shape[1:]), found.dtype)
+        rows[self.mask] = found
+        return rows.reshape(len(rows), prod(rows.shape[1:]))
 
-def _positions(numbers: Indices, openings: int) -> Indices:
-    """Return chains x OPENINGS_PER_CHAIN: positions in the order of openings; -1 beyond the last opening."""
-    positions = OPENINGS_PER_CHAIN * numbers[:, None] + np.arange(OPENINGS_PER_CHAIN)
-    return np.where(positions < openings, positions, -1)
+    def by_opening(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return what `by_chain` made, of all ranks, by opening."""
+        opening = len(self.order)
+        table = rows.reshape(rows.shape[0] * self.mask.shape[1], -1)[:opening]
+        ordered = np.empty_like(table)
+        ordered[self.order] = table
+        return ordered
 
 
 NO_WORK = tuple(SolveStatistics().numbers)
@@ -184,6 +199,7 @@ class IterationMark:
     cuts: int
     active: NDArray[np.uint8]
     bases: list[Bases]
+    bound_bases: Bases | None
     states_added: int
     chances: list[Floats] | None
     upper_bound: UpperBound | None
@@ -205,6 +221,7 @@ class TrainingContext:
     state_window: int | None = None  # latest iterations whose states cut selection reads; None: all
     risk_draws: RiskDraws | None = None  # of forward paths by the weights of the risk measure, where some are
     keeps_states: bool = False  # trial points are wanted for their own sake, with all their entries
+    bound_bases: Bases | None = None  # by opening of a large first stage: optimal in the last lower bound
     reads_first_stage: bool = False  # a stopping rule reads the state at the end of the first stage
     upper_bound: UpperBound | None = None  # of the last iteration, where a stopping rule wanted one
     failure_folder: Path | None = None  # where an LP goes that cannot be solved
@@ -215,6 +232,7 @@ class TrainingContext:
     team_paths: Indices = field(init=False)  # the forward passes of this rank and those of its team
     own: slice = field(init=False)  # positions of its own ones among these
     lower_bound_plan: LowerBoundPlan = field(init=False)
+    own_start_plan: LowerBoundPlan = field(init=False)  # where openings have bases of their own to start from
     backward_chains: BackwardChains = field(init=False)
     carried_from: dict[int, Ints | None] = field(default_factory=dict)  # by stage: where statuses of bases come from
 
@@ -222,6 +240,7 @@ class TrainingContext:
         self.team_paths = self.team.indices(self.split)
         self.own = self.team.own(self.split)
         self.lower_bound_plan = LowerBoundPlan.of(self.comm, self.problem, self.team)
+        self.own_start_plan = LowerBoundPlan.of(self.comm, self.problem, self.team, 1)
         self.backward_chains = BackwardChains(self.problem, self.split.total)
         self.visited = VisitedStates(self.pool, keeps_all=self.keeps_states, window=self.state_window)
         self.start_counting()
@@ -235,18 +254,18 @@ class TrainingContext:
         """Remember where the run is, between two iterations."""
         chances = None if self.risk_draws is None else list(self.risk_draws.chances)
         active, added = self.pool.active.copy(), self.visited.times_added
-        return IterationMark(self.pool.count, active, self.bases, added, chances, self.upper_bound)
+        return IterationMark(self.pool.count, active, self.bases, self.bound_bases, added, chances, self.upper_bound)
 
     def go_back_to(self, mark: IterationMark) -> None:
         """Forget the iteration that was begun after `mark`. Its cuts and states stay in memory and are overwritten."""
         self.pool.forget_slots(mark.cuts, mark.active)
-        self.bases, self.upper_bound = mark.bases, mark.upper_bound
+        self.bases, self.bound_bases, self.upper_bound = mark.bases, mark.bound_bases, mark.upper_bound
         if self.risk_draws is not None and mark.chances is not None:
             self.risk_draws.chances[:] = mark.chances
         if self.visited.times_added > mark.states_added:
             self.visited.forget_last()
 
-    def gather(self, split: WorkSplit, own: Floats, purpose: str) -> Floats:
+    def gather(self, split: WorkSplit, own: NDArray[Any], purpose: str) -> NDArray[Any]:
         """Gather the rows of all ranks in the order of the split, counted as traffic under `purpose`."""
         table = gather_rows(self.comm, split, own, purpose)
         self.traffic.add(purpose, table.nbytes)
@@ -257,6 +276,10 @@ class TrainingContext:
         noise, realisation_index = sampled(self.problem, self.sampler, iteration, self.team_paths, stage)
         if (draws := self.risk_draws) is not None:
             noise, realisation_index = draws.mixed(iteration, self.team_paths, stage, (noise, realisation_index))
+        if stage == 0 and (bases := self.bound_bases) is not None:
+            positions = self.backward_chains.positions(stage, noise, realisation_index)
+            nearest = self.problem.openings[stage].order[positions]
+            return Step(stage, self.pool.rows(stage), noise, realisation_index, bases, False, None, nearest)
         carries_basis = self.problem.carries_basis(stage)
         if carries_basis and stage not in self.carried_from:
             self.carried_from[stage] = self.problem.carried_from(stage)
@@ -327,19 +350,28 @@ def lower_bound_of(context: TrainingContext, costs: Floats) -> float:
 
 def first_stage_costs(context: TrainingContext, iteration: int) -> Floats:
     """Solve the first stage for each of its openings with all cuts; return scaled costs, 1 x openings."""
-    opening = context.problem.openings[0]
-    plan = context.lower_bound_plan
-    shared = plan.team.solves(len(plan.realisation_index), 0)
-    chains = plan.chains(context.bases[0])
-    work = StageSolve(0, chains, Outputs(shared=shared), all_cuts=True)
+    plan = context.lower_bound_plan if context.bound_bases is None else context.own_start_plan
+    keeps_bases = context.problem.is_large(0) and context.problem.tree is None
+    count = len(plan.realisation_index)
+    shared = plan.team.bound(count) if keeps_bases else plan.team.solves(count, 0)
+    chains = plan.chains(context.bases[0], context.bound_bases)
+    work = StageSolve(0, chains, Outputs(basis=keeps_bases, shared=shared), all_cuts=True)
     batch = context.solve(Phase.LOWER_BOUND, iteration, work)
     plan.team.wait("lower bound")
-    found = np.full(plan.mask.shape, np.nan)
-    found[plan.mask] = batch.objective
-    table = context.gather(plan.split, found[plan.own], "lower bound")
-    costs = np.empty((1, opening.count))
-    costs[0, plan.order] = table.reshape(-1)[: opening.count]
-    return costs
+    if keeps_bases:
+        tables = (batch.basis_status, batch.basis_cuts)
+        context.bound_bases = Bases(*(_of_all_openings(context, plan, table) for table in tables))
+    # The gathering ends the job: no member begins another one before all have read the tables.
+    table = context.gather(plan.split, plan.by_chain(batch.objective)[plan.own], "lower bound")
+    return np.ascontiguousarray(plan.by_opening(table).T)
+
+
+def _of_all_openings(context: TrainingContext, plan: LowerBoundPlan, found: NDArray[Any]) -> NDArray[Any]:
+    """Return rows of the team's openings by opening, with those of other teams; in memory of this rank's own."""
+    rows = plan.by_chain(found)
+    if len(plan.team.members) < context.comm.size:
+        rows = context.gather(plan.split, rows[plan.own], "bases of the lower bound")
+    return plan.by_opening(rows)
 
 
 def expected_first_stage_end(context: TrainingContext, iteration: int) -> tuple[float, ...] | None:
@@ -353,6 +385,8 @@ def expected_first_stage_end(context: TrainingContext, iteration: int) -> tuple[
     states = np.tile(problem.initial_state, (opening.count, 1))
     numbers = np.arange(opening.count, dtype=np.int32)
     chains = Chains.single(states, opening.realisations, numbers, context.bases[0])
+    if (bases := context.bound_bases) is not None:  # optimal, as `first_stage_costs` has left them
+        chains = Chains(states, chains.start, opening.realisations, numbers, bases, numbers)
     batch = context.solve(Phase.LOWER_BOUND, iteration, StageSolve(0, chains, Outputs(), all_cuts=True))
     ends = problem.stages[0].program.next_states(states, batch.decided, batch.inflow)
     return tuple((np.add.accumulate(ends, axis=0)[-1] / opening.count).tolist())

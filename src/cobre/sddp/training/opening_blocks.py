@@ -1,14 +1,14 @@
 """The chains of a backward pass: which openings of a trial point are solved one after the other, which side by side.
 
-Along a chain each solve starts from the basis of the one before; a chain starts from the basis in which the forward
-path left the stage. Chains are the units that threads and ranks share, so with few forward passes there must be many of
-them, and each costs a jump: its first opening is further from the sampled one than from its neighbour.
+Along a chain each solve starts from the basis of the one before. Chains are the units that threads and ranks share, so
+with few forward passes there must be many of them, and each costs a jump from where it starts to its first opening.
 
 In a large stage the openings of a trial point are split into blocks. How many depends on the number of forward passes
 and of openings alone, never on ranks or threads, and so do the bits. Which openings form a block follows from how much
 they differ: blocks are joined from single openings where that saves most, as routes of vehicles are that all leave one
-depot, the sampled opening. In a small stage two chains go from the sampled opening to the wettest and to the driest:
-its solves take less time than it takes to tell another thread of them.
+depot. The depot is the central opening of the stage, from whose optimum all blocks of a trial point start; a single
+block leaves the sampled opening, whose basis the forward path has. In a small stage two chains go from the sampled
+opening to the wettest and to the driest: its solves take less time than it takes to tell another thread of them.
 """
 
 from dataclasses import field
@@ -48,7 +48,7 @@ def block_limits(forward_passes: int, openings: int) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class StageBlocks:
-    """The blocks of one large stage, by sampled opening; computed when a path first samples it."""
+    """The blocks of one large stage, by the opening that they leave; computed when they are first needed."""
 
     openings: StageOpenings
     limits: Ints  # by block: how many openings it may have
@@ -73,14 +73,23 @@ class StageBlocks:
     def chains(self, states: Floats, bases: Bases, positions: Ints) -> Chains:
         """Return chains, one for each trial point and block of openings; results by trial point and opening."""
         points, openings, blocks = len(positions), self.openings.count, len(self.limits)
-        by_point = [self._blocks_from(int(opening)) for opening in self.openings.order[positions]]
+        if blocks == 1:
+            by_point, first = [self._blocks_from(int(opening)) for opening in self.openings.order[positions]], None
+        else:
+            by_point = [self._blocks_from(self.centre)] * points
+            first = np.full(points, self.centre, np.int32)
         order = np.array([found.order for found in by_point], np.int32).reshape(points, openings)
         sizes = np.array([found.sizes for found in by_point], np.int32).reshape(points * blocks)
         start = np.concatenate([np.zeros(1, np.int32), np.add.accumulate(sizes, dtype=np.int32)])
         basis_index = np.repeat(np.arange(points, dtype=np.int32), blocks)
         result_index = (np.arange(points, dtype=np.int32)[:, None] * np.int32(openings) + order).reshape(-1)
         noise = self.openings.realisations
-        return Chains(states, start, noise, order.reshape(-1), bases, basis_index, result_index, blocks)
+        return Chains(states, start, noise, order.reshape(-1), bases, basis_index, result_index, blocks, first)
+
+    @property
+    def centre(self) -> int:
+        """The opening with the shortest distances to all others."""
+        return int(np.add.accumulate(self.distances, axis=1)[:, -1].argmin())
 
     def order_from(self, opening: int) -> Ints:
         """Return all openings, block by block, with the first block from an opening on."""

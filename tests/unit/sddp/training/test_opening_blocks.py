@@ -124,11 +124,27 @@ def test_every_block_is_a_chain_that_starts_from_its_points_basis(stage):
     assert chains.start[0] == 0
     assert chains.start[2] == 5
     assert chains.start[4] == 10
-    for point, sampled in enumerate((2, 0)):
+    for point in range(2):
         solved = chains.realisation_index[5 * point : 5 * point + 5]
         assert sorted(solved.tolist()) == [0, 1, 2, 3, 4]
-        assert sampled in solved[chains.start[2 * point : 2 * point + 2] - 5 * point]
         assert (chains.result_index[5 * point : 5 * point + 5] == 5 * point + solved).all()
+
+
+def test_blocks_leave_the_central_opening_at_every_point(stage):
+    assert stage.centre == np.abs(stage.distances).sum(axis=1).argmin() == 0
+    bases, states = Bases(np.zeros((2, 3), np.int8), np.zeros((2, 2), np.int32)), np.array([[7.0], [8.0]])
+    chains = stage.chains(states, bases, stage.openings.position[np.array([2, 1], np.int32)])
+    assert chains.first_realisation.tolist() == [0, 0]
+    assert chains.realisation_index[:5].tolist() == chains.realisation_index[5:].tolist()
+    assert chains.realisation_index[:5].tolist() == stage.order_from(0).tolist()
+
+
+def test_a_single_block_leaves_the_opening_that_the_path_drew(stage):
+    alone = StageBlocks.of(stage.openings, limits(5))
+    bases, states = Bases(np.zeros((2, 3), np.int8), np.zeros((2, 2), np.int32)), np.array([[7.0], [8.0]])
+    chains = alone.chains(states, bases, stage.openings.position[np.array([2, 1], np.int32)])
+    assert chains.first_realisation is None
+    assert chains.realisation_index[[0, 5]].tolist() == [2, 1]
 
 
 def test_a_rank_without_paths_has_no_chains(stage):
