@@ -123,7 +123,7 @@ SolveCounts Engine::solve_paths(std::vector<PathStage>& stages, const PathStates
     return run(order, task, ask, shared_counter);
 }
 
-// A failure tells everything that went into its LP.
+// Solve a chain; a failure gets all inputs of its LP before it is rethrown.
 void Engine::solve_chain(Solver& solver, const StageModel& stage, Int chain, const ChainBatch& batch,
                          const Results& results) {
     try {

@@ -11,7 +11,8 @@ inline constexpr int64_t kHeartbeatsPerTimeout = 8;
 inline constexpr int64_t kMinHeartbeatNs = 10'000'000;
 inline constexpr int64_t kMaxHeartbeatNs = 500'000'000;
 
-// In messages only: a rank without a heartbeat for this long is described as silent, whatever the timeout.
+// For reports, not for the decision that a rank is lost: from here on a rank is described as silent, and named when an
+// operation is overdue.
 inline constexpr int64_t kSilentNs = 4 * kMaxHeartbeatNs;
 
 inline int64_t heartbeat_interval_ns(int64_t timeout_ns) {

@@ -1,4 +1,4 @@
-"""Phrases, and numbers as text, that messages share."""
+"""Phrases and numbers as text, and limits of options."""
 
 import shlex
 import unicodedata

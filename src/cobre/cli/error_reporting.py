@@ -36,9 +36,9 @@ class ExitCode(IntEnum):
     OUTPUT = 5  # results, or the answer that a command prints, cannot be written
     WORKER = 6  # a worker raised, was killed or got lost
     POLICY = 7  # a policy file is damaged or belongs to another study
-    RESULTS = 8  # an output directory is missing, empty or only half there
+    RESULTS = 8  # nothing usable: results missing or incomplete, no iteration in the time limit, or not verified
     MISSING_EXTRA = 9  # the command needs a part of Cobre that is not installed
-    INTERRUPTED = 128 + signal.SIGINT  # Ctrl-C; the policy so far was kept
+    INTERRUPTED = 128 + signal.SIGINT  # Ctrl-C; the policy is kept if training ended in order
     TERMINATED = 128 + signal.SIGTERM  # SIGTERM; likewise
 
 

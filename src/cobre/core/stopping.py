@@ -441,7 +441,7 @@ class AllRules(StoppingRule):
         return next((plan for one in self.rules if (plan := one.needs_bound(history))), None)
 
     def resumed(self, spent_s: float) -> StoppingRule:
-        """Return the same of the rules of a resumed run."""
+        """Return this combination of the rules as they continue a run."""
         return AllRules(tuple(one.resumed(spent_s) for one in self.rules))
 
     def reason_to_stop(

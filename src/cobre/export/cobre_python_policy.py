@@ -24,7 +24,8 @@ from cobre.io.policies.cobre_python_policy import NO_DATE, STATE_KINDS
 from cobre.io.policies.policy_file import PolicyData, PolicyMetadata, StageCuts
 from cobre.records import dataclass
 
-# Tables of the FlatBuffers format, written field by field with the library; `io.policies.flat_table` reads them.
+# Tables of the FlatBuffers format, written field by field with the library. `FlatTable` in
+# `io.policies.cobre_python_policy` reads them.
 
 IDENTIFIER = b"CBVF"
 

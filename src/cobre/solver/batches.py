@@ -114,9 +114,9 @@ class PathBatch(Work, Protocol):
 class FailedInputs:
     """Everything that went into an LP that could not be solved.
 
-    stage: number of the program. chain: number of the chain, or of the path. realisation: row of the realisations.
-    basis_status, basis_cuts: where the chain started, with the cuts that were active there; None and empty for a cold
-    start. solved_before: earlier solves of the chain.
+    stage: number of the program. chain: number of the chain, or of the path. item: number of the solve in the batch,
+    over all chains. realisation: row of the realisations. basis_status, basis_cuts: where the chain started, with the
+    cuts that were active there; None and empty for a cold start. solved_before: earlier solves of the chain.
     """
 
     stage: int

@@ -85,7 +85,7 @@ class SimplexSolver(LpSolver):
 
     @property
     def version(self) -> str:
-        """Name and version of the fallback library, which other bits may depend on."""
+        """Name and version of HiGHS, the fallback; another version may give other bits."""
         return f"HiGHS {self._engine.version}"
 
 

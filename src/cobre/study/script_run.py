@@ -30,7 +30,7 @@ Description = TypeVar("Description")
 
 
 def _no_description(_study: PreparedStudy) -> None:
-    """Describe nothing."""
+    """Return nothing: the default of `describe`, importable by ranks."""
 
 
 @dataclass(frozen=True, slots=True)

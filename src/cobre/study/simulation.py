@@ -170,7 +170,7 @@ class StreamingSink:
         trim_heap()
 
     def close(self, costs: Floats) -> None:
-        """Close the segments, so that everything received is stored. costs: of all scenarios received."""
+        """Close the open segment, so that everything received is stored. costs: of all scenarios received."""
         if self._is_open:
             self._tables.close_segment({"costs": costs.tolist(), "chunk": self._chunk, "rows": self._rows})
             self._closed_at = time.monotonic()
@@ -267,7 +267,7 @@ def simulate_rank(
 
 
 def simulate_policy(comm: Backend, simulated: SimulatedPolicy, warnings: tuple[str, ...]) -> SimulationResult:
-    """Follow a policy; ranks other than 0 get the costs and no tables."""
+    """Simulate a policy; ranks other than 0 get the costs and no tables."""
     began = time.monotonic()
     sink, study = ArrowSink(), simulated.study
     outcome = _simulate(comm, simulated, _Destination(sink))
@@ -291,7 +291,7 @@ class StreamedSimulation:
     failure_folder: Path
 
     def run(self, comm: Backend, simulated: SimulatedPolicy) -> SimulationResult:
-        """Follow a policy, or the cuts of a pool; rank 0 writes. The result has no tables in memory."""
+        """Simulate a policy, or the cuts of a pool; rank 0 writes. The result has no tables in memory."""
         began = time.monotonic()
         with as_write_error(self.folder), ExitStack() as stack:
             sink = stack.enter_context(self._sink()) if comm.rank == 0 else None

@@ -244,5 +244,5 @@ def test_mpiexec_without_mpi4py_is_refused(tmp_path, flags):
     assert not (tmp_path / "output").exists()
 
 
-def test_this_interpreter_is_the_one_that_is_tested():
+def test_subprocesses_import_the_tested_package():
     assert run_python("-c", "import cobre; print(cobre.__file__)")[1].strip() == sys.modules["cobre"].__file__

@@ -218,7 +218,7 @@ def test_after_a_failure_the_solver_still_works() -> None:
     assert solver.solve(0, no_cuts(2), chains, Outputs()).objective.tobytes() == good.tobytes()
 
 
-def test_no_chains_are_legal() -> None:
+def test_an_empty_batch_is_accepted() -> None:
     stage = program()
     solver = SimplexSolver(2)
     solver.load(0, stage)
@@ -228,7 +228,7 @@ def test_no_chains_are_legal() -> None:
 
 
 @pytest.mark.parametrize("damage", ["states", "realisation_index", "basis"])
-def test_torn_work_is_refused(damage: str) -> None:
+def test_inconsistent_chains_are_refused(damage: str) -> None:
     stage = program()
     solver = SimplexSolver(1)
     solver.load(0, stage)

@@ -25,7 +25,7 @@ MAX_RESTARTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Setting of cells: backend, variant and number of ranks."""
+    """What a set of cells has in common: backend, variant and number of ranks."""
 
     profile: Profile
     variant: Variant

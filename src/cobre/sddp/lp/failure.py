@@ -62,7 +62,7 @@ class StartingBasis:
         return cls(status, tuple(inputs.basis_cuts.tolist()), inputs.solved_before)
 
     def described(self, names: Names) -> dict[str, object]:
-        """Return for a file a word for each column and row, by name."""
+        """Return the basis status of each column and row by name, as JSON values."""
         found: dict[str, object] = {"solved_before": self.solved_before, "tight_cuts": list(self.tight_cuts)}
         if self.status is None:
             return found | {"columns": None, "rows": None}

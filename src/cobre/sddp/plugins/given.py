@@ -69,7 +69,10 @@ class Plugins:
 
     @property
     def identities(self) -> list[object]:
-        """Classes and fields of the plug-ins that decide about bits, by kind: all but stopping rules."""
+        """Classes and fields of the plug-ins that decide about the bits of training, by kind.
+
+        Not those of stopping rules and of the simulation sampler.
+        """
         used = {"risk": self.risk_measure, "selection": self.cut_selection, "sampler": self.sampler}
         return [(kind, *identity(plugin)) for kind, plugin in used.items() if plugin is not None]
 

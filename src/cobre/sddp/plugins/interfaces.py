@@ -161,11 +161,12 @@ class Sampler(Protocol):
 class CutSelection(ABC):
     """Decides which cuts are active, that is, part of the LPs of forward and backward passes.
 
-    You must define `is_due` and `choose`. You may define `reads_states`, and `new_state` with `update`.
+    You must define `is_due` and `choose`. You may define `reads_states`, `spares_first_stage`, and `new_state` with
+    `update`.
 
-    You may rely on: inactive cuts are kept and may become active again; the lower bound and simulations use all cuts,
-    so that a selection changes the speed of training and never the validity of a bound. Every ten iterations, keep the
-    cuts of the last fifty:
+    You may rely on: inactive cuts are kept and may become active again; the lower bound uses all cuts, and so do
+    simulations unless `simulation.cut_set` is `active`, so that a selection never changes the validity of a bound.
+    Every ten iterations, keep the cuts of the last fifty:
 
     >>> import cobre
     >>> class LastFifty(cobre.CutSelection):
