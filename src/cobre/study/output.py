@@ -299,7 +299,7 @@ class RunOutput:
         self._log = self._open_log() if is_writer and not has_log else None
 
     def _open_log(self) -> EventLog:
-        return EventLog(self._request.output, append=self._request.training.may_resume)
+        return EventLog(self._request.output, append=is_resumed(self._request))
 
     def emit(self, event: Event) -> None:
         """Write an event to the log and pass it on to the listener."""

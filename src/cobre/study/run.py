@@ -151,7 +151,7 @@ def _simulate(
         cuts, identity = source.simulated_cuts(), f"{ready.fingerprint} {source.digest} {config}"
     else:
         cuts, identity = source, ""  # a stored policy has no digest: its simulation is not resumable
-    resume = bool(identity) and request.training.may_resume
+    resume = bool(identity) and is_resumed(request)
     streamed = StreamedSimulation(request.output / SIMULATION, identity, resume, request.output / FAILURES)
     result = streamed.run(comm, SimulatedPolicy(ready.study, ready.solver, cuts, config.num_scenarios))
     output.emit(simulation_event(result))

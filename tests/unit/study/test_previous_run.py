@@ -1,9 +1,16 @@
 """Earlier runs in an output directory."""
 
 import pytest
+from example_study import EXAMPLE, overrides
 
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.runs.events import no_events, read_events
+from cobre.runs.files import EVENT_FILE
+from cobre.sddp.simulation.tables import COSTS
 from cobre.study.output import OutputHoldsRunError, require_replaceable
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
+from cobre.study.run import run_study
+from cobre.study.simulation import StreamingSink
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -16,3 +23,40 @@ def test_a_given_policy_is_not_simulated_where_one_was_trained(tmp_path, overwri
 
     with pytest.raises(OutputHoldsRunError, match="holds a training run"):
         require_replaceable(RunRequest(CaseRequest(tmp_path, None), output, training, overwrite))
+
+
+class KilledError(Exception):
+    """Stands for the end of a process in the middle of its simulation."""
+
+
+def test_the_policy_mode_of_a_case_resumes_the_log_and_the_simulation(tmp_path, monkeypatch):
+    """Check that `policy.mode: resume` in config.json does what `--resume` does."""
+    stored = []
+
+    def run(mode):
+        settings = overrides(**{"policy.mode": mode, "simulation.selection.num_scenarios": 600})
+        request = RunRequest(CaseRequest(EXAMPLE, settings, 1), tmp_path, TrainingRequest(checkpoint_every=1))
+        with LocalCommunicator() as comm:
+            run_study(comm, request, no_events)
+
+    def die(sink, costs):
+        sink.close(costs)
+        stored.append(len(costs))
+        raise KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(StreamingSink, "scenarios_done", die)
+        run("fresh")
+    before = (tmp_path / EVENT_FILE).read_bytes()
+    received, write = [], StreamingSink.write
+
+    def count(sink, table, columns):
+        received.extend(columns.scenarios if table == COSTS.name else ())
+        write(sink, table, columns)
+
+    monkeypatch.setattr(StreamingSink, "write", count)
+    run("resume")
+    assert (tmp_path / EVENT_FILE).read_bytes().startswith(before)
+    assert [event["is_resumed"] for event in read_events(tmp_path) if event["event"] == "run_started"] == [False, True]
+    assert 0 < stored[0] < 600
+    assert list(received) == list(range(stored[0], 600))
