@@ -26,7 +26,7 @@ from cobre.records import dataclass
 Scheme = Literal["in_sample", "out_of_sample", "external", "historical"]
 OtherSchemeName = Literal["in_sample", "out_of_sample", "external"]
 NonNegativityMethod = Literal["none", "penalty", "truncation", "truncation_with_penalty"]
-CutSet = Literal["all", "active"]
+SimulatedCuts = Literal["all", "active"]
 # Metadata of a field: digests skip it while it is None, so that digests of earlier versions stay valid.
 SKIPPED_WHEN_NONE = "skipped_when_none"
 DEFAULT_SEED = 42
@@ -456,7 +456,7 @@ class SimulationConfig:
         _DEFAULT_SIMULATION
     )
     scenario_source: ScenarioSource | None = None
-    cut_set: CutSet = extension("all")
+    cut_set: SimulatedCuts = extension("all")
     io_channel_capacity: NonNegativeCount = extension(64)
     solver: SolverProfile | None = None
     sampler: PluginConfig | None = None

@@ -72,7 +72,7 @@ def run_rank(assignment: RankAssignment, work: tuple[CaseRequest, TrainingReques
 def ask_to_stop(run_id: str) -> None:
     """End the rank after this iteration, and with it the others; called on a worker by the client."""
     if (stop := _running.get(run_id)) is not None:
-        stop.ask()
+        stop.request_stop()
 
 
 @contextmanager

@@ -146,13 +146,13 @@ class LpSolver(ABC):
     """Solves batches. One owner; not for several threads at once.
 
     makes_cuts: whether `solve` takes `Outputs.cuts`. threads: that solve at once.
-    ask: called before each call and then at least every 100 ms, on the calling thread, also inside a long solve; what
+    poll: called before each call and then at least every 100 ms, on the calling thread, also inside a long solve; what
     it raises ends the call, whose results are lost. Handlers of signals are run as often, with or without it.
     """
 
     makes_cuts = False
     threads = 1
-    ask: Callable[[], object] | None = None
+    poll: Callable[[], object] | None = None
 
     @abstractmethod
     def load(self, stage: int, program: StageProgram) -> None:

@@ -57,19 +57,19 @@ class SimplexSolver(LpSolver):
 
     def solve(self, stage: int, cuts: CutRows, chains: Chains, out: Outputs) -> Batch:
         """Solve all chains of a stage on the solver's threads."""
-        if self.ask is not None:
-            self.ask()
+        if self.poll is not None:
+            self.poll()
         try:
-            return cast("Batch", self._engine.solve(stage, cuts, chains, out, self.ask))
+            return cast("Batch", self._engine.solve(stage, cuts, chains, out, self.poll))
         except LpFailure as failure:
             raise _in_words(failure) from failure
 
     def solve_paths(self, steps: Sequence[Step], states: Floats, out: PathOutputs) -> PathBatch:
         """Take every path through all steps: a thread stays with its path from the first to the last."""
-        if self.ask is not None:
-            self.ask()
+        if self.poll is not None:
+            self.poll()
         try:
-            return cast("PathBatch", self._engine.solve_paths(list(steps), states, out, self.ask))
+            return cast("PathBatch", self._engine.solve_paths(list(steps), states, out, self.poll))
         except LpFailure as failure:
             raise _in_words(failure) from failure
 

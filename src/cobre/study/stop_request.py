@@ -79,8 +79,8 @@ class StopRequest:
         finally:
             self._is_iterating = False
 
-    def ask(self, why: Interruption = Interruption.INTERRUPTED) -> None:
-        """Ask to stop after this iteration, from any thread; asking again makes no difference."""
+    def request_stop(self, why: Interruption = Interruption.INTERRUPTED) -> None:
+        """Request a stop after this iteration, from any thread; requesting it again makes no difference."""
         if self._wanted is Interruption.NONE:
             self._wanted, self._wanted_at = why, time.monotonic()
 

@@ -248,8 +248,8 @@ def train_from(
             progress = IterationProgress(context, ids, emit, len(history), stop.check, limit)
             on_iteration = _on_iteration(emit, replies, stop, is_risk_averse=ready.study.is_risk_averse)
             hooks = TrainingHooks(on_iteration, on_checkpoint, stop.interruption, progress.around(stop.iterating))
-            outcome = _train(context, ready, hooks, history, stop, progress)
-            cost = _policy_cost(context, outcome)
+            outcome = _run_loop(context, ready, hooks, history, stop, progress)
+            cost = _final_policy_cost(context, outcome)
     return replace(_trained(ready, context, outcome, len(history), time.monotonic() - began), policy_cost=cost)
 
 
@@ -272,12 +272,12 @@ def _on_iteration(
     def on_iteration(record: IterationRecord) -> None:
         emit(iteration_event(record, is_risk_averse=is_risk_averse))
         if replies.wants_stop(stop.is_wanted):
-            stop.ask(Interruption.REQUESTED)
+            stop.request_stop(Interruption.REQUESTED)
 
     return on_iteration
 
 
-def _train(
+def _run_loop(
     context: TrainingContext,
     ready: ReadyStudy,
     hooks: TrainingHooks,
@@ -290,16 +290,16 @@ def _train(
     given = (*config.stopping_rules, *ready.plugins.stopping_rules)
     rules = rules_in_force([rule.resumed(spent_s) for rule in given], config.stopping_mode)
     selection = ready.plugins.cut_selection or cut_selection(config.cut_selection, case.format_version)
-    ready.solver.ask = progress.check
+    ready.solver.poll = progress.check
     try:
         return train(context, rules, selection, hooks, history)
     except IterationDropped as dropped:
         raise stop.without_policy(dropped.interruption) from None
     finally:
-        ready.solver.ask = None
+        ready.solver.poll = None
 
 
-def _policy_cost(context: TrainingContext, outcome: TrainingOutcome) -> PolicyCost | None:
+def _final_policy_cost(context: TrainingContext, outcome: TrainingOutcome) -> PolicyCost | None:
     """Estimate the cost of the final policy from new paths; where few are affordable, from the last iterations."""
     last, is_neutral = outcome.history[-1], context.problem.is_risk_neutral
     paths = final_paths(context.problem, sum(record.solves for record in outcome.history))

@@ -26,7 +26,7 @@ def _trained(iterations, stop_after):
     def emit(event):
         events.append(event)
         if event["event"] == "iteration" and event["iteration"] == stop_after:
-            stop.ask(Interruption.REQUESTED)
+            stop.request_stop(Interruption.REQUESTED)
 
     with LocalCommunicator() as comm:
         ready = ReadyStudy(study, make_solver(study, 1))

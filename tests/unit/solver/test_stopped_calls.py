@@ -61,17 +61,17 @@ def short_call(solver):
 def test_a_caller_is_asked_inside_a_call_and_can_end_it(threads, max_dense_rows):
     solver = SimplexSolver(threads, SimplexOptions(max_dense_rows=max_dense_rows))
     expected = short_call(solver)
-    solver.ask = Patience(3)  # asked before the call, and then twice inside of it
+    solver.poll = Patience(3)  # asked before the call, and then twice inside of it
     with pytest.raises(Enough):
         long_call(solver)
-    solver.ask = None
+    solver.poll = None
     assert short_call(solver) == expected, "what was stopped leaves no trace"
 
 
 @THREADS
 def test_a_caller_that_has_had_enough_before_the_call(threads):
     solver = SimplexSolver(threads)
-    solver.ask = Patience(1)
+    solver.poll = Patience(1)
     with pytest.raises(Enough):
         short_call(solver)
 
@@ -82,10 +82,10 @@ def test_calls_of_highs_can_be_stopped():
     expected = long_call(solver, 20, selling(0), small_loads()).gradient.tobytes()
     assert long_call(solver, 20, selling(0), small_loads()).library_solves > 0
     for times in range(2, 8):
-        solver.ask = Patience(times)
+        solver.poll = Patience(times)
         with pytest.raises(Enough):
             long_call(solver, 1_000_000, selling(0), small_loads())
-        solver.ask = None
+        solver.poll = None
         assert long_call(solver, 20, selling(0), small_loads()).gradient.tobytes() == expected
 
 
@@ -95,13 +95,13 @@ def test_ctrl_c_ends_a_call(threads):
     solver = SimplexSolver(threads)
     expected = short_call(solver)
     is_inside = threading.Event()
-    solver.ask = Asked(is_inside, 2)
+    solver.poll = Asked(is_inside, 2)
     sender = threading.Thread(target=lambda: (is_inside.wait(60), os.kill(os.getpid(), signal.SIGINT)))
     sender.start()
     with pytest.raises(KeyboardInterrupt):
         long_call(solver)
     sender.join()
-    solver.ask = None
+    solver.poll = None
     assert short_call(solver) == expected
 
 
@@ -126,6 +126,6 @@ def test_a_thread_that_waits_for_the_others_asks_as_well():
     order = np.zeros(lengths.sum(), np.int32)
     start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     chains = Chains(random_states(2), start, noise, order, no_bases(stage), np.full(2, -1, np.int32))
-    solver.ask = Patience(3)
+    solver.poll = Patience(3)
     with pytest.raises(Enough):
         solver.solve(0, no_cuts(2), chains, Outputs())

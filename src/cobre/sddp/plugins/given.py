@@ -111,9 +111,9 @@ def checked_plugins(
     for name, given in (("risk_measure", risk_measure), ("cut_selection", cut_selection), ("sampler", sampler)):
         _require_plain_fields(name, given)
     return Plugins(
-        _Measure.of(risk_measure),
-        tuple(map(_Rule.of, stopping_rules)),
-        _Selection.of(cut_selection),
+        _CheckedRiskMeasure.of(risk_measure),
+        tuple(map(_CheckedStoppingRule.of, stopping_rules)),
+        _CheckedCutSelection.of(cut_selection),
         sampler,
         simulation_sampler,
     )
@@ -173,7 +173,7 @@ def described(plugin: object) -> str:
 
 def is_plugin(measure: RiskMeasure) -> bool:
     """Return whether a risk measure was given by a user."""
-    return isinstance(measure, _Measure)
+    return isinstance(measure, _CheckedRiskMeasure)
 
 
 def _attributes(plugin: object) -> dict[str, Any]:
@@ -228,13 +228,13 @@ def _array(name: str, value: object, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Measure(RiskMeasure):
+class _CheckedRiskMeasure(RiskMeasure):
     """Risk measure of a user: weights must be finite, not negative, and add up to 1."""
 
     plugin: RiskMeasure
 
     @classmethod
-    def of(cls, plugin: Any) -> "_Measure | None":
+    def of(cls, plugin: Any) -> "_CheckedRiskMeasure | None":
         return plugin if plugin is None or isinstance(plugin, cls) else cls(plugin)
 
     def weights(self, costs: Floats) -> Floats:
@@ -263,7 +263,7 @@ class _Measure(RiskMeasure):
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule(StoppingRule):
+class _CheckedStoppingRule(StoppingRule):
     """Stopping rule of a user: it gives a reason as a text, or None."""
 
     plugin: StoppingRule
@@ -287,8 +287,8 @@ class _Rule(StoppingRule):
     def needs_bound(self, history: Sequence[Iteration]) -> BoundPlan | None:
         return self.plugin.needs_bound(history)
 
-    def resumed(self, spent_s: float) -> "_Rule":
-        return _Rule(self.plugin.resumed(spent_s))
+    def resumed(self, spent_s: float) -> "_CheckedStoppingRule":
+        return _CheckedStoppingRule(self.plugin.resumed(spent_s))
 
     def reason_to_stop(
         self, history: Sequence[Iteration], simulated: Floats | None = None, bound: UpperBound | None = None
@@ -301,13 +301,13 @@ class _Rule(StoppingRule):
 
 
 @dataclass(frozen=True, slots=True)
-class _Selection(CutSelection):
+class _CheckedCutSelection(CutSelection):
     """Cut selection of a user: one flag for each cut, 0 or 1."""
 
     plugin: CutSelection
 
     @classmethod
-    def of(cls, plugin: Any) -> "_Selection | None":
+    def of(cls, plugin: Any) -> "_CheckedCutSelection | None":
         return plugin if plugin is None or isinstance(plugin, cls) else cls(plugin)
 
     @property
@@ -342,7 +342,7 @@ class _Selection(CutSelection):
 
 
 @dataclass(frozen=True, slots=True)
-class _Draws:
+class _CheckedSampler:
     """Sampler of a user for a study. openings: their number, by stage. width: of a noise vector."""
 
     plugin: Any
@@ -376,7 +376,7 @@ class _Draws:
             raise PluginError(f"{name} returned an opening that stage index {stage} does not have (0 to {last})")
         return found
 
-    def for_scenarios(self, total: int) -> "_Draws":
+    def for_scenarios(self, total: int) -> "_CheckedSampler":
         return replace(self, plugin=self.plugin.for_scenarios(total))
 
 
@@ -386,4 +386,4 @@ def sampler_for(sampler: Any, noise: NoiseModel) -> Sampler:
     missing = [name for name in SAMPLER_METHODS if not hasattr(made, name)]
     if missing:
         raise PluginError(f"{type(sampler).__name__}.for_study returned {_named(made)}, which has no {missing[0]}")
-    return _Draws(made, tuple(len(openings) for openings in noise.openings), noise.layout.dimension)
+    return _CheckedSampler(made, tuple(len(openings) for openings in noise.openings), noise.layout.dimension)

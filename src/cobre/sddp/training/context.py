@@ -147,7 +147,14 @@ class LowerBoundPlan:
         points = (self.state, chains) if chains else (self.state[:0], 1)
         first = self.order[: len(points[0])]
         return Chains(
-            points[0], self.start, self.realisations, self.realisation_index, bases, index, None, points[1], first
+            points[0],
+            self.start,
+            self.realisations,
+            self.realisation_index,
+            bases,
+            index,
+            chains_per_point=points[1],
+            first_realisation=first,
         )
 
     def by_chain(self, found: NDArray[Any]) -> NDArray[Any]:
@@ -279,7 +286,7 @@ class TrainingContext:
         if stage == 0 and (bases := self.bound_bases) is not None:
             positions = self.backward_chains.positions(stage, noise, realisation_index)
             nearest = self.problem.openings[stage].order[positions]
-            return Step(stage, self.pool.rows(stage), noise, realisation_index, bases, False, None, nearest)
+            return Step(stage, self.pool.rows(stage), noise, realisation_index, bases, basis_index=nearest)
         carries_basis = self.problem.carries_basis(stage)
         if carries_basis and stage not in self.carried_from:
             self.carried_from[stage] = self.problem.carried_from(stage)

@@ -235,7 +235,9 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
     clock.lap("exchange")
     if selection is not None and selection.is_due(iteration):
         kept = context.selection_states
-        exchanged = apply_selection(context.comm, pool, selection, context.visited, iteration, kept, context.solver.ask)
+        exchanged = apply_selection(
+            context.comm, pool, selection, context.visited, iteration, kept, context.solver.poll
+        )
         context.traffic.add("active cuts", exchanged)
         clock.lap("bound")
     return IterationResult(iteration, bound_value, costs, clock, None, trial_points, cost_sample, first_stage_end)

@@ -103,8 +103,8 @@ def iterate_tree(
         own = split.block(context.comm.rank)
         context.visited.add(context.comm, split, _states(visited)[:, own.start : own.stop])
     if selection is not None and selection.is_due(iteration):
-        kept, ask = context.selection_states, context.solver.ask
-        apply_selection(context.comm, context.pool, selection, context.visited, iteration, kept, ask)
+        kept, poll = context.selection_states, context.solver.poll
+        apply_selection(context.comm, context.pool, selection, context.visited, iteration, kept, poll)
     clock.lap("bound")
     values = tree_value(context, tree, [found.costs for found in visited])
     return IterationResult(iteration, bound_value, _path_costs(context, tree, visited), clock, values)

@@ -291,17 +291,17 @@ def apply_selection(
     visited: VisitedStates,
     iteration: int,
     kept: SelectionStates,
-    ask: Callable[[], object] | None = None,
+    poll: Callable[[], object] | None = None,
 ) -> int:
     """Choose the active cuts of every stage; each rank handles some stages, and the flags are gathered.
 
-    ask: called before each stage; what it raises ends the selection. Returns the bytes exchanged.
+    poll: called before each stage; what it raises ends the selection. Returns the bytes exchanged.
     """
     split = WorkSplit(pool.num_stages - 1, comm.size)
     own = split.block(comm.rank)
     for stage in own:
-        if ask is not None:
-            ask()
+        if poll is not None:
+            poll()
         if stage == 0 and selection.spares_first_stage:
             continue
         _select(pool, selection, visited, iteration, kept, stage)
