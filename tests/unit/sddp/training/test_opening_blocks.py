@@ -7,7 +7,12 @@ import pytest
 
 from cobre._native import opening_blocks, opening_distances
 from cobre.sddp.problem.openings import StageOpenings
-from cobre.sddp.training.opening_blocks import StageBlocks, block_limits, number_of_blocks
+from cobre.sddp.training.opening_blocks import (
+    MIN_OPENINGS_AROUND_CENTRE,
+    StageBlocks,
+    block_limits,
+    number_of_blocks,
+)
 from cobre.solver.batches import Bases, Realisations
 
 
@@ -130,13 +135,30 @@ def test_every_block_is_a_chain_that_starts_from_its_points_basis(stage):
         assert (chains.result_index[5 * point : 5 * point + 5] == 5 * point + solved).all()
 
 
-def test_blocks_leave_the_central_opening_at_every_point(stage):
-    assert stage.centre == np.abs(stage.distances).sum(axis=1).argmin() == 0
+def two_points(openings, limits, *sampled):
+    stage = StageBlocks.of(openings, limits)
     bases, states = Bases(np.zeros((2, 3), np.int8), np.zeros((2, 2), np.int32)), np.array([[7.0], [8.0]])
-    chains = stage.chains(states, bases, stage.openings.position[np.array([2, 1], np.int32)])
-    assert chains.first_realisation.tolist() == [0, 0]
-    assert chains.realisation_index[:5].tolist() == chains.realisation_index[5:].tolist()
-    assert chains.realisation_index[:5].tolist() == stage.order_from(0).tolist()
+    return stage, stage.chains(states, bases, openings.position[np.array(sampled, np.int32)])
+
+
+def test_many_openings_are_solved_from_the_central_one_at_every_point():
+    openings = StageOpenings.of(noise(np.random.default_rng(5).normal(size=(MIN_OPENINGS_AROUND_CENTRE, 3))))
+    stage, chains = two_points(openings, limits(8, 8), 2, 1)
+    assert stage.centre == np.abs(stage.distances).sum(axis=1).argmin()
+    assert chains.first_realisation.tolist() == [stage.centre, stage.centre]
+    half = len(chains.realisation_index) // 2
+    assert chains.realisation_index[:half].tolist() == chains.realisation_index[half:].tolist()
+    assert chains.realisation_index[:half].tolist() == stage.order_from(stage.centre).tolist()
+
+
+def test_few_openings_are_solved_from_the_first_one_of_the_first_block():
+    openings = StageOpenings.of(noise(np.random.default_rng(5).normal(size=(MIN_OPENINGS_AROUND_CENTRE - 1, 3))))
+    stage, chains = two_points(openings, limits(8, 8), 2, 1)
+    half = len(chains.realisation_index) // 2
+    for point, sampled in enumerate((2, 1)):
+        solved = chains.realisation_index[half * point : half * (point + 1)]
+        assert solved.tolist() == stage.order_from(sampled).tolist()
+        assert chains.first_realisation[point] == solved[0]
 
 
 def test_a_single_block_leaves_the_opening_that_the_path_drew(stage):
