@@ -30,20 +30,6 @@ struct Angles {
 
 // Kernels, compiled for every processor and for AVX2: element by element, so that bits are the same.
 
-// Packs of elements side by side.
-struct One {
-    using Numbers = double;
-    static constexpr size_t lanes = 1;
-};
-struct Two {
-    typedef double Numbers __attribute__((vector_size(16)));
-    static constexpr size_t lanes = 2;
-};
-struct Four {
-    typedef double Numbers __attribute__((vector_size(32)));
-    static constexpr size_t lanes = 4;
-};
-
 template <typename Pack, typename Element>
 [[gnu::always_inline]] inline void load(Pack& pack, const Element* from) {
     std::memcpy(&pack, from, sizeof pack);

@@ -38,19 +38,6 @@ __extension__ typedef unsigned __int128 Wide;
 // registers from the first row to the last.
 constexpr size_t kPacks = 6;
 
-struct One {
-    using Numbers = double;
-    static constexpr size_t lanes = 1;
-};
-struct Two {
-    typedef double Numbers __attribute__((vector_size(16)));
-    static constexpr size_t lanes = 2;
-};
-struct Four {
-    typedef double Numbers __attribute__((vector_size(32)));
-    static constexpr size_t lanes = 4;
-};
-
 template <typename Pack, size_t packs>
 [[gnu::always_inline]] inline void mix_strip(const double* draw, size_t rows, const double* matrix, size_t stride,
                                              double* out) {

@@ -1,6 +1,7 @@
-// Whether instructions beyond those of every processor of this architecture may be used.
+// Whether instructions beyond those of every processor of this architecture may be used, and packs of numbers for them.
 #pragma once
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -34,5 +35,19 @@ inline bool has_avx2() {
 }
 
 #endif
+
+// Packs of elements side by side.
+struct One {
+    using Numbers = double;
+    static constexpr size_t lanes = 1;
+};
+struct Two {
+    typedef double Numbers __attribute__((vector_size(16)));
+    static constexpr size_t lanes = 2;
+};
+struct Four {
+    typedef double Numbers __attribute__((vector_size(32)));
+    static constexpr size_t lanes = 4;
+};
 
 }  // namespace cobre
