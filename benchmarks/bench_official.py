@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, deck in decks.items():
         case = common_form(deck, GENERATED / f"{name}-common") if name == "pmo_2018" else deck
         results[name] = {"curves": train_all(pythons, case, options), "prediction": predict(case, options)}
-    write(results, options)
+        write(results, options)  # after each deck: an hour's figures outlive an interruption
     return 0
 
 
