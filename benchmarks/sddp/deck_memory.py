@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from cobre.comm import Backend, launch  # noqa: E402
-from cobre.io.storage.free_memory import prefer_system_allocator  # noqa: E402
+from cobre.io.storage.allocators import prefer_system_allocator  # noqa: E402
 from cobre.study.requests import CaseRequest, RunRequest, with_iterations  # noqa: E402
 from collectives.footprint import account, peak_bytes  # noqa: E402
 from collectives.report import table  # noqa: E402

@@ -7,14 +7,14 @@ from docstrings import introduction
 from record_tables import Style, is_list, records, table, words
 
 from cobre.io.case_folder.case_files import MOVED, REQUIRED_JSON
-from cobre.io.constraints.expressions import VARIABLES
-from cobre.io.constraints.reading import BOUNDS
 from cobre.io.decoding.format_version import INTEGRATED_COLUMN, MARKS, PRODUCTIVITY_TABLE
 from cobre.io.decoding.parquet_tables import TableFormat
-from cobre.io.input_files import correlation_file, entities, stages_file
+from cobre.io.input_files import correlation, entities, stages
+from cobre.io.input_files.constraint_expressions import VARIABLES
 from cobre.io.input_files.entities import InitialConditionsFile, PenaltiesFile
+from cobre.io.input_files.generic_constraints import BOUNDS
 from cobre.io.input_files.production_models import ProductionFile
-from cobre.io.input_files.stages_file import PostStudyStagesFile
+from cobre.io.input_files.stages import PostStudyStagesFile
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 
 INTRODUCTION = """\
@@ -30,7 +30,7 @@ are identified by their `id`. Dates are written `2026-01-31`; an `end_date` is t
 explained in the [glossary](glossary.md).
 """
 JSON_FILES = {
-    "stages.json": (stages_file.StagesFile, "Stages, blocks of hours, discounting, risk."),
+    "stages.json": (stages.StagesFile, "Stages, blocks of hours, discounting, risk."),
     "initial_conditions.json": (InitialConditionsFile, "Storage, inflows and commitments at the start of the study."),
     "post_study_stages.json": (PostStudyStagesFile, "What anticipated thermal plants deliver after the study."),
     "penalties.json": (PenaltiesFile, "Penalties and violation costs for the whole study."),
@@ -42,9 +42,9 @@ JSON_FILES = {
     "system/pumping_stations.json": (entities.StationsFile, "Stations that pump water from one reservoir to another."),
     "system/energy_contracts.json": (entities.ContractsFile, "Contracts to buy or sell energy."),
     "system/hydro_production_models.json": (ProductionFile, "Production models by plant and stage."),
-    "scenarios/load_factors.json": (stages_file.LoadFactorsFile, "Load of each block relative to the stage."),
-    "scenarios/non_controllable_factors.json": (stages_file.SourceFactorsFile, "The same for such sources."),
-    "scenarios/correlation.json": (correlation_file.CorrelationFile, "Correlation of noise between entities."),
+    "scenarios/load_factors.json": (stages.LoadFactorsFile, "Load of each block relative to the stage."),
+    "scenarios/non_controllable_factors.json": (stages.SourceFactorsFile, "The same for such sources."),
+    "scenarios/correlation.json": (correlation.CorrelationFile, "Correlation of noise between entities."),
 }
 TABLES = {
     "scenarios": "Random quantities and their history",

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from cobre.io.findings.finding import CODES, Code, Layer, load_all_codes
+from cobre.io.findings import CODES, Code, Layer, load_all_codes
 
 INTRODUCTION = """\
 # Findings of validation

@@ -22,7 +22,7 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")
 _HOMES = {
     "Case": "cobre.core.case",
     "CutSelection": "cobre.sddp.plugins.interfaces",
-    "InvalidCaseError": "cobre.io.findings.finding",
+    "InvalidCaseError": "cobre.io.findings",
     "PluginError": "cobre.sddp.plugins.given",
     "Policy": "cobre.policy.object",
     "RiskMeasure": "cobre.sddp.plugins.interfaces",

@@ -16,7 +16,7 @@ from cobre.core.case import Case as Case
 from cobre.core.case import changed as changed
 from cobre.core.stopping import StoppingRule as StoppingRule
 from cobre.io.case import load_case as load_case
-from cobre.io.findings.finding import InvalidCaseError as InvalidCaseError
+from cobre.io.findings import InvalidCaseError as InvalidCaseError
 from cobre.io.saving import save_case as save_case
 from cobre.policy.object import Policy as Policy
 from cobre.sddp.plugins.given import PluginError as PluginError

@@ -17,9 +17,9 @@ from cobre.cli.main import main
 from cobre.comm.detection import LAUNCHERS
 from cobre.comm.testing.case import all_cases
 from cobre.io.case_folder.case_files import known_files
-from cobre.io.config.file import ConfigFile
 from cobre.io.decoding.format_version import INTEGRATED_COLUMN, MARKS
-from cobre.io.findings.finding import CODES, load_all_codes
+from cobre.io.findings import CODES, load_all_codes
+from cobre.io.input_files.config import ConfigFile
 
 COMM = ROOT / "src" / "cobre" / "comm"
 INTERNAL = {"COBRE_TABLE", "COBRE_VECTOR", "COBRE_SANITIZE", "COBRE_WIDE"}  # macros of native code

@@ -181,7 +181,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.comm import BackendError, CommError
     from cobre.export.run_tables import ExportError
     from cobre.io.case_folder.new_cases import UnknownTemplateError
-    from cobre.io.findings.finding import InvalidCaseError
+    from cobre.io.findings import InvalidCaseError
     from cobre.io.policies.policy_file import PolicyFileError
     from cobre.io.storage.atomic import WriteError
     from cobre.policy.store import PolicyMismatchError
@@ -227,7 +227,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
 
 def message_of(error: BaseException | None) -> str:
     """Return the message of an error, and where to learn more."""
-    from cobre.io.findings.finding import InvalidCaseError
+    from cobre.io.findings import InvalidCaseError
     from cobre.wording import as_argument
 
     saved = getattr(error, "saved", None)

@@ -15,7 +15,7 @@ from cobre.cli.launch_command import launch
 from cobre.cli.result_commands import bound, compare, explain, export, report, top
 from cobre.cli.run_command import run, simulate
 from cobre.cli.standard_streams import StandardStreams, as_error, echo, echo_json, show_traceback
-from cobre.io.storage.free_memory import prefer_system_allocator
+from cobre.io.storage.allocators import prefer_system_allocator
 
 # How `cobre --help` looks: commands by what one wants to do, headings in bold where a terminal shows it.
 

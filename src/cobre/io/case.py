@@ -20,9 +20,6 @@ from cobre.core.stopping import IterationLimit
 from cobre.core.temporal import Horizon, PolicyGraph
 from cobre.errors import CaseIoError
 from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
-from cobre.io.config.file import read_config, with_paths_from
-from cobre.io.config.overrides import ConfigDocument, name_overrides
-from cobre.io.constraints.reading import BOUNDS, read_generic_constraints
 from cobre.io.decoding.format_version import (
     FormatSeen,
     fit_messages,
@@ -31,8 +28,10 @@ from cobre.io.decoding.format_version import (
 )
 from cobre.io.decoding.json_documents import Document, read_document
 from cobre.io.decoding.parquet_tables import TableFormat, read_table
-from cobre.io.findings.finding import Findings
-from cobre.io.input_files.correlation_file import read_correlation
+from cobre.io.findings import Findings
+from cobre.io.input_files.config import read_config, with_paths_from
+from cobre.io.input_files.config_overrides import ConfigDocument, name_overrides
+from cobre.io.input_files.correlation import read_correlation
 from cobre.io.input_files.entities import (
     read_buses,
     read_energy_contracts,
@@ -44,8 +43,9 @@ from cobre.io.input_files.entities import (
     read_pumping_stations,
     read_thermals,
 )
+from cobre.io.input_files.generic_constraints import BOUNDS, read_generic_constraints
 from cobre.io.input_files.production_models import read_production_models
-from cobre.io.input_files.stages_file import (
+from cobre.io.input_files.stages import (
     LOAD_FILE,
     SOURCE_FILE,
     read_load_factors,

@@ -10,7 +10,7 @@ from cobre.core.config import CutSelectionConfig, DominationSelection, DynamicSe
 from cobre.core.file_names import CONFIG_FILE
 from cobre.core.hydro import Hydro, HydroProduction, ProductionChoice, ProductionModels
 from cobre.io.case import load_case_with_findings
-from cobre.io.findings.finding import Finding, lines_of
+from cobre.io.findings import Finding, lines_of
 from cobre.io.saving.case_writer import save_case
 from cobre.records import dataclass
 

@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 
 from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.errors import CobreError
-from cobre.io.config.file import read_config, with_paths_from
 from cobre.io.decoding.json_documents import read_document
-from cobre.io.findings.finding import Findings
+from cobre.io.findings import Findings
+from cobre.io.input_files.config import read_config, with_paths_from
 from cobre.records import dataclass
 from cobre.runs.files import is_run_folder
 from cobre.wording import MAX_COUNT, MAX_THREADS

@@ -16,7 +16,7 @@ from cobre.core.policy_cost import NO_POLICY_COST
 from cobre.errors import CobreError
 from cobre.io.storage.atomic import WriteError, as_write_error
 from cobre.io.storage.confined import MAX_BYTES, open_own, open_untrusted, read_untrusted, remove_file
-from cobre.io.storage.stored_json import Event, events_in, whole_lines
+from cobre.io.storage.stored_json import parse_finite
 from cobre.runs.files import EVENT_FILE, OUTPUT
 from cobre.runs.summary import bound_history
 from cobre.sddp.records import IterationRecord, as_dict
@@ -33,6 +33,9 @@ __all__ = [
     "resumed_event",
 ]
 
+
+Event = Mapping[str, Any]
+"""An event as its line in the log has it."""
 
 EventListener = Callable[[Event], None]
 """Takes the events of a run as they occur; on ranks other than 0 it does nothing."""
@@ -161,6 +164,38 @@ def _ends_with_newline(path: Path) -> bool:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, size - 1))
         return stream.read(1) in (b"", b"\n")
+
+
+# The log, events.jsonl, read back: one JSON object per line. The last line may be incomplete.
+
+
+def event_of(line: bytes) -> Event | None:
+    """Return the event of a line; None if it is incomplete or not an event."""
+    try:
+        found = parse_finite(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("event"), str) else None
+
+
+def whole_lines(content: bytes) -> bytes:
+    """Return the content up to its last newline: the last line may be incomplete."""
+    return content[: content.rfind(b"\n") + 1]
+
+
+def events_in(content: bytes) -> list[Event]:
+    """Return the events of all lines that can be read, in their order."""
+    return [event for line in content.split(b"\n") if (event := event_of(line)) is not None]
+
+
+def numbered_lines(content: bytes) -> list[tuple[int, Event | None]]:
+    """Return the number (from 1) and event of each line, None if it cannot be read; empty lines are left out.
+
+    A last line without a newline is included if it can be read, as in a file that is no longer written.
+    """
+    *lines, last = content.split(b"\n")
+    found = [(number, event_of(line)) for number, line in enumerate(lines, 1) if line.strip()]
+    return found if (event := event_of(last)) is None else [*found, (len(lines) + 1, event)]
 
 
 def read_events(folder: Path) -> list[Event]:

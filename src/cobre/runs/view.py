@@ -11,9 +11,8 @@ from cobre.core.policy_cost import NO_POLICY_COST
 from cobre.core.stopping import StopKind
 from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, PathCosts, verdict
 from cobre.io.storage.confined import MAX_BYTES, read_untrusted
-from cobre.io.storage.stored_json import numbered_lines
 from cobre.records import dataclass
-from cobre.runs.events import Event, number_of
+from cobre.runs.events import Event, number_of, numbered_lines
 from cobre.runs.files import LastActivity, RunState, end_state, state_of
 from cobre.runs.formatting import printable_event, rough_duration, size
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from cobre.io.config.overrides import ConfigDocument, with_overrides
-from cobre.io.findings.finding import Findings
+from cobre.io.findings import Findings
+from cobre.io.input_files.config_overrides import ConfigDocument, with_overrides
 from cobre.io.storage.stored_json import is_shallow
 from cobre.records import dataclass
 from cobre.study.requests import CaseRequest, Overrides

@@ -1,12 +1,12 @@
 """Modules that every rank needs, case decoders included: imported by the process that ranks are forked from."""
 
-from cobre.io.storage.free_memory import prefer_system_allocator
+from cobre.io.storage.allocators import prefer_system_allocator
 
 prefer_system_allocator()  # before pyarrow is loaded
 
 import pyarrow.parquet  # noqa: E402, F401
 
-from cobre.io.decoding import json_files  # noqa: E402
+from cobre.io.decoding import json_records  # noqa: E402
 from cobre.study import run  # noqa: E402, F401
 
-json_files.build_decoders()
+json_records.build_decoders()

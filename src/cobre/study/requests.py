@@ -8,7 +8,7 @@ from cobre.records import dataclass
 
 if TYPE_CHECKING:
     from cobre.core.case import Case
-    from cobre.io.config.overrides import ConfigDocument
+    from cobre.io.input_files.config_overrides import ConfigDocument
     from cobre.policy.object import Policy
     from cobre.sddp.plugins.given import Plugins
 

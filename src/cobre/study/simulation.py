@@ -15,10 +15,10 @@ from cobre.comm import Backend, Communicator, SharedMemoryProvider
 from cobre.core.arrays import Floats, Ints
 from cobre.core.case import ABSENT_ID, System
 from cobre.io.output.growing_tables import ROWS_PER_GROUP, UNFINISHED, GrowingTables, Segment
+from cobre.io.storage.allocators import trim_heap
 from cobre.io.storage.arrow_columns import column_of
 from cobre.io.storage.atomic import as_write_error, on_failure
 from cobre.io.storage.confined import make_folder
-from cobre.io.storage.free_memory import trim_heap
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.records import dataclass

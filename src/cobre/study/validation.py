@@ -9,7 +9,7 @@ from cobre.core.file_names import CONFIG_FILE
 from cobre.io.case import format_of, read_case
 from cobre.io.case_folder.case_files import conversion_in_words, read_conversion
 from cobre.io.decoding.format_version import FormatSeen
-from cobre.io.findings.finding import NO_OPTIONS, Finding, Findings, Layer, error_code, label, lines_of
+from cobre.io.findings import NO_OPTIONS, Finding, Findings, Layer, error_code, label, lines_of
 from cobre.io.policies.policy_file import PolicyFileError
 from cobre.io.saving.case_writer import checked_case
 from cobre.policy.boundary import load_boundary_policy, with_lags_of_boundary

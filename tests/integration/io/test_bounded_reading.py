@@ -20,7 +20,7 @@ from cobre.cli.main import main
 LIMITED = """
 import json, resource, sys
 import cobre, pyarrow.parquet
-from cobre.io.findings.finding import Findings
+from cobre.io.findings import Findings
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
 report = cobre.validate(sys.argv[1])
 print(json.dumps([str(error) for error in report.errors]))

@@ -16,7 +16,7 @@ import cobre
 from cobre.comm import InitializationFailedError, InvalidBackendError
 from cobre.comm.cores import usable_cores
 from cobre.comm.launch import WorkerError
-from cobre.io.findings.finding import InvalidCaseError
+from cobre.io.findings import InvalidCaseError
 from cobre.sddp.lp.failure import StageFailedError
 from cobre.study.placement import ONE_THREAD_PER_RANK
 

@@ -23,7 +23,7 @@ from cobre.comm import (
     launch,
 )
 from cobre.comm.testing.leaks import no_leaks
-from cobre.io.findings.finding import InvalidCaseError
+from cobre.io.findings import InvalidCaseError
 from cobre.study.placement import Placement, WorldRequest, choose_placement
 from cobre.study.preparation.study_cache import RankMismatchError
 

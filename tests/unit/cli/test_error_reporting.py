@@ -10,7 +10,7 @@ from cobre.comm import AbortedError, TerminatedError
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.exit_report import ExitReport, attach_exit_report
 from cobre.comm.launch import WorkerError
-from cobre.io.findings.finding import InvalidCaseError
+from cobre.io.findings import InvalidCaseError
 
 
 class SecondRank(LocalCommunicator):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cobre import errors
-from cobre.io.findings.finding import Finding, InvalidCaseError, code_named
+from cobre.io.findings import Finding, InvalidCaseError, code_named
 from cobre.io.policies.policy_file import PolicyFileError
 from cobre.io.storage.atomic import WriteError
 from cobre.policy.store import PolicyMismatchError

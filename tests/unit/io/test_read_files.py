@@ -10,7 +10,7 @@ from validation_case import problems_after, sound_documents, sound_tables, write
 
 from cobre.io.case import load_case, load_case_with_findings, read_case
 from cobre.io.case_folder.case_files import MOVED, REQUIRED_JSON, known_files
-from cobre.io.findings.finding import Findings, InvalidCaseError, Layer
+from cobre.io.findings import Findings, InvalidCaseError, Layer
 
 
 @pytest.fixture

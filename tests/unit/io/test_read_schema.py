@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from validation_case import drop, problems_after, put, sound_documents, together, write_case
 
 from cobre.io.case import read_case
-from cobre.io.findings.finding import Findings, Layer
+from cobre.io.findings import Findings, Layer
 
 FOREIGN_WORDS = ("pydantic", "Input should", "valid integer", "Field required", "validation error", "Traceback")
 

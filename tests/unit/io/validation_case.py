@@ -5,7 +5,7 @@ from datetime import date
 from small_cases import machines, months, penalties, write_files
 
 from cobre.io.case import read_case
-from cobre.io.findings.finding import Findings, Layer
+from cobre.io.findings import Findings, Layer
 
 START = "2024-01-01"
 DAYS = [date(2024, month, 1) for month in range(1, 5)]

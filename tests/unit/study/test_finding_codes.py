@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cobre
-from cobre.io.findings.finding import Finding, code_named
+from cobre.io.findings import Finding, code_named
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs"
 

@@ -4,7 +4,7 @@ import pytest
 
 from cobre.comm import InitializationFailedError
 from cobre.comm.launch import WorkerError
-from cobre.io.findings.finding import InvalidCaseError
+from cobre.io.findings import InvalidCaseError
 from cobre.study.placement import raising_worker_errors
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
-from cobre.io.findings.finding import Findings, Layer, error_code, warning_code
+from cobre.io.findings import Findings, Layer, error_code, warning_code
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.io.storage.confined import MAX_TABLE_BYTES, open_untrusted
 from cobre.io.storage.stored_json import parse_stored

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
-from cobre.io.config.file import ConfigFile
-from cobre.io.constraints.reading import GenericConstraintsFile, GenericParametersFile
 from cobre.io.decoding.format_version import MARKS, Mark
-from cobre.io.decoding.json_files import JsonFile
-from cobre.io.input_files.correlation_file import CorrelationFile
+from cobre.io.decoding.json_records import JsonFile
+from cobre.io.input_files.config import ConfigFile
+from cobre.io.input_files.correlation import CorrelationFile
 from cobre.io.input_files.entities import (
     BusesFile,
     ContractsFile,
@@ -26,8 +25,9 @@ from cobre.io.input_files.entities import (
     StationsFile,
     ThermalsFile,
 )
+from cobre.io.input_files.generic_constraints import GenericConstraintsFile, GenericParametersFile
 from cobre.io.input_files.production_models import ProductionFile
-from cobre.io.input_files.stages_file import LoadFactorsFile, PostStudyStagesFile, SourceFactorsFile, StagesFile
+from cobre.io.input_files.stages import LoadFactorsFile, PostStudyStagesFile, SourceFactorsFile, StagesFile
 from cobre.io.storage.atomic import check_writable, write_file
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -14,8 +14,8 @@ from typing import Any
 from cobre.core.case import FormatVersion
 from cobre.core.file_names import CONFIG_FILE
 from cobre.io.decoding.json_documents import Document
-from cobre.io.findings.finding import Finding, Findings, Layer, error_code, subject_text
-from cobre.io.findings.schema_messages import MISSING_FIELD, Choices, FileLocation
+from cobre.io.decoding.schema_errors import MISSING_FIELD, Choices, FileLocation
+from cobre.io.findings import Finding, Findings, Layer, error_code, subject_text
 from cobre.io.storage.arrow_columns import open_parquet
 from cobre.records import dataclass
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cobre.io.findings.finding import Findings, Layer, about, error_code
+from cobre.io.findings import Findings, Layer, about, error_code
 from cobre.io.storage.confined import read_untrusted
 from cobre.io.storage.stored_json import is_shallow
 from cobre.records import dataclass

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Table
 from cobre.io.decoding.json_documents import EMPTY_FILE, MAX_NUMBER
-from cobre.io.findings.finding import Code, Findings, Layer, about, error_code, warning_code
+from cobre.io.findings import Code, Findings, Layer, about, error_code, warning_code
 from cobre.io.storage.arrow_columns import (
     check_unpacked_size,
     null_rows,

@@ -23,9 +23,9 @@ from cobre.core.entities import (
 )
 from cobre.core.hydro import Hydro
 from cobre.io.decoding.json_documents import Document, rewritten
-from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.findings.finding import Findings, Layer, Subject, error_code, named
-from cobre.io.findings.schema_messages import report_duplicates
+from cobre.io.decoding.json_records import JsonFile, decode
+from cobre.io.decoding.schema_errors import report_duplicates
+from cobre.io.findings import Findings, Layer, Subject, error_code, named
 from cobre.records import dataclass
 
 FIELD_OF_FORM_MISSING = error_code("field-of-form-missing", Layer.SCHEMA, "is missing", remedy="{form} needs it")

@@ -12,12 +12,12 @@ from cobre.core.config import Config
 from cobre.core.file_names import CONFIG_FILE
 from cobre.io.case import decode_case, read_case
 from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON
-from cobre.io.config.file import read_config
-from cobre.io.config.overrides import with_overrides
 from cobre.io.decoding.format_version import FormatSeen
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.parquet_tables import TableFormat, sorted_by_keys
-from cobre.io.findings.finding import Findings, Layer, error_code
+from cobre.io.findings import Findings, Layer, error_code
+from cobre.io.input_files.config import read_config
+from cobre.io.input_files.config_overrides import with_overrides
 from cobre.io.saving.documents import case_documents, case_tables, check_tables, config_document, plain, write_tables
 from cobre.io.storage.atomic import new_directory
 from cobre.io.validation import check_case

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -89,37 +89,3 @@ def is_shallow(value: Any) -> bool:
 
 def _too_deep() -> ValueError:
     return ValueError("it is nested too deeply")
-
-
-# events.jsonl: one JSON object per line; the last line may be incomplete.
-
-Event = Mapping[str, Any]
-
-
-def event_of(line: bytes) -> Event | None:
-    """Return the event of a line; None if it is incomplete or not an event."""
-    try:
-        found = parse_finite(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) and isinstance(found.get("event"), str) else None
-
-
-def whole_lines(content: bytes) -> bytes:
-    """Return the content up to its last newline: the last line may be incomplete."""
-    return content[: content.rfind(b"\n") + 1]
-
-
-def events_in(content: bytes) -> list[Event]:
-    """Return the events of all lines that can be read, in their order."""
-    return [event for line in content.split(b"\n") if (event := event_of(line)) is not None]
-
-
-def numbered_lines(content: bytes) -> list[tuple[int, Event | None]]:
-    """Return the number (from 1) and event of each line, None if it cannot be read; empty lines are left out.
-
-    A last line without a newline is included if it can be read, as in a file that is no longer written.
-    """
-    *lines, last = content.split(b"\n")
-    found = [(number, event_of(line)) for number, line in enumerate(lines, 1) if line.strip()]
-    return found if (event := event_of(last)) is None else [*found, (len(lines) + 1, event)]

@@ -4,7 +4,7 @@
 """
 
 from cobre.core.case import Case
-from cobre.io.findings.finding import Findings
+from cobre.io.findings import Findings
 from cobre.io.validation import (
     bounds,
     commitments,

@@ -12,7 +12,7 @@ from cobre.core.arrays import Flags, Floats, distinct_values
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro, UnitGroup
 from cobre.io.decoding.parquet_tables import TableFormat
-from cobre.io.findings.finding import Findings, Layer, about, error_code, named, warning_code
+from cobre.io.findings import Findings, Layer, about, error_code, named, warning_code
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES
 from cobre.io.validation.references import override_tables, scenario_tables
 from cobre.io.validation.rules import (

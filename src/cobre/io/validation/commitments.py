@@ -9,7 +9,7 @@ from cobre.core.case import ABSENT_ID, Case
 from cobre.core.delays import BEFORE_STUDY, Anticipation, Deliveries, PastCommitment, anticipations
 from cobre.core.entities import Thermal, is_in_service
 from cobre.core.temporal import Stage
-from cobre.io.findings.finding import (
+from cobre.io.findings import (
     Findings,
     IdList,
     Layer,

@@ -12,7 +12,7 @@ from cobre.core.arrays import sum_in_order
 from cobre.core.case import Case
 from cobre.core.entities import DeficitSegment
 from cobre.core.hydro import Hydro
-from cobre.io.findings.finding import Findings, Layer, Subject, error_code, named, warning_code
+from cobre.io.findings import Findings, Layer, Subject, error_code, named, warning_code
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
 from cobre.io.validation.rules import (
     BUSES,

@@ -6,8 +6,7 @@ from cobre.core.arrays import sum_in_order
 from cobre.core.case import Case
 from cobre.core.generic_constraints import GenericConstraint, Parameter, names_in
 from cobre.core.temporal import Stage
-from cobre.io.constraints.expressions import VARIABLES
-from cobre.io.findings.finding import (
+from cobre.io.findings import (
     Code,
     Findings,
     IdList,
@@ -18,6 +17,7 @@ from cobre.io.findings.finding import (
     stages,
     warning_code,
 )
+from cobre.io.input_files.constraint_expressions import VARIABLES
 from cobre.io.validation.references import constraint_subject
 from cobre.io.validation.rules import (
     CONSTRAINT_BOUNDS,

@@ -14,7 +14,7 @@ import numpy as np
 from cobre.core.arrays import HOURS_PER_DAY
 from cobre.core.case import Case
 from cobre.core.temporal import PreStudyStage, Season, SeasonDefinitions, Stage
-from cobre.io.findings.finding import Findings, Layer, about, error_code, several, warning_code
+from cobre.io.findings import Findings, Layer, about, error_code, several, warning_code
 from cobre.io.validation.rules import (
     CONFIG_FILE,
     END_NOT_AFTER_START,

@@ -10,7 +10,7 @@ import numpy as np
 from cobre.core.arrays import MONTHS_PER_YEAR, distinct_values
 from cobre.core.case import Case, Table
 from cobre.core.hydro import Hydro
-from cobre.io.findings.finding import (
+from cobre.io.findings import (
     Findings,
     IdList,
     Layer,

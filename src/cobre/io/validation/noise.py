@@ -7,7 +7,7 @@ import numpy as np
 from cobre.core.arrays import distinct_values
 from cobre.core.case import Case, CorrelationGroup, Table
 from cobre.core.temporal import Stage
-from cobre.io.findings.finding import Code, Findings, IdList, Layer, about, error_code, warning_code
+from cobre.io.findings import Code, Findings, IdList, Layer, about, error_code, warning_code
 from cobre.io.validation.policy_graph import LIBRARY_TABLES
 from cobre.io.validation.rules import (
     BUSES,

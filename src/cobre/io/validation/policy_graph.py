@@ -5,7 +5,7 @@ from collections import Counter
 
 from cobre.core.case import Case, Table
 from cobre.core.temporal import Node, PolicyGraph
-from cobre.io.findings.finding import Findings, IdList, Layer, Subject, about, error_code, several, stages
+from cobre.io.findings import Findings, IdList, Layer, Subject, about, error_code, several, stages
 from cobre.io.validation.rules import CONFIG_FILE, SCENARIOS, STAGES, Rule, rule
 
 PROBABILITY_TOLERANCE = 1e-6

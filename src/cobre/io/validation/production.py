@@ -13,7 +13,7 @@ from cobre.core.generic_constraints import Parameter
 from cobre.core.hydro import FphaConfig, Hydro, ProductionChoice
 from cobre.core.temporal import Stage
 from cobre.io.decoding.format_version import INTEGRATED_COLUMN
-from cobre.io.findings.finding import (
+from cobre.io.findings import (
     Code,
     Findings,
     Layer,

@@ -11,12 +11,12 @@ from cobre.core.arrays import distinct_values
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.generic_constraints import GenericConstraint, Term
 from cobre.core.temporal import PreStudyStage, Stage
-from cobre.io.constraints.expressions import VARIABLES, EntityClass
-from cobre.io.constraints.reading import BOUNDS
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.parquet_tables import TableFormat
-from cobre.io.findings.finding import Findings, IdList, Layer, Part, Subject, about, error_code, named, warning_code
-from cobre.io.findings.schema_messages import DUPLICATE_ID
+from cobre.io.decoding.schema_errors import DUPLICATE_ID
+from cobre.io.findings import Findings, IdList, Layer, Part, Subject, about, error_code, named, warning_code
+from cobre.io.input_files.constraint_expressions import VARIABLES, EntityClass
+from cobre.io.input_files.generic_constraints import BOUNDS
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.io.validation.rules import (
     BUSES,

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.file_names import CONFIG_FILE
-from cobre.io.constraints.reading import BOUNDS, PARAMETERS_FILE
-from cobre.io.constraints.reading import FILE as CONSTRAINTS
-from cobre.io.findings.finding import Finding, Findings, Layer, Part, Subject, error_code
-from cobre.io.input_files.correlation_file import FILE as CORRELATION
+from cobre.io.findings import Finding, Findings, Layer, Part, Subject, error_code
+from cobre.io.input_files.correlation import FILE as CORRELATION
 from cobre.io.input_files.entities import (
     BUSES,
     CONDITIONS_FILE,
@@ -23,9 +21,11 @@ from cobre.io.input_files.entities import (
     STATIONS,
     THERMALS,
 )
+from cobre.io.input_files.generic_constraints import BOUNDS, PARAMETERS_FILE
+from cobre.io.input_files.generic_constraints import FILE as CONSTRAINTS
 from cobre.io.input_files.production_models import FILE as PRODUCTION
-from cobre.io.input_files.stages_file import FILE as STAGES
-from cobre.io.input_files.stages_file import LOAD_FILE, POST_STUDY_FILE, SOURCE_FILE
+from cobre.io.input_files.stages import FILE as STAGES
+from cobre.io.input_files.stages import LOAD_FILE, POST_STUDY_FILE, SOURCE_FILE
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.records import dataclass
 

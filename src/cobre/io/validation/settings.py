@@ -7,7 +7,7 @@ from cobre.core.case import Case
 from cobre.core.config import ScenarioSource
 from cobre.core.state_names import STORAGE, kind_of, owner_of
 from cobre.core.stopping import Gap, SimulationBased
-from cobre.io.findings.finding import Findings, IdList, Layer, about, error_code, stages, warning_code
+from cobre.io.findings import Findings, IdList, Layer, about, error_code, stages, warning_code
 from cobre.io.policies.policy_file import PolicyFileError, PolicyMetadata, find_policy_file, read_policy
 from cobre.io.policies.policy_source import PolicySource, can_store, new_ids, source_of
 from cobre.io.validation.rules import CONFIG_FILE, HYDROS, SCENARIOS, STAGES, Rule, rule

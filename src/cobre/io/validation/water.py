@@ -9,7 +9,7 @@ from cobre.core.case import ABSENT_ID, Case
 from cobre.core.delays import PastRelease, travel_arcs
 from cobre.core.entities import PumpingStation, is_in_service
 from cobre.core.hydro import Filling, Hydro
-from cobre.io.findings.finding import (
+from cobre.io.findings import (
     Findings,
     IdList,
     Layer,

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
-from cobre.io.storage.stored_json import Event
 from cobre.records import dataclass
 from cobre.report.bounds import Bounds
 from cobre.report.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, Chart, StackLayer, bounds_chart, numbers_chart
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Cell, DataTable, Section, TableColumn
+from cobre.runs.events import Event
 from cobre.runs.view import RunView
 
 # Work of the LP solver in each phase, from the events.

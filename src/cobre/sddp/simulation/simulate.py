@@ -10,7 +10,7 @@ import numpy as np
 from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.core.arrays import Floats, Indices, Ints, distinct_values
 from cobre.core.confidence import half_width_95, mean_and_std
-from cobre.io.storage.free_memory import trim_heap
+from cobre.io.storage.allocators import trim_heap
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION, Sampler

@@ -8,8 +8,7 @@ from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Floats, Indices
 from cobre.core.case import Case
 from cobre.core.entities import DeficitSegment
 from cobre.core.stage_data import ResolvedStudy
-from cobre.io.constraints.reading import FILE as CONSTRAINTS
-from cobre.io.findings.finding import (
+from cobre.io.findings import (
     Code,
     Finding,
     Findings,
@@ -25,6 +24,7 @@ from cobre.io.findings.finding import (
     warning_code,
 )
 from cobre.io.input_files import entities
+from cobre.io.input_files.generic_constraints import FILE as CONSTRAINTS
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
 from cobre.sddp.lp.plan import PlanOptions
 from cobre.sddp.problem.problem import stage_plans

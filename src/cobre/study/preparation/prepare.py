@@ -7,7 +7,7 @@ import numpy as np
 from cobre.core.case import Case
 from cobre.core.file_names import CONFIG_FILE
 from cobre.core.steps import Report, Step, no_report
-from cobre.io.findings.finding import lines_of
+from cobre.io.findings import lines_of
 from cobre.policy.boundary import apply_boundary_policy, later_periods, load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions

@@ -29,8 +29,8 @@ from cobre.core.file_names import CONFIG_FILE
 from cobre.core.steps import Report, Step, no_report
 from cobre.core.stopping import IterationLimit, SimulationBased
 from cobre.errors import CobreError, ValidationError
-from cobre.io.config.overrides import ConfigDocument
-from cobre.io.findings.finding import lines_of
+from cobre.io.findings import lines_of
+from cobre.io.input_files.config_overrides import ConfigDocument
 from cobre.io.storage.atomic import WriteError
 from cobre.io.storage.record_file import RecordFileError, read_records, write_records
 from cobre.records import dataclass

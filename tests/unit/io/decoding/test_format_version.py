@@ -6,7 +6,7 @@ import pytest
 from validation_case import columns, problems_after, put, sound_documents, sound_tables, together, write_case
 
 from cobre.io.case import load_case, read_case
-from cobre.io.findings.finding import Findings
+from cobre.io.findings import Findings
 from cobre.io.saving.case_writer import save_case
 
 NOVOMODELO = "https://raw.githubusercontent.com/ons-ccee-epe/novomodelo/refs/heads/main/schemas/config.schema.json"

@@ -6,8 +6,8 @@ import pytest
 
 from cobre._native import is_ordinary_json
 from cobre.io.decoding.json_documents import MIN_SCANNED_CHARACTERS, read_document
-from cobre.io.decoding.json_files import SUSPICIOUS
-from cobre.io.findings.finding import Findings
+from cobre.io.decoding.json_records import SUSPICIOUS
+from cobre.io.findings import Findings
 
 
 @pytest.mark.parametrize(

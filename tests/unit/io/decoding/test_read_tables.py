@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from cobre.core.case import ABSENT_ID
 from cobre.io.decoding.parquet_tables import Column, TableFormat, read_table
-from cobre.io.findings.finding import Findings, Layer
+from cobre.io.findings import Findings, Layer
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 
 ALL_TABLES = [*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), *PRODUCTION_TABLES.values()]

@@ -33,8 +33,8 @@ from cobre.core.hydro import (
 )
 from cobre.core.stopping import BoundStalling, IterationLimit, SimulationBased, TimeLimit
 from cobre.core.temporal import CvarParameters, StateVariables
-from cobre.io.constraints.expressions import parameter, parse_constraint
-from cobre.io.findings.finding import InvalidCaseError
+from cobre.io.findings import InvalidCaseError
+from cobre.io.input_files.constraint_expressions import parameter, parse_constraint
 from cobre.io.saving.documents import config_document, expression_text, study_documents
 from cobre.io.storage.atomic import WriteError
 

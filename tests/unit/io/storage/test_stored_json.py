@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.io.storage.stored_json import MAX_LEVELS, event_of, events_in, parse_finite, parse_stored
+from cobre.io.storage.stored_json import MAX_LEVELS, parse_finite, parse_stored
 
 
 def nested(levels):
@@ -33,10 +33,3 @@ def test_larger_whole_numbers_are_refused(number):
 
 def test_settings_may_be_infinite():
     assert parse_stored("[Infinity, 1e999]") == [float("inf")] * 2
-
-
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "1" + "0" * 400, "1" + "0" * 5000])
-def test_an_event_with_a_number_that_no_run_writes_is_none(number):
-    line = b'{"event":"iteration","lower_bound":%s}' % number.encode()
-    assert event_of(line) is None
-    assert events_in(line + b'\n{"event":"phase"}\n') == [{"event": "phase"}]

@@ -8,7 +8,7 @@ from pyarrow import parquet
 from validation_case import problems_after, put, sound_documents, sound_tables, together, write_case
 
 from cobre.io.case import read_case
-from cobre.io.findings.finding import Findings
+from cobre.io.findings import Findings
 
 NOVOMODELO = "https://raw.githubusercontent.com/ons-ccee-epe/novomodelo/refs/heads/main/schemas/config.schema.json"
 CONFIG, HYDROS, MODELS = "config.json", "system/hydros.json", "system/hydro_production_models.json"

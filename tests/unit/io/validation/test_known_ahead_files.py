@@ -20,7 +20,7 @@ from ahead_cases import (
 from small_cases import hydro
 
 from cobre.io.case import read_case
-from cobre.io.findings.finding import Findings
+from cobre.io.findings import Findings
 
 FIRST, SECOND, THIRD = MONTHS[:3]
 

@@ -10,7 +10,7 @@ from cobre.core.config import Enumerated, InflowScheme, SampledTraining, Scenari
 from cobre.core.stopping import Gap, IterationLimit
 from cobre.core.temporal import Horizon, Node, PolicyGraph, Transition
 from cobre.io.case import load_case
-from cobre.io.findings.finding import Findings
+from cobre.io.findings import Findings
 from cobre.io.validation import policy_graph as graph
 from cobre.io.validation import settings
 

@@ -3,7 +3,7 @@
 import pytest
 from validation_case import columns, drop, problems_after, put, together
 
-from cobre.io.findings.finding import Layer
+from cobre.io.findings import Layer
 
 STAGES = "stages.json:stages"
 HYDROS = "system/hydros.json:hydros"

@@ -3,7 +3,7 @@
 import pytest
 from validation_case import columns, problems_after, put
 
-from cobre.io.findings.finding import Layer
+from cobre.io.findings import Layer
 
 HYDROS = "system/hydros.json:hydros"
 GENERIC = "constraints/generic_constraints.json:constraints"

@@ -4,7 +4,7 @@ import pytest
 from validation_case import problems_after, sound_documents, sound_tables, write_case
 
 from cobre.io.case import read_case
-from cobre.io.findings.finding import Findings
+from cobre.io.findings import Findings
 from cobre.io.validation import GROUPS
 from cobre.io.validation.rules import (
     BUSES,

@@ -2,7 +2,7 @@
 
 from validation_case import problems_after
 
-from cobre.io.findings.finding import Layer
+from cobre.io.findings import Layer
 
 
 def test_the_sound_case_has_no_problem(tmp_path):

@@ -15,7 +15,7 @@ from cobre._native import CUTS_PER_BLOCK
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.config import BoundaryPolicy
 from cobre.io.case import load_case
-from cobre.io.findings.finding import InvalidCaseError
+from cobre.io.findings import InvalidCaseError
 from cobre.io.policies.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
 from cobre.policy.boundary import apply_boundary_policy, load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.cut_pool import MAX_CHUNK_CUTS, CutSet

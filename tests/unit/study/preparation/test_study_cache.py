@@ -12,7 +12,7 @@ import pytest
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.errors import ValidationError
-from cobre.io.findings.finding import InvalidCaseError
+from cobre.io.findings import InvalidCaseError
 from cobre.runs.events import no_events
 from cobre.sddp.plugins.given import checked_plugins
 from cobre.sddp.plugins.interfaces import CutSelection

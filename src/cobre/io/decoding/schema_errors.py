@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from cobre.core.setting_types import Choice
-from cobre.io.findings.finding import (
+from cobre.io.findings import (
     THE_FILE,
     Code,
     Findings,

@@ -1,6 +1,6 @@
 """Findings that are alike share a line."""
 
-from cobre.io.findings.finding import Finding, IdList, Part, about, code_named, lines_of
+from cobre.io.findings import Finding, IdList, Part, about, code_named, lines_of
 
 
 def observation(hydro_id, value):

@@ -9,10 +9,10 @@ from pyarrow import parquet
 
 from cobre.core.case import ABSENT_ID
 from cobre.core.generic_constraints import Coefficient, GenericConstraints, Parameter, Term
-from cobre.io.constraints.reading import BOUNDS, read_generic_constraints
 from cobre.io.decoding.json_documents import read_document
 from cobre.io.decoding.parquet_tables import read_table
-from cobre.io.findings.finding import Findings, Layer
+from cobre.io.findings import Findings, Layer
+from cobre.io.input_files.generic_constraints import BOUNDS, read_generic_constraints
 
 SLACK = {"enabled": True, "penalty": 100.0}
 

@@ -5,8 +5,8 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cobre.io.findings.finding import Findings, subject_text
-from cobre.io.findings.schema_messages import FileLocation, report_schema_errors
+from cobre.io.decoding.schema_errors import FileLocation, report_schema_errors
+from cobre.io.findings import Findings, subject_text
 
 
 class Plant(BaseModel):

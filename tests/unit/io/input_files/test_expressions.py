@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cobre.core.generic_constraints import Coefficient, Term
-from cobre.io.constraints.expressions import (
+from cobre.io.input_files.constraint_expressions import (
     VARIABLES,
     ExpressionError,
     LinearForm,

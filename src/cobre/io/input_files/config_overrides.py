@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from cobre.core.file_names import CONFIG_FILE
 from cobre.io.decoding.json_documents import Document, read_document
-from cobre.io.findings.finding import Finding, Findings, Layer, error_code
+from cobre.io.findings import Finding, Findings, Layer, error_code
 from cobre.records import dataclass
 
 KINDS = ("method", "type")

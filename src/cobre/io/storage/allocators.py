@@ -1,4 +1,7 @@
-"""Allocators: freed memory is returned to the system, and Arrow uses that of the C library."""
+"""Memory allocators of this process: return freed pages to the system, and let Arrow use that of the C library.
+
+Apart from `arrow_columns`, because it is used before, or without, loading Arrow.
+"""
 
 import ctypes
 import os

@@ -6,9 +6,9 @@ import numpy as np
 
 from cobre.core.case import Correlation, CorrelationGroup
 from cobre.io.decoding.json_documents import Document
-from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.findings.finding import Findings, Layer, about, error_code
-from cobre.io.findings.schema_messages import report_duplicates
+from cobre.io.decoding.json_records import JsonFile, decode
+from cobre.io.decoding.schema_errors import report_duplicates
+from cobre.io.findings import Findings, Layer, about, error_code
 from cobre.records import dataclass
 
 FILE = "scenarios/correlation.json"

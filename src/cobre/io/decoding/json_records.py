@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cobre.io.decoding.json_documents import MAX_NUMBER, Document
-from cobre.io.findings.finding import Code, Findings
-from cobre.io.findings.schema_messages import (
+from cobre.io.decoding.schema_errors import (
     INVALID_DATE,
     NUMBER_OUT_OF_RANGE,
     FileLocation,
     report_schema_errors,
 )
+from cobre.io.findings import Code, Findings
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 # What every text has in which a leaf may be wrong, and hardly any other: whole parts of ten digits, exponents above

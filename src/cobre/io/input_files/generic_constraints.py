@@ -16,7 +16,12 @@ from cobre.core.generic_constraints import (
     PenaltyBasis,
     Term,
 )
-from cobre.io.constraints.expressions import (
+from cobre.io.decoding.format_version import FORMAT_018, FormatSeen
+from cobre.io.decoding.json_documents import Document, rewritten
+from cobre.io.decoding.json_records import JsonFile, decode
+from cobre.io.decoding.parquet_tables import Column, TableFormat
+from cobre.io.findings import Findings, Layer, Part, Subject, error_code
+from cobre.io.input_files.constraint_expressions import (
     ExpressionError,
     LinearForm,
     UndefinedNameError,
@@ -26,11 +31,6 @@ from cobre.io.constraints.expressions import (
     parse_number,
     references_in,
 )
-from cobre.io.decoding.format_version import FORMAT_018, FormatSeen
-from cobre.io.decoding.json_documents import Document, rewritten
-from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.decoding.parquet_tables import Column, TableFormat
-from cobre.io.findings.finding import Findings, Layer, Part, Subject, error_code
 
 # constraints/generic_parameters.json: the named parameters of generic constraints.
 

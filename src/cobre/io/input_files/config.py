@@ -25,11 +25,11 @@ from cobre.core.config import (
 )
 from cobre.core.file_names import CONFIG_FILE
 from cobre.core.stopping import IterationLimit
-from cobre.io.config.overrides import name_overrides, with_overrides
 from cobre.io.decoding.format_version import FORMAT_018, FormatSeen, fit_messages, refuse_other_format
 from cobre.io.decoding.json_documents import Document, rewritten
-from cobre.io.decoding.json_files import JsonFile, decode
-from cobre.io.findings.finding import Findings, Layer, error_code, warning_code
+from cobre.io.decoding.json_records import JsonFile, decode
+from cobre.io.findings import Findings, Layer, error_code, warning_code
+from cobre.io.input_files.config_overrides import name_overrides, with_overrides
 
 
 def _sections() -> dict[str, Any]:

@@ -17,10 +17,10 @@ from cobre.core.config import (
     YearRange,
 )
 from cobre.core.stopping import BoundStalling, IterationLimit, SimulationBased, TimeLimit
-from cobre.io.config.file import read_config
-from cobre.io.config.overrides import with_overrides
 from cobre.io.decoding.json_documents import Document
-from cobre.io.findings.finding import Findings
+from cobre.io.findings import Findings
+from cobre.io.input_files.config import read_config
+from cobre.io.input_files.config_overrides import with_overrides
 
 LIMIT = {"type": "iteration_limit", "limit": 5}
 LEAST = {"training": {"selection": {"method": "sampled", "forward_passes": 2}, "stopping_rules": [LIMIT]}}

@@ -1,1 +1,0 @@
-"""config.json: its records, their conversion to the configuration, and overrides."""

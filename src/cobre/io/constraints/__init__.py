@@ -1,1 +1,0 @@
-"""Generic constraints of a case: their expressions, parameters and bounds."""

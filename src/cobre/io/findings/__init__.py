@@ -1,1 +1,0 @@
-"""Problems of a case, and their messages."""
