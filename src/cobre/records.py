@@ -87,7 +87,7 @@ def _make_init(cls: type) -> Callable[..., None]:
         "UNSET": _UNSET
     }
     if is_frozen:
-        scope |= {f"set_{number}": _setter(cls, item.name) for number, item in enumerate(items)}
+        scope |= {f"set_{number}": field_setter(cls, item.name) for number, item in enumerate(items)}
     defaults = tuple(_default(item) for item in positional if _has_default(item))
     made = FunctionType(code.replace(co_varnames=names), scope, "__init__", defaults)
     made.__kwdefaults__ = {item.name: _default(item) for item in keyword if _has_default(item)}
@@ -118,9 +118,9 @@ def _init_code(positional: int, made_here: tuple[bool, ...], is_frozen: bool, is
     return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
 
 
-def _setter(cls: type, name: str) -> Callable[[object, Any], None]:
-    """Return what sets a field of a frozen record: the slot itself where there is one."""
-    slot = cls.__dict__.get(name)
+def field_setter(cls: type, name: str) -> Callable[[object, Any], None]:
+    """Return a function that sets a field of a frozen record, through its slot where there is one."""
+    slot = getattr(cls, name, None)
     if isinstance(slot, MemberDescriptorType):
         return slot.__set__
     return lambda record, value: object.__setattr__(record, name, value)

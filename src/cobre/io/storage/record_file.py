@@ -1,7 +1,7 @@
 """Records of this package in one file with a checksum: dataclasses, arrays and plain values, shared parts once.
 
     magic      8 bytes
-    checksum   SHA-256 of everything after it
+    checksum   CRC-32 of everything after it, 4 bytes
     length     of the header, 8 bytes
     header     JSON: strings and numbers, kinds of objects, dtype, shape and place of each array
     arrays     each at a multiple of 64 bytes; the first three say how objects are made of values
@@ -13,12 +13,15 @@ instances get their fields without a call of their own code. Arrays are read-onl
 import hashlib
 import importlib
 import json
+import math
 import mmap
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
 from types import MemberDescriptorType
 from typing import Any
@@ -28,11 +31,13 @@ from numpy.typing import NDArray
 
 from cobre.errors import CobreError
 from cobre.io.storage.atomic import replacing_file
+from cobre.records import field_setter
 
 MAGIC = b"COBREREC"
 PACKAGE = "cobre"
 NATIVE = "cobre._native"
-_START = len(MAGIC) + hashlib.sha256().digest_size
+_CHECKSUM_BYTES = 4
+_START = len(MAGIC) + _CHECKSUM_BYTES
 _ALIGNMENT = 64
 _ATOM, _ARRAY, _OBJECT = range(3)
 _PLAIN = (type(None), bool, int, float, str)
@@ -47,15 +52,15 @@ def write_records(path: Path, value: object) -> int:
     header, arrays = _Encoder().encode(value)
     begin = _aligned(_START + 8 + len(header))
     parts = [len(header).to_bytes(8, "little"), header, bytes(begin - _START - 8 - len(header))]
-    digest = hashlib.sha256()
+    checksum = 0
     with replacing_file(path) as stream:
         stream.write(bytes(_START))
         for part in (*parts, *_padded(arrays)):
-            digest.update(part)
+            checksum = zlib.crc32(part, checksum)
             stream.write(part)
         size = stream.tell()
         stream.seek(0)
-        stream.write(MAGIC + digest.digest())
+        stream.write(MAGIC + checksum.to_bytes(_CHECKSUM_BYTES, "little"))
     return size
 
 
@@ -72,7 +77,8 @@ def read_records(path: Path) -> Any:
     finally:
         os.close(descriptor)
     content = memoryview(mapped)
-    if content[: len(MAGIC)] != MAGIC or hashlib.sha256(content[_START:]).digest() != content[len(MAGIC) : _START]:
+    checksum = int.from_bytes(content[len(MAGIC) : _START], "little")
+    if content[: len(MAGIC)] != MAGIC or zlib.crc32(content[_START:]) != checksum:
         raise RecordFileError(f"{path} is truncated or damaged: its content does not match its checksum")
     try:
         return _decode(content)
@@ -194,14 +200,14 @@ def _decode(content: memoryview) -> Any:
     header = json.loads(bytes(content[_START + 8 : _START + 8 + length]))
     arrays, offset = [], _aligned(_START + 8 + length)
     for dtype, shape, order in header["arrays"]:
-        flat = np.frombuffer(content, dtype, int(np.prod(shape, dtype=np.int64)), offset)
+        flat = np.frombuffer(content, dtype, math.prod(shape), offset)
         arrays.append(flat.reshape(shape, order=order))
         offset = _aligned(offset + flat.nbytes)
     kinds, starts, refs = (array.tolist() for array in arrays[:3])
     values: list[Any] = [*header["atoms"], *arrays[3:]]
     make = [_maker(*kind) for kind in header["kinds"]]
-    for at, kind in enumerate(kinds):
-        values.append(make[kind]([values[ref] for ref in refs[starts[at] : starts[at + 1]]]))
+    for kind, (begin, end) in zip(kinds, pairwise(starts), strict=True):
+        values.append(make[kind]([values[ref] for ref in refs[begin:end]]))
     return values[refs[-1]]
 
 
@@ -254,7 +260,7 @@ def _members(found: Any) -> Any:
 
 def _record_maker(found: type, names: Sequence[str]) -> Callable[[list[Any]], Any]:
     """Return a function that sets fields without `__init__` and `__post_init__`: they were checked at first."""
-    assign = object.__setattr__
+    setters = [field_setter(found, name) for name in names]
 
     def with_dictionary(parts: list[Any]) -> Any:
         made: Any = object.__new__(found)
@@ -263,8 +269,8 @@ def _record_maker(found: type, names: Sequence[str]) -> Callable[[list[Any]], An
 
     def with_slots(parts: list[Any]) -> Any:
         made: Any = object.__new__(found)
-        for name, part in zip(names, parts, strict=True):
-            assign(made, name, part)
+        for set_field, part in zip(setters, parts, strict=True):
+            set_field(made, part)
         return made
 
     return with_slots if _slots(found) else with_dictionary

@@ -57,7 +57,7 @@ MIN_SECONDS = 0.5
 """CPU seconds that preparing must take before an entry is kept: less is not worth a file."""
 
 ENDING = ".study"
-FORMAT = 2
+FORMAT = 3
 _FOLDERS = ("", "system", "scenarios", "constraints")
 _ENDINGS = (".json", ".parquet")
 
