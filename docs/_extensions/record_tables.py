@@ -6,7 +6,6 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-import annotated_types
 from docstrings import introduction, meanings
 from pydantic_core import PydanticUndefined
 
@@ -86,7 +85,7 @@ def words(hint: Any) -> str:
     """Return what a field takes, in words."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        limits = "".join(_limit(mark) for extra in parts[1:] for mark in getattr(extra, "metadata", [extra]))
+        limits = "".join(_limits(mark) for extra in parts[1:] for mark in getattr(extra, "metadata", [extra]))
         null = " or null" if any(isinstance(extra, NullMeans) for extra in parts[1:]) else ""
         return ("object" if records(hint) else words(parts[0])) + limits + null
     if origin is Literal:
@@ -100,12 +99,10 @@ def words(hint: Any) -> str:
     return "object" if is_dataclass(hint) else NAMES[hint]
 
 
-def _limit(mark: Any) -> str:
-    signs = {annotated_types.Ge: (">=", "ge"), annotated_types.Gt: (">", "gt"), annotated_types.Lt: ("<", "lt")}
-    for kind, (sign, name) in signs.items():
-        if isinstance(mark, kind):
-            return f" {sign} {getattr(mark, name)}"
-    return ""
+def _limits(mark: Any) -> str:
+    signs = {"ge": ">=", "gt": ">", "lt": "<"}
+    limits = ((sign, getattr(mark, name, None)) for name, sign in signs.items())
+    return "".join(f" {sign} {limit}" for sign, limit in limits if limit is not None)
 
 
 def _default(one: Any) -> str:

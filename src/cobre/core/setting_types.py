@@ -9,18 +9,32 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, field
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt
-
 from cobre.records import dataclass
 from cobre.wording import MAX_COUNT
 
-Count = Annotated[int, Ge(1), Le(MAX_COUNT)]
-NonNegativeCount = Annotated[int, Ge(0)]
-SampleSize = Annotated[int, Ge(2)]
-Positive = Annotated[float, Gt(0)]
-NonNegative = Annotated[float, Ge(0)]
-Share = Annotated[float, Ge(0), Le(1)]
-Confidence = Annotated[float, Gt(0), Lt(1)]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Annotation of a number: limits named as in the decoder's schemas, `ge` for at least, `gt` for more than."""
+
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> dict[str, Any]:
+        """Return the schema of the number with its limits; the decoder calls this."""
+        limits = {name: limit for name in self.__slots__ if (limit := getattr(self, name)) is not None}
+        return {**handler(source), **limits}
+
+
+Count = Annotated[int, Limits(ge=1, le=MAX_COUNT)]
+NonNegativeCount = Annotated[int, Limits(ge=0)]
+SampleSize = Annotated[int, Limits(ge=2)]
+Positive = Annotated[float, Limits(gt=0)]
+NonNegative = Annotated[float, Limits(ge=0)]
+Share = Annotated[float, Limits(ge=0, le=1)]
+Confidence = Annotated[float, Limits(gt=0, lt=1)]
 
 OMITTED_BY_DEFAULT = "omitted_by_default"
 """Metadata of a field that is written only if it differs from its default."""

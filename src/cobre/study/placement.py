@@ -28,7 +28,6 @@ from cobre.comm.config import BACKEND_VARIABLE
 from cobre.comm.cores import usable_cores
 from cobre.comm.detection import SRUN_WITH_MPI, detect, find_launch, installed_backends, require_installed, slurm_tasks
 from cobre.comm.factory import borrowed, create_communicator, registered_config, require_communicator, select_backend
-from cobre.comm.launch import WorkerError
 from cobre.comm.types import BackendKind
 from cobre.errors import CobreError
 from cobre.policy.object import Policy
@@ -403,7 +402,7 @@ def raising_worker_errors() -> Iterator[None]:
     """
     try:
         yield
-    except WorkerError as error:
+    except launch.WorkerError as error:
         is_communication = isinstance(error.inner, CommError | BackendError)  # WorkerError says which rank failed
         if isinstance(error.inner, CobreError) and not is_communication:
             raise error.inner from error
