@@ -99,7 +99,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 
 @click.command()
-@click.option("--example", "examples", multiple=True, help="Run only this example; can be given several times.")
+@click.option("--example", "examples", multiple=True, help="Run only this example. Can be given several times.")
 @click.option("--record", "is_to_be_recorded", is_flag=True, help="Record the current results as the reference.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) -> None:
@@ -152,14 +152,14 @@ def _versions() -> str:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     multiple=True,
     required=True,
-    help="A folder that the server may read and write; can be given several times.",
+    help="A folder that the server may read and write. Can be given several times.",
 )
 @click.option(
     "--max-studies",
     type=IntegerRange(min=1),
     default=4,
     show_default=True,
-    help="Largest number of studies at a time.",
+    help="Maximum number of studies running at a time.",
 )
 def mcp(roots: tuple[Path, ...], max_studies: int) -> None:
     """Serve cases and runs to an AI assistant (Model Context Protocol).

@@ -36,7 +36,7 @@ def _complete_template(_: click.Context, __: click.Parameter, incomplete: str) -
 def init(folder: Path | None, template: str, is_list: bool) -> None:
     """Create a new study in DIR from a template.
 
-    DIR must be new or empty. The new case is of format 0.19, and yours to change.
+    DIR must be new or empty. The case is in format 0.19, and yours to change.
 
     \b
     Examples:
@@ -89,8 +89,8 @@ def validate(case: Path, as_json: bool, **options: Any) -> None:
 def migrate(old: Path, new: Path) -> None:
     """Convert a case of format 0.18 to 0.19.
 
-    OLD is left as it is; NEW is a new directory. What cannot be carried over, and what acts differently in the new
-    format, is named.
+    OLD is not changed; NEW must be a new directory. The command lists what cannot be carried over, and what behaves
+    differently in the new format.
 
     \b
     Example:
@@ -113,10 +113,9 @@ def migrate(old: Path, new: Path) -> None:
 def convert() -> None:
     """Convert a NEWAVE or DECOMP deck to a case.
 
-    DECK is a folder or a zip archive, as the market chamber publishes them. The conversion is done by
-    novomodelo-bridge 0.19.1, or on request by cobre-bridge 0.18.0, in an environment of its own: the one given by
-    --bridge, or one that is created on first use in your cache directory, which needs Python 3.12 or newer and
-    access to PyPI.
+    DECK is a folder or a zip archive, as the market chamber publishes them. It is converted by novomodelo-bridge
+    0.19.1, or by cobre-bridge 0.18.0 with --using, in a separate environment: the one given by --bridge, or one that
+    is created in your cache directory on first use. Creating it needs Python 3.12 or newer and access to PyPI.
 
     \b
     Examples:
@@ -132,16 +131,16 @@ _options = together(
     click.option(
         "--bridge",
         type=click.Path(exists=True, path_type=Path),
-        help="An environment that has a bridge: its folder, its python or the bridge's command.",
+        help="An environment with a bridge: its folder, its python or the bridge's command.",
     ),
     click.option(
         "--using",
         type=click.Choice(["novomodelo-bridge", "cobre-bridge"]),
-        help="The bridge; cobre-bridge writes cases of format 0.18. Default: novomodelo-bridge, or the one "
-        "that the environment given by --bridge has.",
+        help="The bridge; cobre-bridge writes cases of format 0.18. Default: novomodelo-bridge, or the bridge in the "
+        "environment given by --bridge.",
     ),
     click.option("--force", is_flag=True, help="Write into CASE even if it is not empty."),
-    click.option("--repair", is_flag=True, help="Make the repairs that the deck needs, in a copy, and name them."),
+    click.option("--repair", is_flag=True, help="Repair a copy of the deck where it needs it, and list the repairs."),
     click.option("--json", "as_json", is_flag=True, help="Print a JSON object and nothing else."),
 )
 
@@ -152,12 +151,12 @@ def newave(**options: Any) -> None:
     """Convert the NEWAVE deck in DECK to CASE, then validate it.
 
     Prints the diagnostics of the bridge. The exit code is 3 if it refuses the deck, or if the new case is invalid.
-    Decks until 2019 are refused, though their meaning is clear; --repair converts them.
+    Decks up to 2019 are refused, although their meaning is clear; --repair converts them.
 
     \b
     Examples:
       cobre convert newave deck my_case
-      cobre convert newave deck my_case --json | jq '.bridge.diagnostics[].summary'
+      cobre convert newave deck my_case --json | jq '.bridge.diagnostics'
     """
     _convert("newave", has_boundary_policy=True, **options)
 
@@ -170,9 +169,9 @@ def decomp(no_fcf: bool, **options: Any) -> None:
 
     If the deck names files with cuts, they become the boundary policy at the end of the horizon.
 
-    Some decks are refused or misread by the bridges although their meaning is clear: revisions late in their month,
-    whose gas plants are described or ordered beyond what the bridges read, and decks until 2024, whose tailrace curves
-    are in fixed columns. Repairs are offered, --repair makes them, and conversion_manifest.json names them.
+    The bridges refuse or misread some decks although their meaning is clear: late revisions of a month, with records
+    of gas plants that the bridges do not read, and decks up to 2024, whose tailrace curves are in fixed columns. The
+    command says which repairs would help; --repair makes them, and conversion_manifest.json lists them.
 
     \b
     Examples:

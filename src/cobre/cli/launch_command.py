@@ -36,9 +36,10 @@ def launch() -> None:
 
     \b
     Examples:
-      cobre launch compose --ranks 4 --case ./my_case --output ./results > compose.yaml
-      cobre launch k8s --ranks 8 --image registry/cobre:1 --case case-claim --output output-claim | kubectl apply -f -
-      cobre launch slurm --ranks 64 --case my_case --output results --time 04:00:00 -- --iterations 200 > job.sh
+      cobre launch compose --ranks 4 --case ./my_case > compose.yaml
+      cobre launch k8s --ranks 8 --image registry/cobre:1 | kubectl apply -f -
+      cobre launch slurm --ranks 64 --case my_case --output results \\
+          --time 04:00:00 -- --iterations 200 > job.sh
     """
 
 
@@ -99,14 +100,14 @@ def kubernetes(jobset: bool, **options: Any) -> None:
     is_flag=False,
     flag_value=DETECT,
     metavar="[TYPE]",
-    help="Use the site's MPI; without this, tcp is used. TYPE is that of `srun --mpi`; if omitted, it is detected.",
+    help="Use the site's MPI instead of tcp. TYPE is that of `srun --mpi`; if omitted, it is detected.",
 )
 @click.option("--time", "time_limit", default="01:00:00", show_default=True, help="Time limit.")
 @click.option("--nodes", type=int, help="Number of nodes.")
 @click.option("--partition", help="Partition.")
 @click.option("--account", help="Account.")
-@click.option("--array", help="A job array, such as 1-8: %a in --case and --output is the index of each job.")
-@click.option("--requeue", is_flag=True, help="Requeue the job, to resume it, when it reaches its time limit.")
+@click.option("--array", help="A job array, such as 1-8; %a in --case and --output becomes the index of each job.")
+@click.option("--requeue", is_flag=True, help="At its time limit, requeue the job, which then resumes.")
 def slurm(mpi: str | None, **options: Any) -> None:
     """Print a batch script for Slurm."""
     from cobre.launchfiles.files import mpi_script, tcp_script

@@ -115,10 +115,11 @@ def main() -> None:
     Options come after the command. `cobre COMMAND --help` lists them, with examples.
 
     \b
-    Exit codes: 0 success, 1 unexpected error, 2 wrong command line, 3 invalid case,
-    4 a stage cannot be solved, 5 results cannot be written, 6 a worker failed,
-    7 the policy does not fit the case, 8 results are missing or incomplete,
-    9 an optional part is not installed, 130 interrupted, 143 terminated.
+    Exit codes: 0 success, 1 unexpected error, 2 wrong command line,
+    3 invalid case, 4 a stage cannot be solved, 5 results cannot be written,
+    6 a worker failed, 7 the policy does not fit the case, 8 results are missing
+    or incomplete, 9 an optional part is not installed, 130 interrupted,
+    143 terminated.
     """
     prefer_system_allocator()
 

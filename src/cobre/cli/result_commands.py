@@ -79,8 +79,8 @@ def _print_once(folder: Path, follower: "EventFollower") -> None:
 def explain(path: Path, as_json: bool) -> None:
     """Explain, in planning terms, why a stage could not be solved.
 
-    PATH is an LP that a run saved (OUT/failures/*.mps), or an output directory, of which the newest LP is used. The LP
-    is solved again, and a smallest set of limits and balances that contradict each other is listed.
+    PATH is an LP that a run saved (DIR/failures/*.mps), or the output directory of the run, whose newest LP is used.
+    The LP is solved again, and a smallest set of limits and balances that contradict each other is listed.
 
     \b
     Examples:
@@ -96,11 +96,11 @@ def explain(path: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=RunPath())
-@click.option("--output", "-o", type=OutputPath(), help="The file to write (DIR/report.html).")
+@click.option("--output", "-o", type=OutputPath(), help="The file to write. Default: DIR/report.html.")
 @click.option(
     "--full", "is_full", is_flag=True, help="Include every scenario of every plant, bus and line (a large file)."
 )
-@click.option("--open", "open_browser", is_flag=True, help="Open it in the browser.")
+@click.option("--open", "open_browser", is_flag=True, help="Open the report in the browser.")
 def report(folder: Path, output: Path | None, is_full: bool, open_browser: bool) -> None:
     """Write a report of the run in DIR: one HTML file that works offline.
 
@@ -145,7 +145,7 @@ def report(folder: Path, output: Path | None, is_full: bool, open_browser: bool)
     type=click.Choice(get_args(BoundMethodName)),
     default=BoundMethod.AUTO.value,
     show_default=True,
-    help="Method; see above.",
+    help="The method; see above.",
 )
 @click.option(
     "--paths",
@@ -166,9 +166,11 @@ def report(folder: Path, output: Path | None, is_full: bool, open_browser: bool)
     type=IntegerRange(min=1),
     default=DEFAULT_MAX_NODES,
     show_default=True,
-    help="Largest number of tree nodes to enumerate.",
+    help="Maximum number of tree nodes to enumerate.",
 )
-@click.option("--seed", type=IntegerRange(0, 2**63 - 1), default=0, show_default=True, help="Of the sampled paths.")
+@click.option(
+    "--seed", type=IntegerRange(0, 2**63 - 1), default=0, show_default=True, help="Seed of the sampled paths."
+)
 @world_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: bool, **options: Any) -> None:
@@ -177,14 +179,16 @@ def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: boo
     RUN is the output directory of a run. With a CASE, give its policy (--policy), unless CASE/output holds one. The
     result is written to the run's bound.json and shown in its report.
 
-    If the case has changed since training the command stops with an error: bounds of another problem would be wrong.
+    If the case has changed since training, the command fails: a bound of another problem would be wrong.
 
     \b
     Methods:
-      enumeration  the policy on every path of the opening tree: its exact cost
-      inner        inner approximation of the cost-to-go: deterministic, for few state variables
-      sampled      paths drawn by the weights of the risk measure: an estimate and its confidence;
-                   under a risk measure it comes from below, and is not a bound
+      enumeration  every path of the opening tree: the exact cost of the policy
+      inner        an inner approximation of the cost-to-go: deterministic,
+                   for few state variables
+      sampled      paths drawn by the weights of the risk measure: an estimate
+                   with a confidence interval; under a risk measure it is from
+                   below, and not a bound
       auto         the first of these that the size of the study allows
 
     \b
@@ -255,10 +259,10 @@ FORMS = ("csv", "xlsx", "netcdf", "duckdb", *LAYOUTS)
 
 @click.command()
 @click.argument("run", type=RunPath())
-@click.option("--to", "form", type=click.Choice(FORMS), help="Output format; see above.")
-@click.option("--layout", type=click.Choice(LAYOUTS), help="The same as --to with this name.")
+@click.option("--to", "form", type=click.Choice(FORMS), help="The format; see above.")
+@click.option("--layout", type=click.Choice(LAYOUTS), help="The same as --to.")
 @click.option(
-    "--table", "tables", multiple=True, metavar="NAME", help="Export only this table; can be given several times."
+    "--table", "tables", multiple=True, metavar="NAME", help="Export only this table. Can be given several times."
 )
 @click.option(
     "--output", "-o", type=OutputPath(), help="The new file or directory. Default: RUN-csv, RUN.xlsx and so on."
@@ -274,14 +278,17 @@ def export(
     """Export the results of RUN for other programs.
 
     \b
-    csv           a directory with a file for each table
-    xlsx          one Excel workbook with a sheet for each table, of at most
-                  1,048,575 rows                                  pip install 'pycobre[excel]'
-    netcdf        one NetCDF file, for xarray for example         pip install 'pycobre[netcdf]'
-    duckdb        one database file, for SQL queries              pip install 'pycobre[duckdb]'
-    cobre-python  the directories and files of cobre-python 0.18, as its scripts and
-                  cobre-bridge read them; needs the case of the run
-    novomodelo    the same for novomodelo 0.19 and novomodelo-bridge
+    Formats:
+      csv           a directory with a file for each table
+      xlsx          an Excel workbook with a sheet for each table, of at most
+                    1,048,575 rows; needs pip install 'pycobre[excel]'
+      netcdf        a NetCDF file, for example for xarray;
+                    needs pip install 'pycobre[netcdf]'
+      duckdb        a database file, for SQL queries;
+                    needs pip install 'pycobre[duckdb]'
+      cobre-python  the directories and files of cobre-python 0.18, as its
+                    scripts and cobre-bridge read them; needs the case of RUN
+      novomodelo    the same for novomodelo 0.19 and novomodelo-bridge
 
     The tables are those of RUN/training and RUN/simulation, and two more: `stages` with dates and `entities` with
     names. Existing files are not replaced.
@@ -289,7 +296,7 @@ def export(
     \b
     Examples:
       cobre export results --to csv
-      cobre export results --to xlsx --table costs --table hydros --output costs.xlsx
+      cobre export results --to xlsx --table costs --output costs.xlsx
       cobre export results --to duckdb && duckdb results.duckdb
       cobre export results --to cobre-python --output my_case/output
     """

@@ -42,7 +42,7 @@ _display_options = together(
     click.option("--plain", is_flag=True, help="Print one line per iteration, also on a terminal."),
     click.option("--quiet", "-q", is_flag=True, help="Print only warnings and errors."),
     click.option("--no-report", is_flag=True, help="Do not write report.html."),
-    click.option("--no-cache", is_flag=True, help="Prepare the case again, and keep nothing of it."),
+    click.option("--no-cache", is_flag=True, help="Do not use the cache of prepared cases."),
     click.option("--json", "as_json", is_flag=True, help="Print a JSON object, and nothing else, to standard output."),
 )
 
@@ -86,24 +86,27 @@ _display_options = together(
 def run(case: Path, **options: Any) -> None:
     """Train a policy for CASE, simulate it, and write the results.
 
-    The simulation is run if the case asks for it. A terminal shows a live table; a pipe or a log gets one line per
-    iteration; `cobre top` watches the run from another terminal. Ctrl-C and SIGTERM stop all workers after the current
-    iteration and keep the policy. A second Ctrl-C drops the iteration and keeps the policy of the one before, and so
-    does SIGTERM five seconds after it came. Progress output that cannot be written, for example to a full disk, does
-    not stop the run.
+    The policy is simulated if the case asks for it. A terminal shows a live table; a pipe or a log gets one line per
+    iteration; `cobre top` watches the run from another terminal. Progress output that cannot be written, for example
+    to a full disk, does not stop the run.
 
-    --set changes any setting of config.json for this run, by its name in the file with dots between. Changed settings
-    are checked like those of the file, and recorded in study.json; the case stays as it is. An object changes the
-    fields that it has; with another method or type than the file's it replaces the whole object, and a list the list.
+    Ctrl-C and SIGTERM stop all workers after the current iteration and keep the policy. A second Ctrl-C drops the
+    current iteration and keeps the policy of the one before; so does SIGTERM if the iteration takes more than five
+    more seconds.
 
-    If the output directory already holds a run, --resume, --auto-resume or --overwrite must say what to do with it.
+    --set changes any setting of config.json for this run. Its name is the path of names in the file, joined by dots.
+    Changed settings are checked like those of the file, and recorded in study.json; the case is not changed. An object
+    changes only the fields that it names, unless its method or type differs from the file's: then it replaces the
+    whole object. A list replaces the list.
+
+    If the output directory already holds a run, choose between --resume, --auto-resume and --overwrite.
 
     \b
     Examples:
       cobre run examples/two_reservoirs
       cobre run my_case --output results --iterations 50 --workers 4
-      cobre run my_case --output trial --iterations 3 --forward-passes 4 --no-simulation
-      cobre run my_case --output other --seed 7 --set modeling.inflow_non_negativity.method=truncation
+      cobre run my_case --output trial --iterations 3 --no-simulation
+      cobre run my_case --output other --set training.tree_seed=7
       cobre run my_case --output results --resume
       cobre run my_case --quiet --json > summary.json
       cobre run weekly_case --boundary monthly_case/output
@@ -148,8 +151,8 @@ def simulate(case: Path, **options: Any) -> None:
 
     \b
     Examples:
-      cobre simulate my_case --policy results/policy --output results-2000 --scenarios 2000
-      cobre simulate dry_year --policy results/policy/policy.bin --output dry --workers 4
+      cobre simulate my_case --policy results --output more --scenarios 2000
+      cobre simulate dry_year --policy results/policy --output dry --workers 4
     """
     overrides = {"training.enabled": False, "simulation.enabled": True, **overrides_of(options)}
     source, training = CaseRequest(case, overrides), TrainingRequest(warm_start=options["policy"])

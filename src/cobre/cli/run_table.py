@@ -25,6 +25,7 @@ from cobre.runs.formatting import (
     PHASE_COLOURS,
     bar,
     duration,
+    first_fitting,
     printable_event,
     rate,
     short_money,
@@ -35,16 +36,20 @@ from cobre.wording import gap_percent, money
 
 WIDE = 72
 FULL_WIDTH = 100
-"""No wider than this, however wide the terminal is: eyes lose the line."""
+"""Maximum width: the eye loses track of longer lines."""
 
 NAME_WIDTH = 12
+NOTE_COLUMN = NAME_WIDTH + 25  # after a name and a value
+CELL_PADDING = 2
 MAX_RANKS = 8
-STOPPING = "stopping after this iteration; Ctrl-C again ends at once"
+STOPPING_TRAINING = "stopping after this iteration; Ctrl-C again ends at once"
 
 
 def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping: bool = False) -> RenderableType:
     """Lay out the state of a run for a terminal of that size. is_stopping: Ctrl-C was pressed."""
-    notes = [_short(STOPPING, "yellow")] if is_stopping and view.finished is None else []
+    notes = []
+    if is_stopping and view.finished is None:
+        notes = [_cropped(STOPPING_TRAINING if view.phase == "training" else "stopping", "yellow")]
     if width < WIDE or height < 10:
         return Group(*_small_view(view, width, now), *notes)
     width = min(width, FULL_WIDTH) - 1
@@ -55,12 +60,12 @@ def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping
 
 def _title(view: RunView) -> list[Text]:
     started = view.started
-    text = _line(f"cobre {started.get('version', '')}  ")
+    text = _dim(f"cobre {started.get('version', '')}  ")
     text.append(str(started.get("case", "")), style="bold")
     if "ranks" in started:
         text.append(f"  {workers_in_words(started)}", style="dim")
     reason = started.get("split_reason")
-    return [text, _short(str(reason), "dim")] if reason else [text]
+    return [text, _cropped(str(reason), "dim")] if reason else [text]
 
 
 def _steps(view: RunView, width: int, now: float) -> RenderableType:
@@ -68,40 +73,41 @@ def _steps(view: RunView, width: int, now: float) -> RenderableType:
     head = Text(f"{view.phase:<{NAME_WIDTH}}", style="red" if view.failed else "green")
     if (last := view.last) is None:
         head.append(duration(view.seconds(now)))
-        if (left := view.seconds_left) is not None and view.iteration_limit != 1:
-            head.append(f", about {duration(left)} left for {view.iteration_limit} iterations", style="dim")
+        if (seconds_left := view.seconds_left) is not None and view.iteration_limit != 1:
+            head.append(f", about {duration(seconds_left)} left for {view.iteration_limit} iterations", style="dim")
         return head
     count = f"{last['iteration']}" + (f" of {view.iteration_limit}" if view.iteration_limit else "")
     head.append(f"iteration {count}", style="bold")
-    if view.resumed is not None:
-        head.append(f" (resumed after {view.resumed['iteration']})", style="dim")
     tail = Text(f"{rate(view.iterations_per_s, 'it')}   {duration(view.seconds(now))}")
-    if (left := view.seconds_left) is not None and left > 0:
-        tail.append(f", {duration(left)} left", style="dim")
-    row = Table.grid(padding=(0, 2))
-    row.add_row(head, _progress_bar(view, width - len(head) - len(tail) - 6), tail)
+    if (seconds_left := view.seconds_left) is not None and seconds_left > 0:
+        tail.append(f", {duration(seconds_left)} left", style="dim")
+    room = width - len(head) - len(tail) - 2 * CELL_PADDING
+    if view.resumed is not None and len(resumed := f" (resumed after {view.resumed['iteration']})") <= room:
+        head.append(resumed, style="dim")
+        room -= len(resumed)
+    row = Table.grid(padding=(0, CELL_PADDING))
+    row.add_row(head, _progress_bar(view, room - 2), tail)
     return row
 
 
 def _progress(view: RunView, room: int, now: float) -> Iterator[Text]:
     """Show the progress of the present iteration, once it has taken a second; at first the estimate.
 
-    room: columns of a line. Where the number of LPs does not fit, it is left out, not the time left.
+    room: columns of a line. If the line is too long, the number of LPs is left out, not the time left.
     """
     if view.preparation is not None and view.finished is None and view.failed is None:
-        yield _short(f"{'':<{NAME_WIDTH}}{view.preparation_in_words}", "dim")
+        yield _cropped(f"{'':<{NAME_WIDTH}}{view.preparation_in_words}", "dim")
     if view.estimate is not None and view.last is None and view.finished is None:
         for line in textwrap.wrap(f"{view.estimate_in_words}{trial_advice(view.estimate)}", room):
-            yield _short(f"{'':<{NAME_WIDTH}}{line}", "dim")
+            yield _cropped(f"{'':<{NAME_WIDTH}}{line}", "dim")
     if view.progress is None or view.phase != "training":
         return
     pace = f", {rate(number_of(view.progress.get('solves_per_s')), 'LPs')}"
-    if (left := number_of(view.progress.get("seconds_left"))) is not None:
-        left = max(0.0, left - max(0.0, now - view.last_time))
-        pace += f", {duration(left)} left"
-    full = view.progress_in_words
-    words = full if len(full) + len(pace) <= room else view.progress_in_brief
-    yield _line(f"{'':<{NAME_WIDTH}}").append(words).append(pace, style="dim")
+    if (seconds_left := number_of(view.progress.get("seconds_left"))) is not None:
+        seconds_left = max(0.0, seconds_left - max(0.0, now - view.last_time))
+        pace += f", {duration(seconds_left)} left"
+    words = first_fitting(room - len(pace), view.progress_in_words, view.progress_in_brief)
+    yield _dim(f"{'':<{NAME_WIDTH}}").append(words).append(pace, style="dim")
 
 
 def _progress_bar(view: RunView, width: int) -> RenderableType:
@@ -115,61 +121,68 @@ def _figures(view: RunView, width: int) -> Iterator[RenderableType]:
         yield from _bounds(view, last, width)
     if view.simulated is not None:
         simulated = view.simulated
-        mean = _half_width(simulated["half_width"]).append(f", {simulated['scenarios']} scenarios", style="dim")
-        yield _row("simulated", f"{money(simulated['mean_cost']):>20} $", mean)
+        spread = _half_width(simulated["half_width"])
+        yield _row(
+            "simulated", f"{money(simulated['mean_cost']):>20} $", f"{spread}, {simulated['scenarios']} scenarios"
+        )
         if simulated.get("controlled_mean_cost") is not None:
-            spread = _half_width(simulated.get("controlled_half_width")).append(f", {CONTROLLED}", style="dim")
-            yield _row("", f"{money(simulated['controlled_mean_cost']):>20} $", spread)
+            spread = _half_width(simulated.get("controlled_half_width"))
+            note = first_fitting(width - NOTE_COLUMN, f"{spread}, {CONTROLLED}", spread)
+            yield _row("controlled", f"{money(simulated['controlled_mean_cost']):>20} $", note)
     if view.last is not None:
         yield _phases(view)
 
 
 def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
-    line = sparkline(view.series("lower_bound"), width - NAME_WIDTH - 28)
-    yield _row("lower bound", f"{money(last['lower_bound']):>20} $", Text(line, style="cyan"))
+    line = sparkline(view.series("lower_bound"), width - NOTE_COLUMN - 3)
+    yield _row("lower bound", f"{money(last['lower_bound']):>20} $", line, "cyan")
     yield _row(view.path_costs.name, f"{money(last['upper_bound']):>20} $", _spread(view, last["half_width"]))
-    effort = f"{last['cuts']:,} cuts per stage, {rate(view.solves_per_s, 'LPs')}"
-    if (found := view.computed_bound) is not None:
-        yield _row(_bound_name(found), f"{money(found.value):>20} $", _bound_note(found))
-    if view.gap is not None:
-        limit = "" if found is None or not found.gap_limit else f"{found.gap_limit.partition(' (')[0]}, "
-        yield _row("gap", f"{gap_percent(view.gap):>22}", Text(f"{limit}{effort}", style="dim"))
-    else:
-        yield _row("gap", f"{'-':>22}", Text(f"{effort}; `cobre bound` computes a bound", style="dim"))
+    if (bound := view.computed_bound) is not None:
+        name = "policy cost" if bound.method == BoundMethod.SAMPLED else "upper bound"
+        yield _row(name, f"{money(bound.value):>20} $", _bound_note(bound))
+    gap = "-" if view.gap is None else gap_percent(view.gap)
+    limit = (
+        "" if bound is None or view.gap is None or not bound.gap_limit else f"{bound.gap_limit.partition(' (')[0]}, "
+    )
+    advice = "; `cobre bound` computes a bound" if view.gap is None else ""
+    cuts, pace = f"{last['cuts']:,} cuts", rate(view.solves_per_s, "LPs")
+    note = first_fitting(
+        width - NOTE_COLUMN,
+        f"{limit}{cuts} per stage, {pace}{advice}",
+        f"{limit}{cuts}, {pace}{advice}",
+        f"{limit}{cuts}{advice}",
+    )
+    yield _row("gap", f"{gap:>22}", note)
 
 
-def _bound_name(found: ComputedBound) -> str:
-    return "policy cost" if found.method == BoundMethod.SAMPLED else "upper bound"
+def _bound_note(bound: ComputedBound) -> str:
+    """Describe a bound beside its value: the interval of a sample, else the method."""
+    if bound.confidence is None:
+        return BOUND_NAMES[bound.method]
+    return f"± {short_money(bound.half_width)} (estimated, {100 * bound.confidence:g} %)"
 
 
-def _bound_note(found: ComputedBound) -> Text:
-    """Describe a bound beside its value: the interval of a sample, else how it was computed."""
-    if found.confidence is None:
-        return Text(BOUND_NAMES[found.method], style="dim")
-    return Text(f"± {short_money(found.half_width)} (estimated, {100 * found.confidence:g} %)", style="dim")
-
-
-def _spread(view: RunView, half_width: float | None) -> Text:
+def _spread(view: RunView, half_width: float | None) -> str:
     if view.is_exact:
-        return Text("exact: all paths", style="dim")
+        return "exact: all paths"
     if not view.path_costs.is_bound:
-        return Text(f"± {short_money(half_width)} ({NOT_A_BOUND})", style="dim")
+        return f"± {short_money(half_width)} ({NOT_A_BOUND})"
     return _half_width(half_width)
 
 
-def _half_width(value: float | None) -> Text:
-    return Text(f"± {short_money(value)} (sampled, 95 %)", style="dim")
+def _half_width(value: float | None) -> str:
+    return f"± {short_money(value)} (sampled, 95 %)"
 
 
-def _row(name: str, value: str, note: Text) -> RenderableType:
-    text = _line(f"{name:<{NAME_WIDTH}}")
-    return text.append(value, style="bold").append("   ").append(note)
+def _row(name: str, value: str, note: str, note_style: str = "dim") -> RenderableType:
+    text = _dim(f"{name:<{NAME_WIDTH}}")
+    return text.append(value, style="bold").append("   ").append(note, style=note_style)
 
 
 def _phases(view: RunView) -> Text:
     """Show shares of training time by phase: forward, backward, bound, exchange."""
     total = sum(view.phase_seconds.values()) or 1.0
-    text = _line(f"{'time':<{NAME_WIDTH}}")
+    text = _dim(f"{'time':<{NAME_WIDTH}}")
     for name in PHASES:
         share = view.phase_seconds[name] / total
         text.append(f"{name} ", style=PHASE_COLOURS[name]).append(f"{100 * share:.0f} %   ", style="bold")
@@ -177,7 +190,7 @@ def _phases(view: RunView) -> Text:
 
 
 def _loads(view: RunView, width: int, max_ranks: int) -> Iterator[Text]:
-    """Show each rank's share of busy time; of many, those that the others wait for."""
+    """Show each rank's share of busy time; of many ranks, the busiest, which the others wait for."""
     if len(view.loads) < 2:
         return
     order = sorted(range(len(view.loads)), key=lambda rank: -view.loads[rank].busy_s)
@@ -185,12 +198,12 @@ def _loads(view: RunView, width: int, max_ranks: int) -> Iterator[Text]:
     for rank in shown:
         yield _load(f"rank {rank}", view.loads[rank], width - NAME_WIDTH - 12)
     if hidden := len(order) - len(shown):
-        yield Text(f"{'':<{NAME_WIDTH}}and {hidden} ranks with less to do", style="dim")
+        yield _dim(f"{'':<{NAME_WIDTH}}and {hidden} ranks with less to do")
 
 
 def _load(name: str, total: RankTotal, width: int) -> Text:
     share = total.busy_share
-    text = _line(f"{name:<{NAME_WIDTH}}")
+    text = _dim(f"{name:<{NAME_WIDTH}}")
     return text.append(bar(share, min(width, 50)), style="green").append(f" {100 * share:3.0f} % busy", style="dim")
 
 
@@ -198,46 +211,46 @@ def _small_view(view: RunView, width: int, now: float) -> Iterator[Text]:
     """Yield the run in a few short lines, for terminals too small for the table."""
     last = view.last
     if last is None:
-        yield _short(f"{view.phase} {duration(view.seconds(now))}")
+        yield _cropped(f"{view.phase} {duration(view.seconds(now))}")
         if view.progress is not None:
-            yield _short(view.progress_in_words if len(view.progress_in_words) < width else view.progress_in_brief)
+            yield _cropped(first_fitting(width - 1, view.progress_in_words, view.progress_in_brief))
         yield from _small_simulation(view)
         return
-    of = f"/{view.iteration_limit}" if view.iteration_limit else ""
-    yield _short(f"{view.phase} {last['iteration']}{of}  {duration(view.seconds(now))}", "bold")
-    yield _short(f"lower {short_money(last['lower_bound'])}")
+    limit = f"/{view.iteration_limit}" if view.iteration_limit else ""
+    yield _cropped(f"{view.phase} {last['iteration']}{limit}  {duration(view.seconds(now))}", "bold")
+    yield _cropped(f"lower {short_money(last['lower_bound'])}")
     spread = " (exact)" if view.is_exact else f" ± {short_money(last['half_width'])}"
-    yield _short(f"{'upper' if view.path_costs.is_bound else 'mean '} {short_money(last['upper_bound'])}{spread}")
+    yield _cropped(f"{'upper' if view.path_costs.is_bound else 'mean '} {short_money(last['upper_bound'])}{spread}")
     if view.gap is not None:
-        yield _short(f"gap   {gap_percent(view.gap)}")
-    yield _short(sparkline(view.series("lower_bound"), width - 1), "cyan")
+        yield _cropped(f"gap   {gap_percent(view.gap)}")
+    yield _cropped(sparkline(view.series("lower_bound"), width - 1), "cyan")
     if len(view.loads) > 1:
         shares = [100 * total.busy_share for total in view.loads]
-        yield _short(f"ranks {min(shares):.0f} to {max(shares):.0f} % busy", "dim")
+        yield _cropped(f"ranks {min(shares):.0f} to {max(shares):.0f} % busy", "dim")
     yield from _small_simulation(view)
-
-
-def _line(name: str) -> Text:
-    """Return a name in dim style, to which values of other styles are appended."""
-    return Text(no_wrap=True, overflow="ellipsis").append(name, style="dim")
 
 
 def _small_simulation(view: RunView) -> Iterator[Text]:
     if view.simulated is not None:
-        yield _short(
+        yield _cropped(
             f"simulated {short_money(view.simulated['mean_cost'])} ± {short_money(view.simulated['half_width'])}"
         )
 
 
-def _short(text: str, style: str = "") -> Text:
+def _dim(text: str) -> Text:
+    """Return dim text on one line, to which text in other styles is appended."""
+    return Text(no_wrap=True, overflow="ellipsis").append(text, style="dim")
+
+
+def _cropped(text: str, style: str = "") -> Text:
     return Text(text, style=style, no_wrap=True, overflow="crop")
 
 
-# A run on a terminal: a table that is drawn over itself a few times a second, at a cost that is kept small.
+# The display: the table is redrawn at most twice a second, and less often where drawing is slow.
 
 MIN_INTERVAL_S = 0.5
 MAX_CPU_SHARE = 0.003
-"""Largest share of one core that drawing may take: a slow terminal is drawn less often."""
+"""Maximum share of one core that drawing may take."""
 
 
 class LiveProgress:
@@ -251,24 +264,24 @@ class LiveProgress:
         self._view = RunView()
         self._lock = threading.Lock()
         self._live: Live | None = None
-        self._began: float | None = None
+        self._start_time: float | None = None
         self._signals: SignalWatcher | None = None
         self._stop = threading.Event()
         self._drawer = threading.Thread(target=self._draw_until_stopped, name="cobre-progress", daemon=True)
 
     def expect(self, case: str) -> None:
         """Open the table with the case's name while workers are being started."""
-        self._began = time.time()
+        self._start_time = time.time()
         self._signals = SignalWatcher()
-        self._view.take({"event": "run_started", "time": self._began, "case": case, "version": __version__})
+        self._view.take({"event": "run_started", "time": self._start_time, "case": case, "version": __version__})
         self._open_display()
 
     def emit(self, event: "Event") -> None:
-        """Take an event; warnings stay on the screen above the table."""
+        """Add an event to the table; warnings are printed above it."""
         self.has_events = True
         event = printable_event(event)
-        if event["event"] == "run_started" and self._began is not None:
-            event = {**event, "time": self._began}  # the user has been waiting since then
+        if event["event"] == "run_started" and self._start_time is not None:
+            event = {**event, "time": self._start_time}  # the user has been waiting since then
         with self._lock:
             self._view.take(event)
         if self._live is None:
@@ -277,7 +290,7 @@ class LiveProgress:
             self._console.print(f"warning: {event['message']}", style="yellow", markup=False)
 
     def close(self) -> None:
-        """Draw the last picture, which stays, and give the terminal back."""
+        """Draw the final table, which stays on the screen, and restore the terminal."""
         self._stop.set()
         if self._live is None:
             return
@@ -305,11 +318,11 @@ class LiveProgress:
             interval_s = max(MIN_INTERVAL_S, cost_s / MAX_CPU_SHARE)
 
     def _draw(self) -> float:
-        """Draw the table; returns the CPU time that it took."""
-        began = time.thread_time()
+        """Draw the table; return the CPU time in seconds."""
+        start_s = time.thread_time()
         with self._lock:
             is_stopping = self._signals is not None and self._signals.has_arrived()
             table = run_table(self._view, *self._console.size, time.time(), is_stopping=is_stopping)
         if self._live is not None:
             self._live.update(table, refresh=True)
-        return time.thread_time() - began
+        return time.thread_time() - start_s

@@ -105,7 +105,7 @@ set_option = click.option(
     "settings",
     type=Setting(),
     multiple=True,
-    help="Change a setting of config.json for this command; VALUE is JSON or text. May be given several times.",
+    help="Change a setting of config.json for this command; VALUE is JSON or text. Can be given several times.",
 )
 
 

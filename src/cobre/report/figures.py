@@ -234,7 +234,7 @@ def plot_bounds(result: TrainingLike) -> Figure:
 def plot_fan(result: SimulationLike, quantity: str = "storage", entity: int | None = None) -> Figure:
     """Draw percentiles over scenarios by stage: the median, the middle half, and 5 to 95 %.
 
-    quantity: a key of `quantities.QUANTITIES` whose table the result has. entity: the id of a plant, bus or line; None:
+    quantity: a key of `QUANTITIES` whose table the result has. entity: the id of a plant, bus or line; None:
     the sum over all of them. Raises ValueError if there is no such quantity or entity, or no meaningful sum.
     """
     cube = simulated_of(result).cube(_require_quantity(quantity, result.tables))

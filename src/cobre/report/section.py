@@ -44,7 +44,7 @@ class TableColumn:
 class DataTable:
     """A table with a note below; rows whose index is in `marked` are highlighted.
 
-    kind: the kind of entity in the first column (a key of `quantities.KINDS`), which the page turns into links.
+    kind: the kind of entity in the first column (a key of `simulated.KINDS`), which the page turns into links.
     """
 
     key: str

@@ -87,6 +87,11 @@ def bar(share: float, width: int) -> str:
     return "█" * filled + "░" * (width - filled)
 
 
+def first_fitting(room: int, *choices: str) -> str:
+    """Return the first choice of at most `room` characters; if there is none, the last one."""
+    return next((choice for choice in choices if len(choice) <= room), choices[-1])
+
+
 def scale_for(largest: float, unit: str) -> tuple[float, str]:
     """Return the divisor for numbers up to `largest`, and the scaled unit."""
     if unit == "MW" and abs(largest) >= 1e4:

@@ -133,7 +133,7 @@ RankFunction = Callable[..., Value]
 """Called with a communicator, the arguments, and `emit`."""
 
 
-THREADS_ARE_BEST = "one thread per core: as fast as several processes, with less memory and a faster start"
+THREADS_ARE_BEST = "one thread per core: as fast as processes, with less memory and a faster start"
 WORKER_PER_CORE = "a worker for each core"
 WORKERS_FOR_A_TREE = f"{WORKER_PER_CORE}: threads would share the leaves of a tree only"
 WORKERS_OF_BACKEND = f"{WORKER_PER_CORE}, because a backend for workers was chosen"

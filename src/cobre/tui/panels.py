@@ -12,7 +12,7 @@ from textual_plotext import PlotextPlot
 from cobre.records import dataclass
 from cobre.runs.events import Event, number_of
 from cobre.runs.files import RunState
-from cobre.runs.formatting import PHASE_COLOURS, bar, duration, rate, short_money, vertical_bar
+from cobre.runs.formatting import PHASE_COLOURS, bar, duration, first_fitting, rate, short_money, vertical_bar
 from cobre.runs.view import PHASES, RankTotal, RunView
 from cobre.wording import gap_percent, money, printable
 
@@ -36,13 +36,8 @@ def status_line(view: RunView, folder: Path, state: RunState, width: int, *, is_
         tail.append("  paused", style="bold yellow")
     case = str(view.started.get("case", folder))
     room = max(1, width - len(text) - len(tail) - 1)
-    text.append(f" {_fitting(room, case, Path(case).name)[:room]}", style="bold")
+    text.append(f" {first_fitting(room, case, Path(case).name)[:room]}", style="bold")
     return text.append(tail)
-
-
-def _fitting(room: int, *choices: str) -> str:
-    """Return the first choice that fits; the last one when none does."""
-    return next((choice for choice in choices if len(choice) <= room), choices[-1])
 
 
 def _seconds(view: RunView, state: RunState) -> float:
@@ -72,9 +67,9 @@ def figures(view: RunView, state: RunState, width: int) -> Text:
         (view.path_costs.name, _dollars(last["upper_bound"], room)),
         ("± 95 %", "exact" if view.is_exact else f"{money(last['half_width'], 0)} $"),
         *_policy_cost(view, room),
-        ("gap", _fitting(room, *_gap_texts(view))),
-        ("cuts", _fitting(room, f"{last['cuts']:,} per stage", f"{last['cuts']:,}")),
-        ("pace", _fitting(room, f"{pace}, {rate(view.solves_per_s, 'LPs')}", pace)),
+        ("gap", first_fitting(room, *_gap_texts(view))),
+        ("cuts", first_fitting(room, f"{last['cuts']:,} per stage", f"{last['cuts']:,}")),
+        ("pace", first_fitting(room, f"{pace}, {rate(view.solves_per_s, 'LPs')}", pace)),
         *_rows_of_later_phases(view, room),
     )
     return _append_rows(text, rows).append("\n").append(_phases(view, width))
@@ -120,7 +115,7 @@ def _append_rows(text: Text, rows: Iterable[tuple[str, str]]) -> Text:
 
 def _dollars(value: float | None, room: int) -> str:
     """Format an amount in $ with as many digits as there is room for."""
-    return _fitting(room, f"{money(value)} $", f"{money(value, 0)} $", short_money(value))
+    return first_fitting(room, f"{money(value)} $", f"{money(value, 0)} $", short_money(value))
 
 
 def page(view: RunView, folder: Path) -> str:
@@ -137,7 +132,7 @@ def _rows_of_later_phases(view: RunView, room: int) -> list[tuple[str, str]]:
     found = []
     if view.progress is not None:
         full, brief = (text.partition(": ")[2] for text in (view.progress_in_words, view.progress_in_brief))
-        found.append(("now", _fitting(room, full, brief, brief.replace(" pass", ""))[: max(0, room)]))
+        found.append(("now", first_fitting(room, full, brief, brief.replace(" pass", ""))[: max(0, room)]))
     if view.seconds_left:
         found.append(("left", duration(view.seconds_left)))
     if view.simulated is not None:

@@ -39,6 +39,18 @@ def test_every_command_explains_itself(command):
     assert re.search(rf"^ .*\bcobre {command}\b", rest, re.MULTILINE), "no example"
 
 
+def _command_names(command, names=()):
+    yield names
+    for name in getattr(command, "commands", ()):
+        yield from _command_names(command.commands[name], (*names, name))
+
+
+@pytest.mark.parametrize("names", list(_command_names(main)), ids=" ".join)
+def test_help_fits_a_terminal_of_80_columns(names):
+    done = CliRunner().invoke(main, [*names, "--help"], prog_name="cobre", terminal_width=80)
+    assert [line for line in done.output.splitlines() if len(line) > 80] == []
+
+
 def test_the_help_lists_all_commands_and_all_exit_codes():
     text = cobre("--help").stdout
     for command in COMMANDS:

@@ -81,7 +81,28 @@ COST = {"policy_cost": 1.953e6, "policy_cost_half_width": 1e4, "policy_cost_path
 def test_the_cost_of_the_policy_has_its_interval_and_a_gap_with_a_limit():
     text = plain([started(), phase("training"), *(iteration(number, **COST) for number in range(1, 11))], 100)
     assert "policy cost         1,953,000.00 $   ± 10.00 k$ (estimated, 95 %)" in text
-    assert "2.79 %   at most 3.32 %, 40 cuts per stage" in text
+    assert "2.79 %   at most 3.32 %, 40 cuts per stage, 100 LPs/s" in text
+
+
+def test_at_80_columns_notes_are_shortened_not_cut_off():
+    events = [started(), phase("training"), *(iteration(number, **COST) for number in range(1, 11))]
+    simulated = {"scenarios": 5, "mean_cost": 2.5e6, "half_width": 9e3}
+    controlled = {"controlled_mean_cost": 2.4e6, "controlled_half_width": 2e3}
+    end = {"event": "simulation_finished", "time": START, **simulated, **controlled}
+    text = plain([*events, end], 80)
+    assert "at most 3.32 %, 40 cuts, 100 LPs/s" in text
+    assert "controlled          2,400,000.00 $   ± 2.00 k$ (sampled, 95 %)\n" in text
+    assert "…" not in text
+
+
+def test_a_resumed_run_keeps_its_progress_on_one_line():
+    resumed = {"event": "resumed", "time": START, "iteration": 29}
+    numbers = range(1001, 1011)
+    events = [started(), phase("training", iteration_limit=3000), resumed, *map(iteration, numbers)]
+    wide, narrow = (plain(events, width) for width in (100, 80))
+    assert "iteration 1010 of 3000 (resumed after 29)" in wide
+    assert sum("iteration 1010 of 3000" in line for line in narrow.splitlines()) == 1
+    assert len(wide.splitlines()) == len(narrow.splitlines())
 
 
 @pytest.mark.parametrize(("width", "words"), [(100, "2,500,000.00 $"), (40, "simulated 2.50 M$ ± 9.00 k$")])
@@ -136,6 +157,14 @@ def test_stopping_run_shows_how_to_end_at_once():
     console = Console(file=io.StringIO(), width=100, color_system=None)
     console.print(run_table(view, 100, 30, START, is_stopping=True))
     assert "Ctrl-C again ends at once" in console.file.getvalue()
+
+
+def test_before_training_there_is_no_iteration_to_stop_after():
+    view = RunView()
+    view.take_all([started(), phase("building")])
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    console.print(run_table(view, 100, 30, START, is_stopping=True))
+    assert console.file.getvalue().splitlines()[-1] == "stopping"
 
 
 def test_no_color_suppresses_colours(monkeypatch):

@@ -1,7 +1,7 @@
 "use strict";
 /* Charts: uPlot draws, this file adds the page's colours, a cursor that reads the numbers, tables, CSV and a large view.
 
-A chart is an object as report/chart.py writes it: labels, x, series, bands, verticals, unit, divisor. */
+A chart is an object as report/charts.py writes it: labels, x, series, bands, verticals, unit, divisor. */
 const charts = (() => {
   const tip = document.getElementById("tip");
   const drawn = new Set();

@@ -1,7 +1,7 @@
 "use strict";
 /* Find a plant, bus or line by its name and draw what happens to it.
 
-The numbers of a quantity are unpacked when they are first drawn: see report/packed.py and report/explorer_data.py. */
+The numbers of a quantity are unpacked when they are first drawn: see report/explorer_data.py. */
 (() => {
   const frame = document.getElementById("explorer");
   if (!frame) return;
