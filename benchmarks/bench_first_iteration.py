@@ -64,10 +64,10 @@ elif how == "cobre.run.run":
 elif how == "keep":
     from pathlib import Path
     from cobre.comm.backends.local import LocalCommunicator
-    from cobre.study.preparation.study_cache import prepare_on_ranks
+    from cobre.study.preparation.on_ranks import prepare_on_ranks
     from cobre.study.requests import CaseRequest, with_iterations
     with LocalCommunicator() as comm:
-        prepare_on_ranks(comm, CaseRequest(Path(case), with_iterations(None, 1), 1), lambda event: None).keep()
+        prepare_on_ranks(comm, CaseRequest(Path(case), with_iterations(None, 1), 1), lambda event: None).save_to_cache()
     finish()
 else:
     import cobre

@@ -23,8 +23,8 @@ from cobre.io.case import load_case
 from cobre.policy.object import Policy
 from cobre.runs.events import Event
 from cobre.sddp.cut_pool import CutSet
+from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import Overrides, TrainingRequest, with_iterations
 from cobre.study.training import train_study

@@ -39,7 +39,7 @@ TITLES = {
 
 def hold_ready(comm: Backend, case: str) -> tuple[int, int, int]:
     """Prepare a study; return PSS, peak resident size and shared bytes. Collective."""
-    from cobre.study.preparation.study_cache import prepare_on_ranks  # noqa: PLC0415
+    from cobre.study.preparation.on_ranks import prepare_on_ranks  # noqa: PLC0415
 
     ready = prepare_on_ranks(comm, CaseRequest(Path(case), None, 1), lambda _: None)
     comm.barrier()

@@ -16,8 +16,8 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from cobre.comm import Backend, launch  # noqa: E402
 from cobre.io.case import load_case  # noqa: E402
 from cobre.sddp.ranks import share  # noqa: E402
+from cobre.study.preparation.on_ranks import ReadyStudy  # noqa: E402
 from cobre.study.preparation.prepare import prepare  # noqa: E402
-from cobre.study.preparation.study_cache import ReadyStudy  # noqa: E402
 from cobre.study.preparation.study_solver import make_solver  # noqa: E402
 from cobre.study.requests import with_iterations  # noqa: E402
 from cobre.study.training import train_study  # noqa: E402

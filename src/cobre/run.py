@@ -10,7 +10,7 @@ from cobre.core.bounds import relative_gap
 if TYPE_CHECKING:
     from cobre.comm import BackendConfig
     from cobre.runs.summary import RunSummary
-    from cobre.study.iteration_progress import IterationCallback
+    from cobre.study.iteration_callback import IterationCallback
 
 __all__ = ["run"]
 
@@ -41,13 +41,13 @@ def run(
 
     world = WorldRequest(backend, num_workers, threads, comm)
     asked = script_run(case_dir, output_dir, config_overrides, world, overwrite=overwrite)
-    if not asked.outline.is_trained and not asked.outline.is_simulated:
+    if not asked.config.is_trained and not asked.config.is_simulated:
         study = Study(case_dir, output_dir, threads, config_overrides)
         return _untrained_outcome(study.output_dir) | study.facts
     began = time.monotonic()
     summary, facts = asked.start({}, on_iteration, study_facts)
     elapsed_ms = int(1000 * (time.monotonic() - began))
-    has_trained = asked.outline.is_trained
+    has_trained = asked.config.is_trained
     return _outcome(summary, str(asked.output), elapsed_ms, has_trained=has_trained) | (facts or {})
 
 

@@ -22,8 +22,8 @@ from cobre.solver.batches import (
 )
 from cobre.solver.program import StageProgram
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
+from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.requests import TrainingRequest, with_iterations
 from cobre.study.training import train_study
 

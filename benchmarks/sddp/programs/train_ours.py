@@ -34,8 +34,8 @@ from cobre.solver.batches import (
 )
 from cobre.solver.program import StageProgram
 from cobre.solver.simplex import SimplexSolver
+from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import Overrides, TrainingRequest, with_iterations
 from cobre.study.training import TrainedStudy, train_study

@@ -194,8 +194,8 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.stochastic import NoiseModelError
     from cobre.study.bound import CaseChangedError, NothingToBoundError
     from cobre.study.checkpoints import CheckpointError
-    from cobre.study.output import OutputHoldsRunError, OutputInUseError, OutputIsCaseError
-    from cobre.study.preparation.study_cache import RankMismatchError
+    from cobre.study.output_directory import OutputHoldsRunError, OutputInUseError, OutputIsCaseError
+    from cobre.study.preparation.fingerprint import RankMismatchError
     from cobre.study.stop_request import NoIterationError
     from cobre.study.verification import NotVerifiedError
 

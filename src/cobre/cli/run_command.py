@@ -176,8 +176,8 @@ def _run(request: RunRequest, options: Mapping[str, Any]) -> None:
     from cobre.cli.run_output import choose_progress, print_summary, write_report
     from cobre.comm.detection import find_launch
     from cobre.core.stopping import StopKind
-    from cobre.study.config_outline import ConfigOutline, with_config_document
     from cobre.study.placement import WorldRequest, command_placement, run_in
+    from cobre.study.unchecked_config import UncheckedConfig, with_config_document
 
     as_json, quiet = options["as_json"], options["quiet"]
     stream = sys.stderr if as_json else sys.stdout
@@ -187,7 +187,7 @@ def _run(request: RunRequest, options: Mapping[str, Any]) -> None:
         with closing(choose_progress(plain=options["plain"], quiet=quiet, stream=stream)) as progress:
             source = with_config_document(request.case)
             world = WorldRequest(options["backend"], options["workers"], options["threads"])
-            placement = command_placement(world, ConfigOutline.of(source))
+            placement = command_placement(world, UncheckedConfig.of(source))
             source = replace(source, threads=placement.threads)
             request = replace(request, case=source, split_reason=placement.reason)
             if not placement.is_joined:

@@ -212,13 +212,13 @@ class StudyComparison:
 
     def to_pandas(self, name: str = "summary") -> Any:
         """Return a table (`summary`, `stages`, `entities` or `all_rows`) as a pandas DataFrame."""
-        from cobre.study.results import as_pandas
+        from cobre.study.dataframes import as_pandas
 
         return as_pandas(self.table(name))
 
     def to_polars(self, name: str = "summary") -> Any:
         """Return a table (`summary`, `stages`, `entities` or `all_rows`) as a polars DataFrame."""
-        from cobre.study.results import as_polars
+        from cobre.study.dataframes import as_polars
 
         return as_polars(self.table(name))
 
@@ -229,7 +229,7 @@ class StudyComparison:
         any other of `summary`. entity: the id or name of a plant or bus, or the name of a component of the cost;
         without it, the system.
         """
-        from cobre.study.results import library
+        from cobre.study.dataframes import library
 
         library("matplotlib", "[plots]")
         from cobre.comparison.figures import plot

@@ -1,7 +1,7 @@
 """Simulation tables with the columns that scripts for cobre-python know, in its order; ours follow.
 
-What files hold once for each entity and stage (see `stage_tables`) is put beside every scenario here. Results that were
-written without these facts have nulls in their place.
+Facts that files hold once for each entity and stage (see `supplementary_tables`) are repeated for every scenario here.
+Results that were written without these facts have nulls in their place.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
 from cobre.sddp.simulation.tables import AHEAD
-from cobre.study.stage_tables import ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, STAGE_TABLES, TREE_PATHS
+from cobre.study.supplementary_tables import ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, SUPPLEMENTARY_TABLES, TREE_PATHS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -189,7 +189,9 @@ FOLLOWERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 def with_known_columns(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     """Return all tables with known columns, and `inflow_lags`, without the tables of facts."""
     facts = StageFacts(tables.get(ENTITY_STAGES), tables.get(TREE_PATHS))
-    known = {name: known_table(name, table, facts) for name, table in tables.items() if name not in STAGE_TABLES}
+    known = {
+        name: known_table(name, table, facts) for name, table in tables.items() if name not in SUPPLEMENTARY_TABLES
+    }
     if "hydros" in tables:
         lags = lagged_inflows(tables["hydros"], tables.get(INITIAL_LAGS), tables.get(LAG_STEPS))
         known["inflow_lags"] = with_nodes(lags, facts)
@@ -203,7 +205,7 @@ def with_nodes(table: "pa.Table", facts: "StageFacts") -> "pa.Table":
 
 def needed_for(name: str) -> tuple[str, ...]:
     """Return the tables of a directory from which one is made."""
-    return ("hydros" if name == "inflow_lags" else name, *STAGE_TABLES)
+    return ("hydros" if name == "inflow_lags" else name, *SUPPLEMENTARY_TABLES)
 
 
 class StageFacts:

@@ -21,7 +21,7 @@ from cobre.runs.summary import RunSummary
 from cobre.sddp.plugins.given import checked_plugins
 from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.study.iteration_progress import IterationCallback
+from cobre.study.iteration_callback import IterationCallback
 from cobre.study.placement import WorldRequest
 from cobre.study.preparation.prepare import prepare
 from cobre.study.script_run import ScriptRun, simulate_and_store

@@ -13,7 +13,7 @@ from cobre import __version__
 from cobre.comm import TcpConfig
 from cobre.errors import CobreError
 from cobre.records import dataclass
-from cobre.study.placement import checked_count
+from cobre.study.arguments import checked_count
 
 if TYPE_CHECKING:
     from distributed import Client

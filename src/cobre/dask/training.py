@@ -23,8 +23,8 @@ from cobre.policy.store import load_policy
 from cobre.records import dataclass
 from cobre.runs.events import Event, EventListener
 from cobre.study.api import ProgressCallback, progress_listener
-from cobre.study.placement import checked_count, checked_seconds, training_request
-from cobre.study.preparation.study_cache import as_case, case_and_overrides
+from cobre.study.arguments import case_and_overrides, checked_count, checked_seconds, training_request
+from cobre.study.preparation.on_ranks import as_case
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides, TrainingRequest
 from cobre.study.results import TrainingResult
 from cobre.study.stop_request import StopRequest

@@ -30,7 +30,7 @@ from cobre.io.output.results import read_manifest, read_results, table_file
 from cobre.runs.files import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, SIMULATION, STOCHASTIC
 from cobre.runs.formatting import unit_of_column
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.study.stage_tables import ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, STAGE_TABLES, TREE_PATHS
+from cobre.study.supplementary_tables import ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, SUPPLEMENTARY_TABLES, TREE_PATHS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,7 @@ def write_simulation(source: RunSource, folder: Path) -> None:
     writer = _Scenarios(source.folder / SIMULATION, folder)
     tables = read_manifest(writer.source)["tables"]
     for name in tables:
-        if name not in STAGE_TABLES:
+        if name not in SUPPLEMENTARY_TABLES:
             writer.write(name, tables[name])
     _write_paths(writer, folder)
     write_table(folder / "solver" / "iterations.parquet", "solver_iterations", _solves(writer))
@@ -60,7 +60,7 @@ class _Scenarios:
     """A writer of tables, scenario by scenario, which also sums up the cost of each scenario."""
 
     def __init__(self, source: Path, folder: Path) -> None:
-        small = read_results(source, STAGE_TABLES)
+        small = read_results(source, SUPPLEMENTARY_TABLES)
         self.source = source
         self.costs: dict[int, float] = {}
         self.stages: dict[int, Any] = {}

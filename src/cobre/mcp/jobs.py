@@ -24,7 +24,7 @@ from cobre.runs.content import changed_case
 from cobre.runs.events import Event, EventFollower
 from cobre.runs.files import LOCK_FILE, LOG_FILE, OUTPUT, SUMMARY_FILE, is_in_use, is_run_folder
 from cobre.runs.view import RunView, view_of
-from cobre.study.output import require_no_training
+from cobre.study.output_directory import require_no_training
 from cobre.study.placement import ANY_WORLD, WorldRequest
 
 # Errors of studies that run in the background.

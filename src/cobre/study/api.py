@@ -13,16 +13,8 @@ from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
 from cobre.sddp.plugins.given import checked_plugins
 from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure
-from cobre.study.placement import (
-    WorldRequest,
-    check_policy,
-    checked_count,
-    raising_worker_errors,
-    run_in,
-    script_placement,
-    training_request,
-)
-from cobre.study.preparation.study_cache import case_and_overrides
+from cobre.study.arguments import case_and_overrides, check_policy, checked_count, training_request
+from cobre.study.placement import WorldRequest, raising_worker_errors, run_in, script_placement
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
 from cobre.study.stop_request import exit_if_terminated, pass_on_termination

@@ -25,19 +25,12 @@ from cobre.runs.content import TrainedCase, case_of_run
 from cobre.runs.events import EventListener, no_events
 from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
 from cobre.sddp.upper_bounds.find import find_upper_bound
-from cobre.study.placement import (
-    Placement,
-    WorldRequest,
-    check_policy,
-    checked_count,
-    raising_worker_errors,
-    run_in,
-    script_placement,
-)
-from cobre.study.preparation.study_cache import ReadyStudy, case_and_overrides, prepare_on_ranks
+from cobre.study.arguments import case_and_overrides, check_policy, checked_count
+from cobre.study.placement import Placement, WorldRequest, raising_worker_errors, run_in, script_placement
+from cobre.study.preparation.on_ranks import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import CaseRequest
-from cobre.study.starting_point import case_of_policy, difference_in_words, share_policy
 from cobre.study.stop_request import exit_if_terminated
+from cobre.study.stored_policy import case_of_policy, difference_in_words, share_policy
 from cobre.study.training import training_context
 from cobre.wording import gap_percent, money
 

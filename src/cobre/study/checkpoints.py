@@ -36,7 +36,7 @@ from cobre.sddp.records import IterationRecord, PhaseTimes, TrialPoints
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.visited_states import StoredStates, VisitedStates, entry_flags
 from cobre.solver.batches import Bases
-from cobre.study.preparation.study_cache import Fingerprint
+from cobre.study.preparation.fingerprint import Fingerprint
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_SECONDS, TrainingRequest
 
 # Files that rank 0 reads for all: small ones whole, large ones piece by piece, to ranks that need the piece.

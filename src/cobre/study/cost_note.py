@@ -1,13 +1,15 @@
-"""A note on simulations in which penalties are most of the cost."""
+"""The cost note: which penalties and deficits are most of the simulated cost, and where."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cobre.core.arrays import Floats, sum_in_order
 from cobre.core.case import Case, System
+from cobre.io.output.growing_tables import table_pieces
 from cobre.io.storage.arrow_columns import numbers_of
 from cobre.runs.formatting import NEGLIGIBLE, NOTABLE_PENALTY_SHARE
 from cobre.wording import percent
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 
 ReadColumns = Callable[[str, Sequence[str]], Iterable["pa.Table"]]
+
+
 # Of each penalty: its description, and the table, entity and amounts that attribute it.
 PENALTIES: Mapping[str, tuple[str, str, str, tuple[str, ...]]] = {
     "deficit_cost": ("deficit", "buses", "bus_id", ("deficit_mwh",)),
@@ -47,22 +51,27 @@ PENALTIES: Mapping[str, tuple[str, str, str, tuple[str, ...]]] = {
 def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
     """Describe penalties and deficit where they are at least half of the simulated cost; None otherwise.
 
-    read: gives columns of a table of the simulation, piece by piece. case: for the names of plants and buses.
+    read: returns columns of a table of the simulation, in pieces. case: for the names of plants and buses.
     """
     shares = _shares(read("costs", ["immediate_cost", "discount_factor", *PENALTIES]))
     total = sum_in_order(shares.values())
     if not total >= NOTABLE_PENALTY_SHARE:
         return None
     largest = max(shares, key=lambda name: shares[name])
-    words, table, entity, amounts = PENALTIES[largest]
+    description, table, entity, amounts = PENALTIES[largest]
     where = f" at {_worst(read(table, [entity, *amounts]), entity, amounts, case)}" if table else ""
     if total - shares[largest] < 0.0005:
-        return f"{percent(total)} of the simulated cost is {words}{where}"
-    return f"{percent(total)} of the simulated cost is penalties, {percent(shares[largest])} {words}{where}"
+        return f"{percent(total)} of the simulated cost is {description}{where}"
+    return f"{percent(total)} of the simulated cost is penalties, {percent(shares[largest])} {description}{where}"
+
+
+def stored_cost_note(folder: Path, case: Case) -> str | None:
+    """Return the `cost_note` of a simulation whose tables are in a folder."""
+    return cost_note(lambda name, columns: table_pieces(folder / f"{name}.parquet", columns), case)
 
 
 def _shares(costs: "Iterable[pa.Table]") -> dict[str, float]:
-    """Return by penalty: its share of the discounted cost of all scenarios."""
+    """Return the share of each penalty in the discounted cost of all scenarios."""
     whole, sums = 0.0, dict.fromkeys(PENALTIES, 0.0)
     for rows in costs:
         factors = _numbers(rows, "discount_factor")
@@ -73,29 +82,27 @@ def _shares(costs: "Iterable[pa.Table]") -> dict[str, float]:
 
 
 def _amounts(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str]) -> dict[int, float]:
-    """Return by id of plant or bus: the sum of some violations over scenarios, stages and blocks."""
+    """Return the sum of violations over scenarios, stages and blocks, by id of plant or bus."""
     sums: dict[int, float] = defaultdict(float)
     for rows in pieces:
-        known, positions = np.unique(numbers_of(rows[entity]), return_inverse=True)
-        added = np.bincount(positions, sum(np.abs(_numbers(rows, name)) for name in amounts))
-        for id_, amount in zip(known.tolist(), added.tolist(), strict=True):
+        ids, positions = np.unique(numbers_of(rows[entity]), return_inverse=True)
+        totals = np.bincount(positions, sum(np.abs(_numbers(rows, name)) for name in amounts))
+        for id_, amount in zip(ids.tolist(), totals.tolist(), strict=True):
             sums[int(id_)] += amount
     return dict(sorted(sums.items()))
 
 
 def _worst(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str], case: Case | None) -> str:
-    """Name the plant or bus with the largest amount, and its share when others have some too."""
+    """Name the plant or bus with the largest amount, and its share where others have some, too."""
     sums = _amounts(pieces, entity, amounts)
-    first = max(sums, key=lambda id_: sums[id_])
+    worst = max(sums, key=lambda id_: sums[id_])
     total = sum_in_order(sums.values())
-    share = sums[first] / total if total > 0.0 else 0.0
+    share = sums[worst] / total if total > 0.0 else 0.0
     kind, several = ("bus", "buses") if entity == "bus_id" else ("plant", "plants")
-    name = _name(entity, first, None if case is None else case.system)
-    return (
-        f"{kind} {name}"
-        if share > 0.995
-        else f"{sum(amount > NEGLIGIBLE for amount in sums.values())} {several}, {100 * share:.0f} % of it at {name}"
-    )
+    name = _name(entity, worst, None if case is None else case.system)
+    if share > 0.995:
+        return f"{kind} {name}"
+    return f"{sum(amount > NEGLIGIBLE for amount in sums.values())} {several}, {100 * share:.0f} % of it at {name}"
 
 
 def _name(entity: str, id_: int, system: System | None) -> str:

@@ -1,17 +1,13 @@
 """Where a study runs: in this process, as a rank of a world that others started, or in workers that it starts."""
 
 import json
-import math
-import operator
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field, replace
-from numbers import Real
-from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar
 
 from cobre.comm import (
     Backend,
@@ -30,102 +26,15 @@ from cobre.comm.detection import SRUN_WITH_MPI, detect, find_launch, installed_b
 from cobre.comm.factory import borrowed, create_communicator, registered_config, require_communicator, select_backend
 from cobre.comm.types import BackendKind
 from cobre.errors import CobreError
-from cobre.policy.object import Policy
 from cobre.records import dataclass
 from cobre.runs.events import Event, EventListener, encode, no_events
-from cobre.study.config_outline import ConfigOutline
-from cobre.study.requests import TrainingRequest
+from cobre.study.arguments import checked_count
+from cobre.study.unchecked_config import UncheckedConfig
 from cobre.wording import MAX_THREADS, printable
 
 # Arguments of scripts, checked and normalised before anything is started.
 #
 # Whole numbers may be those of NumPy; what leaves here is Python's own.
-
-
-def as_python_int(value: object) -> object:
-    """Convert another library's integer to int; anything else is returned unchanged."""
-    if isinstance(value, bool):
-        return value
-    try:
-        return operator.index(value)  # type: ignore[arg-type]  # whether it is one is the question
-    except TypeError:
-        return value
-
-
-@overload
-def checked_count(name: str, value: int, maximum: int | None = None) -> int: ...
-
-
-@overload
-def checked_count(name: str, value: int | None, maximum: int | None = None) -> int | None: ...
-
-
-def checked_count(name: str, value: int | None, maximum: int | None = None) -> int | None:
-    """Return an integer from 1 on, or None where the caller allows it; raise TypeError or ValueError otherwise."""
-    if value is None:
-        return None
-    number = as_python_int(value)
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"{name} must be a whole number, not {value!r}")
-    if number < 1 or (maximum is not None and number > maximum):
-        raise ValueError(f"{name} must be 1{f' to {maximum}' if maximum else ' or more'}, not {number}")
-    return number
-
-
-@overload
-def checked_seconds(name: str, value: float) -> float: ...
-
-
-@overload
-def checked_seconds(name: str, value: float | None) -> float | None: ...
-
-
-def checked_seconds(name: str, value: float | None) -> float | None:
-    """Return seconds, or None where the caller allows it; raise TypeError or ValueError otherwise."""
-    if value is None:
-        return None
-    given: object = value
-    if isinstance(given, bool) or not isinstance(given, Real):
-        raise TypeError(f"{name} must be a number of seconds, not {value!r}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not 0 <= number < math.inf:
-        raise ValueError(f"{name} must be a number of seconds, 0 or more, not {number}")
-    return number
-
-
-def check_policy(name: str, value: object) -> None:
-    """Raise TypeError unless an argument is a policy or the path of one."""
-    if not isinstance(value, (Policy, str, Path)):
-        raise TypeError(f"{name} must be a policy or the path of one, not {value!r}")
-
-
-def training_request(
-    *,
-    warm_start: Policy | str | Path | None,
-    checkpoints: str | Path | None,
-    checkpoint_every: int,
-    resume: bool,
-    time_limit_s: float | None,
-) -> TrainingRequest:
-    """Build a training request from the arguments of `cobre.train` and `cobre.dask.train`."""
-    if checkpoint_every is None:
-        raise TypeError("checkpoint_every must be a whole number, not None; without `checkpoints` none are kept")
-    every = checked_count("checkpoint_every", checkpoint_every)
-    if warm_start is not None:
-        check_policy("warm_start", warm_start)
-    if resume and checkpoints is None:
-        raise ValueError("resume=True needs the folder of the checkpoints: checkpoints=...")
-    return TrainingRequest(
-        checkpoints=None if checkpoints is None else Path(checkpoints),
-        checkpoint_every=every,
-        checkpoint_seconds=math.inf,  # by the number of iterations alone
-        resume=resume,
-        warm_start=Path(warm_start) if isinstance(warm_start, str) else warm_start,
-        time_limit_s=checked_seconds("time_limit_s", time_limit_s),
-    )
 
 
 Value = TypeVar("Value")
@@ -276,7 +185,7 @@ def _given_placement(request: WorldRequest) -> Placement:
 
 
 def command_placement(
-    request: WorldRequest, config: ConfigOutline, environ: Mapping[str, str] = os.environ
+    request: WorldRequest, config: UncheckedConfig, environ: Mapping[str, str] = os.environ
 ) -> Placement:
     """Place `cobre run` as requested; where Cobre chooses the number of workers, without idle ones.
 

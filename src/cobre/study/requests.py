@@ -25,7 +25,7 @@ class CaseRequest:
     """A case, given or in a directory.
 
     threads: of each rank, as its placement says.
-    config: config.json of a case directory, where it has been read already (`config_outline.with_config_document`).
+    config: config.json of a case directory, where it has been read already (`unchecked_config.with_config_document`).
     use_cache: whether what an earlier run prepared may be used, and kept for later ones.
     plugins: objects of the caller's; None: those that config.json names.
     """

@@ -1,36 +1,27 @@
 """Results of training and simulation for scripts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields, is_dataclass
-from datetime import date
-from enum import Enum
-from importlib import import_module
-from pathlib import Path
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
-from cobre.core.arrays import sum_in_order
 from cobre.core.bounds import BOUND_NAMES, relative_gap
-from cobre.core.case import Case
 from cobre.core.confidence import half_width_95
-from cobre.core.hydro import Hydro
 from cobre.core.policy_cost import NO_POLICY_COST
 from cobre.core.stopping import StopKind
 from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, PathCosts, verdict
-from cobre.errors import MissingLibraryError
 from cobre.policy.object import Policy, policy_water_values, simulated_water_values
 from cobre.records import dataclass
 from cobre.runs.formatting import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport, bound_history, convergence_table
 from cobre.sddp.records import IterationRecord
 from cobre.solver.batches import SolveStatistics
+from cobre.study.dataframes import as_pandas, as_polars, as_xarray, library, with_names
 from cobre.wording import gap_percent, money
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
-
-    from cobre.report.system_map import SystemMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,182 +305,8 @@ class SimulationResult:
 
 # Tables for the libraries that people analyse with. None of them is needed to install Cobre.
 
-STAGE_START = "stage_start"
-INDEX = ("scenario_id", "stage_id", "block_id", "iteration")
-
-
-def with_names(table: "pa.Table", facts: Mapping[str, Any]) -> "pa.Table":
-    """Add the names of entities and the dates of stages beside their ids.
-
-    `hydro_name` follows `hydro_id`, `stage_start` follows `stage_id`. facts: as in study.json; ids that they do not
-    name stay alone.
-    """
-    import pyarrow as pa
-
-    for column, (name, values) in _labels(table, facts).items():
-        ids = table[column].combine_chunks() if table.num_rows else pa.array([], table[column].type)
-        known = pa.array(list(values), ids.type)
-        found, texts = _index_in(ids, known), pa.array(values.values())
-        is_date = name == STAGE_START
-        labels = texts.cast(pa.timestamp("s")).take(found) if is_date else pa.DictionaryArray.from_arrays(found, texts)
-        table = table.add_column(table.column_names.index(column) + 1, name, labels)
-    return table
-
-
-def _index_in(ids: "pa.Array", known: "pa.Array") -> "pa.Array":
-    """Return the position of each id among those that are known; null for others."""
-    import pyarrow.compute as pc
-
-    return pc.index_in(ids, value_set=known)
-
-
-def _labels(table: "pa.Table", facts: Mapping[str, Any]) -> dict[str, tuple[str, dict[int, Any]]]:
-    """Return by column of ids: the name of the column that explains it, and the explanation of each id."""
-    from cobre.report.study_facts import StudyFacts, kind_of
-
-    study = StudyFacts(facts)
-    found: dict[str, tuple[str, dict[int, Any]]] = {}
-    for column in table.column_names:
-        if (kind := kind_of(column)) is not None and (entities := study.entities(kind)):
-            names = {entry["id"]: study.entity_name(kind, entry["id"]) for entry in entities}
-            found[column] = f"{column.removesuffix('_id')}_name", names
-        elif column == "stage_id" and (starts := study.known_starts):
-            found[column] = STAGE_START, {id_: date.fromisoformat(start[:10]) for id_, start in starts.items()}
-    return found
-
-
-def as_pandas(table: "pa.Table") -> Any:
-    """Convert an Arrow table to a pandas DataFrame; raise MissingLibraryError without pandas."""
-    library("pandas")
-    return table.to_pandas()
-
-
-def as_polars(table: "pa.Table") -> Any:
-    """Convert to a polars DataFrame, without a copy where the types allow it."""
-    return library("polars").from_arrow(table)
-
-
-def as_xarray(table: "pa.Table", facts: Mapping[str, Any] | None = None) -> Any:
-    """Convert to an xarray Dataset, whose dimensions are the table's ids: scenario_id, stage_id, block_id, hydro_id.
-
-    Cells without a row are NaN. An id without any value, such as the block of costs, is no dimension. facts: as in
-    study.json; names of entities and dates of stages are coordinates along their ids.
-    """
-    xarray = library("xarray", "[netcdf]")
-    library("pandas")
-    ids = [name for name in table.column_names if name in INDEX or name.endswith("_id")]
-    empty = [name for name in ids if table[name].null_count == table.num_rows]
-    frame = table.drop_columns(empty).to_pandas().set_index([name for name in ids if name not in empty])
-    if not frame.index.is_unique:
-        raise ValueError("several rows have the same ids, so this table cannot be an array")
-    dataset = xarray.Dataset.from_dataframe(frame)
-    labels = {column: found for column, found in _labels(table, facts or {}).items() if column in dataset.dims}
-    return dataset.assign_coords(
-        {name: (column, _along(dataset[column].values, values)) for column, (name, values) in labels.items()}
-    )
-
-
-def _along(ids: Any, values: Mapping[int, Any]) -> Any:
-    """Return explanations in the order of ids: dates as NumPy has them, else text."""
-    import numpy as np
-
-    found = [values.get(int(id_)) for id_ in ids]
-    if any(isinstance(value, date) for value in found):
-        return np.array(found, "datetime64[ns]")
-    return np.array(["" if value is None else value for value in found])
-
-
-def library(name: str, extra: str | None = None) -> Any:
-    """Import an optional library. Raises MissingLibraryError with the command that installs it."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != name:
-            raise
-        raise MissingLibraryError(name, extra or name) from error
-
 
 # Dates and names of a case as plain values: what a reader of results needs to know without the case.
 
-_NAMED = ("id", "name", "bus_id", "source_bus_id", "target_bus_id", "downstream_id", "capacity_mw", "max_storage_hm3")
-
-
-def stages_and_entities(case: Case) -> dict[str, Any]:
-    """Return stages and entities of a case, as study.json has them."""
-    system = case.system
-    return {
-        "stages": [
-            {
-                "id": stage.id,
-                "start_date": stage.start_date.isoformat(),
-                "end_date": stage.end_date.isoformat(),
-                "hours": sum_in_order(block.hours for block in stage.blocks),
-                "block_hours": [float(block.hours) for block in stage.blocks],
-            }
-            for stage in case.horizon.stages
-        ],
-        "entities": {
-            "hydros": [_names(hydro) | _connections_and_limits(hydro) for hydro in system.hydros],
-            "thermals": _names_of(system.thermals),
-            "buses": _names_of(system.buses),
-            "lines": [
-                _names(line) | {"direct_mw": line.capacity.direct_mw, "reverse_mw": line.capacity.reverse_mw}
-                for line in system.lines
-            ],
-            "non_controllables": _names_of(system.non_controllable_sources),
-            "contracts": _names_of(system.energy_contracts),
-            "pumping_stations": _names_of(system.pumping_stations),
-        },
-    }
-
-
-def _names_of(entities: Sequence[Any]) -> list[dict[str, Any]]:
-    return [_names(entity) for entity in entities]
-
-
-def _names(entity: Any) -> dict[str, Any]:
-    return {name: plain(getattr(entity, name)) for name in _NAMED if hasattr(entity, name)}
-
-
-def _connections_and_limits(hydro: Hydro) -> dict[str, Any]:
-    """Return a hydro plant's buses, diversion and storage limits."""
-    return {
-        "bus_ids": sorted({group.bus_id for group in hydro.unit_groups}),
-        "diversion_id": None if hydro.diversion is None else hydro.diversion.downstream_id,
-        "min_storage_hm3": hydro.reservoir.min_storage_hm3,
-        "max_storage_hm3": hydro.reservoir.max_storage_hm3,
-    }
-
-
-def plain(value: object) -> Any:
-    """Return a value that JSON can hold; dataclasses become objects with their `type`."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {"type": type(value).__name__} | {item.name: plain(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Enum):
-        return plain(value.value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(entry) for entry in value]
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
-
 
 # `cobre.system_map`: the map of a case, for notebooks.
-
-
-def system_map(case: "Case | str | Path") -> "SystemMap | None":
-    """Draw buses, lines and cascades of a case as a picture (SVG) for notebooks; `save(path)` writes it.
-
-    case: a case, or its directory. None when it has neither hydro plants nor lines. Raises `InvalidCaseError`.
-
-        cobre.system_map("examples/large").save("map.svg")
-    """
-    from cobre.io.case import load_case
-    from cobre.io.saving.case_writer import canonical_case
-    from cobre.report.study_facts import StudyFacts
-    from cobre.report.system_map import system_map as drawn
-
-    found = canonical_case(case) if isinstance(case, Case) else load_case(Path(case))
-    return drawn(StudyFacts(stages_and_entities(found)))

@@ -1,7 +1,7 @@
-"""A run, step by step, on every rank: load, share, train, simulate, report.
+"""A run with an output directory, step by step, on every rank: prepare, train, simulate, summarise.
 
-With an output directory, as `cobre run` and `cobre.run` want it. What `cobre.train` and `cobre.simulate` do on every
-rank, with results in memory, is `training.train_rank` and `simulation.simulate_rank`.
+`cobre run` and `cobre.run` call it. `cobre.train` and `cobre.simulate`, with results in memory, are
+`training.train_rank` and `simulation.simulate_rank`.
 """
 
 import os
@@ -14,7 +14,6 @@ from pathlib import Path
 from cobre import __version__
 from cobre.comm import Backend
 from cobre.core.config import Config
-from cobre.io.output.growing_tables import table_pieces
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit
 from cobre.runs.events import Event, EventListener, new_event
@@ -22,15 +21,16 @@ from cobre.runs.files import CHECKPOINTS, FAILURES, SIMULATION
 from cobre.runs.summary import RunSummary
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.records import added, as_dict
-from cobre.study.cost_note import cost_note
-from cobre.study.output import RunOutput, is_resumed, open_output
-from cobre.study.preparation.study_cache import ReadyStudy, prepare_on_ranks
+from cobre.study.cost_note import stored_cost_note
+from cobre.study.output_directory import RunOutput, is_resumed, open_output
+from cobre.study.preparation.on_ranks import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
-from cobre.study.simulation import SimulatedPolicy, StreamedSimulation
-from cobre.study.starting_point import POLICY_OF_ANOTHER_PROBLEM, share_policy, starting_point, warn_of_other_problem
+from cobre.study.simulation import simulate_to_folder
+from cobre.study.starting_point import find_starting_point
 from cobre.study.stop_request import StopRequest
-from cobre.study.summary import simulation_event, summarize_run
+from cobre.study.stored_policy import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
+from cobre.study.summarize import simulation_event, summarize_run
 from cobre.study.training import TrainedStudy, train_from
 
 
@@ -40,34 +40,36 @@ def run_study(
     emit: EventListener,
     on_ready: Callable[[PreparedStudy], None] = lambda _: None,
 ) -> RunSummary:
-    """Load, train, simulate and write; results appear whole or not at all, and rank 0 alone writes them.
+    """Prepare, train, simulate and write; rank 0 alone writes, and results appear whole or not at all.
 
     on_ready: called with the prepared study, on every rank.
     """
     began = time.monotonic()
     with open_output(comm, request, emit) as output:
-        output.emit(_started(comm, request))
+        output.emit(_started_event(comm, request))
         ready = prepare_on_ranks(comm, request.case, output.emit)
         on_ready(ready.study)
-        config, simulation = ready.study.case.config, None
-        source = (
-            _train(comm, ready, request, output) if config.training.enabled else _load(comm, ready, request, output)
-        )
-        is_interrupted = isinstance(source, TrainedStudy) and source.stop.kind.is_interruption
+        config = ready.study.case.config
+        source: TrainedStudy | Policy
+        if config.training.enabled:
+            source = _train_and_write(comm, ready, request, output)
+            is_interrupted = source.stop.kind.is_interruption
+        else:
+            source = _load_policy(comm, ready, request, output)
+            is_interrupted = False
+        simulation = note = None
         if config.simulation.enabled and not is_interrupted:
-            simulation = _simulate(comm, ready, request, source, output)
-        summary = summarize_run(ready, source, simulation, str(request.output))
-        if simulation is not None and comm.rank == 0:
-            tables = request.output / SIMULATION
-            note = cost_note(lambda name, columns: table_pieces(tables / f"{name}.parquet", columns), ready.study.case)
-            summary = replace(summary, cost_note=note)
+            simulation = _simulate_and_write(comm, ready, request, source, output)
+            if comm.rank == 0:
+                note = stored_cost_note(request.output / SIMULATION, ready.study.case)
+        summary = replace(summarize_run(ready, source, simulation, str(request.output)), cost_note=note)
         output.write_summary(summary)
         comm.check_failures()
         output.emit(new_event("run_finished", seconds=time.monotonic() - began))
         return summary
 
 
-def _started(comm: Backend, request: RunRequest) -> Event:
+def _started_event(comm: Backend, request: RunRequest) -> Event:
     case = request.case.case
     return new_event(
         "run_started",
@@ -84,11 +86,11 @@ def _started(comm: Backend, request: RunRequest) -> Event:
     )
 
 
-def _train(comm: Backend, ready: ReadyStudy, request: RunRequest, output: RunOutput) -> TrainedStudy:
-    """Train from a checkpoint, the cuts of a policy or a cold start, and write the policy and the history."""
-    training = _training_request(request, ready.study.case.config)
+def _train_and_write(comm: Backend, ready: ReadyStudy, request: RunRequest, output: RunOutput) -> TrainedStudy:
+    """Train from a cold start, a checkpoint or the cuts of a policy; write the policy and the bounds."""
+    training = _complete_training_request(request, ready.study.case.config)
     stop = StopRequest(training.time_limit_s)
-    start = starting_point(comm, ready, training, output.emit)
+    start = find_starting_point(comm, ready, training, output.emit)
     output.begin(ready)
     comm.check_failures()
     with stop:  # a signal waits until the policy is written, unless it is the third
@@ -101,8 +103,8 @@ def _train(comm: Backend, ready: ReadyStudy, request: RunRequest, output: RunOut
     return trained
 
 
-def _training_request(request: RunRequest, config: Config) -> TrainingRequest:
-    """Complete the training request by the folders of the output directory and by the policy mode of the case."""
+def _complete_training_request(request: RunRequest, config: Config) -> TrainingRequest:
+    """Add the folders of the output directory and the policy mode of the case to the training request."""
     training = request.training
     is_warm = config.policy.mode == "warm_start"
     return replace(
@@ -130,8 +132,8 @@ def _trained_event(trained: TrainedStudy) -> Event:
     )
 
 
-def _load(comm: Backend, ready: ReadyStudy, request: RunRequest, output: RunOutput) -> Policy:
-    """Read the policy that the request or the case names, for a case without training."""
+def _load_policy(comm: Backend, ready: ReadyStudy, request: RunRequest, output: RunOutput) -> Policy:
+    """Read the policy that the request or the case names, for a run without training."""
     path = request.training.warm_start or request.output / ready.study.case.config.policy.path
     policy = share_policy(comm, path)
     check_fit(policy, ready.study)
@@ -141,18 +143,24 @@ def _load(comm: Backend, ready: ReadyStudy, request: RunRequest, output: RunOutp
     return policy
 
 
-def _simulate(
+def _simulate_and_write(
     comm: Backend, ready: ReadyStudy, request: RunRequest, source: TrainedStudy | Policy, output: RunOutput
 ) -> SimulationResult:
-    """Simulate the policy and write its tables; a simulation of the same policy that was cut short is continued."""
+    """Simulate the policy and write its tables; an interrupted simulation of the same policy is continued."""
     output.emit(new_event("phase", name="simulation"))
-    config = ready.study.case.config.simulation
     if isinstance(source, TrainedStudy):
-        cuts, identity = source.simulated_cuts(), f"{ready.fingerprint} {source.digest} {config}"
+        policy = source.simulated_cuts()
+        identity = f"{ready.fingerprint} {source.digest} {ready.study.case.config.simulation}"
     else:
-        cuts, identity = source, ""  # a stored policy has no digest: its simulation is not resumable
-    resume = bool(identity) and is_resumed(request)
-    streamed = StreamedSimulation(request.output / SIMULATION, identity, resume, request.output / FAILURES)
-    result = streamed.run(comm, SimulatedPolicy(ready.study, ready.solver, cuts, config.num_scenarios))
+        policy, identity = source, ""  # a stored policy has no digest: its simulation is not resumable
+    result = simulate_to_folder(
+        comm,
+        ready,
+        policy,
+        request.output / SIMULATION,
+        identity=identity,
+        resume=bool(identity) and is_resumed(request),
+        failure_folder=request.output / FAILURES,
+    )
     output.emit(simulation_event(result))
     return result

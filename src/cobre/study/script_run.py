@@ -14,17 +14,17 @@ from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.sddp.plugins.given import NO_PLUGINS, Plugins
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.study.config_outline import ConfigOutline, with_config_document
-from cobre.study.iteration_progress import IterationCallback, iteration_replies
-from cobre.study.output import output_lock
+from cobre.study.arguments import case_and_overrides
+from cobre.study.iteration_callback import IterationCallback, iteration_replies
+from cobre.study.output_directory import output_lock
 from cobre.study.placement import WorldRequest, raising_worker_errors, run_in, script_placement
-from cobre.study.preparation.study_cache import case_and_overrides
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
 from cobre.study.run import run_study
 from cobre.study.simulation import simulate_rank
 from cobre.study.stop_request import exit_if_terminated, pass_on_termination
-from cobre.study.summary import simulation_event, simulation_numbers
+from cobre.study.summarize import simulation_event, simulation_numbers
+from cobre.study.unchecked_config import UncheckedConfig, with_config_document
 
 Description = TypeVar("Description")
 
@@ -67,9 +67,9 @@ class ScriptRun:
         return summary, description
 
     @property
-    def outline(self) -> ConfigOutline:
+    def config(self) -> UncheckedConfig:
         """The configuration, as far as it is known before the case is loaded."""
-        return ConfigOutline.of(CaseRequest(self.case, self.overrides))
+        return UncheckedConfig.of(CaseRequest(self.case, self.overrides))
 
 
 def _run_and_wait(

@@ -33,7 +33,6 @@ from cobre.core.stopping import Stop, rules_in_force
 from cobre.core.verdict import BoundHistory, ComputedBound
 from cobre.io.storage.atomic import cleanup
 from cobre.policy.object import Policy
-from cobre.policy.store import fill_pool
 from cobre.records import dataclass
 from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events, resumed_event
 from cobre.runs.summary import WorkerReport, bound_history
@@ -56,12 +55,13 @@ from cobre.sddp.training.loop import (
 from cobre.sddp.training.risk_draws import RiskDraws
 from cobre.sddp.upper_bounds.find import MIN_FINAL_PATHS, Draw, final_paths, sample_paths
 from cobre.solver.batches import LpSolver, no_bases
-from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, restore, with_policy_costs
-from cobre.study.iteration_progress import IterationProgress, ReplyPipe
-from cobre.study.preparation.study_cache import ReadyStudy, prepare_on_ranks
+from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter
+from cobre.study.iteration_callback import ReplyPipe
+from cobre.study.iteration_progress import IterationProgress
+from cobre.study.preparation.on_ranks import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import DEFAULT_TRAINING, CaseRequest, TrainingRequest
 from cobre.study.results import TrainingResult
-from cobre.study.starting_point import starting_point
+from cobre.study.starting_point import find_starting_point, restore_start
 from cobre.study.stop_request import StopRequest
 
 # The digest of a training run: equal digests mean equal bits.
@@ -209,12 +209,12 @@ def train_study(
 ) -> TrainedStudy:
     """Find the starting point and train from it, for callers that write nothing when training ends."""
     stop = stop or StopRequest(request.time_limit_s)
-    start = starting_point(comm, ready, request, emit)
+    start = find_starting_point(comm, ready, request, emit)
     comm.check_failures()
     with stop:
         trained = train_from(comm, ready, start, request, emit, stop)
         if comm.rank == 0:
-            ready.keep()
+            ready.save_to_cache()
         stop.finish(trained.stop.kind)
         return trained
 
@@ -229,7 +229,7 @@ def train_from(
 ) -> TrainedStudy:
     """Train on all ranks until a stopping rule of the case, a signal, the time limit or `stop` ends it.
 
-    start: from `starting_point`. stop: entered by the caller, who leaves it once the policy is written.
+    start: from `find_starting_point`. stop: entered by the caller, who leaves it once the policy is written.
     """
     stop.use(comm)
     emit(_phase_event(ready.study))
@@ -237,7 +237,7 @@ def train_from(
         began = time.monotonic()
         paths = 1 if ready.study.problem.tree else ready.study.case.config.training.forward_passes
         context = training_context(comm, ready.study, ready.solver, paths, request.failure_folder)
-        history = _restore(context, ready.study, start)
+        history = restore_start(context, ready.study, start)
         if history:
             emit(resumed_event(history, is_risk_averse=ready.study.is_risk_averse))
         writer = _writer(comm, ready, request, emit, len(history))
@@ -339,18 +339,6 @@ def _trained(
         training_s=outcome.history[-1].elapsed_s,
         workers=() if outcome.is_dropped else gather_reports(context.comm, outcome.history[resumed_at:], wall_s),
     )
-
-
-def _restore(
-    context: TrainingContext, study: PreparedStudy, start: Checkpoint | Policy | None
-) -> tuple[IterationRecord, ...]:
-    """Put the cuts of the start into the pool; the iterations that were done before."""
-    if isinstance(start, Checkpoint):
-        restore(context, start)
-        return with_policy_costs(start.history, is_estimate=not study.problem.is_risk_neutral)
-    if start is not None:
-        fill_pool(context.pool, start, study)
-    return ()
 
 
 def _writer(

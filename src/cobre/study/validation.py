@@ -17,8 +17,8 @@ from cobre.sddp.problem.boundary import BoundaryMismatchError
 from cobre.stochastic import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.study.plausibility import check_generic_numbers, check_plausibility, finding_of_note
+from cobre.study.preparation.on_ranks import as_case
 from cobre.study.preparation.prepare import convexity_notes
-from cobre.study.preparation.study_cache import as_case
 from cobre.study.requests import Overrides
 from cobre.wording import counted
 

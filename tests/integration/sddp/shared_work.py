@@ -13,13 +13,14 @@ from cobre.comm import PeerLostError, ShmConfig, create_communicator
 from cobre.io.case import load_case
 from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutput
 from cobre.sddp.simulation.simulate import simulate as simulate_scenarios
+from cobre.sddp.simulation.tables import EntityIds
 from cobre.sddp.team import TreeNodeTables
 from cobre.sddp.training.policy_cost import evaluate_policy
+from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import with_iterations
-from cobre.study.simulation import ArrowSink, ids_of_system
+from cobre.study.simulation_sinks import ArrowSink
 from cobre.study.training import train_study
 
 ITERATIONS = 3
@@ -77,7 +78,7 @@ def simulate(comm, case, before, threads=1):
     solver = Watched(make_solver(study, threads), before)
     sink = ArrowSink()
     simulator = PolicySimulator(study.problem, solver, trained.context.pool, study.noise.simulation_sampler)
-    output = SimulationOutput(sink, ids_of_system(study.case.system))
+    output = SimulationOutput(sink, EntityIds.of(study.case.system))
     outcome = simulate_scenarios(comm, simulator, SCENARIOS, output, comm)
     return outcome.costs.tobytes(), sink.digest, solver.jobs, solver.solves
 

@@ -25,7 +25,7 @@ from cobre.comm import (
 from cobre.comm.testing.leaks import no_leaks
 from cobre.io.findings import InvalidCaseError
 from cobre.study.placement import Placement, WorldRequest, choose_placement
-from cobre.study.preparation.study_cache import RankMismatchError
+from cobre.study.preparation.fingerprint import RankMismatchError
 
 PROGRAMS = Path(__file__).resolve().parents[3] / "examples" / "own_processes"
 ITERATIONS = 4

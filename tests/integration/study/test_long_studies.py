@@ -7,8 +7,8 @@ from cobre.core.case import changed
 from cobre.core.stopping import IterationLimit
 from cobre.sddp.training.loop import Interruption
 from cobre.study.iteration_progress import FIRST_ESTIMATE_S, LONG_STUDY_SOLVES, PILOT_SOLVES, Pilot
+from cobre.study.preparation.on_ranks import ReadyStudy, as_case
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import ReadyStudy, as_case
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
 from cobre.study.stop_request import StopRequest

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 import cobre
 from cobre.io.output.results import read_results, write_results
-from cobre.study.stage_tables import STAGE_TABLES
+from cobre.study.supplementary_tables import SUPPLEMENTARY_TABLES
 
 KEYS = ["scenario_id", "stage_id", "node_id", "block_id"]
 HYDROS = [
@@ -82,7 +82,7 @@ def test_columns_and_their_order(finished, hydros):
     assert tables["costs"].column_names == [*COSTS, "diversion_cost", "non_controllable_reward"]
     assert tables["thermals"].column_names == THERMALS
     assert tables["inflow_lags"].column_names == LAGS
-    assert not set(STAGE_TABLES) & set(tables)
+    assert not set(SUPPLEMENTARY_TABLES) & set(tables)
 
 
 def test_types(finished, hydros):
@@ -155,7 +155,7 @@ def test_plants_out_of_service_are_marked(edited, tmp_path):
 def test_unknown_columns_are_null(edited, tmp_path, finished):
     """Results that were written without the facts of stages, as by `write_results` alone."""
     tables = read_results(finished[0] / "simulation")
-    kept = {name: table for name, table in tables.items() if name not in STAGE_TABLES}
+    kept = {name: table for name, table in tables.items() if name not in SUPPLEMENTARY_TABLES}
     write_results(tmp_path / "simulation", kept, {})
     found = cobre.results.load_simulation_arrow(tmp_path)
     assert found["hydros"].column_names == HYDROS

@@ -218,7 +218,7 @@ def test_all_tables_are_known(run):
 
 
 def test_tables_in_memory_become_arrays(run):
-    from cobre.study.results import as_xarray
+    from cobre.study.dataframes import as_xarray
 
     hydros = as_xarray(stored(run, "hydros"))
     assert hydros["storage_final_hm3"].dims == ("scenario_id", "stage_id", "block_id", "hydro_id")

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 from cobre.comm.cores import usable_cores
 from cobre.mcp.jobs import JobError, Jobs, StudyRequest
 from cobre.mcp.tools import Tools
-from cobre.study.output import OutputHoldsRunError, output_lock
+from cobre.study.output_directory import OutputHoldsRunError, output_lock
 from cobre.study.placement import WorldRequest
 from cobre.wording import MAX_COUNT, MAX_THREADS
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cobre.runs.files import SUMMARY_FILE, LastActivity, RunState, state_of
-from cobre.study.output import output_lock
+from cobre.study.output_directory import output_lock
 
 HERE = LastActivity(None, 0.0)
 

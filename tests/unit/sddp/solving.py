@@ -5,10 +5,10 @@ import numpy as np
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
 from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutput, simulate
+from cobre.sddp.simulation.tables import EntityIds
+from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
-from cobre.study.simulation import ids_of_system
 from cobre.study.training import train_study
 
 
@@ -65,7 +65,7 @@ def simulate_into(sink, trained, scenarios, comm=None, memory=None, pool=None, f
     pool = trained.context.pool if pool is None else pool
     sampler = study.noise.simulation_sampler
     simulator = PolicySimulator(study.problem, trained.solver, pool, sampler, failure_folder)
-    output = SimulationOutput(sink, ids_of_system(study.case.system), **others)
+    output = SimulationOutput(sink, EntityIds.of(study.case.system), **others)
     return simulate(comm or LocalCommunicator(), simulator, scenarios, output, memory)
 
 

@@ -12,8 +12,8 @@ from cobre.comm.launch import run
 from cobre.io.case import load_case
 from cobre.sddp.problem.problem import PreparedStudy, Problem
 from cobre.sddp.ranks import count_sharing_memory, share
+from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import with_iterations
 from cobre.study.training import train_study

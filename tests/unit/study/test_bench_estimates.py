@@ -14,8 +14,8 @@ from cobre.io.case import load_case
 from cobre.runs.formatting import rough_duration, size
 from cobre.solver.batches import SolveStatistics
 from cobre.study.bench import Benchmark, StageCost, bench_case, sampled_stages
+from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.training import train_study
 

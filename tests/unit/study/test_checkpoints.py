@@ -28,8 +28,9 @@ from cobre.study.checkpoints import (
     snapshot,
     with_policy_costs,
 )
+from cobre.study.preparation.fingerprint import Fingerprint
+from cobre.study.preparation.on_ranks import ReadyStudy, as_case
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import Fingerprint, ReadyStudy, as_case
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
 from cobre.study.training import train_study, training_digest

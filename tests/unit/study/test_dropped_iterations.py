@@ -11,8 +11,8 @@ from cobre.runs.events import no_events
 from cobre.sddp.training.loop import Interruption
 from cobre.study import stop_request
 from cobre.study.checkpoints import list_checkpoints
+from cobre.study.preparation.on_ranks import ReadyStudy, as_case
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import ReadyStudy, as_case
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
 from cobre.study.stop_request import NoIterationError, StopRequest

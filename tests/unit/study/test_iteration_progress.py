@@ -8,8 +8,8 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.sddp.training.loop import Interruption, IterationDropped
 from cobre.study import iteration_progress
 from cobre.study.iteration_progress import IterationSize
+from cobre.study.preparation.on_ranks import ReadyStudy, as_case
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import ReadyStudy, as_case
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest, with_iterations
 from cobre.study.training import train_study

@@ -7,10 +7,10 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.runs.events import no_events, read_events
 from cobre.runs.files import EVENT_FILE
 from cobre.sddp.simulation.tables import COSTS
-from cobre.study.output import OutputHoldsRunError, require_replaceable
+from cobre.study.output_directory import OutputHoldsRunError, require_replaceable
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.run import run_study
-from cobre.study.simulation import StreamingSink
+from cobre.study.simulation_sinks import StreamingSink
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

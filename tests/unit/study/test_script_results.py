@@ -7,7 +7,7 @@ import pytest
 from example_study import EXAMPLE
 
 import cobre
-from cobre.study.results import as_pandas, with_names
+from cobre.study.dataframes import as_pandas, with_names
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ import pytest
 
 import cobre
 from cobre.core.case import changed as with_fields
-from cobre.study.placement import WorldRequest, checked_count, checked_seconds, script_placement
+from cobre.study.arguments import checked_count, checked_seconds
+from cobre.study.placement import WorldRequest, script_placement
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 

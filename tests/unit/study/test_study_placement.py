@@ -13,7 +13,6 @@ from cobre.comm import (
 from cobre.comm.cores import usable_cores
 from cobre.comm.detection import PREFERENCE
 from cobre.runs.events import new_event
-from cobre.study.config_outline import ConfigOutline
 from cobre.study.placement import (
     ONE_CORE,
     ONE_THREAD_PER_RANK,
@@ -26,6 +25,7 @@ from cobre.study.placement import (
     command_placement,
     run_in,
 )
+from cobre.study.unchecked_config import UncheckedConfig
 
 TCP = {"COBRE_TCP_COORDINATOR": "127.0.0.1", "COBRE_TCP_RANK": "1", "COBRE_TCP_SIZE": "2"}
 SRUN = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "3"}
@@ -93,7 +93,7 @@ def test_where_threads_do_not_suffice_there_is_a_worker_for_each_core():
 
 
 def outline(**selection):
-    return ConfigOutline({"training": {"selection": selection}})
+    return UncheckedConfig({"training": {"selection": selection}})
 
 
 def test_a_tree_gets_a_worker_for_each_core():

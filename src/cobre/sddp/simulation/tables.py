@@ -9,7 +9,7 @@ from dataclasses import fields
 import numpy as np
 
 from cobre.core.arrays import HM3_PER_M3S_HOUR, Floats, Indices, Ints
-from cobre.core.case import ABSENT_ID
+from cobre.core.case import ABSENT_ID, System
 from cobre.core.stage_data import COMMITMENT, StateSlot
 from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp
@@ -116,6 +116,19 @@ class EntityIds:
     non_controllables: tuple[int, ...]
     contracts: tuple[int, ...]
     pumping_stations: tuple[int, ...]
+
+    @classmethod
+    def of(cls, system: System) -> "EntityIds":
+        """Return the ids of the entities of a system."""
+        return cls(
+            hydros=tuple(hydro.id for hydro in system.hydros),
+            thermals=tuple(thermal.id for thermal in system.thermals),
+            buses=tuple(bus.id for bus in system.buses),
+            lines=tuple(line.id for line in system.lines),
+            non_controllables=tuple(source.id for source in system.non_controllable_sources),
+            contracts=tuple(contract.id for contract in system.energy_contracts),
+            pumping_stations=tuple(station.id for station in system.pumping_stations),
+        )
 
 
 @dataclass(frozen=True, slots=True)

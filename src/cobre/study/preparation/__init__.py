@@ -1,1 +1,1 @@
-"""From what a caller gives as a case to a study that is ready on all ranks."""
+"""Preparation of studies: from a case to LPs and a solver on all ranks."""

@@ -1,4 +1,4 @@
-"""From a case to a problem that can be trained or simulated."""
+"""Preparation of a case: noise model, openings and stage LPs, ready to be trained or simulated."""
 
 from dataclasses import replace
 
@@ -17,13 +17,13 @@ from cobre.sddp.problem.scenario_tree import build_tree
 from cobre.sddp.resolved.resolve import resolve
 from cobre.stochastic import NoiseNote
 from cobre.stochastic.model import NoiseModel, build_noise_model
-from cobre.study.plausibility.layer import finding_of_note, minimum_notes
+from cobre.study.plausibility.rules import finding_of_note, minimum_notes
 
 TRUNCATING = ("truncation", "truncation_with_penalty")  # methods of modeling.inflow_non_negativity
 
 
 def prepare(case: Case, report: Report = no_report) -> PreparedStudy:
-    """Resolve all cascades, draw the opening tree, build the LPs; calls `report` at each step."""
+    """Fit the noise model, draw the openings and build the LPs; calls `report` at each step."""
     policy = load_boundary_policy(case)
     report(Step.INFLOWS, 0, 0)
     noise = with_lags_of_boundary(case, build_noise_model(case), policy)
@@ -32,14 +32,14 @@ def prepare(case: Case, report: Report = no_report) -> PreparedStudy:
     names = EntityNames(tuple(f"{hydro.name} (hydro {hydro.id})" for hydro in case.system.hydros))
     resolved = resolve(case, [period.hours for period in later_periods(case, policy)], report)
     built = _with_tree(case, build_problem(resolved, noise, options, consumption, names, report))
-    problem, boundary, notes = apply_boundary_policy(case, resolved, built, policy)
-    found = [*noise.notes, *convexity_notes(case, noise), *minimum_notes(case, resolved, problem.unreachable)]
-    lines = lines_of(finding_of_note(note) for note in found)  # equal notes on several plants share one
-    return PreparedStudy(case, noise, problem, boundary, (*lines, *notes))
+    problem, boundary, boundary_notes = apply_boundary_policy(case, resolved, built, policy)
+    notes = [*noise.notes, *convexity_notes(case, noise), *minimum_notes(case, resolved, problem.unreachable)]
+    lines = lines_of(finding_of_note(note) for note in notes)  # equal notes on several plants share a line
+    return PreparedStudy(case, noise, problem, boundary, (*lines, *boundary_notes))
 
 
 def _with_tree(case: Case, problem: Problem) -> Problem:
-    """Add the tree that a case enumerates to a problem; where paths are sampled, nodes of a stage do not differ."""
+    """Add the scenario tree to a problem that enumerates one; without one, nodes of a stage are alike."""
     if not (case.config.training.is_enumerated or case.config.simulation.is_enumerated):
         return problem
     tree = build_tree(case, problem.noise)
@@ -47,7 +47,7 @@ def _with_tree(case: Case, problem: Problem) -> Problem:
 
 
 def convexity_notes(case: Case, noise: NoiseModel) -> list[NoiseNote]:
-    """Say that the lower bound is not a bound, where inflows are truncated that depend on their past."""
+    """Note that the lower bound may be invalid where inflows that depend on their past are truncated."""
     method = case.config.modeling.non_negativity_method
     if method not in TRUNCATING or not has_negative_memory(noise):
         return []

@@ -1,4 +1,4 @@
-"""The LP solver of a study, apart from what prepares one: a kept study needs the first without the second."""
+"""The LP solver of a study, separate from its preparation: a cached study needs only the solver."""
 
 import os
 
@@ -13,13 +13,13 @@ MAX_DENSE_ROWS_VARIABLE = "COBRE_MAX_DENSE_ROWS"
 
 
 def max_dense_rows() -> int:
-    """Return the most rows of a stage solved with a dense inverse; an environment variable overrides it."""
-    given = os.environ.get(MAX_DENSE_ROWS_VARIABLE)
-    if given is None:
+    """Return the largest number of rows solved with a dense inverse; an environment variable overrides it."""
+    value = os.environ.get(MAX_DENSE_ROWS_VARIABLE)
+    if value is None:
         return SimplexOptions().max_dense_rows
-    if not given.isdecimal():
-        raise ValidationError(f"{MAX_DENSE_ROWS_VARIABLE} is {given!r}: expected a whole number of rows, such as 100")
-    return min(int(given), 2**31 - 1)
+    if not value.isdecimal():
+        raise ValidationError(f"{MAX_DENSE_ROWS_VARIABLE} is {value!r}: expected a whole number of rows, such as 100")
+    return min(int(value), 2**31 - 1)
 
 
 def solver_options(config: SolverConfig) -> SimplexOptions:
@@ -29,9 +29,9 @@ def solver_options(config: SolverConfig) -> SimplexOptions:
     where it is not set.
     """
     default = SimplexOptions().highs_feasibility_tolerance
-    given = (config.primal_feasibility_tolerance, config.dual_feasibility_tolerance)
+    tolerances = (config.primal_feasibility_tolerance, config.dual_feasibility_tolerance)
     return SimplexOptions(
-        highs_feasibility_tolerance=min(default if tolerance is None else tolerance for tolerance in given),
+        highs_feasibility_tolerance=min(default if tolerance is None else tolerance for tolerance in tolerances),
         retry_attempts=config.retry_max_attempts,
         max_dense_rows=max_dense_rows(),
     )

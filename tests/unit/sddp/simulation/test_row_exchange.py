@@ -8,8 +8,8 @@ from test_simulations import fingerprint
 
 from cobre.comm import launch
 from cobre.sddp.simulation.simulate import stage_extractors
+from cobre.sddp.simulation.tables import EntityIds
 from cobre.sddp.simulation.wave import Waves
-from cobre.study.simulation import ids_of_system
 
 SCENARIOS, CHUNK = 11, 4
 ROWS = "results of stage"
@@ -60,7 +60,7 @@ def test_rows_go_by_messages_where_ranks_have_folders_of_their_own(tmp_path, cas
 def fail_after_a_stage(comm, case, folder):
     """Fail on the last rank once it has begun its file."""
     study = train_folder(case).study
-    extractors = stage_extractors(study.problem, ids_of_system(study.case.system))
+    extractors = stage_extractors(study.problem, EntityIds.of(study.case.system))
     waves = Waves(comm, comm, folder, extractors, 4)
     with waves.next(range(4)) as wave:
         wave.add_stage(np.zeros((2, extractors[0].width)))

@@ -6,8 +6,8 @@ from systems_water import random_inflows
 
 from cobre.comm import launch
 from cobre.io.case import load_case
+from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import ReadyStudy
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.training import train_study
 

@@ -9,8 +9,9 @@ from example_study import EXAMPLE, overrides
 from cobre.comm import launch
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.launch import WorkerError
+from cobre.study.preparation.fingerprint import Fingerprint, RankMismatchError, agree_on, case_digest
+from cobre.study.preparation.on_ranks import as_case
 from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_cache import Fingerprint, RankMismatchError, agree_on, as_case, case_digest
 
 OWN = Fingerprint("1.0", "HiGHS 1.15", "2.4", "a" * 64)
 

@@ -9,8 +9,8 @@ from cobre.cli.run_output import LineProgress
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.steps import Step
 from cobre.runs.view import RunView
-from cobre.study.preparation import study_cache
-from cobre.study.preparation.study_cache import PreparationProgress, prepare_on_ranks
+from cobre.study.preparation import on_ranks
+from cobre.study.preparation.on_ranks import PreparationProgress, prepare_on_ranks
 from cobre.study.requests import CaseRequest
 from cobre.tui.panels import event_line
 
@@ -20,7 +20,7 @@ CASE = Path(__file__).resolve().parents[4] / "examples" / "four_regions"
 @pytest.fixture
 def events(monkeypatch):
     """Return every report of a preparation as an event."""
-    monkeypatch.setattr(study_cache, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(on_ranks, "INTERVAL_S", 0.0)
     found = []
     with LocalCommunicator() as comm:
         ready = prepare_on_ranks(comm, CaseRequest(CASE, None, 1, use_cache=False), found.append)

@@ -16,11 +16,13 @@ from cobre.io.findings import InvalidCaseError
 from cobre.runs.events import no_events
 from cobre.sddp.plugins.given import checked_plugins
 from cobre.sddp.plugins.interfaces import CutSelection
-from cobre.study.config_outline import with_config_document
 from cobre.study.preparation import prepare
-from cobre.study.preparation.study_cache import StudyCache, cache_folder, case_digest, make_room, prepare_on_ranks
+from cobre.study.preparation.fingerprint import case_digest
+from cobre.study.preparation.on_ranks import prepare_on_ranks
+from cobre.study.preparation.study_cache import StudyCache, cache_folder, make_room
 from cobre.study.requests import CaseRequest, with_iterations
 from cobre.study.training import train_study
+from cobre.study.unchecked_config import with_config_document
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 
@@ -75,7 +77,7 @@ def test_what_was_kept_is_the_same_problem(name, tmp_path, monkeypatch):
     monkeypatch.setenv("COBRE_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("COBRE_CACHE_MIN_SECS", "0")
     first = prepared(EXAMPLES / name)
-    first.keep()
+    first.save_to_cache()
     second = prepared(EXAMPLES / name)
     assert second.cache is None and first.cache is not None
     assert case_digest(replace(second.study)) == case_digest(replace(first.study))
@@ -127,7 +129,7 @@ def test_a_file_that_changed_while_it_was_read_is_not_kept(case):
     ready = prepared(case)
     with (case / "penalties.json").open("a") as stream:
         stream.write("\n")
-    ready.keep()
+    ready.save_to_cache()
     assert entries() == []
 
 
@@ -180,7 +182,7 @@ class KeepAll(CutSelection):
 
 def test_a_run_without_plug_ins_does_not_find_the_digest_of_one_with_them(case):
     """A checkpoint of either could be resumed as one of the other."""
-    prepared(case, plugins=checked_plugins(cut_selection=KeepAll())).keep()
+    prepared(case, plugins=checked_plugins(cut_selection=KeepAll())).save_to_cache()
     plain = prepared(case)
     assert plain.fingerprint.case == case_digest(replace(plain.study))
 

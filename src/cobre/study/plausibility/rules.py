@@ -33,7 +33,7 @@ from cobre.sddp.resolved.generic_rows import GenericRowResolver
 from cobre.sddp.resolved.resolve import resolve
 from cobre.stochastic import NoiseNote
 from cobre.stochastic.model import NoiseModel
-from cobre.study.plausibility.expected import Expected, expected_numbers
+from cobre.study.plausibility.expected_values import Expected, expected_numbers
 
 # Codes.
 

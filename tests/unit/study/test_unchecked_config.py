@@ -7,9 +7,9 @@ import pytest
 from example_study import EXAMPLE
 
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.study.config_outline import ConfigOutline, with_config_document
 from cobre.study.requests import CaseRequest, RunRequest, with_iterations
 from cobre.study.run import run_study
+from cobre.study.unchecked_config import UncheckedConfig, with_config_document
 
 SAMPLED = {"training": {"selection": {"method": "sampled", "forward_passes": 7}}}
 TREE = {"training": {"selection": {"method": "enumerated"}}}
@@ -20,33 +20,33 @@ def write(folder, content):
     return folder
 
 
-def outline_of(case, overrides=None):
-    return ConfigOutline.of(CaseRequest(case, overrides))
+def config_of(case, overrides=None):
+    return UncheckedConfig.of(CaseRequest(case, overrides))
 
 
 @pytest.mark.parametrize(
-    ("content", "pieces", "over_a_tree"),
+    ("content", "workers", "over_a_tree"),
     [(SAMPLED, 7, False), (TREE, None, True), ({}, None, False), ("no JSON", None, False), ([], None, False)],
 )
-def test_a_config_determines_useful_workers_and_trees(tmp_path, content, pieces, over_a_tree):
-    outline = outline_of(write(tmp_path, content))
-    assert outline.max_useful_workers == pieces
-    assert outline.is_tree is over_a_tree
+def test_a_config_determines_useful_workers_and_trees(tmp_path, content, workers, over_a_tree):
+    config = config_of(write(tmp_path, content))
+    assert config.max_useful_workers == workers
+    assert config.is_tree is over_a_tree
 
 
 def test_overrides_count(tmp_path):
     case = write(tmp_path, SAMPLED)
-    assert outline_of(case, {"training.selection": TREE["training"]["selection"]}).is_tree
-    assert outline_of(case, {"training.selection": {"method": "sampled", "forward_passes": 3}}).max_useful_workers == 3
+    assert config_of(case, {"training.selection": TREE["training"]["selection"]}).is_tree
+    assert config_of(case, {"training.selection": {"method": "sampled", "forward_passes": 3}}).max_useful_workers == 3
 
 
 def test_without_a_file_nothing_is_known(tmp_path):
-    assert outline_of(tmp_path).max_useful_workers is None
-    assert not outline_of(tmp_path).is_tree
+    assert config_of(tmp_path).max_useful_workers is None
+    assert not config_of(tmp_path).is_tree
 
 
 def test_an_endlessly_nested_config_has_no_outline(tmp_path):
-    assert outline_of(write(tmp_path, '{"a": ' * 400 + "1" + "}" * 400), {"training.enabled": False}).content is None
+    assert config_of(write(tmp_path, '{"a": ' * 400 + "1" + "}" * 400), {"training.enabled": False}).content is None
 
 
 def test_a_run_decides_by_the_config_that_was_read_at_its_start(tmp_path):

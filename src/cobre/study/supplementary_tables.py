@@ -1,7 +1,7 @@
-"""Tables of entities by stage that do not depend on scenarios, written beside those of a simulation.
+"""Tables that accompany those of a simulation: entities by stage, past inflows, paths of a tree, costs of scenarios.
 
-From them a reader gets stored energy, productivities, states of operation and lagged inflows without these numbers
-being repeated, scenario after scenario, in large files.
+What does not depend on scenarios (stored energy, productivities, states of operation, lagged inflows) is written here
+once, and not repeated scenario after scenario in large files.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ INITIAL_LAGS = "initial_inflow_lags"
 LAG_STEPS = "inflow_lag_steps"  # only where seasons and stages differ
 TREE_PATHS = "tree_paths"  # only over a tree of nodes
 SCENARIO_COSTS = "scenario_costs"  # only where scenarios are drawn from the openings
-STAGE_TABLES = (ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS, SCENARIO_COSTS)
+SUPPLEMENTARY_TABLES = (ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS, SCENARIO_COSTS)
 DEACTIVATED, OPERATING = 0, 2
 HYDRO_NUMBERS = (
     "dead_storage_hm3",
@@ -43,10 +43,21 @@ HYDRO_NUMBERS = (
 )
 
 
-def stage_tables(study: PreparedStudy) -> "dict[str, pa.Table]":
-    """Return tables by stage and entity that complete those of a simulation, by name."""
-    found = {ENTITY_STAGES: entity_stages(study), INITIAL_LAGS: initial_lags(study)}
-    return found if study.noise.lag_steps is None else found | {LAG_STEPS: lag_steps(study)}
+def supplementary_tables(
+    study: PreparedStudy, paths: NDArray[np.int32] | None, costs: Floats, controlled: Floats | None
+) -> "dict[str, pa.Table]":
+    """Return the tables that accompany those of a simulation, by name.
+
+    paths: the tree path of each scenario, as in `tree_paths`. costs, controlled: of scenarios, as in `scenario_costs`.
+    """
+    tables = {ENTITY_STAGES: entity_stages(study), INITIAL_LAGS: initial_lags(study)}
+    if study.noise.lag_steps is not None:
+        tables[LAG_STEPS] = lag_steps(study)
+    if controlled is not None:
+        tables[SCENARIO_COSTS] = scenario_costs(costs, controlled)
+    if study.problem.tree is not None:
+        tables[TREE_PATHS] = tree_paths(study, paths)
+    return tables
 
 
 def entity_stages(study: PreparedStudy) -> "pa.Table":
@@ -61,7 +72,7 @@ def entity_stages(study: PreparedStudy) -> "pa.Table":
 
 
 def initial_lags(study: PreparedStudy) -> "pa.Table":
-    """Return the inflows before the first stage that the state remembers; lag 0 is the most recent one."""
+    """Return the inflows before the first stage that the initial state holds; lag 0 is the most recent one."""
     hydros, orders = len(study.case.system.hydros), study.noise.max_order
     ids = np.array([hydro.id for hydro in study.case.system.hydros], np.int32)
     values = study.problem.initial_lags
@@ -77,7 +88,7 @@ def initial_lags(study: PreparedStudy) -> "pa.Table":
 def tree_paths(study: PreparedStudy, paths: NDArray[np.int32] | None) -> "pa.Table":
     """Return the node of each scenario at each stage. paths: the tree path of each scenario; None: its own number.
 
-    probability: of the scenario, where these are all that there are.
+    probability: of the scenario; null where paths were drawn.
     """
     tree = study.problem.tree
     if tree is None:

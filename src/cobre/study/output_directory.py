@@ -45,12 +45,12 @@ from cobre.runs.summary import RunSummary, convergence_table
 from cobre.runs.view import RunView
 from cobre.study.bound import PolicyBound, write_bound
 from cobre.study.checkpoints import list_checkpoints
-from cobre.study.config_outline import ConfigOutline
 from cobre.study.exports import write_state_export, write_study_exports
-from cobre.study.preparation.study_cache import ReadyStudy
+from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.requests import RunRequest
-from cobre.study.summary import study_facts
+from cobre.study.study_facts import study_facts
 from cobre.study.training import TrainedStudy
+from cobre.study.unchecked_config import UncheckedConfig
 from cobre.wording import counted, printable
 
 __all__ = [
@@ -201,7 +201,7 @@ def _keep_unfinished(simulation: Path) -> None:
 
 def require_replaceable(request: RunRequest) -> None:
     """Raise when the directory holds an earlier run that this one would replace without permission."""
-    if request.training.warm_start is not None and not ConfigOutline.of(request.case).is_trained:
+    if request.training.warm_start is not None and not UncheckedConfig.of(request.case).is_trained:
         require_no_training(request.output)
     if request.overwrite or request.training.resume or _continues_own_policy(request):
         return
@@ -236,7 +236,7 @@ def require_no_training(output: Path) -> None:
 def _suggestion(request: RunRequest) -> str:
     """Suggest what can be done about an earlier run; a simulation alone cannot be continued."""
     replace = "replace it (--overwrite, in Python overwrite=True), or choose another --output"
-    is_trained = ConfigOutline.of(request.case).is_trained
+    is_trained = UncheckedConfig.of(request.case).is_trained
     return f"continue it (--resume or --auto-resume), {replace}" if is_trained else replace
 
 
@@ -268,7 +268,7 @@ def _policies(output: Path) -> set[Path]:
 
 def _continues_own_policy(request: RunRequest) -> bool:
     """Return whether the case continues from the policy in its own output directory."""
-    config = ConfigOutline.of(request.case)
+    config = UncheckedConfig.of(request.case)
     mode, needs_policy = config.policy_mode, request.training.warm_start is None
     return bool(mode == "resume") or (needs_policy and (mode == "warm_start" or not config.is_trained))
 
@@ -350,7 +350,7 @@ class RunOutput:
         write_study_exports(output, study)
         visited = trained.context.visited
         write_state_export(output, study, visited, len(history) - len(visited.iterations) + 1)
-        trained.ready.keep()
+        trained.ready.save_to_cache()
 
     def write_summary(self, summary: RunSummary) -> None:
         """Write summary.json, which marks the run as complete."""
@@ -396,5 +396,5 @@ def open_output(comm: Backend, request: RunRequest, emit: EventListener) -> Iter
 
 def is_resumed(request: RunRequest) -> bool:
     """Return whether the run continues from a checkpoint in its output directory, as the request or its case wants."""
-    is_wanted = request.training.may_resume or ConfigOutline.of(request.case).policy_mode == "resume"
+    is_wanted = request.training.may_resume or UncheckedConfig.of(request.case).policy_mode == "resume"
     return is_wanted and bool(list_checkpoints(request.output / CHECKPOINTS))

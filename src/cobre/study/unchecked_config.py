@@ -25,14 +25,14 @@ def with_config_document(request: CaseRequest) -> CaseRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigOutline:
+class UncheckedConfig:
     """Content of config.json with overrides, not validated yet; None where it cannot be parsed, as reported later."""
 
     content: Any
 
     @classmethod
     def of(cls, request: CaseRequest) -> Self:
-        """Return the outline of a case directory, or of a case in memory as far as a run depends on it."""
+        """Return the configuration of a case directory, or of a case in memory as far as a run depends on it."""
         if isinstance(request.case, Path):
             return cls._of_document(with_config_document(request).config, request.overrides)
         config = request.case.config
